@@ -1,0 +1,46 @@
+"""The exception tree.
+
+    EdgeveilError
+      ParameterError      an argument is wrong                       (CLI exit code 2)
+      UnknownNodeError    an id is not in the public node set        (CLI exit code 2)
+      InputError          a file or object cannot be read as a graph (CLI exit code 4)
+      BudgetError         the privacy budget does not allow it       (CLI exit code 3)
+      LedgerError         the ledger itself cannot be used           (CLI exit code 1)
+
+An error is an output too: no message quotes an edge or a degree.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetError",
+    "EdgeveilError",
+    "InputError",
+    "LedgerError",
+    "ParameterError",
+    "UnknownNodeError",
+]
+
+
+class EdgeveilError(Exception):
+    """Everything edgeveil raises on purpose."""
+
+
+class ParameterError(EdgeveilError, ValueError):
+    """An argument is wrong; the message says what was found and what is allowed."""
+
+
+class UnknownNodeError(EdgeveilError, LookupError):
+    """An id is not in the node set. The node set is public, so saying so leaks nothing."""
+
+
+class InputError(EdgeveilError, ValueError):
+    """A file or object cannot be read as a graph."""
+
+
+class BudgetError(EdgeveilError):
+    """The privacy budget does not allow the release. Nothing was spent, nothing was drawn."""
+
+
+class LedgerError(EdgeveilError):
+    """The ledger cannot be opened, is damaged, or lies where it must not lie."""

@@ -1,0 +1,255 @@
+"""Graph: an immutable, undirected, simple graph in CSR form on a public, fixed node set."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from edgeveil.errors import InputError
+from edgeveil.nodes import NodeSet
+
+__all__ = ["Graph", "Intake"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intake:
+    """What was found and normalised away when a graph was read. For the curator only.
+
+    Attributes
+    ----------
+    entries : int
+        Edges, arcs or stored matrix entries found.
+    self_loops : int
+        Entries from a node to itself (dropped).
+    repeated : int
+        Entries that repeat an earlier one in the same direction (dropped).
+    both_directions : int
+        Edges that were given in both directions (kept once).
+    weighted : int
+        Entries whose weight was not 1 (the weight was dropped).
+    """
+
+    entries: int = 0
+    self_loops: int = 0
+    repeated: int = 0
+    both_directions: int = 0
+    weighted: int = 0
+
+    def __str__(self) -> str:
+        parts = [
+            (self.self_loops, "self-loops dropped"),
+            (self.repeated, "repeats dropped"),
+            (self.both_directions, "edges given in both directions"),
+            (self.weighted, "weights ignored"),
+        ]
+        said = ", ".join(f"{count:,} {what}" for count, what in parts if count)
+        return f"{self.entries:,} entries read" + (f": {said}" if said else "")
+
+
+class Graph:
+    """Undirected, unweighted, simple graph on a public node set.
+
+    Neighbours of node v are ``indices[indptr[v] : indptr[v + 1]]``, sorted. Every edge is
+    stored in both directions. A node without an edge stays, with degree 0: the node set, and
+    with it the shape of every result, never depends on a private edge.
+
+    Parameters
+    ----------
+    indptr, indices : arrays of int32 or int64
+        The CSR structure, trusted: symmetric, sorted, no loops, no repeats. Build graphs from
+        anything else with `from_edges`, `edgeveil.as_graph` or `edgeveil.read_graph`.
+    nodes : NodeSet
+        The public node set.
+    intake : Intake
+        What the reader normalised away.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([0, 1, 1], [1, 2, 0], NodeSet.of(["ann", "bob", "cem", "dan"]))
+    >>> graph
+    Graph(4 nodes, 2 edges)
+    >>> print(graph.intake)
+    3 entries read: 1 edges given in both directions
+    """
+
+    def __init__(
+        self,
+        indptr: npt.NDArray[Any],
+        indices: npt.NDArray[Any],
+        nodes: NodeSet,
+        intake: Intake | None = None,
+    ) -> None:
+        if len(indptr) != len(nodes) + 1 or indptr[0] != 0 or indptr[-1] != len(indices):
+            raise InputError("the arrays of the graph do not fit together")
+        self._indptr = _read_only(indptr)
+        self._indices = _read_only(indices)
+        self._nodes = nodes
+        self._intake = intake or Intake(entries=len(indices) // 2)
+
+    @classmethod
+    def from_edges(
+        cls,
+        u: npt.ArrayLike,
+        v: npt.ArrayLike,
+        nodes: NodeSet,
+        *,
+        weighted: int = 0,
+        must_be_symmetric: bool = False,
+    ) -> Graph:
+        """Build a graph from index pairs, normalising loops, repeats and directions.
+
+        Parameters
+        ----------
+        u, v : array-like of int
+            Entry i joins node ``u[i]`` and node ``v[i]`` (indices into `nodes`).
+        nodes : NodeSet
+            The public node set.
+        weighted : int
+            How many entries had a weight other than 1; only recorded.
+        must_be_symmetric : bool
+            Refuse input in which some pair is given in one direction only.
+
+        Raises
+        ------
+        InputError
+            If an index is outside of the node set, or the input is not symmetric though
+            it must be.
+        """
+        n = len(nodes)
+        u, v = np.asarray(u), np.asarray(v)
+        entries = len(u)
+        if entries and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= n):
+            raise InputError(f"an edge names a node outside of the {n} nodes given")
+        keep = u != v
+        self_loops = entries - int(keep.sum())
+        if self_loops:
+            u, v = u[keep], v[keep]
+        del keep
+        arcs = sp.coo_array((np.ones(len(u), dtype=np.bool_), (u, v)), shape=(n, n)).tocsr()
+        arcs.sum_duplicates()
+        repeated = len(u) - arcs.nnz
+        arcs.data[:] = True
+        both = (arcs + arcs.T.tocsr()).tocsr()
+        edges = both.nnz // 2
+        if must_be_symmetric and arcs.nnz != both.nnz:
+            raise InputError(
+                "the input is directed: some pairs are given in one direction only; "
+                "pass directed=True to read every arc as an undirected edge"
+            )
+        both.sort_indices()
+        intake = Intake(
+            entries=entries,
+            self_loops=self_loops,
+            repeated=repeated,
+            both_directions=arcs.nnz - edges,
+            weighted=weighted,
+        )
+        return cls(
+            both.indptr.astype(_index_type(both.nnz), copy=False),
+            both.indices.astype(_index_type(n), copy=False),
+            nodes,
+            intake,
+        )
+
+    @property
+    def indptr(self) -> npt.NDArray[Any]:
+        """Row starts, n + 1, read-only."""
+        return self._indptr
+
+    @property
+    def indices(self) -> npt.NDArray[Any]:
+        """Neighbours, sorted within a row, read-only."""
+        return self._indices
+
+    @property
+    def nodes(self) -> NodeSet:
+        """The public node set."""
+        return self._nodes
+
+    @property
+    def intake(self) -> Intake:
+        """What was normalised away on reading. For the curator only."""
+        return self._intake
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes (public)."""
+        return len(self._nodes)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges (private)."""
+        return len(self._indices) // 2
+
+    @cached_property
+    def degrees(self) -> npt.NDArray[np.int64]:
+        """Number of neighbours of every node (private)."""
+        return _read_only(np.diff(self._indptr).astype(np.int64, copy=False))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of nodes and edges: the graph's identity in a ledger. Never published."""
+        digest = hashlib.sha256(b"edgeveil graph 1")
+        for name, array in sorted(self._nodes.arrays.items()):
+            digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        for array in (self._indptr, self._indices):
+            # int32 and int64 forms of one graph are the same graph: hash in slices as int64
+            for start in range(0, len(array), 1 << 20):
+                digest.update(array[start : start + (1 << 20)].astype("<i8").data)
+        return digest.hexdigest()
+
+    def neighbours(self, index: int) -> npt.NDArray[Any]:
+        """Indices of the neighbours of node `index`, sorted."""
+        return self._indices[self._indptr[index] : self._indptr[index + 1]]
+
+    def adjacency(self) -> sp.csr_array:
+        """The adjacency matrix as a new scipy CSR array of float64 ones."""
+        ones = np.ones(len(self._indices))
+        shape = (self.n_nodes, self.n_nodes)
+        return sp.csr_array((ones, self._indices.copy(), self._indptr.copy()), shape=shape)
+
+    def with_edge_flipped(self, x: int, y: int) -> Graph:
+        """Give the neighbouring graph: edge (x, y) removed if it is there, added if not."""
+        if x == y:
+            raise InputError("a self-loop is not an edge")
+        u = np.repeat(np.arange(self.n_nodes), self.degrees)
+        v = self._indices
+        upper = u < v
+        pairs = {*zip(u[upper].tolist(), v[upper].tolist(), strict=True)}
+        pairs ^= {(min(x, y), max(x, y))}
+        ends = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+        return Graph.from_edges(ends[:, 0], ends[:, 1], self._nodes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return (
+            np.array_equal(self._indptr, other._indptr)
+            and np.array_equal(self._indices, other._indices)
+            and self._nodes == other._nodes
+        )
+
+    def __hash__(self) -> int:
+        return int(self.fingerprint[:15], 16)
+
+    def __repr__(self) -> str:
+        return f"Graph({self.n_nodes} nodes, {self.n_edges} edges)"
+
+
+def _index_type(size: int) -> type[np.int32 | np.int64]:
+    """Give the narrowest of int32 and int64 that can count up to `size`."""
+    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Give a plain, contiguous, read-only array; kernels are compiled for just this kind."""
+    plain = np.ascontiguousarray(array).view(np.ndarray)
+    plain.setflags(write=False)
+    return plain

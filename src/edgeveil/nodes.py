@@ -1,0 +1,241 @@
+"""The public, fixed node set: ids <-> indices.
+
+The node set is public knowledge in every privacy model, so it stands apart from `graph`:
+post-processing may know the nodes while it can never reach the edges.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import InputError, UnknownNodeError
+
+__all__ = ["NodeId", "NodeSet"]
+
+NodeId = int | str
+IntArray = npt.NDArray[np.int64]
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Give a read-only plain view (memory maps become ordinary arrays over the same pages)."""
+    view = np.asarray(array).view()
+    view.setflags(write=False)
+    return view
+
+
+class NodeSet:
+    """An ordered set of distinct node ids, all integers or all strings.
+
+    The order is part of the set: index i of every row of scores means node i.
+
+    Parameters
+    ----------
+    kind : {"range", "int", "str"}
+        ``range``: ids are 0 .. n-1. ``int``: 64-bit integers. ``str``: UTF-8 text.
+    arrays : mapping of str to array
+        What the kind needs: ``n`` | ``ids`` | ``text`` (bytes) and ``offsets`` (n + 1).
+        Use the constructors `range`, `of_ints`, `of_strings` or `of` instead.
+
+    Examples
+    --------
+    >>> nodes = NodeSet.of(["ann", "bob", "cem"])
+    >>> nodes.index("bob"), nodes[2], len(nodes), "dan" in nodes
+    (1, 'cem', 3, False)
+    """
+
+    __slots__ = ("__dict__", "_arrays", "kind")
+
+    def __init__(self, kind: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.kind = kind
+        self._arrays = {name: _frozen(array) for name, array in arrays.items()}
+
+    # -- constructors ---------------------------------------------------------------------
+
+    @classmethod
+    def range(cls, n: int) -> NodeSet:
+        """Ids 0 .. n-1."""
+        return cls("range", {"n": np.array(n, dtype=np.int64)})
+
+    @classmethod
+    def of_ints(cls, ids: npt.ArrayLike) -> NodeSet:
+        """Distinct integers, in the order given."""
+        array = np.array(ids, dtype=np.int64)
+        nodes = cls("int", {"ids": array})
+        nodes._refuse_repeats()
+        if len(array) and np.array_equal(array, np.arange(len(array))):
+            return cls.range(len(array))
+        return nodes
+
+    @classmethod
+    def of_strings(cls, ids: Iterable[str]) -> NodeSet:
+        """Distinct strings, in the order given."""
+        encoded = [text.encode() for text in ids]
+        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(text) for text in encoded], out=offsets[1:])
+        return cls.of_text(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+
+    @classmethod
+    def of_text(cls, text: npt.NDArray[np.uint8], offsets: IntArray) -> NodeSet:
+        """Distinct strings as UTF-8 bytes with n + 1 offsets, in the order given."""
+        nodes = cls("str", {"text": text, "offsets": offsets})
+        nodes._refuse_repeats()
+        return nodes
+
+    @classmethod
+    def of(cls, ids: Iterable[Any]) -> NodeSet:
+        """Distinct ids, all integers or all strings, in the order given.
+
+        Raises
+        ------
+        InputError
+            For mixed kinds, other kinds (floats, tuples, missing values) or repeats.
+        """
+        if isinstance(ids, NodeSet):
+            return ids
+        if isinstance(ids, range) and ids == range(len(ids)):
+            return cls.range(len(ids))
+        if isinstance(ids, np.ndarray):
+            if ids.ndim == 1 and np.issubdtype(ids.dtype, np.integer):
+                return cls.of_ints(ids)
+            ids = ids.tolist()
+        listed = list(ids)
+        if all(isinstance(i, str) for i in listed):
+            return cls.of_strings(listed) if listed else cls.range(0)
+        if all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in listed):
+            try:
+                return cls.of_ints(listed)
+            except OverflowError:
+                raise InputError("a node id does not fit into 64 bits; use strings") from None
+        kinds = sorted({type(i).__name__ for i in listed})
+        raise InputError(
+            f"node ids must be all integers or all strings, got {', '.join(kinds)}; "
+            "relabel the nodes first"
+        )
+
+    @classmethod
+    def from_arrays(cls, kind: str, arrays: Mapping[str, npt.NDArray[Any]]) -> NodeSet:
+        """Take back what `arrays` gave (a memory-mapped folder), trusting its content."""
+        needed = {"range": {"n"}, "int": {"ids"}, "str": {"text", "offsets"}}
+        if needed.get(kind) != set(arrays):
+            raise InputError(f"unknown kind of node ids: {kind!r}")
+        return cls(kind, arrays)
+
+    # -- the set --------------------------------------------------------------------------
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The plain arrays that hold the set, by name."""
+        return dict(self._arrays)
+
+    def __len__(self) -> int:
+        if self.kind == "range":
+            return int(self._arrays["n"])
+        if self.kind == "int":
+            return len(self._arrays["ids"])
+        return len(self._arrays["offsets"]) - 1
+
+    def __getitem__(self, index: int) -> NodeId:
+        n = len(self)
+        if not -n <= index < n:
+            raise IndexError(f"index {index} is outside of a set of {n} nodes")
+        index %= n
+        if self.kind == "range":
+            return int(index)
+        if self.kind == "int":
+            return int(self._arrays["ids"][index])
+        return self._bytes(index).decode()
+
+    def __iter__(self) -> Iterator[NodeId]:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, node: object) -> bool:
+        return self._find(node) is not None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NodeSet):
+            return NotImplemented
+        return self.kind == other.kind and all(
+            np.array_equal(array, other._arrays[name]) for name, array in self._arrays.items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # large and compared by content
+
+    def __repr__(self) -> str:
+        return f"NodeSet({len(self)} nodes, kind={self.kind!r})"
+
+    def index(self, node: NodeId) -> int:
+        """Index of one id.
+
+        Raises
+        ------
+        UnknownNodeError
+            If the id is not in the (public) set.
+        """
+        found = self._find(node)
+        if found is None:
+            hint = ""
+            if isinstance(node, str) != (self.kind == "str"):
+                hint = f" (ids here are {'strings' if self.kind == 'str' else 'integers'})"
+            raise UnknownNodeError(f"{node!r} is not one of the {len(self)} public nodes{hint}")
+        return found
+
+    def indices(self, nodes: Iterable[NodeId]) -> IntArray:
+        """Indices of many ids, in the order given."""
+        return np.fromiter((self.index(node) for node in nodes), dtype=np.int64)
+
+    def take(self, indices: Iterable[int]) -> list[NodeId]:
+        """Ids at many indices."""
+        return [self[int(i)] for i in indices]
+
+    # -- look-up by binary search: no table to build, works on a memory map ------------------
+
+    @cached_property
+    def _order(self) -> IntArray | None:
+        """The sorting permutation; None where the ids are sorted already."""
+        if self.kind == "int":
+            ids = self._arrays["ids"]
+            return None if np.all(ids[1:] >= ids[:-1]) else np.argsort(ids, kind="stable")
+        keys = [self._bytes(i) for i in range(len(self))]
+        if all(a <= b for a, b in zip(keys, keys[1:], strict=False)):
+            return None
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
+    def _bytes(self, index: int) -> bytes:
+        offsets = self._arrays["offsets"]
+        return self._arrays["text"][offsets[index] : offsets[index + 1]].tobytes()
+
+    def _key(self, rank: int) -> int | bytes:
+        index = rank if self._order is None else int(self._order[rank])
+        return self._bytes(index) if self.kind == "str" else int(self._arrays["ids"][index])
+
+    def _find(self, node: object) -> int | None:
+        if self.kind == "str":
+            if not isinstance(node, str):
+                return None
+            key: int | bytes = node.encode()
+        else:
+            if not isinstance(node, (int, np.integer)) or isinstance(node, bool):
+                return None
+            key = int(node)
+        n = len(self)
+        if self.kind == "range":
+            return key if isinstance(key, int) and 0 <= key < n else None
+        rank = bisect_left(range(n), key, key=self._key)  # type: ignore[type-var]
+        if rank == n or self._key(rank) != key:
+            return None
+        return rank if self._order is None else int(self._order[rank])
+
+    def _refuse_repeats(self) -> None:
+        n = len(self)
+        if self.kind == "int":
+            distinct = len(np.unique(self._arrays["ids"]))
+        else:
+            distinct = len({self._bytes(i) for i in range(n)})
+        if distinct != n:
+            raise InputError(f"{n - distinct} node ids occur more than once in the node list")

@@ -1,0 +1,1 @@
+"""The arithmetic of privacy. Nothing in here ever sees a graph."""
