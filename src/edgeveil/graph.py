@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -95,8 +96,8 @@ class Graph:
     @classmethod
     def from_edges(
         cls,
-        u: npt.ArrayLike,
-        v: npt.ArrayLike,
+        u: npt.NDArray[Any] | Sequence[int],
+        v: npt.NDArray[Any] | Sequence[int],
         nodes: NodeSet,
         *,
         weighted: int = 0,
@@ -122,7 +123,7 @@ class Graph:
             it must be.
         """
         n = len(nodes)
-        u, v = np.asarray(u), np.asarray(v)
+        u, v = _as_indices(u), _as_indices(v)
         entries = len(u)
         if entries and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= n):
             raise InputError(f"an edge names a node outside of the {n} nodes given")
@@ -246,6 +247,14 @@ class Graph:
 def _index_type(size: int) -> type[np.int32 | np.int64]:
     """Give the narrowest of int32 and int64 that can count up to `size`."""
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
+
+
+def _as_indices(values: npt.NDArray[Any] | Sequence[int]) -> npt.NDArray[Any]:
+    """Give a one-dimensional integer array (an empty list has no type of its own)."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+        raise InputError("edges must be given as two lists of node indices")
+    return array if array.size else array.astype(np.int64)
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -202,7 +203,7 @@ class NodeSet:
             ids = self._arrays["ids"]
             return None if np.all(ids[1:] >= ids[:-1]) else np.argsort(ids, kind="stable")
         keys = [self._bytes(i) for i in range(len(self))]
-        if all(a <= b for a, b in zip(keys, keys[1:], strict=False)):
+        if all(a <= b for a, b in pairwise(keys)):
             return None
         return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
 
@@ -226,7 +227,7 @@ class NodeSet:
         n = len(self)
         if self.kind == "range":
             return key if isinstance(key, int) and 0 <= key < n else None
-        rank = bisect_left(range(n), key, key=self._key)  # type: ignore[type-var]
+        rank = bisect_left(range(n), key, key=self._key)
         if rank == n or self._key(rank) != key:
             return None
         return rank if self._order is None else int(self._order[rank])

@@ -1,0 +1,1 @@
+"""Trying to break what is claimed: search for worst neighbouring graphs, attack the noise."""

@@ -1,0 +1,89 @@
+"""The random walk's parameters: restart probabilities, rounds, precision.
+
+Users speak of the ordinary walk's restart probability (``restart``, 0.15). The paper's
+algorithms use the lazy walk W = (I + D^-1 A) / 2, whose restart probability alpha is smaller;
+it stays inside this package.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import ParameterError
+
+__all__ = [
+    "check_restart",
+    "check_rounds",
+    "check_sources",
+    "lazy_restart",
+    "precision_of_rounds",
+    "rounds_for_precision",
+]
+
+
+def check_restart(restart: float) -> float:
+    """Refuse a restart probability outside of (0, 1)."""
+    if not isinstance(restart, (int, float, np.number)) or not 0 < restart < 1:
+        raise ParameterError(f"restart must be a probability between 0 and 1, got {restart!r}")
+    return float(restart)
+
+
+def check_rounds(rounds: int) -> int:
+    """Refuse a number of rounds that is not a positive integer."""
+    if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 1:
+        raise ParameterError(f"rounds must be a positive integer, got {rounds!r}")
+    return int(rounds)
+
+
+def check_sources(sources: Iterable[int], n: int) -> npt.NDArray[np.int64]:
+    """Give source indices as an array; refuse any outside of the public node set."""
+    array = np.atleast_1d(np.asarray(sources))
+    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+        raise ParameterError("sources must be a list of node indices")
+    if array.size and not (array.min() >= 0 and array.max() < n):
+        raise ParameterError(f"a source index is outside of 0 .. {n - 1}")
+    return array.astype(np.int64)
+
+
+def lazy_restart(restart: float) -> float:
+    """Restart probability of the lazy walk with the same Personalized PageRank.
+
+    Examples
+    --------
+    >>> round(lazy_restart(0.15), 4)
+    0.0811
+    """
+    restart = check_restart(restart)
+    return restart / (2 - restart)
+
+
+def rounds_for_precision(precision: float, restart: float = 0.15) -> int:
+    """Rounds R = ceil(ln(1/xi) / alpha) after which no residual exceeds `precision` (xi).
+
+    Examples
+    --------
+    >>> rounds_for_precision(3e-4)
+    101
+    """
+    if not 0 < precision < 1:
+        raise ParameterError(f"precision must be between 0 and 1, got {precision!r}")
+    needed = -math.log(precision) / lazy_restart(restart)
+    # A precision that came from precision_of_rounds must give its rounds back, so a result
+    # within float error of an integer counts as that integer.
+    nearest = round(needed)
+    return max(1, nearest if abs(needed - nearest) < 1e-9 * needed else math.ceil(needed))
+
+
+def precision_of_rounds(rounds: int, restart: float = 0.15) -> float:
+    """Smallest xi for which R = ceil(ln(1/xi) / alpha) is `rounds`.
+
+    Examples
+    --------
+    >>> rounds_for_precision(precision_of_rounds(100))
+    100
+    """
+    return math.exp(-lazy_restart(restart) * check_rounds(rounds))

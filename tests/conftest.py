@@ -1,0 +1,47 @@
+"""Fixtures for all tests, and a closing summary of measured figures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# The same examples on every machine: a red run can be repeated.
+settings.register_profile("edgeveil", derandomize=True, deadline=None, print_blob=True)
+settings.load_profile("edgeveil")
+
+
+@pytest.fixture
+def figure(record_property):
+    """Report a measured figure; all of them are printed at the end of the run."""
+
+    def report(name: str, value: str) -> None:
+        record_property("figure", f"{name}: {value}")
+
+    return report
+
+
+@pytest.fixture
+def paper_data() -> Path:
+    """Folder with the paper's data sets (EDGEVEIL_DATA, or shared/data beside the checkout)."""
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("EDGEVEIL_DATA", beside))
+    if not (folder / "blogcatalog.mat").exists():
+        pytest.skip("the paper's data sets are not here; set EDGEVEIL_DATA to their folder")
+    return folder
+
+
+def pytest_terminal_summary(terminalreporter):
+    lines = [
+        value
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        for name, value in getattr(report, "user_properties", [])
+        if name == "figure"
+    ]
+    if lines:
+        terminalreporter.section("measured figures")
+        for line in sorted(set(lines)):
+            terminalreporter.write_line(line)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import graphs
+
+from edgeveil.errors import InputError
+from edgeveil.graph import Graph, Intake, _index_type
+from edgeveil.nodes import NodeSet
+
+entries = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=40)
+
+
+@given(entries)
+def test_normalisation_counts_what_it_drops(pairs):
+    u, v = [a for a, _ in pairs], [b for _, b in pairs]
+    graph = Graph.from_edges(u, v, NodeSet.range(8))
+    arcs = {p for p in pairs if p[0] != p[1]}
+    edges = {frozenset(p) for p in arcs}
+    loops = sum(a == b for a, b in pairs)
+    assert graph.n_edges == len(edges)
+    assert graph.intake == Intake(
+        entries=len(pairs),
+        self_loops=loops,
+        repeated=len(pairs) - loops - len(arcs),
+        both_directions=len(arcs) - len(edges),
+    )
+    for node in range(8):
+        assert graph.neighbours(node).tolist() == sorted(
+            other for edge in edges if node in edge for other in edge - {node}
+        )
+
+
+@given(graphs())
+def test_a_graph_is_symmetric_sorted_and_simple(graph):
+    dense = graph.adjacency().toarray()
+    assert (dense == dense.T).all()
+    assert dense.diagonal().sum() == 0
+    assert set(np.unique(dense)) <= {0.0, 1.0}
+    assert (graph.degrees == dense.sum(axis=1)).all()
+
+
+@given(graphs(min_nodes=2), st.randoms())
+def test_flipping_an_edge_twice_gives_the_graph_back(graph, random):
+    x, y = random.sample(range(graph.n_nodes), 2)
+    other = graph.with_edge_flipped(x, y)
+    assert abs(other.n_edges - graph.n_edges) == 1
+    assert other != graph
+    assert other.fingerprint != graph.fingerprint
+    assert other.with_edge_flipped(y, x) == graph
+    assert other.with_edge_flipped(y, x).fingerprint == graph.fingerprint
+
+
+def test_an_isolated_node_stays_with_degree_zero():
+    graph = Graph.from_edges([0], [2], NodeSet.of(["a", "b", "c"]))
+    assert graph.degrees.tolist() == [1, 0, 1]
+    assert Graph.from_edges([], [], NodeSet.range(2)).degrees.tolist() == [0, 0]
+
+
+def test_the_arrays_cannot_be_changed():
+    graph = Graph.from_edges([0], [1], NodeSet.range(2))
+    for array in (graph.indptr, graph.indices, graph.degrees):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_indices_are_as_narrow_as_the_graph_allows():
+    assert _index_type(2**31 - 1) is np.int32
+    assert _index_type(2**31) is np.int64
+    assert Graph.from_edges([0], [1], NodeSet.range(2)).indices.dtype == np.int32
+
+
+def test_one_graph_has_one_fingerprint_whatever_its_index_width():
+    graph = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
+    wide = Graph(graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.nodes)
+    assert wide == graph
+    assert wide.fingerprint == graph.fingerprint
+    named = Graph(graph.indptr, graph.indices, NodeSet.of(["a", "b", "c"]))
+    assert named.fingerprint != graph.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("u", "v", "words"),
+    [([0], [2], "outside of the 2 nodes"), ([-1], [0], "outside"), ([0.5], [1], "node indices")],
+)
+def test_edges_that_do_not_fit_the_node_set_are_refused(u, v, words):
+    with pytest.raises(InputError, match=words):
+        Graph.from_edges(u, v, NodeSet.range(2))
+
+
+def test_one_way_input_is_refused_where_it_must_be_symmetric():
+    with pytest.raises(InputError, match="directed=True"):
+        Graph.from_edges([0, 1, 1], [1, 0, 2], NodeSet.range(3), must_be_symmetric=True)
+    graph = Graph.from_edges([0, 1], [1, 0], NodeSet.range(3), must_be_symmetric=True)
+    assert graph.n_edges == 1
+
+
+def test_arrays_that_do_not_fit_together_are_refused():
+    with pytest.raises(InputError, match="do not fit"):
+        Graph(np.array([0, 1]), np.array([0, 1]), NodeSet.range(1))
