@@ -3,6 +3,7 @@
     EdgeveilError
       ParameterError      an argument is wrong                       (CLI exit code 2)
       UnknownNodeError    an id is not in the public node set        (CLI exit code 2)
+      PromiseError        the graph breaks a public promise          (CLI exit code 1)
       InputError          a file or object cannot be read as a graph (CLI exit code 4)
       BudgetError         the privacy budget does not allow it       (CLI exit code 3)
       LedgerError         the ledger itself cannot be used           (CLI exit code 1)
@@ -18,6 +19,7 @@ __all__ = [
     "InputError",
     "LedgerError",
     "ParameterError",
+    "PromiseError",
     "UnknownNodeError",
 ]
 
@@ -32,6 +34,13 @@ class ParameterError(EdgeveilError, ValueError):
 
 class UnknownNodeError(EdgeveilError, LookupError):
     """An id is not in the node set. The node set is public, so saying so leaks nothing."""
+
+
+class PromiseError(EdgeveilError):
+    """The graph breaks a promise on which a guarantee rests. Nothing was drawn.
+
+    This refusal depends on the graph and is outside of the guarantee.
+    """
 
 
 class InputError(EdgeveilError, ValueError):

@@ -15,10 +15,10 @@ __all__ = ["check_sigma", "edge_cap", "float_error_bound"]
 
 
 def check_sigma(sigma: float) -> float:
-    """Refuse a sensitivity that is not a positive finite number."""
+    """Refuse a sensitivity that is not a positive finite number (or near the end of doubles)."""
     if isinstance(sigma, bool) or not isinstance(sigma, (int, float, np.number)):
         raise ParameterError(f"sigma must be a positive number, got {sigma!r}")
-    if not (sigma > 0 and math.isfinite(sigma)):
+    if not 1e-280 < sigma < 1e280:
         raise ParameterError(f"sigma must be a positive number, got {sigma!r}")
     return float(sigma)
 
@@ -26,7 +26,7 @@ def check_sigma(sigma: float) -> float:
 def edge_cap(sigma: float, alpha: float, rounds: int) -> float:
     """Cap T on the flow over one edge for which one edge moves the result at most `sigma`.
 
-    T = sigma / ((3 - alpha)(1 - (1 - alpha)^R)): Theorem 4.4 of the paper, proof in
+    T = sigma / ((3 - alpha)(1 - (1 - alpha)^R)): Theorem 4.3 of the paper, proof in
     docs/theory/push-flow-cap.md. Rounded down, so that float arithmetic errs on the safe side.
 
     Examples
@@ -41,8 +41,8 @@ def edge_cap(sigma: float, alpha: float, rounds: int) -> float:
 def float_error_bound(n: int, alpha: float) -> float:
     """L1 bound on the float64 error of a push flow on any graph of n nodes.
 
-    Proof in docs/theory/float-error.md: one round rounds every non-negative term at most
-    n + 16 times (relative unit 2^-53 each), an error shrinks by (1 - alpha) a round, and the
+    Proof in docs/theory/float-error.md, for (n + 4) R <= 2^50: one round rounds every
+    non-negative term at most n + 4 times, an error shrinks by (1 - alpha) a round, and the
     total flow never exceeds 1 / alpha.
     """
     return (n + 16) * 2.0**-52 / alpha

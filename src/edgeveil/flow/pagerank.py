@@ -115,4 +115,5 @@ def _rounds_by_theory(
     follow = 1 - restart
     rho = follow / (1 + math.sqrt(1 - follow * follow))
     volume = layout.degree.sum() / np.maximum(layout.degree[lanes], 1)
-    return np.ceil(np.log(2 * np.sqrt(np.maximum(volume, 1)) / tol) / -math.log(rho)) + 2
+    needed = np.ceil(np.log(2 * np.sqrt(np.maximum(volume, 1)) / tol) / -math.log(rho)) + 2
+    return np.asarray(needed, dtype=np.float64)

@@ -33,9 +33,11 @@ def check_restart(restart: float) -> float:
 
 
 def check_rounds(rounds: int) -> int:
-    """Refuse a number of rounds that is not a positive integer."""
+    """Refuse a number of rounds that is not a positive integer (of a size the proofs cover)."""
     if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 1:
         raise ParameterError(f"rounds must be a positive integer, got {rounds!r}")
+    if rounds > 100_000:
+        raise ParameterError(f"rounds must be at most 100,000, got {rounds}")
     return int(rounds)
 
 

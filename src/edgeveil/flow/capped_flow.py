@@ -1,0 +1,62 @@
+"""CappedFlow: the checked parameters of a capped push flow, shared by four mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import ParameterError
+from edgeveil.flow.bounds import check_sigma, float_error_bound
+from edgeveil.flow.push_flow import push_flow_cap
+from edgeveil.flow.walk import check_rounds, lazy_restart
+from edgeveil.graph import Graph
+
+__all__ = ["CappedFlow"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CappedFlow:
+    """Parameters of `push_flow_cap`, checked before any graph is near.
+
+    One edge moves a row by at most `sigma` in L1 (docs/theory/push-flow-cap.md, Theorem 1).
+    """
+
+    sigma: float
+    model: str
+    restart: float
+    rounds: int
+    prepush: bool
+
+    def __post_init__(self) -> None:
+        check_sigma(self.sigma)
+        check_rounds(self.rounds)
+        lazy_restart(self.restart)
+        if self.model not in ("joint", "public"):
+            raise ParameterError(f"model must be 'joint' or 'public', got {self.model!r}")
+        if self.prepush and self.model != "joint":
+            raise ParameterError("prepush shows the source's own edges: it needs model='joint'")
+
+    @classmethod
+    def of(cls, mechanism: Any) -> CappedFlow:
+        """Take the parameters from a mechanism's fields of the same names."""
+        return cls(**{field.name: getattr(mechanism, field.name) for field in fields(cls)})
+
+    def rows(self, graph: Graph, sources: Iterable[int]) -> npt.NDArray[np.float64]:
+        """One row of flow per source."""
+        return push_flow_cap(
+            graph,
+            sources,
+            sigma=self.sigma,
+            model=self.model,
+            restart=self.restart,
+            rounds=self.rounds,
+            prepush=self.prepush,
+        )
+
+    def float_error(self, n: int) -> float:
+        """L1 distance of a computed row from the defined one, at most, on any graph."""
+        return float_error_bound(n, lazy_restart(self.restart))

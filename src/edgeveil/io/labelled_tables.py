@@ -1,0 +1,74 @@
+"""Tables with a label: a Parquet or JSON file that carries one JSON record about itself.
+
+Releases are kept this way, so that a table of numbers and the guarantee that belongs to it
+cannot be parted by copying a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from edgeveil.errors import InputError, ParameterError
+
+__all__ = ["read_labelled_table", "write_labelled_table"]
+
+_KEY = "edgeveil"
+
+
+def write_labelled_table(
+    path: str | os.PathLike[str], columns: Mapping[str, Any], label: Mapping[str, Any]
+) -> None:
+    """Write columns of equal length and their label, atomically.
+
+    The suffix chooses the format: .parquet or .json. The file appears whole or not at all.
+    """
+    target = Path(path)
+    if target.suffix not in (".parquet", ".json"):
+        raise ParameterError(f"a release is kept as .parquet or .json, got {target.name!r}")
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        if target.suffix == ".parquet":
+            import polars as pl
+
+            frame = pl.DataFrame(dict(columns))
+            frame.write_parquet(part, metadata={_KEY: json.dumps(label)})
+        else:
+            listed = {
+                name: values.tolist() if hasattr(values, "tolist") else list(values)
+                for name, values in columns.items()
+            }
+            part.write_text(json.dumps({_KEY: label, "columns": listed}))
+        with part.open("rb") as handle:
+            os.fsync(handle.fileno())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_labelled_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Give the columns (as arrays or lists) and the label of a file.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, or no labelled table.
+    """
+    source = Path(path)
+    try:
+        if source.suffix == ".json":
+            whole = json.loads(source.read_text())
+            return whole["columns"], whole[_KEY]
+        import polars as pl
+
+        label = json.loads(pl.read_parquet_metadata(source)[_KEY])
+        # glob=False: a name like "a[1].parquet" is a name
+        frame = pl.read_parquet(source, glob=False)
+        return {c.name: c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in frame}, label
+    except FileNotFoundError:
+        raise InputError(f"there is no file {source}") from None
+    except Exception as error:  # whatever a damaged file makes a parser raise
+        raise InputError(f"{source} is not a release, or is damaged") from error

@@ -1,0 +1,81 @@
+"""The one seam: what every mechanism is, private or not.
+
+guarantee   what is protected; sees no graph, so it cannot depend on the data
+prepare     randomness shared by all sources, drawn once
+rows        one row per source; each source draws from its own derived stream, so that
+            any sharding of the sources gives the same rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import ParameterError
+from edgeveil.graph import Graph
+from edgeveil.privacy.guarantee import Guarantee, Model, Pooling
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.randomised_response import check_epsilon
+
+__all__ = ["Columns", "Mechanism", "Rows", "check_epsilon", "check_model", "per_source_guarantee"]
+
+Rows = npt.NDArray[np.float64]
+Columns = Literal["nodes", "dimensions"]
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A way to make rows of scores or embeddings from a graph, with its price.
+
+    Mechanisms are frozen, keyword-only dataclasses; their fields are public parameters and
+    are checked on construction, before any graph is near.
+    """
+
+    name: ClassVar[str]
+    columns: ClassVar[Columns]
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """What a release for this many sources protects."""
+        ...
+
+    def prepare(self, graph: Graph, noise: NoiseSource) -> Any:
+        """What all sources share; `noise` is the release's shared stream."""
+        ...
+
+    def rows(self, prepared: Any, sources: Sequence[int], noise: NoiseSource) -> Rows:
+        """One row per source index; `noise` is the release's stream for rows."""
+        ...
+
+
+def check_model(model: str) -> str:
+    """Refuse anything but the two privacy models."""
+    if model not in ("joint", "public"):
+        raise ParameterError(f"model must be 'joint' or 'public', got {model!r}")
+    return model
+
+
+def per_source_guarantee(
+    *,
+    epsilon: float,
+    model: Model,
+    n_sources: int,
+    theorem: str,
+    pooling: Pooling = "adds up",
+    promise: str = "",
+) -> Guarantee:
+    """Guarantee where every source has noise of its own.
+
+    In the public model everybody sees all rows, so their epsilons add up; in the joint model
+    a recipient sees one row.
+    """
+    return Guarantee(
+        epsilon=epsilon * n_sources if model == "public" else epsilon,
+        model=model,
+        n_sources=n_sources,
+        theorem=theorem,
+        pooling=pooling,
+        promise=promise,
+    )

@@ -1,0 +1,196 @@
+"""Release: values, the guarantee they carry, and where they come from. Frozen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import InputError, ParameterError, UnknownNodeError
+from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
+from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.privacy.guarantee import Guarantee
+
+__all__ = ["Provenance", "Release"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """How a release was made: all of it public.
+
+    Attributes
+    ----------
+    mechanism : str
+        Name of the mechanism, and of each post-processing step after it.
+    parameters : mapping
+        The mechanism's parameters.
+    version : str
+        Version of edgeveil.
+    noise : str
+        Where the random bits came from.
+    ledger : bool
+        Whether a ledger was charged.
+    """
+
+    mechanism: str
+    parameters: Mapping[str, Any]
+    version: str
+    noise: str
+    ledger: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Release:
+    """Rows of scores or embeddings, one per source, with their guarantee.
+
+    Attributes
+    ----------
+    values : array of shape (sources, columns), read-only
+        Row i belongs to source i.
+    sources : tuple of ids
+        The source nodes.
+    columns : NodeSet
+        What a column means: the public nodes, or the dimensions 0 .. k-1.
+    kind : {"nodes", "dimensions"}
+        Which of the two.
+    guarantee : Guarantee
+        What is protected; travels with everything made from the release.
+    provenance : Provenance
+        How it was made.
+    """
+
+    values: npt.NDArray[np.float64]
+    sources: tuple[NodeId, ...]
+    columns: NodeSet
+    kind: Literal["nodes", "dimensions"]
+    guarantee: Guarantee
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values, dtype=np.float64).view()
+        if values.shape != (len(self.sources), len(self.columns)):
+            raise ParameterError("a release needs one row per source and one value per column")
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    def row(self, source: NodeId) -> npt.NDArray[np.float64]:
+        """The row of one source."""
+        if source not in self.sources:
+            raise UnknownNodeError(f"the release has no row for {source!r}")
+        row: npt.NDArray[np.float64] = self.values[self.sources.index(source)]
+        return row
+
+    def top(self, k: int = 10, source: NodeId | None = None) -> list[tuple[NodeId, float]]:
+        """The k nodes with the highest scores and their scores, best first.
+
+        Parameters
+        ----------
+        k : int
+            How many.
+        source : id, optional
+            Whose row; not needed if there is only one.
+        """
+        if self.kind != "nodes":
+            raise ParameterError("an embedding has no ranking; use a mechanism that gives scores")
+        if source is None:
+            if len(self.sources) != 1:
+                raise ParameterError("this release has several rows: say whose with source=")
+            source = self.sources[0]
+        row = self.row(source)
+        # A stable order: equal scores go by place in the public node set.
+        order = np.argsort(-row, kind="stable")[: max(0, k)]
+        return [(self.columns[int(i)], float(row[i])) for i in order]
+
+    def with_values(
+        self,
+        values: npt.NDArray[np.float64],
+        columns: NodeSet,
+        kind: Literal["nodes", "dimensions"],
+        step: str,
+    ) -> Release:
+        """The release that post-processing makes of this one: the guarantee stays."""
+        provenance = replace(self.provenance, mechanism=f"{self.provenance.mechanism} > {step}")
+        return replace(self, values=values, columns=columns, kind=kind, provenance=provenance)
+
+    def __str__(self) -> str:
+        what = "scores of" if self.kind == "nodes" else "embeddings in"
+        unit = "nodes" if self.kind == "nodes" else "dimensions"
+        rows = "1 row" if len(self.sources) == 1 else f"{len(self.sources)} rows"
+        made = f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
+        return f"{made} {self.guarantee}"
+
+    __repr__ = __str__
+
+    # -- files ----------------------------------------------------------------------------
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write to .parquet or .json, guarantee and provenance included, atomically.
+
+        Scores become one line per node and one column per source; embeddings one line per
+        source and one column per dimension.
+        """
+        label = {
+            "format": _FORMAT,
+            "kind": self.kind,
+            "sources": list(self.sources),
+            "guarantee": self.guarantee.as_dict(),
+            "statement": str(self.guarantee),
+            "provenance": {
+                "mechanism": self.provenance.mechanism,
+                "parameters": dict(self.provenance.parameters),
+                "version": self.provenance.version,
+                "noise": self.provenance.noise,
+                "ledger": self.provenance.ledger,
+            },
+        }
+        if self.kind == "nodes":
+            table: dict[str, Any] = {"node": list(self.columns)}
+            table |= {
+                f"score of {s}": row for s, row in zip(self.sources, self.values, strict=True)
+            }
+        else:
+            table = {"source": list(self.sources)}
+            table |= {f"x{i}": self.values[:, i] for i in range(len(self.columns))}
+        write_labelled_table(path, table, label)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Release:
+        """Read what `write` wrote.
+
+        Raises
+        ------
+        InputError
+            If the file is no release or is damaged.
+        """
+        table, label = read_labelled_table(path)
+        try:
+            if label["format"] != _FORMAT:
+                raise InputError(f"{path} was written by a newer version of edgeveil")
+            numbers = [np.asarray(c, dtype=np.float64) for c in list(table.values())[1:]]
+            if label["kind"] == "nodes":
+                columns = NodeSet.of(list(map(_plain, table["node"])))
+                values = np.stack(numbers) if numbers else np.empty((0, len(columns)))
+            else:
+                columns = NodeSet.range(len(numbers))
+                values = np.stack(numbers, axis=1)
+            return cls(
+                values=values,
+                sources=tuple(label["sources"]),
+                columns=columns,
+                kind=label["kind"],
+                guarantee=Guarantee(**label["guarantee"]),
+                provenance=Provenance(**label["provenance"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path} is not a release, or is damaged") from error
+
+
+def _plain(node: Any) -> NodeId:
+    """Give a table's cell as an ordinary id."""
+    return node if isinstance(node, str) else int(node)
