@@ -5,40 +5,16 @@ python -m benchmarks noise
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.measure import interleaved, quartiles, ratios
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate, discrete_laplace
 
 SIZES = (1_000, 100_000, 1_000_000, 10_000_000)
-SECONDS_PER_SIZE = 3.0
-
-
-def _interleaved(tasks: dict[str, Callable[[], object]]) -> dict[str, list[float]]:
-    """Seconds per call, all tasks in turn, so that a busy moment hits each of them."""
-    for task in tasks.values():
-        task()
-    times: dict[str, list[float]] = {name: [] for name in tasks}
-    end = time.perf_counter() + SECONDS_PER_SIZE
-    while time.perf_counter() < end or len(next(iter(times.values()))) < 5:
-        for name, task in tasks.items():
-            start = time.perf_counter()
-            task()
-            times[name].append(time.perf_counter() - start)
-    return times
-
-
-def _quartiles(values: list[float]) -> dict[str, float]:
-    low, middle, high = statistics.quantiles(values, n=4)
-    return {"q1": low, "median": middle, "q3": high, "best": min(values), "runs": len(values)}
 
 
 def _opendp(size: int) -> dict[str, float]:
@@ -53,16 +29,15 @@ def _opendp(size: int) -> dict[str, float]:
         start = time.perf_counter()
         measurement(zeros)
         times.append(time.perf_counter() - start)
-    return _quartiles(times)
+    return quartiles(times)
 
 
-def run(json_path: str | None = None) -> dict[str, Any]:
-    """Measure, print, return, and write to ``json_path`` if one is given."""
+def run() -> dict[str, Any]:
+    """Measure, print and return."""
     generator, noise = np.random.default_rng(), NoiseSource.secure()
     start = time.perf_counter()
     discrete_laplace(2**30, 1, noise)
     result: dict[str, Any] = {
-        "machine": {"cpus": os.cpu_count(), "processor": platform.machine()},
         "first_call_seconds": time.perf_counter() - start,
         "sizes": {},
     }
@@ -80,12 +55,12 @@ def run(json_path: str | None = None) -> dict[str, Any]:
             ),
             "add_laplace": lambda v=values, c=calibration: add_laplace(v, c, noise),
         }
-        times = _interleaved(tasks)
+        times = interleaved(tasks)
         names = list(tasks)
         rows = result["sizes"][str(size)] = {}
         for name, base in zip(names, [names[0], names[0], names[2], names[2]], strict=True):
-            ratio = _quartiles([b / t for b, t in zip(times[base], times[name], strict=True)])
-            seconds = _quartiles(times[name])
+            ratio = ratios(times[base], times[name])
+            seconds = quartiles(times[name])
             rows[name] = {"seconds": seconds, "draws_per_second_to_numpy": ratio}
             print(
                 f"{size:>10}  {name:<34} {seconds['median'] * 1e3:>10.3f} "
@@ -94,10 +69,4 @@ def run(json_path: str | None = None) -> dict[str, Any]:
             )
     oracle = result["opendp_10000"] = _opendp(10_000)
     print(f"{10_000:>10}  {'OpenDP discrete laplace':<34} {oracle['median'] * 1e3:>10.3f}")
-    if json_path is not None:
-        Path(json_path).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     return result
-
-
-if __name__ == "__main__":
-    run()

@@ -24,7 +24,7 @@ def _named(n: int, shape: str):
 
 @st.composite
 def graphs(draw, max_nodes: int = 14, min_nodes: int = 1):
-    """Random graphs, and stars, paths, cliques, disconnected parts, empty graphs; isolated nodes."""
+    """Random graphs, stars, paths, cliques, two parts, empty graphs; with isolated nodes."""
     n = draw(st.integers(min_nodes, max_nodes))
     shape = draw(st.sampled_from(["random", "star", "path", "clique", "two cliques", "empty"]))
     if shape != "random":

@@ -1,1 +1,121 @@
-"""edgeveil."""
+"""Personalized PageRank from a private graph, with a proven guarantee for every edge.
+
+>>> import edgeveil as ev
+>>> network = ev.social_network(200, average_degree=10)
+>>> ranking = ev.release(network.graph, ev.DPPushFlowCap(epsilon=1.0), sources=[7])
+>>> len(ranking.top(5))
+5
+
+Names are loaded when first used, so that importing the package stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgeveil.audit import audit
+    from edgeveil.datasets import LabelledGraph, load_blogcatalog, load_pos, social_network
+    from edgeveil.engine import release
+    from edgeveil.errors import (
+        BudgetError,
+        EdgeveilError,
+        InputError,
+        LedgerError,
+        ParameterError,
+        PromiseError,
+        UnknownNodeError,
+    )
+    from edgeveil.flow import personalized_pagerank, push_flow, push_flow_cap
+    from edgeveil.graph import Graph
+    from edgeveil.io import as_graph, open_graph, read_graph, save_graph
+    from edgeveil.mechanisms import (
+        DPEmbeddingSparse,
+        DPInstantEmbedding,
+        DPPushFlow,
+        DPPushFlowCap,
+        DPSparsePPR,
+        EdgeFlipping,
+        Mechanism,
+        NonPrivate,
+        OwnNeighbours,
+    )
+    from edgeveil.nodes import NodeSet
+    from edgeveil.postprocess import embed
+    from edgeveil.privacy.guarantee import Guarantee
+    from edgeveil.privacy.ledger import Ledger
+    from edgeveil.privacy.noise import NoiseSource
+    from edgeveil.release import Release
+
+__all__ = [
+    "BudgetError",
+    "DPEmbeddingSparse",
+    "DPInstantEmbedding",
+    "DPPushFlow",
+    "DPPushFlowCap",
+    "DPSparsePPR",
+    "EdgeFlipping",
+    "EdgeveilError",
+    "Graph",
+    "Guarantee",
+    "InputError",
+    "LabelledGraph",
+    "Ledger",
+    "LedgerError",
+    "Mechanism",
+    "NodeSet",
+    "NoiseSource",
+    "NonPrivate",
+    "OwnNeighbours",
+    "ParameterError",
+    "PromiseError",
+    "Release",
+    "UnknownNodeError",
+    "as_graph",
+    "audit",
+    "embed",
+    "load_blogcatalog",
+    "load_pos",
+    "open_graph",
+    "personalized_pagerank",
+    "push_flow",
+    "push_flow_cap",
+    "read_graph",
+    "release",
+    "save_graph",
+    "social_network",
+]
+
+_HOMES = {
+    "audit": "audit",
+    "datasets": "LabelledGraph load_blogcatalog load_pos social_network",
+    "engine": "release",
+    "errors": "BudgetError EdgeveilError InputError LedgerError ParameterError PromiseError "
+    "UnknownNodeError",
+    "flow": "personalized_pagerank push_flow push_flow_cap",
+    "graph": "Graph",
+    "io": "as_graph open_graph read_graph save_graph",
+    "mechanisms": "DPEmbeddingSparse DPInstantEmbedding DPPushFlow DPPushFlowCap DPSparsePPR "
+    "EdgeFlipping Mechanism NonPrivate OwnNeighbours",
+    "nodes": "NodeSet",
+    "postprocess": "embed",
+    "privacy.guarantee": "Guarantee",
+    "privacy.ledger": "Ledger",
+    "privacy.noise": "NoiseSource",
+    "release": "Release",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'edgeveil' has no attribute {name!r}")
+    value = getattr(import_module(f"edgeveil.{_HOME_OF[name]}"), name)
+    # Also after a submodule of the same name (release, audit) has put itself here.
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,6 +19,7 @@ from edgeveil.nodes import NodeSet
 __all__ = [
     "NodeHash",
     "check_dimension",
+    "check_hash_key",
     "embedding_float_error",
     "hash_nodes",
     "instant_embedding",
@@ -41,6 +42,15 @@ def check_dimension(dimension: int) -> int:
     return int(dimension)
 
 
+def check_hash_key(key: str) -> str:
+    """Refuse a key that is not text."""
+    try:
+        key.encode()
+    except (AttributeError, UnicodeEncodeError):
+        raise ParameterError(f"hash_key must be text, got {key!r}") from None
+    return key
+
+
 def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHash:
     """Hash every node to a dimension in 0 .. dimension-1 and a sign.
 
@@ -53,7 +63,7 @@ def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHas
     key : str
         Chooses the hash function; public.
     """
-    dimension = check_dimension(dimension)
+    dimension, key = check_dimension(dimension), check_hash_key(key)
     secretless = hashlib.blake2b(key.encode(), digest_size=32, person=b"edgeveil-hash-1").digest()
     if nodes.kind == "str":
         digests = np.fromiter(

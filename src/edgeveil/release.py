@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -172,6 +172,9 @@ class Release:
         try:
             if label["format"] != _FORMAT:
                 raise InputError(f"{path} was written by a newer version of edgeveil")
+            guarantee = label["guarantee"]
+            if set(guarantee) != {field.name for field in fields(Guarantee)}:
+                raise InputError(f"{path} has lost part of its guarantee")
             numbers = [np.asarray(c, dtype=np.float64) for c in list(table.values())[1:]]
             if label["kind"] == "nodes":
                 columns = NodeSet.of(list(map(_plain, table["node"])))
@@ -184,7 +187,7 @@ class Release:
                 sources=tuple(label["sources"]),
                 columns=columns,
                 kind=label["kind"],
-                guarantee=Guarantee(**label["guarantee"]),
+                guarantee=Guarantee(**guarantee),
                 provenance=Provenance(**label["provenance"]),
             )
         except (KeyError, TypeError, ValueError) as error:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import graphs, graphs_with_source, restarts, sigmas
 
 from edgeveil.audit.search import graph_of_pairs
 from edgeveil.errors import ParameterError
@@ -20,6 +19,7 @@ from edgeveil.flow import (
     rounds_for_precision,
 )
 from edgeveil.flow.bounds import edge_cap, float_error_bound
+from tests.strategies import graphs, graphs_with_source, restarts, sigmas
 
 rounds = st.integers(1, 60)
 starts = st.sampled_from([("joint", False), ("joint", True), ("public", False)])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import graphs_with_source, restarts, sigmas
 
 from edgeveil.audit.search import graph_of_pairs
 from edgeveil.flow import (
@@ -21,6 +20,7 @@ from edgeveil.flow import (
     push_flow_cap,
 )
 from edgeveil.flow.bounds import edge_cap
+from tests.strategies import graphs_with_source, restarts, sigmas
 
 CLOSE = {"rtol": 1e-11, "atol": 1e-14}
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import graphs
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph, Intake, _index_type
 from edgeveil.nodes import NodeSet
+from tests.strategies import graphs
 
 entries = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=40)
 

@@ -9,6 +9,8 @@ from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.protocol import Mechanism
@@ -59,9 +61,17 @@ def release(
     BudgetError
         If the ledger refuses; nothing was drawn.
     """
-    listed = tuple(dict.fromkeys(sources))
-    indices = [int(i) for i in graph.nodes.indices(listed)]
+    if isinstance(sources, str) or not isinstance(sources, Iterable):
+        raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
+    indices = list(dict.fromkeys(graph.nodes.index(node) for node in sources))
+    if not indices:
+        raise ParameterError("sources must name at least one node, got none")
+    # The node set's own ids: plain integers or strings, whatever the caller's were.
+    listed = tuple(graph.nodes.take(indices))
     guarantee = mechanism.guarantee(len(listed))
+    if noise is not None and noise.private:
+        # In two releases it would draw the same noise twice, which can then be subtracted.
+        raise ParameterError("noise= takes a seeded source; leave it out for a private release")
     if ledger is None:
         source = noise if noise is not None else NoiseSource.secure()
         return _compute(graph, mechanism, listed, indices, guarantee, source, charged=False)
@@ -132,4 +142,5 @@ def _compute(
 
 def _parameters(mechanism: Mechanism) -> dict[str, Any]:
     """The mechanism's public parameters as plain data."""
-    return asdict(mechanism)  # type: ignore[call-overload, no-any-return]  # all are dataclasses
+    fields: dict[str, Any] = asdict(mechanism)  # type: ignore[call-overload]  # all are dataclasses
+    return {name: v.item() if isinstance(v, np.generic) else v for name, v in fields.items()}

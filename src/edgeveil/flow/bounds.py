@@ -16,9 +16,9 @@ __all__ = ["check_sigma", "edge_cap", "float_error_bound"]
 
 def check_sigma(sigma: float) -> float:
     """Refuse a sensitivity that is not a positive finite number (or near the end of doubles)."""
-    if isinstance(sigma, bool) or not isinstance(sigma, (int, float, np.number)):
-        raise ParameterError(f"sigma must be a positive number, got {sigma!r}")
-    if not 1e-280 < sigma < 1e280:
+    plain = sigma.item() if isinstance(sigma, np.generic) else sigma
+    number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
+    if not number or not 1e-280 < plain < 1e280:
         raise ParameterError(f"sigma must be a positive number, got {sigma!r}")
     return float(sigma)
 

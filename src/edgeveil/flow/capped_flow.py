@@ -37,6 +37,8 @@ class CappedFlow:
         lazy_restart(self.restart)
         if self.model not in ("joint", "public"):
             raise ParameterError(f"model must be 'joint' or 'public', got {self.model!r}")
+        if not isinstance(self.prepush, bool):
+            raise ParameterError(f"prepush must be True or False, got {self.prepush!r}")
         if self.prepush and self.model != "joint":
             raise ParameterError("prepush shows the source's own edges: it needs model='joint'")
 

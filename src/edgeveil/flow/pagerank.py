@@ -17,16 +17,13 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.errors import ParameterError
 from edgeveil.flow import _kernels
 from edgeveil.flow._kernels import LANES
 from edgeveil.flow._layout import Layout, layout_of
-from edgeveil.flow.walk import check_restart, check_sources
+from edgeveil.flow.walk import check_restart, check_sources, check_tol
 from edgeveil.graph import Graph
 
 __all__ = ["personalized_pagerank"]
-
-_SMALLEST_TOL = 1e-13
 
 
 def personalized_pagerank(
@@ -51,8 +48,7 @@ def personalized_pagerank(
         Non-negative rows. An isolated source keeps all of its mass.
     """
     restart = check_restart(restart)
-    if not _SMALLEST_TOL <= tol < np.inf:
-        raise ParameterError(f"tol must be a number >= {_SMALLEST_TOL:g}, got {tol!r}")
+    tol = check_tol(tol)
     listed = check_sources(sources, graph.n_nodes)
     layout = layout_of(graph)
     rows = np.empty((len(listed), graph.n_nodes))

@@ -15,10 +15,13 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 
+SMALLEST_TOL = 1e-13
+
 __all__ = [
     "check_restart",
     "check_rounds",
     "check_sources",
+    "check_tol",
     "lazy_restart",
     "precision_of_rounds",
     "rounds_for_precision",
@@ -39,6 +42,14 @@ def check_rounds(rounds: int) -> int:
     if rounds > 100_000:
         raise ParameterError(f"rounds must be at most 100,000, got {rounds}")
     return int(rounds)
+
+
+def check_tol(tol: float) -> float:
+    """Refuse a tolerance that is not a finite number, or that double precision cannot reach."""
+    number = isinstance(tol, (int, float, np.integer, np.floating)) and not isinstance(tol, bool)
+    if not number or not SMALLEST_TOL <= tol < math.inf:
+        raise ParameterError(f"tol must be a number >= {SMALLEST_TOL:g}, got {tol!r}")
+    return float(tol)
 
 
 def check_sources(sources: Iterable[int], n: int) -> npt.NDArray[np.int64]:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.flow.walk import check_restart
+from edgeveil.flow.walk import check_restart, check_tol
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows, check_epsilon, check_model
+from edgeveil.mechanisms.protocol import Columns, Rows, check_model
+from edgeveil.privacy.epsilon import check_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.randomised_response import flipped_places
@@ -54,6 +55,7 @@ class EdgeFlipping:
         check_epsilon(self.epsilon)
         check_model(self.model)
         check_restart(self.restart)
+        check_tol(self.tol)
 
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon, once for everything."""

@@ -13,11 +13,13 @@ from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
 from edgeveil.hashing import (
     check_dimension,
+    check_hash_key,
     embedding_float_error,
     hash_nodes,
     instant_embedding,
 )
-from edgeveil.mechanisms.protocol import Columns, Rows, check_epsilon, per_source_guarantee
+from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
+from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 from edgeveil.privacy.sparsification import sparsify, threshold
@@ -50,6 +52,7 @@ class DPEmbeddingSparse:
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_dimension(self.dimension)
+        check_hash_key(self.hash_key)
         CappedFlow.of(self)
 
     def guarantee(self, n_sources: int) -> Guarantee:
@@ -67,7 +70,7 @@ class DPEmbeddingSparse:
 
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Flow, private choice of coordinates, embedding of those, noise."""
-        n, half = prepared.n_nodes, self.epsilon / 2
+        n, half = prepared.n_nodes, exact_epsilon(self.epsilon) / 2
         flow = CappedFlow.of(self)
         error = flow.float_error(n)
         gamma = threshold(n, self.sigma, half)

@@ -13,11 +13,13 @@ from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
 from edgeveil.hashing import (
     check_dimension,
+    check_hash_key,
     embedding_float_error,
     hash_nodes,
     instant_embedding,
 )
-from edgeveil.mechanisms.protocol import Columns, Rows, check_epsilon, per_source_guarantee
+from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
+from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 
@@ -56,6 +58,7 @@ class DPInstantEmbedding:
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_dimension(self.dimension)
+        check_hash_key(self.hash_key)
         CappedFlow.of(self)
 
     def guarantee(self, n_sources: int) -> Guarantee:
@@ -82,7 +85,7 @@ class DPInstantEmbedding:
         calibration = calibrate(
             coordinates=self.dimension,
             sensitivity=n * math.log1p(self.sigma) * (1 + 2**-48),  # rounded up
-            epsilon=self.epsilon,
+            epsilon=exact_epsilon(self.epsilon),
             error=embedding_float_error(n, flow.float_error(n)),
         )
         for row, source in zip(rows, sources, strict=True):

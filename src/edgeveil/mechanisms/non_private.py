@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.flow.walk import check_restart
+from edgeveil.flow.walk import check_restart, check_tol
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.protocol import Columns, Rows
 from edgeveil.privacy.guarantee import Guarantee
@@ -37,6 +37,7 @@ class NonPrivate:
 
     def __post_init__(self) -> None:
         check_restart(self.restart)
+        check_tol(self.tol)
 
     def guarantee(self, n_sources: int) -> Guarantee:
         """Promise nothing."""

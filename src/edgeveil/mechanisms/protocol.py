@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
+from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model, Pooling
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.privacy.randomised_response import check_epsilon
 
-__all__ = ["Columns", "Mechanism", "Rows", "check_epsilon", "check_model", "per_source_guarantee"]
+__all__ = ["Columns", "Mechanism", "Rows", "check_model", "per_source_guarantee"]
 
 Rows = npt.NDArray[np.float64]
 Columns = Literal["nodes", "dimensions"]
@@ -72,7 +72,7 @@ def per_source_guarantee(
     a recipient sees one row.
     """
     return Guarantee(
-        epsilon=epsilon * n_sources if model == "public" else epsilon,
+        epsilon=float(exact_epsilon(epsilon) * (n_sources if model == "public" else 1)),
         model=model,
         n_sources=n_sources,
         theorem=theorem,

@@ -17,10 +17,10 @@ from edgeveil.graph import Graph
 from edgeveil.mechanisms.protocol import (
     Columns,
     Rows,
-    check_epsilon,
     check_model,
     per_source_guarantee,
 )
+from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 
@@ -105,7 +105,7 @@ class DPPushFlow:
         calibration = calibrate(
             coordinates=n,
             sensitivity=self.sensitivity,
-            epsilon=self.epsilon,
+            epsilon=exact_epsilon(self.epsilon),
             error=float_error_bound(n, lazy_restart(self.restart)),
         )
         for row, source in zip(rows, sources, strict=True):

@@ -10,7 +10,8 @@ import numpy as np
 
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows, check_epsilon, per_source_guarantee
+from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
+from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 
@@ -74,7 +75,7 @@ class DPPushFlowCap:
         calibration = calibrate(
             coordinates=prepared.n_nodes,
             sensitivity=self.sigma,
-            epsilon=self.epsilon,
+            epsilon=exact_epsilon(self.epsilon),
             error=flow.float_error(prepared.n_nodes),
         )
         for row, source in zip(rows, sources, strict=True):

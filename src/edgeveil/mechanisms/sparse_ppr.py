@@ -10,7 +10,8 @@ import numpy as np
 
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows, check_epsilon, per_source_guarantee
+from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
+from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 from edgeveil.privacy.sparsification import sparsify, threshold
@@ -56,7 +57,7 @@ class DPSparsePPR:
 
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Flow, private choice of coordinates, noise on those."""
-        n, half = prepared.n_nodes, self.epsilon / 2
+        n, half = prepared.n_nodes, exact_epsilon(self.epsilon) / 2
         flow = CappedFlow.of(self)
         error = flow.float_error(n)
         rows = flow.rows(prepared, sources)

@@ -57,6 +57,8 @@ class Guarantee:
             raise ParameterError(f"delta must be in [0, 1), got {self.delta}")
         if self.model not in ("joint", "public", "none"):
             raise ParameterError(f"model must be joint, public or none, got {self.model!r}")
+        if self.pooling not in ("adds up", "shared"):
+            raise ParameterError(f"pooling must be 'adds up' or 'shared', got {self.pooling!r}")
         if (self.model == "none") != math.isinf(self.epsilon):
             raise ParameterError("model 'none' and epsilon = inf go together")
 

@@ -88,7 +88,7 @@ def calibrate(
     *,
     coordinates: int,
     sensitivity: float | Fraction,
-    epsilon: float,
+    epsilon: float | Fraction,
     error: float | Fraction = 0,
 ) -> Calibration:
     """Choose lattice and noise scale so that `add_laplace` is epsilon-private.
@@ -99,8 +99,9 @@ def calibrate(
         Length of the vector (all rows together, if the bound is about all of them together).
     sensitivity : float or Fraction
         Bound on the L1 distance between the vectors of two neighbours, taken at its exact value.
-    epsilon : float
-        Privacy loss allowed for the whole vector.
+    epsilon : float or Fraction
+        Privacy loss allowed for the whole vector, taken at its exact value and rounded down to
+        a float.
     error : float or Fraction
         Proven bound on the L1 distance between the vector as computed and as defined.
 
@@ -135,13 +136,13 @@ def calibrate(
     eta = _number(error)
     if eta is None or eta < 0:
         raise ParameterError(f"error must be a number >= 0, got {error!r}")
-    epsilon = _float_below(wanted)
-    exact_epsilon = Fraction(epsilon)
+    rounded = _float_below(wanted)
+    exact_epsilon = Fraction(rounded)
     room = exact_epsilon * MAX_SCALE - n
     if room <= 0:
         raise ParameterError(
             f"coordinates / epsilon must be below {float(MAX_SCALE):.2g}, "
-            f"got {n} coordinates and epsilon {epsilon:g}"
+            f"got {n} coordinates and epsilon {rounded:g}"
         )
     distance = sigma + 2 * eta
     # Fine enough that rounding costs little and that t has all its T_BITS bits; but not finer
@@ -153,7 +154,7 @@ def calibrate(
     k = max(k, -_floor_log2(room / distance))
     if abs(k) > MAX_STEP_LOG2:
         raise ParameterError(
-            f"a sensitivity near 2**{_floor_log2(sigma)} with epsilon {epsilon:g} needs a lattice "
+            f"a sensitivity near 2**{_floor_log2(sigma)} with epsilon {rounded:g} needs a lattice "
             f"step of 2**{k}, which is outside 2**-{MAX_STEP_LOG2} ... 2**{MAX_STEP_LOG2}"
         )
     needed = _steps_apart(k, n, sigma, eta) / exact_epsilon
@@ -161,7 +162,7 @@ def calibrate(
     return Calibration(
         step_log2=k,
         scale=math.ceil(needed / 2**a) << a,
-        epsilon=epsilon,
+        epsilon=rounded,
         coordinates=n,
         sensitivity=sigma,
         error=eta,

@@ -13,24 +13,16 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.errors import ParameterError
+from edgeveil.privacy.epsilon import check_epsilon
 from edgeveil.privacy.noise import NoiseSource, discrete_laplace
 
-__all__ = ["check_epsilon", "flip_scale", "flipped_places"]
+__all__ = ["flip_scale", "flipped_places"]
 
 _BITS = 25  # significant bits of the gap's scale, as `discrete_laplace` takes them
 _LARGEST_SCALE = 2**55
 # Below this the flips are fair coins (q = 1/2, which protects perfectly): at 25 bits the scale
 # could not tell such an epsilon from 0 or from its negative.
 _FAIR_COIN_BELOW = 1e-5
-
-
-def check_epsilon(epsilon: float) -> float:
-    """Refuse an epsilon that is not a positive finite number."""
-    number = isinstance(epsilon, (int, float, np.number)) and not isinstance(epsilon, bool)
-    if not number or not (epsilon > 0 and math.isfinite(epsilon)):
-        raise ParameterError(f"epsilon must be a positive number, got {epsilon!r}")
-    return float(epsilon)
 
 
 def flip_scale(epsilon: float) -> tuple[int, int]:
@@ -40,7 +32,7 @@ def flip_scale(epsilon: float) -> tuple[int, int]:
     """
     with decimal.localcontext() as context:
         context.prec = 60
-        exact = 1 / (1 + (-decimal.Decimal(epsilon)).exp()).ln() if epsilon < 100 else None
+        exact = 1 / (1 + (-decimal.Decimal(repr(epsilon))).exp()).ln() if epsilon < 100 else None
         if exact is None or exact >= _LARGEST_SCALE:
             return _LARGEST_SCALE, 0
         exact *= 1 - decimal.Decimal(10) ** -40  # covers the rounding of exp and ln

@@ -13,16 +13,16 @@ from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 __all__ = ["sparsify", "threshold"]
 
 
-def threshold(n: int, sensitivity: float, epsilon: float) -> float:
+def threshold(n: int, sensitivity: float, epsilon: float | Fraction) -> float:
     """The paper's gamma = 3 sigma ln(n) / epsilon."""
-    return 3 * sensitivity * math.log(n) / epsilon
+    return 3 * sensitivity * math.log(n) / float(epsilon)
 
 
 def sparsify(
     values: npt.NDArray[np.float64],
     *,
     sensitivity: float | Fraction,
-    epsilon: float,
+    epsilon: float | Fraction,
     gamma: float,
     error: float,
     noise: NoiseSource,

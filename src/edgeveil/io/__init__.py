@@ -1,0 +1,15 @@
+"""Files and foreign objects -> `Graph`, and a `Graph` -> a folder that opens at once.
+
+    read_graph   a path: edge list, Parquet, .mat, MatrixMarket, or a folder of save_graph
+    as_graph     an object in memory: scipy, numpy, networkx, igraph, networkit, any Arrow table
+    save_graph   a graph -> a folder
+    open_graph   that folder -> the graph, memory-mapped
+
+No foreign library is imported here: objects are recognised, polars and scipy.io load late.
+"""
+
+from edgeveil.io.files import read_graph
+from edgeveil.io.folder import open_graph, save_graph
+from edgeveil.io.objects import as_graph
+
+__all__ = ["as_graph", "open_graph", "read_graph", "save_graph"]

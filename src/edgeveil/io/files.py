@@ -1,0 +1,160 @@
+"""`read_graph`: a path -> Graph, by the suffix of its name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from edgeveil.errors import InputError, ParameterError
+from edgeveil.graph import Graph
+from edgeveil.io.folder import open_graph
+from edgeveil.io.lines import read_bytes, suffix_of
+from edgeveil.io.matrices import read_mat
+from edgeveil.io.matrix_market import read_matrix_market
+from edgeveil.io.node_lists import Nodes, read_nodes
+from edgeveil.io.tables import Columns, read_parquet
+from edgeveil.io.text import read_edge_list
+
+__all__ = ["read_graph"]
+
+_TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
+_PARQUET = (".parquet", ".pq")
+
+
+def read_graph(
+    path: str | os.PathLike[str],
+    *,
+    nodes: Nodes | None = None,
+    directed: bool = False,
+    header: bool | None = None,
+    columns: Columns | None = None,
+    delimiter: str | None = None,
+    key: str | None = None,
+) -> Graph:
+    r"""Read a graph from a file.
+
+    =========================================== ===============================================
+    ``.csv .tsv .txt .edges .edgelist`` (+.gz)  an edge list: one edge per line
+    ``.parquet .pq``                            an edge list: one edge per row
+    ``.mat``                                    a MATLAB file (up to 7.2) with a sparse matrix
+    ``.mtx`` (+.gz)                             a MatrixMarket matrix
+    a folder                                    what `save_graph` wrote
+    =========================================== ===============================================
+
+    In an edge list every line is an undirected edge: (a, b) and (b, a) are the same one.
+    Ids are integers if all of them are (``007`` is then 7), else strings; a node list of
+    strings makes them strings in any case. A third column, if numeric, is a weight: it is
+    ignored and counted in ``graph.intake.weighted``; a line of weight 0 is an edge too.
+    Further columns are ignored. Lines that start with ``#`` or ``%`` are comments.
+    A matrix must be symmetric unless `directed` is given; stored zeros are no edges.
+
+    Parameters
+    ----------
+    path : path
+        The file or folder.
+    nodes : NodeSet, iterable of ids, or path, optional
+        The public node set, in the order that results will have; nodes without an edge
+        count. A path leads to a file with one id per line or in its first column. For a
+        matrix: the names of its rows. **Give it wherever it is known independently of the
+        edges who is a member.** Without it the node set is taken from the file (the ids
+        that occur, sorted; 0 .. n-1 for a matrix): it then depends on the private edges,
+        and yet is treated as public from here on, so that a node whose only edge is
+        removed would visibly disappear.
+    directed : bool
+        Allow input that says in one direction only that two nodes are joined, and read
+        every arc as an undirected edge. Nothing changes for an edge list.
+    header : bool, optional
+        Whether the first line of a text file is a header. None: it is one if its first two
+        fields are no integers while those of the next line are, if they are names such as
+        source and target, src and dst, from and to, or if `columns` are given by name.
+        A header over string ids with other names has to be declared.
+    columns : pair of str or int, optional
+        The two id columns of an edge list, by name or by position from 0. Default: the
+        first two. A column ``weight`` is then the weight.
+    delimiter : str, optional
+        One character; ``" "`` is any run of blanks and tabs. None: the first of tab,
+        comma and semicolon that the first line holds, else blanks.
+    key : str, optional
+        The name of the matrix in a ``.mat`` file. Default: ``network``.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as a graph. The message names the file and, where it
+        can, the line, and never quotes an edge. It is for the curator only.
+    ParameterError
+        If an option does not belong to the format.
+
+    Notes
+    -----
+    Read ``.mat`` and ``.parquet`` only from sources you trust: a file of these kinds that was
+    forged, or damaged in the middle, can crash the readers of scipy and polars, and with them
+    the process. Truncated ones, and every damage to text, MatrixMarket and saved graphs
+    (``open_graph(path, verify=True)``), are refused in words.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "friends.csv")
+    ...     _ = path.write_text("source,target\nann,bob\nbob,cem\n")
+    ...     read_graph(path, nodes=["ann", "bob", "cem", "dan"])
+    Graph(4 nodes, 2 edges)
+    """
+    path = Path(path)
+    given = {"header": header, "columns": columns, "delimiter": delimiter, "key": key}
+    if path.is_dir():
+        _only(given | {"nodes": nodes}, (), "a saved graph")
+        return open_graph(path)
+    suffix = suffix_of(path)
+    packed = path.suffix.lower() == ".gz"
+    known = (*_TEXT, ".mtx") if packed else (*_TEXT, *_PARQUET, ".mat", ".mtx")
+    read_bytes(path, limit=1)  # one place that says why a file cannot be opened
+    if suffix not in known:
+        raise InputError(
+            f"{path} has the unknown suffix {path.suffix!r}; known are {', '.join(known)}"
+            + ("" if packed else " and folders of save_graph")
+        )
+    node_set = read_nodes(nodes)
+    if suffix in _TEXT:
+        _only(given, ("header", "columns", "delimiter"), "a text file")
+        _check_text_options(columns, header, delimiter)
+        return read_edge_list(
+            path, nodes=node_set, header=header, columns=columns, delimiter=delimiter
+        )
+    if suffix in _PARQUET:
+        _only(given, ("columns",), "a Parquet file")
+        _check_text_options(columns, None, None)
+        return read_parquet(path, nodes=node_set, columns=columns)
+    if suffix == ".mat":
+        _only(given, ("key",), "a .mat file")
+        return read_mat(path, key=key or "network", nodes=node_set, directed=directed)
+    _only(given, (), "a MatrixMarket file")
+    return read_matrix_market(path, nodes=node_set, directed=directed)
+
+
+def _only(given: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
+    for name, value in given.items():
+        if value is not None and name not in allowed:
+            raise ParameterError(f"{name}= has no meaning for {what}")
+
+
+def _check_text_options(
+    columns: Columns | None, header: bool | None, delimiter: str | None
+) -> None:
+    if columns is not None:
+        pair = not isinstance(columns, str) and len(columns) == 2 and columns[0] != columns[1]
+        if not (pair and all(isinstance(c, (str, int)) for c in columns)):
+            raise ParameterError(
+                f"columns must be two different names or positions, got {columns!r}"
+            )
+        if header is False and any(isinstance(column, str) for column in columns):
+            raise ParameterError("columns by name need a header; give positions with header=False")
+    if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
+        raise ParameterError(f"delimiter must be one ASCII character, got {delimiter!r}")

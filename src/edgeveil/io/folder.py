@@ -1,0 +1,296 @@
+"""The folder format: graph.json and plain .npy arrays, opened memory-mapped.
+
+    graph.json     format, version, sizes, kind of ids, dtype and SHA-256 of every array
+    indptr.npy     the CSR structure
+    indices.npy
+    ids.npy | text.npy, offsets.npy    the ids, unless they are 0 .. n-1
+
+The folder holds the private graph. It is made readable for its owner only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from edgeveil.errors import EdgeveilError, InputError, ParameterError
+from edgeveil.graph import Graph, Intake
+from edgeveil.nodes import NodeSet
+
+__all__ = ["open_graph", "save_graph"]
+
+_FORMAT = "edgeveil graph"
+_VERSION = 1
+_ARRAYS_OF_IDS = {"range": (), "int": ("ids",), "str": ("text", "offsets")}
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def save_graph(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Save a graph as a folder that `open_graph` opens at once.
+
+    The folder appears whole or not at all: it is written beside its place, flushed to the
+    disk and then renamed.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph. The folder holds it in full: keep it as private as the graph.
+    path : path
+        The folder to make; its parent must exist.
+    overwrite : bool
+        Replace a graph that was saved there before. Nothing else is ever replaced.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    ParameterError
+        If the place is taken, or its parent is not a folder.
+    EdgeveilError
+        If the disk is full or cannot be written; nothing is left behind.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise ParameterError(f"there is no folder {path.parent} to save the graph in")
+    _refuse_taken(path, overwrite)
+    # named before it is made: whenever Ctrl-C comes, it is known what to clear away
+    work = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    try:
+        work.mkdir(mode=0o700)
+        (work / "new").mkdir(mode=0o700)
+        _write(graph, work / "new")
+        _move_in(work, path)
+    except OSError as error:
+        reason = error.strerror or "the disk refused"
+        raise EdgeveilError(f"the graph was not saved in {path}: {reason}") from error
+    finally:
+        _clear_away(work)
+    return path
+
+
+def _refuse_taken(path: Path, overwrite: bool) -> None:
+    if not (path.exists() or path.is_symlink()):
+        return
+    try:
+        _description(path)
+    except InputError as error:
+        raise ParameterError(f"{path} exists and is no saved graph; nothing was written") from error
+    if not overwrite:
+        raise ParameterError(f"{path} exists; pass overwrite=True to replace the graph there")
+
+
+def _move_in(work: Path, path: Path) -> None:
+    """Put the new folder in its place; a graph that is there already steps aside first."""
+    try:
+        if path.exists():
+            path.rename(work / "old")
+        (work / "new").rename(path)
+    except BaseException:
+        if not path.exists() and (work / "old").exists():
+            (work / "old").rename(path)
+        raise
+    _flush(path.parent)
+
+
+def _clear_away(work: Path) -> None:
+    """Remove the work folder; a Ctrl-C meanwhile has to wait until it is gone."""
+    interrupt: KeyboardInterrupt | None = None
+    while work.exists():
+        try:
+            shutil.rmtree(work, ignore_errors=True)
+            break
+        except KeyboardInterrupt as pressed:
+            interrupt = pressed
+    if interrupt is not None:
+        raise interrupt
+
+
+def _write(graph: Graph, folder: Path) -> None:
+    kind = graph.nodes.kind
+    arrays: Arrays = {"indptr": graph.indptr, "indices": graph.indices}
+    arrays |= {name: graph.nodes.arrays[name] for name in _ARRAYS_OF_IDS[kind]}
+    described = {}
+    for name, array in arrays.items():
+        file = folder / f"{name}.npy"
+        with file.open("wb") as handle:
+            np.save(handle, array, allow_pickle=False)
+            handle.flush()
+            os.fsync(handle.fileno())
+        described[name] = {"dtype": array.dtype.str, "size": array.size, "sha256": _sha256(file)}
+    description = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "n_nodes": graph.n_nodes,
+        "n_edges": graph.n_edges,
+        "ids": kind,
+        "intake": asdict(graph.intake),
+        "arrays": described,
+    }
+    with (folder / "graph.json").open("w", encoding="utf-8") as handle:
+        json.dump(description, handle, indent=2)
+        handle.flush()
+        os.fsync(handle.fileno())
+    _flush(folder)
+
+
+def _flush(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can (Windows opens no folders)."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
+    """Open a folder of `save_graph`, memory-mapped: in milliseconds, at any size.
+
+    Several processes that open one folder share its pages in memory.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+    verify : bool
+        Read everything and check it: the hash of every array, and that the graph is sorted,
+        symmetric and in range. Do so for a folder of which you do not know the history:
+        without it the content of the arrays is trusted.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    InputError
+        If it is no saved graph, is damaged, or was written by a newer edgeveil.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> graph = Graph.from_edges([0, 1], [1, 2], NodeSet.of(["ann", "bob", "cem"]))
+    >>> with TemporaryDirectory() as folder:
+    ...     open_graph(save_graph(graph, f"{folder}/friends"), verify=True) == graph
+    True
+    """
+    path = Path(path)
+    description = _description(path)
+    damaged = InputError(f"the graph in {path} is damaged: graph.json is not complete")
+    try:
+        n, kind, listed = description["n_nodes"], description["ids"], description["arrays"]
+        names = ("indptr", "indices", *_ARRAYS_OF_IDS[kind])
+        intake = Intake(**description["intake"])
+        described = {name: listed[name] for name in names}
+        arrays = {name: _open_array(path, name, described[name]) for name in names}
+    except (KeyError, TypeError) as error:
+        raise damaged from error
+    ids: Arrays = {name: arrays[name] for name in _ARRAYS_OF_IDS[kind]}
+    if kind == "range":
+        if not isinstance(n, int) or n < 0:
+            raise damaged
+        ids = {"n": np.array(n, dtype=np.int64)}
+    if verify:
+        for name in names:
+            if _sha256(path / f"{name}.npy") != described[name]["sha256"]:
+                raise InputError(f"the graph in {path} is damaged: {name}.npy was changed")
+    try:
+        graph = Graph(arrays["indptr"], arrays["indices"], NodeSet.from_arrays(kind, ids), intake)
+    except (InputError, IndexError) as error:
+        raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
+    if graph.n_nodes != n or graph.n_edges != description.get("n_edges"):
+        raise InputError(f"the graph in {path} is damaged: its sizes are not those noted")
+    if verify and not (_is_sound(graph) and _are_sound_ids(graph.nodes)):
+        raise InputError(f"the graph in {path} is damaged: it is no simple undirected graph")
+    return graph
+
+
+def _description(path: Path) -> dict[str, Any]:
+    if not path.is_dir():
+        raise InputError(f"there is no folder {path}")
+    try:
+        text = (path / "graph.json").read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} is no saved graph: it has no readable graph.json") from error
+    try:
+        description = json.loads(text)
+        known, version = description["format"] == _FORMAT, description["version"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is no saved graph: its graph.json is not one of ours") from error
+    if not known:
+        raise InputError(f"{path} is no saved graph: its graph.json is not one of ours")
+    if version != _VERSION:
+        raise InputError(
+            f"the graph in {path} has format version {version!r}, this edgeveil reads "
+            f"{_VERSION}: update edgeveil"
+        )
+    return dict(description)
+
+
+def _open_array(path: Path, name: str, described: dict[str, Any]) -> npt.NDArray[Any]:
+    file = path / f"{name}.npy"
+    allowed = "|u1" if name == "text" else ("<i4", "<i8")
+    try:
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError as error:
+        raise InputError(f"the graph in {path} is damaged: {name}.npy is missing") from error
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"the graph in {path} is damaged: {name}.npy cannot be read") from error
+    fits = array.dtype.str == described["dtype"] and array.size == described["size"]
+    if array.ndim != 1 or array.dtype.str not in allowed or not fits:
+        raise InputError(f"the graph in {path} is damaged: {name}.npy is not what was saved")
+    return np.asarray(array)
+
+
+def _is_sound(graph: Graph) -> bool:
+    """Tell whether the CSR arrays are those of a simple undirected graph."""
+    n, indptr, indices = graph.n_nodes, graph.indptr, graph.indices
+    if np.any(np.diff(indptr) < 0):
+        return False
+    if len(indices) == 0:
+        return True
+    if indices.min() < 0 or indices.max() >= n:
+        return False
+    # strictly rising but where a row ends; then sorted and without repeats
+    rising = np.diff(indices) > 0
+    ends = indptr[1:-1]
+    rising[ends[(ends > 0) & (ends < len(indices))] - 1] = True
+    rows = np.repeat(np.arange(n), np.diff(indptr))
+    if not rising.all() or np.any(rows == indices):
+        return False
+    ones = np.ones(len(indices), dtype=np.bool_)
+    turned = sp.csr_array((ones, indices, indptr), shape=(n, n)).T.tocsr()
+    turned.sort_indices()
+    return np.array_equal(turned.indptr, indptr) and np.array_equal(turned.indices, indices)
+
+
+def _are_sound_ids(nodes: NodeSet) -> bool:
+    try:
+        distinct = len(set(nodes)) == len(nodes)
+    except (UnicodeDecodeError, ValueError):
+        return False
+    if nodes.kind != "str":
+        return distinct
+    text, offsets = nodes.arrays["text"], nodes.arrays["offsets"]
+    fits = offsets[0] == 0 and offsets[-1] == len(text) and not np.any(np.diff(offsets) < 0)
+    return bool(distinct and fits)

@@ -1,0 +1,142 @@
+"""Text files as lines: opening, unpacking, splitting. Shared by edge lists and node lists."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgeveil.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "content",
+    "data_lines",
+    "decode",
+    "fields",
+    "parse",
+    "read_bytes",
+    "sniff_delimiter",
+    "suffix_of",
+    "tidy",
+]
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def suffix_of(path: Path) -> str:
+    """Give the suffix that tells the format, in small letters, without ``.gz``."""
+    return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+
+
+def read_bytes(path: Path, limit: int = -1) -> bytes:
+    """Read a file; what the system refuses becomes one sentence."""
+    try:
+        with path.open("rb") as handle:
+            return handle.read(limit)
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file {path}") from error
+    except PermissionError as error:
+        raise InputError(f"{path} cannot be read: permission denied") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        reason = getattr(error, "strerror", None) or "the name is not valid"
+        raise InputError(f"{path} cannot be read: {reason}") from error
+
+
+def content(path: Path, limit: int = -1) -> bytes:
+    """Read a text file, unpacked if it ends in ``.gz``, without a byte order mark."""
+    data = read_bytes(path, limit)
+    if path.suffix.lower() == ".gz" and limit < 0:
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise InputError(f"{path} is not a whole gzip file: truncated or damaged") from error
+    return data.removeprefix(_BYTE_ORDER_MARK)
+
+
+def data_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield (line number from 1, offset, line) of lines that are neither blank nor comments."""
+    start, number, size = 0, 0, len(data)
+    while start < size:
+        end = data.find(b"\n", start)
+        end = size if end < 0 else end
+        number += 1
+        line = data[start:end]
+        if not is_ignored(line):
+            yield number, start, line
+        start = end + 1
+
+
+def is_ignored(line: bytes) -> bool:
+    """Tell whether a line is blank or a comment."""
+    bare = line.strip(b" \t\r")
+    return not bare or bare[:1] in (b"#", b"%")
+
+
+def decode(line: bytes, where: str) -> str:
+    """Decode a line of UTF-8 text."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not UTF-8 text; convert the file first") from error
+
+
+def fields(line: str, delimiter: str) -> list[str]:
+    """Split one line; the delimiter " " means any run of blanks and tabs, without quotes."""
+    line = line.rstrip("\r")
+    if delimiter == " ":
+        return re.split(r"[ \t]+", line.strip(" \t"))
+    try:
+        found = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # a field beyond csv's limit, or a lone carriage return
+        found = line.split(delimiter)
+    return [field.strip(" \t") for field in found] or [""]
+
+
+def sniff_delimiter(line: str) -> str:
+    """Guess the delimiter from the first line: tab, comma, semicolon, else blanks.
+
+    Tabs come first, since names may hold commas; two tabs in a row are blanks.
+    """
+    by_tab = fields(line, "\t")
+    if len(by_tab) > 1 and all(by_tab[:2]):
+        return "\t"
+    return next((mark for mark in ",;" if mark in line), " ")
+
+
+def tidy(data: bytes, delimiter: str) -> bytes:
+    """Drop comments and blank lines; for blanks as delimiter, leave single blanks only.
+
+    Whole-buffer passes in C: a loop over lines would cost more than the parser.
+    """
+    data = b"\n" + data.replace(b"\r\n", b"\n") + b"\n"
+    if delimiter == " ":
+        data = data.replace(b"\t", b" ")
+        while b"  " in data:  # halves every run
+            data = data.replace(b"  ", b" ")
+        data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n")
+    return re.sub(rb"\n[\t\r ]*(?:[#%][^\n]*)?(?=\n)", b"", data)[1:]
+
+
+def parse(
+    data: bytes, delimiter: str, kinds: Sequence[type[pl.DataType]], path: Path
+) -> pl.DataFrame:
+    """Read bytes as columns of these kinds; missing fields become null, surplus ones fail."""
+    import polars as pl
+
+    try:
+        return pl.read_csv(
+            data,
+            has_header=False,
+            separator=delimiter,
+            quote_char=None if delimiter == " " else '"',
+            schema={f"column {i}": kind for i, kind in enumerate(kinds)},
+        )
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise InputError(f"{path} is not plain text with one entry per line") from error

@@ -1,0 +1,134 @@
+"""Adjacency matrices: scipy.sparse, dense arrays, .mat files; and edge_index arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from edgeveil.errors import InputError
+from edgeveil.graph import Graph
+from edgeveil.nodes import NodeSet
+
+__all__ = ["load_mat", "read_array", "read_mat", "read_matrix", "row_nodes"]
+
+
+def row_nodes(n: int, nodes: NodeSet | None, what: str) -> NodeSet:
+    """Give the node set of something whose nodes are numbered 0 .. n-1."""
+    if nodes is None:
+        return NodeSet.range(n)
+    if len(nodes) != n:
+        raise InputError(f"{what} has {n} nodes, the node list {len(nodes)}")
+    return nodes
+
+
+def read_matrix(
+    matrix: Any, *, nodes: NodeSet | None, directed: bool, what: str = "the matrix"
+) -> Graph:
+    """Read a scipy.sparse or dense adjacency matrix; every entry that is not 0 is an edge."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        shape = " x ".join(str(size) for size in matrix.shape)
+        raise InputError(f"{what} is {shape}, an adjacency matrix is square")
+    _refuse_broken(matrix, what)
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"{what} holds {matrix.dtype}, an adjacency matrix holds real numbers")
+    try:
+        u, v, values = (
+            _dense_entries(matrix) if isinstance(matrix, np.ndarray) else _entries(matrix)
+        )
+        own = row_nodes(matrix.shape[0], nodes, what)
+        return _graph_of_entries(u, v, values, own, directed=directed, what=what)
+    except MemoryError as error:
+        raise InputError(f"{what} has {matrix.shape[0]} nodes, too many for memory") from error
+
+
+def _refuse_broken(matrix: Any, what: str) -> None:
+    """Refuse compressed matrices whose indices run out of them: scipy would crash on these."""
+    if hasattr(matrix, "check_format"):
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(f"{what} is damaged: its indices do not fit its shape") from error
+
+
+def _graph_of_entries(
+    u: npt.NDArray[Any],
+    v: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    nodes: NodeSet,
+    *,
+    directed: bool,
+    what: str,
+) -> Graph:
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise InputError(f"{what} holds NaN: it is not known whether there is an edge")
+    kept = values != 0
+    if not kept.all():
+        u, v, values = u[kept], v[kept], values[kept]
+    weighted = int((values != 1).sum())
+    return Graph.from_edges(u, v, nodes, weighted=weighted, must_be_symmetric=not directed)
+
+
+def _dense_entries(matrix: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+    u, v = np.nonzero(matrix)
+    return u, v, matrix[u, v]
+
+
+def _entries(matrix: Any) -> tuple[npt.NDArray[Any], ...]:
+    # Entries stored more than once add up in every scipy format, so they may cancel out;
+    # a copy, since sum_duplicates changes the caller's matrix in place
+    rows = matrix.tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    entries = rows.tocoo()
+    return entries.row, entries.col, entries.data
+
+
+def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: bool) -> Graph:
+    """Read a dense square matrix, or an edge_index: 2 x m integers, one arc per column."""
+    if np.ma.is_masked(array):
+        raise InputError("the array is masked: it is not known whether there is an edge")
+    array = np.asarray(array)
+    integers = array.dtype.kind in "iu"
+    if integers and array.shape == (2, 2):
+        raise InputError(
+            "a 2 x 2 integer array may be a matrix or an edge_index; "
+            "pass scipy.sparse.csr_array(matrix), or a table with two columns"
+        )
+    if not (integers and array.ndim == 2 and array.shape[0] == 2):
+        return read_matrix(array, nodes=nodes, directed=directed, what="the array")
+    if array.size and array.max() > np.iinfo(np.int64).max:
+        raise InputError("an index in edge_index does not fit into 64 bits")
+    if nodes is None:
+        nodes = NodeSet.range(int(array.max()) + 1 if array.size else 0)
+    array = array.astype(np.int64, copy=False)
+    return Graph.from_edges(array[0], array[1], nodes, must_be_symmetric=not directed)
+
+
+def read_mat(path: Path, *, key: str, nodes: NodeSet | None, directed: bool) -> Graph:
+    """Read the matrix `key` of a MATLAB file."""
+    return read_matrix(load_mat(path, key), nodes=nodes, directed=directed, what=f"{key} in {path}")
+
+
+def load_mat(path: Path, key: str) -> Any:
+    """Give the array or sparse matrix `key` of a MATLAB file."""
+    from scipy.io import loadmat, whosmat
+
+    try:
+        variables = loadmat(path, variable_names=[key], spmatrix=False)
+        listed = ", ".join(name for name, _, _ in whosmat(path)) or "none"
+    except NotImplementedError as error:
+        raise InputError(f"{path} is a MATLAB 7.3 file; save it with -v7 first") from error
+    except Exception as error:
+        raise InputError(f"{path} is not a readable MATLAB file") from error
+    if key not in variables or key.startswith("__"):
+        raise InputError(f"{path} has no variable {key!r}; its variables are: {listed}")
+    value = variables[key]
+    if not (sp.issparse(value) or isinstance(value, np.ndarray)):
+        raise InputError(f"{key} in {path} is not a matrix")
+    _refuse_broken(value, f"{key} in {path}")
+    return value

@@ -1,0 +1,86 @@
+"""The public node list: ids in memory, or a file with one id per line or in its first column."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from edgeveil.errors import InputError
+from edgeveil.io.indexing import is_integer
+from edgeveil.io.lines import content, data_lines, decode, fields, sniff_delimiter, suffix_of
+from edgeveil.io.tables import read_id_column
+from edgeveil.nodes import NodeSet
+
+__all__ = ["Nodes", "node_set", "read_nodes"]
+
+Nodes = NodeSet | Iterable[Any] | str | os.PathLike[str]
+
+_HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid"}
+
+
+def read_nodes(nodes: Nodes | None) -> NodeSet | None:
+    """Give the node set that the caller described, or None for None.
+
+    Parameters
+    ----------
+    nodes : NodeSet, iterable of ids, path, or None
+        A path leads to a text file (``.txt``, ``.nodes``: the whole line is the id), a
+        ``.csv`` or ``.tsv`` (the first field), each also ``.gz``, or a ``.parquet`` (the
+        first column). In text, lines that start with ``#`` or ``%`` are comments; a first
+        line that is ``id``, ``node`` or the like, or no integer while all others are, is a
+        header.
+
+    Raises
+    ------
+    InputError
+        If the ids are of mixed kinds, missing or repeated, or the file cannot be read.
+    """
+    if nodes is None or isinstance(nodes, NodeSet):
+        return nodes
+    if not isinstance(nodes, (str, os.PathLike)):
+        return node_set(nodes)
+    path = Path(nodes)
+    try:
+        if suffix_of(path) in (".parquet", ".pq"):
+            content(path, limit=0)  # the same words for a file that is not there
+            return read_id_column(path)
+        return _text_nodes(path)
+    except InputError as error:
+        raise InputError(f"the node list cannot be read: {error}") from error
+
+
+def node_set(ids: Iterable[Any]) -> NodeSet:
+    """Give the node set of ids in memory, in their order."""
+    try:
+        return NodeSet.of(ids)
+    except UnicodeEncodeError as error:
+        raise InputError("a node id is not valid Unicode text") from error
+    except TypeError as error:
+        raise InputError(
+            f"nodes must be node ids or a path to a file of them, got {type(ids).__name__}"
+        ) from error
+
+
+def _text_nodes(path: Path) -> NodeSet:
+    ids = []
+    delimiter: str | None = None
+    for number, _, line in data_lines(content(path)):
+        text = decode(line, f"{path}, line {number}").strip(" \t\r")
+        if suffix_of(path) in (".csv", ".tsv"):
+            delimiter = delimiter or sniff_delimiter(text)
+            if delimiter != " ":
+                text = fields(text, delimiter)[0]
+        if text in ("", '""'):
+            raise InputError(f"{path}, line {number}: the id is empty")
+        ids.append(text)
+    if not ids:
+        raise InputError(f"{path} holds no node id")
+    rest_is_integer = all(map(is_integer, ids[1:]))
+    if ids[0].lower() in _HEADERS or (len(ids) > 1 and rest_is_integer and not is_integer(ids[0])):
+        del ids[0]
+    if all(map(is_integer, ids)):
+        # Python refuses to parse very long integers; they do not fit into 64 bits anyway
+        return NodeSet.of([int(text) if len(text) < 1000 else 1 << 64 for text in ids])
+    return NodeSet.of(ids)

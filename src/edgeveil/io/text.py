@@ -1,0 +1,274 @@
+"""Edge lists as text: one edge per line.
+
+Three steps, each only if the one before did not do: polars reads the bytes as two integer
+columns (nearly every file); the bytes are tidied and read as strings; a plain loop over the
+lines finds the first bad one and says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgeveil.errors import InputError
+from edgeveil.graph import Graph
+from edgeveil.io.indexing import (
+    INTEGER,
+    Factors,
+    RowError,
+    factorise,
+    graph_of_columns,
+    is_integer,
+)
+from edgeveil.io.lines import content, data_lines, decode, fields, parse, sniff_delimiter, tidy
+from edgeveil.io.tables import Columns, count_weighted, pick_columns
+from edgeveil.nodes import NodeSet
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["read_edge_list"]
+
+_BLANKS = " \t\r"  # around a field they mean nothing
+_HEADERS = {
+    *("source", "target", "src", "dst", "from", "to", "source_id", "target_id", "from_id", "to_id"),
+    *("fromnodeid", "tonodeid", "node1", "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2"),
+}
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the lines of one file are made."""
+
+    path: Path
+    delimiter: str
+    names: list[str] | None  # of the header, None if there is none
+    first: int
+    second: int
+    weight: int | None
+    width: int  # fields in every line
+    body: int  # offset of the first edge
+    sample: list[str]  # fields of the first edge, empty if there is none
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """The two id columns, both Int64 or both String."""
+
+    first: pl.Series
+    second: pl.Series
+    factors: Factors | None  # if they are strings
+    weighted: int
+
+
+def read_edge_list(
+    path: Path,
+    *,
+    nodes: NodeSet | None,
+    header: bool | None,
+    columns: Columns | None,
+    delimiter: str | None,
+) -> Graph:
+    """Read a text file with one edge per line; see `edgeveil.read_graph`."""
+    data = content(path)
+    layout = _layout(path, data, header=header, columns=columns, delimiter=delimiter)
+    if not layout.sample and nodes is None:
+        raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
+    try:
+        as_text = nodes is not None and nodes.kind == "str"
+        edges = _columns(data, layout, as_text=as_text)
+        del data  # as large as the columns; read again in the rare case that a line is bad
+        return graph_of_columns(
+            edges.first, edges.second, nodes, weighted=edges.weighted, factors=edges.factors
+        )
+    except RowError as error:
+        number = _line_number(layout, error.row)
+        raise InputError(f"{path}, line {number}: {error.reason}") from error
+
+
+# -- the layout ---------------------------------------------------------------------------
+
+
+def _layout(
+    path: Path,
+    data: bytes,
+    *,
+    header: bool | None,
+    columns: Columns | None,
+    delimiter: str | None,
+) -> _Layout:
+    if not data or data.isspace():
+        raise InputError(f"{path} is empty")
+    head = [
+        (start, decode(line, f"{path}, line {number}"))
+        for number, start, line in islice(data_lines(data), 2)
+    ]
+    if not head:  # comments only
+        return _Layout(path, delimiter or ",", None, 0, 1, None, 2, len(data), [])
+    delimiter = delimiter or sniff_delimiter(head[0][1])
+    rows = [fields(line, delimiter) for _, line in head]
+    if header is None:
+        header = _has_header(rows, columns)
+    names = rows.pop(0) if header else None
+    body = head[1][0] if header and len(head) > 1 else len(data) if header else head[0][0]
+    width = len(names or rows[0])
+    first, second, weight = pick_columns(names, width, columns, str(path))
+    return _Layout(
+        path, delimiter, names, first, second, weight, width, body, rows[0] if rows else []
+    )
+
+
+def _has_header(rows: list[list[str]], columns: Columns | None) -> bool:
+    if columns is not None and any(isinstance(column, str) for column in columns):
+        return True
+    top = rows[0][:2]
+    if len({name.lower() for name in top} & _HEADERS) == 2:
+        return True
+    below = rows[1][:2] if len(rows) > 1 else []
+    return (
+        len(below) == 2
+        and all(map(is_integer, below))
+        and not any(is_integer(name) for name in top)
+    )
+
+
+# -- the columns --------------------------------------------------------------------------
+
+
+def _columns(data: bytes, layout: _Layout, *, as_text: bool) -> _Edges:
+    import polars as pl
+
+    if not layout.sample:
+        empty = pl.Series("id", [], dtype=pl.String if as_text else pl.Int64)
+        return _Edges(empty, empty, None, 0)
+    body = data[layout.body :]
+    ids = (layout.first, layout.second)
+    plain = not as_text and len(layout.sample) == layout.width
+    if plain and all(is_integer(layout.sample[i]) for i in ids):
+        edges = _read_integers(body, layout)
+        if edges is None:
+            body = tidy(body, layout.delimiter)
+            edges = _read_integers(body, layout)
+        if edges is not None:
+            return edges
+    frame = _read_strings(body, layout)
+    first, second = (frame.to_series(i) for i in ids)
+    factors = factorise(first, second)
+    if bool((factors.names != factors.names.str.strip_chars(_BLANKS)).any()):
+        first, second = first.str.strip_chars(_BLANKS), second.str.strip_chars(_BLANKS)
+        factors = factorise(first, second)
+    _refuse_bad_names(factors)
+    weighted = 0 if layout.weight is None else _count_text_weights(frame.to_series(layout.weight))
+    if not as_text and bool(factors.names.str.contains(INTEGER).all()):
+        return _Edges(_to_integers(first), _to_integers(second), None, weighted)
+    return _Edges(first, second, factors, weighted)
+
+
+def _read_integers(body: bytes, layout: _Layout) -> _Edges | None:
+    """Read the plain case; None for everything that is not wholly plain."""
+    import polars as pl
+
+    kinds: list[type[pl.DataType]] = [pl.String] * layout.width
+    kinds[layout.first] = kinds[layout.second] = pl.Int64
+    if layout.weight is not None and _is_number(layout.sample[layout.weight]):
+        kinds[layout.weight] = pl.Float64
+    try:
+        frame = parse(body, layout.delimiter, kinds, layout.path)
+    except InputError:
+        return None
+    # A missing value is a blank line, an empty field or a short line: not plain
+    if any(column.has_nulls() for column in frame):
+        return None
+    weighted = 0 if layout.weight is None else count_weighted(frame.to_series(layout.weight))
+    return _Edges(frame.to_series(layout.first), frame.to_series(layout.second), None, weighted)
+
+
+def _read_strings(body: bytes, layout: _Layout) -> pl.DataFrame:
+    import polars as pl
+
+    kinds: list[type[pl.DataType]] = [pl.String] * layout.width
+    try:
+        frame = parse(body, layout.delimiter, kinds, layout.path)
+    except InputError:
+        frame = None
+    if frame is not None and _is_plain(frame):
+        return frame
+    try:
+        frame = parse(tidy(body, layout.delimiter), layout.delimiter, kinds, layout.path)
+    except InputError as error:
+        _explain(layout)
+        raise InputError(f"{layout.path} cannot be read as an edge list") from error
+    if any(column.has_nulls() for column in frame):
+        _explain(layout)  # an empty field beyond the ids is no fault, a short line is one
+    return frame
+
+
+def _is_plain(frame: pl.DataFrame) -> bool:
+    if any(column.has_nulls() for column in frame):
+        return False
+    # a comment with as many fields as an edge would look like one
+    return not frame.to_series(0).str.contains(r"^[ \t]*[#%]").any()
+
+
+def _refuse_bad_names(factors: Factors) -> None:
+    names = factors.names
+    for wrong, reason in (
+        (names.is_null() | (names == "").fill_null(False), "an id is empty"),
+        (names.str.contains("[\r\n]"), "an id holds a line break, or a quote is not closed"),
+        (names.str.to_lowercase() == "nan", "an id is NaN, a missing value"),
+    ):
+        if wrong.any():
+            bad = wrong.fill_null(False).to_numpy()
+            raise RowError(reason, int((bad[factors.first] | bad[factors.second]).argmax()))
+
+
+def _to_integers(ids: pl.Series) -> pl.Series:
+    import polars as pl
+
+    integers = ids.cast(pl.Int64, strict=False)
+    if integers.has_nulls():
+        row = int(integers.is_null().arg_max() or 0)
+        raise RowError("an integer id does not fit into 64 bits; give nodes= as strings", row)
+    return integers
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _count_text_weights(column: pl.Series) -> int:
+    import polars as pl
+
+    text = column.str.strip_chars(_BLANKS).drop_nulls()
+    numbers = text.filter(text != "").cast(pl.Float64, strict=False)
+    return 0 if numbers.has_nulls() else count_weighted(numbers)
+
+
+# -- the first bad line -------------------------------------------------------------------
+
+
+def _explain(layout: _Layout) -> None:
+    """Raise for the first line that is not UTF-8, too short, too long or without an id."""
+    data = content(layout.path)
+    for number, start, line in data_lines(data):
+        if start < layout.body:
+            continue
+        where = f"{layout.path}, line {number}"
+        found = fields(decode(line, where), layout.delimiter)
+        if len(found) != layout.width:
+            like = "the header" if layout.names else "the first line"
+            raise InputError(f"{where}: {len(found)} fields where {like} has {layout.width}")
+        if not (found[layout.first] and found[layout.second]):
+            raise InputError(f"{where}: an id is empty")
+
+
+def _line_number(layout: _Layout, row: int) -> int:
+    """Give the line number of the row-th edge (from 0)."""
+    edges = (line for line in data_lines(content(layout.path)) if line[1] >= layout.body)
+    return next(islice(edges, row, None), (0, 0, b""))[0]

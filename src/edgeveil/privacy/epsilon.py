@@ -1,0 +1,36 @@
+"""Epsilon as people write it.
+
+0.1 means one tenth. The nearest double is a little more than that; if it were taken at its
+binary value, ten releases at 0.1 would not fit under a cap of 1. So prices and noise both go by
+the decimal number that a float prints as.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from edgeveil.errors import ParameterError
+
+__all__ = ["check_epsilon", "exact_epsilon"]
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Refuse an epsilon that is not a positive finite number (or near the end of doubles)."""
+    plain = epsilon.item() if isinstance(epsilon, np.generic) else epsilon
+    number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
+    if not number or not 1e-280 < plain < 1e280:
+        raise ParameterError(f"epsilon must be a positive number, got {epsilon!r}")
+    return float(epsilon)
+
+
+def exact_epsilon(epsilon: float) -> Fraction:
+    """The decimal number that `epsilon` prints as.
+
+    Examples
+    --------
+    >>> 10 * exact_epsilon(0.1) == 1
+    True
+    """
+    return Fraction(repr(float(epsilon)))

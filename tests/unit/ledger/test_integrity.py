@@ -1,0 +1,284 @@
+"""The ledger cannot be changed unnoticed, copied, damaged or overwritten."""
+
+import copy
+import os
+import pickle
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from edgeveil.errors import BudgetError, LedgerError
+from edgeveil.privacy import _ledger_store
+from edgeveil.privacy.ledger import Ledger
+
+APPEND_ONLY = ("ledger", "spends", "recipient_spends", "releases")
+
+
+@pytest.fixture
+def filled(place, public, joint, key_of):
+    """A ledger with a released spend, an open joint one and an open public one."""
+    ledger = place.create(epsilon=4, pooled_epsilon=8)
+    ledger.reserve(key_of("1"), public(0.5)).release(lambda path: path.write_text("one"))
+    ledger.reserve(key_of("2"), joint(1, "alice", "bob"), {"for": "people"})
+    ledger.reserve(key_of("3"), joint(1, "alice")).release(lambda path: path.write_text("three"))
+    return ledger
+
+
+@pytest.mark.parametrize("table", APPEND_ONLY)
+def test_rows_can_neither_be_updated_nor_deleted(place, filled, table):
+    column = {"ledger": "created", "spends": "note", "recipient_spends": "recipient"}.get(
+        table, "name"
+    )
+    before = place.raw(f"SELECT * FROM {table}")
+    for statement in (f"UPDATE {table} SET {column} = 'x'", f"DELETE FROM {table}"):
+        with pytest.raises(Exception, match=f"{table} is append-only"):
+            place.raw(statement)
+    if not place.is_sqlite:
+        with pytest.raises(Exception, match=r"append-only|referenced in a foreign key"):
+            place.raw(f"TRUNCATE {table}")
+    assert place.raw(f"SELECT * FROM {table}") == before
+    assert before
+
+
+@pytest.mark.parametrize("table", APPEND_ONLY)
+def test_sqlite_rows_cannot_be_replaced_either(sqlite_place, public, joint, key_of, table):
+    ledger = sqlite_place.create(epsilon=4)
+    ledger.reserve(key_of("1"), joint(1, "alice")).release(lambda path: path.write_text("one"))
+    before = sqlite_place.raw(f"SELECT * FROM {table}")
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        sqlite_place.raw(f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
+    assert sqlite_place.raw(f"SELECT * FROM {table}") == before
+
+
+def test_a_secret_stays_until_its_release_and_never_changes(place, filled):
+    with pytest.raises(Exception, match="stays until its artifact is released"):
+        place.raw("DELETE FROM secrets")
+    with pytest.raises(Exception, match="append-only"):
+        place.raw("UPDATE secrets SET secret = ''")
+    assert len(place.raw("SELECT * FROM secrets")) == 1
+
+
+def test_after_the_release_no_file_of_the_ledger_holds_the_secret(
+    sqlite_place, public, key_of, tmp_path
+):
+    ledger = sqlite_place.create(epsilon=4)
+    # Somebody else has the ledger open, so that SQLite does not clear its log by itself.
+    other = sqlite3.connect(sqlite_place.location)
+    try:
+        assert other.execute("SELECT count(*) FROM secrets").fetchone() == (0,)
+        reservation = ledger.reserve(key_of("1"), public(1))
+        needle = reservation.secret.hex().encode()
+
+        def holders():
+            files = [path for path in tmp_path.rglob("*") if path.is_file()]
+            return [path for path in files if needle in path.read_bytes()]
+
+        assert holders()
+        reservation.release(lambda path: path.write_text("values"))
+        assert holders() == []
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "found"),
+    [
+        ("spends", "UPDATE spends SET epsilon_nano = 1 WHERE seq = 1", "spend 1 was changed"),
+        ("spends", "UPDATE spends SET note = '{}' WHERE seq = 2", "spend 2 was changed"),
+        ("spends", "UPDATE spends SET public_total = 0 WHERE seq = 3", "spend 3 was changed"),
+        ("recipient_spends", "UPDATE recipient_spends SET nano = 0", "recipients do not fit"),
+        ("recipient_spends", "UPDATE recipient_spends SET total = 0", "total does not fit"),
+        (
+            "recipient_spends",
+            "DELETE FROM recipient_spends WHERE seq = 2 AND recipient = 'bob'",
+            "recipients do not fit",
+        ),
+        ("releases", "DELETE FROM releases WHERE seq = 1", "release 1 is missing"),
+        ("releases", "UPDATE releases SET created = '' WHERE seq = 1", "release 1 was changed"),
+        ("releases", "DELETE FROM releases WHERE seq = 2", "open reservations do not match"),
+        ("secrets", "DELETE FROM secrets", "open reservations do not match"),
+    ],
+)
+def test_verify_finds_a_row_changed_behind_the_triggers(place, filled, table, change, found):
+    filled.verify()
+    place.drop_triggers(table)
+    place.raw(change)
+    with pytest.raises(LedgerError, match=found):
+        filled.verify()
+
+
+def test_a_changed_cap_is_noticed_at_once_and_by_verify(place, filled, public, key_of):
+    place.drop_triggers("ledger")
+    place.raw("UPDATE ledger SET epsilon_nano = 99000000000")
+    with pytest.raises(LedgerError, match="another ledger"):
+        filled.reserve(key_of("9"), public(50))
+    with pytest.raises(LedgerError, match="spend 1 was changed"):
+        place.open().verify()
+
+
+def test_verify_finds_a_changed_artifact(place, filled, key_of):
+    (place.artifacts / key_of("1")).write_text("two")
+    with pytest.raises(LedgerError, match="artifact of release 1 changed"):
+        filled.verify()
+
+
+def test_a_noted_head_finds_a_ledger_put_back_to_an_older_copy(
+    sqlite_place, public, key_of, tmp_path
+):
+    ledger = sqlite_place.create(epsilon=4)
+    ledger.reserve(key_of("1"), public(1))
+    earlier = ledger.verify()
+    shutil.copy(sqlite_place.location, tmp_path / "old")
+    ledger.reserve(key_of("2"), public(1))
+    later = ledger.verify(earlier)
+    shutil.copy(tmp_path / "old", sqlite_place.location)
+    assert ledger.verify() == earlier
+    with pytest.raises(LedgerError, match="removed or rewritten"):
+        ledger.verify(later)
+
+
+def test_a_copy_is_the_same_ledger_and_a_pickle_reopens_it(place, public, key_of):
+    ledger = place.create(epsilon=1)
+    assert copy.copy(ledger) is ledger
+    assert copy.deepcopy({"parameter": ledger})["parameter"] is ledger
+    other = pickle.loads(pickle.dumps(ledger))
+    assert other.location == ledger.location
+    other.reserve(key_of("1"), public(1)).release(lambda path: path.write_text("x"))
+    with pytest.raises(BudgetError):
+        ledger.reserve(key_of("2"), public(1))
+    assert ledger.reserve(key_of("1"), public(1)).artifact.parent == place.artifacts
+
+
+FORK = """
+import os, sys, hashlib
+from edgeveil.privacy.ledger import Charge, Ledger
+ledger = Ledger.open(sys.argv[1], artifacts=sys.argv[2])
+def spend(name):
+    ledger.reserve(hashlib.sha256(name.encode()).hexdigest(), Charge(1, "public", (), 1))
+spend("before")
+children = []
+for child in range(3):
+    pid = os.fork()
+    if pid == 0:
+        for i in range(5):
+            spend(f"{child} {i}")
+        os._exit(0)
+    children.append(pid)
+for i in range(5):
+    spend(f"parent {i}")
+assert all(os.waitpid(pid, 0)[1] == 0 for pid in children)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_an_open_ledger_can_be_used_on_both_sides_of_a_fork(place):
+    ledger = place.create(epsilon=1)
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK, place.location, str(place.artifacts)],
+        check=True,
+        timeout=60,
+    )
+    assert ledger.account().spent_nano == 21
+    ledger.verify()
+
+
+def test_threads_share_a_ledger(place, public, key_of):
+    ledger = place.create(epsilon=1)
+
+    def spend(number):
+        try:
+            ledger.reserve(key_of(str(number)), public(0.125))
+        except BudgetError:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(spend, range(20))) == 8
+    ledger.verify()
+
+
+def test_create_does_not_touch_what_is_there(place, filled):
+    with pytest.raises(LedgerError, match="already"):
+        place.create(epsilon=100)
+    assert place.open().epsilon == 4
+    assert len(place.open().spends()) == 3
+
+
+def test_opening_what_is_not_there_creates_nothing(place, tmp_path):
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        place.open()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_of_another_schema_version_is_refused(place, filled):
+    if place.is_sqlite:
+        place.raw("PRAGMA user_version = 2")
+    else:
+        place.drop_triggers("ledger")
+        place.raw("UPDATE ledger SET schema_version = 2")
+    with pytest.raises(LedgerError, match="schema version 2, this edgeveil knows 1"):
+        place.open()
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"SQLite format 3\0" + b"\xff" * 4096])
+def test_a_foreign_or_damaged_file_is_refused_and_kept(tmp_path, content):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="not an edgeveil ledger"):
+        Ledger.open(path)
+    with pytest.raises(LedgerError, match="exists already"):
+        Ledger.create(path, epsilon=1)
+    assert path.read_bytes() == content
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_another_programs_sqlite_file_is_refused(tmp_path):
+    connection = sqlite3.connect(tmp_path / "other.db")
+    connection.execute("CREATE TABLE ledger (x)")
+    connection.close()
+    with pytest.raises(LedgerError, match="not an edgeveil ledger"):
+        Ledger.open(tmp_path / "other.db")
+
+
+def test_verify_finds_damaged_pages(sqlite_place, public, key_of):
+    ledger = sqlite_place.create(epsilon=400)
+    for i in range(20):
+        ledger.reserve(key_of(str(i)), public(1))
+    with open(sqlite_place.location, "r+b") as handle:
+        handle.seek(0, os.SEEK_END)
+        handle.seek(handle.tell() // 2)
+        handle.write(b"\xa5" * 4096)
+    with pytest.raises(LedgerError):
+        ledger.verify()
+
+
+def test_a_folder_that_does_not_exist_is_an_error_in_one_sentence(tmp_path):
+    with pytest.raises(LedgerError, match=r"cannot create .*: No such file or directory"):
+        Ledger.create(tmp_path / "nowhere" / "ledger", epsilon=1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such file modes there")
+def test_only_the_owner_can_read_the_file_and_the_artifacts(sqlite_place, public, key_of):
+    old = os.umask(0)
+    try:
+        ledger = sqlite_place.create(epsilon=1)
+        released = ledger.reserve(key_of("1"), public(1)).release(lambda p: p.write_text("x"))
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(os.stat(sqlite_place.location).st_mode) == 0o600
+    assert stat.S_IMODE(sqlite_place.artifacts.stat().st_mode) == 0o700
+    assert stat.S_IMODE(released.artifact.stat().st_mode) == 0o600
+
+
+def test_every_commit_waits_for_the_disk(sqlite_place):
+    sqlite_place.create(epsilon=1)
+    store = _ledger_store.SqliteStore(sqlite_place.open()._store.path)
+    with store.transaction(write=True) as transaction:
+        assert transaction.run("PRAGMA synchronous") == [(2,)]  # FULL
+        assert transaction.run("PRAGMA journal_mode") == [("wal",)]
+        assert transaction.run("PRAGMA secure_delete") == [(1,)]
