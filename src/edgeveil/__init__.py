@@ -15,9 +15,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgeveil.audit import audit
+    from edgeveil.advice import recommended
+    from edgeveil.auditing import audit
     from edgeveil.datasets import LabelledGraph, load_blogcatalog, load_pos, social_network
-    from edgeveil.engine import release
+    from edgeveil.engine import embed, rank, release
     from edgeveil.errors import (
         BudgetError,
         EdgeveilError,
@@ -31,33 +32,40 @@ if TYPE_CHECKING:
     from edgeveil.graph import Graph
     from edgeveil.io import as_graph, open_graph, read_graph, save_graph
     from edgeveil.mechanisms import (
+        DegreePrior,
         DPEmbeddingSparse,
+        DPForwardCap,
         DPInstantEmbedding,
         DPPushFlow,
         DPPushFlowCap,
         DPSparsePPR,
         EdgeFlipping,
+        GraphDiffusion,
         Mechanism,
         NonPrivate,
         OwnNeighbours,
+        TwoHop,
+        TwoHopEmbedding,
     )
     from edgeveil.nodes import NodeSet
-    from edgeveil.postprocess import embed
     from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.privacy.ledger import Ledger
     from edgeveil.privacy.noise import NoiseSource
-    from edgeveil.release import Release
+    from edgeveil.releases import Release
 
 __all__ = [
     "BudgetError",
     "DPEmbeddingSparse",
+    "DPForwardCap",
     "DPInstantEmbedding",
     "DPPushFlow",
     "DPPushFlowCap",
     "DPSparsePPR",
+    "DegreePrior",
     "EdgeFlipping",
     "EdgeveilError",
     "Graph",
+    "GraphDiffusion",
     "Guarantee",
     "InputError",
     "LabelledGraph",
@@ -71,6 +79,8 @@ __all__ = [
     "ParameterError",
     "PromiseError",
     "Release",
+    "TwoHop",
+    "TwoHopEmbedding",
     "UnknownNodeError",
     "as_graph",
     "audit",
@@ -81,29 +91,32 @@ __all__ = [
     "personalized_pagerank",
     "push_flow",
     "push_flow_cap",
+    "rank",
     "read_graph",
+    "recommended",
     "release",
     "save_graph",
     "social_network",
 ]
 
 _HOMES = {
-    "audit": "audit",
+    "auditing": "audit",
     "datasets": "LabelledGraph load_blogcatalog load_pos social_network",
-    "engine": "release",
+    "engine": "embed rank release",
     "errors": "BudgetError EdgeveilError InputError LedgerError ParameterError PromiseError "
     "UnknownNodeError",
     "flow": "personalized_pagerank push_flow push_flow_cap",
     "graph": "Graph",
     "io": "as_graph open_graph read_graph save_graph",
-    "mechanisms": "DPEmbeddingSparse DPInstantEmbedding DPPushFlow DPPushFlowCap DPSparsePPR "
-    "EdgeFlipping Mechanism NonPrivate OwnNeighbours",
+    "mechanisms": "DPEmbeddingSparse DPForwardCap DPInstantEmbedding DPPushFlow DPPushFlowCap "
+    "DPSparsePPR DegreePrior EdgeFlipping GraphDiffusion Mechanism NonPrivate OwnNeighbours "
+    "TwoHop TwoHopEmbedding",
     "nodes": "NodeSet",
-    "postprocess": "embed",
     "privacy.guarantee": "Guarantee",
     "privacy.ledger": "Ledger",
     "privacy.noise": "NoiseSource",
-    "release": "Release",
+    "advice": "recommended",
+    "releases": "Release",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -112,7 +125,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'edgeveil' has no attribute {name!r}")
     value = getattr(import_module(f"edgeveil.{_HOME_OF[name]}"), name)
-    # Also after a submodule of the same name (release, audit) has put itself here.
     globals()[name] = value
     return value
 

@@ -22,7 +22,7 @@ __all__ = ["LabelledGraph", "load_blogcatalog", "load_pos", "social_network"]
 IntArray = npt.NDArray[np.int64]
 
 _WITHIN = 0.78  # of the drawn edges stay within a community, before chance adds some
-_CLOSED = 0.15  # of the edges close a triangle
+_CLOSED = 0.15  # of the edges close a triangle: felt in sparse networks, dense ones have plenty
 _SECOND_LABEL = 0.2  # of the nodes are in a second community
 _TAIL = 2.5  # exponent of the power law of the degrees
 _SPREAD = 30.0  # the largest expected degree over the smallest

@@ -22,6 +22,7 @@ __all__ = [
     "check_hash_key",
     "embedding_float_error",
     "hash_nodes",
+    "hash_weights",
     "instant_embedding",
 ]
 
@@ -118,9 +119,15 @@ def instant_embedding(
     n = rows.shape[1]
     out = np.empty((len(rows), node_hash.dimension))
     for row, embedding in zip(rows, out, strict=True):
-        weight = np.log(np.maximum(row * n, 1.0)) * node_hash.sign
-        embedding[:] = np.bincount(node_hash.bucket, weight, minlength=node_hash.dimension)
+        embedding[:] = hash_weights(np.log(np.maximum(row * n, 1.0)), node_hash)
     return out
+
+
+def hash_weights(weights: npt.NDArray[np.float64], node_hash: NodeHash) -> npt.NDArray[np.float64]:
+    """Add every node's weight, with its sign, to its dimension."""
+    return np.bincount(
+        node_hash.bucket, weights * node_hash.sign, minlength=node_hash.dimension
+    ).astype(np.float64, copy=False)
 
 
 def embedding_float_error(n: int, error: float) -> float:

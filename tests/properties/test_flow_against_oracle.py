@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.audit.search import graph_of_pairs
+from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.errors import ParameterError
 from edgeveil.flow import (
     lazy_restart,
@@ -23,6 +23,7 @@ from tests.strategies import graphs, graphs_with_source, restarts, sigmas
 
 rounds = st.integers(1, 60)
 starts = st.sampled_from([("joint", False), ("joint", True), ("public", False)])
+bounds = st.sampled_from(["paper", "tight"])
 
 
 @given(graphs(), restarts)
@@ -49,8 +50,8 @@ def test_push_flow_equals_algorithm_1(graph, restart, rounds):
         np.testing.assert_allclose(row, expected, rtol=0, atol=1e-12)
 
 
-@given(graphs(), restarts, rounds, sigmas, starts)
-def test_push_flow_cap_equals_algorithm_2(graph, restart, rounds, sigma, start):
+@given(graphs(), restarts, rounds, sigmas, starts, bounds)
+def test_push_flow_cap_equals_algorithm_2(graph, restart, rounds, sigma, start, bound):
     model, prepush = start
     alpha = lazy_restart(restart)
     rows = push_flow_cap(
@@ -61,8 +62,9 @@ def test_push_flow_cap_equals_algorithm_2(graph, restart, rounds, sigma, start):
         restart=restart,
         rounds=rounds,
         prepush=prepush,
+        bound=bound,
     )
-    cap = edge_cap(sigma, alpha, rounds)
+    cap = edge_cap(sigma, alpha, rounds, bound)
     for source, row in enumerate(rows):
         trace = oracle.push_flow_cap(graph, source, alpha, rounds, cap, model == "joint", prepush)
         np.testing.assert_allclose(row, trace.output, rtol=0, atol=1e-12)

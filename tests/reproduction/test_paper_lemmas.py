@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.audit.search import graph_of_pairs
+from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.flow import (
     lazy_restart,
     oracle,

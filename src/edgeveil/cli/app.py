@@ -35,8 +35,9 @@ app = App(
 for _name, _summary in {
     "demo": "Rank a member of the built-in social network: exactly, capped, and privately.",
     "rank": "Rank the nodes of a graph for one source, privately.",
+    "embed": "Embed the nodes of a graph, privately, each for its own owner.",
     "convert": "Turn a graph file into a folder that opens in milliseconds.",
-    "mechanisms": "List what there is, and what each protects.",
+    "mechanisms": "List what there is, what each does, and when to use it.",
     "audit": "Attack a mechanism on its worst pair of graphs and compare with what it claims.",
     "ledger": "The privacy budget: a file (or PostgreSQL database) that cannot be overspent.",
 }.items():

@@ -16,7 +16,8 @@ def audit(
     *,
     epsilon: float | None = 1.0,
     model: Literal["joint", "public"] | None = None,
-    trials: int = 20_000,
+    promised_min_degree: int | None = None,
+    trials: int | None = None,
     confidence: float = 0.95,
 ) -> None:
     """Attack a mechanism on its worst pair of graphs and compare with what it claims.
@@ -31,19 +32,22 @@ def audit(
         The claim.
     model
         joint or public.
+    promised_min_degree
+        For push-flow: the promise its claim rests on.
     trials
-        Releases drawn from each of the two graphs.
+        Releases drawn, by default 20,000 (2,000 for the slow edge-flipping).
     confidence
         Of the certified lower bound.
     """
-    from edgeveil.audit import audit as run
+    from edgeveil.auditing import audit as run
     from edgeveil.cli.mechanisms import make_mechanism
 
     if mechanism in ("own-neighbours", "non-private"):
         epsilon = None
+    options = {"epsilon": epsilon, "model": model, "promised_min_degree": promised_min_degree}
     result = run(
-        make_mechanism(mechanism, epsilon=epsilon, model=model),
-        trials=trials,
+        make_mechanism(mechanism, None, **options),
+        trials=trials or (2_000 if mechanism == "edge-flipping" else 20_000),
         confidence=confidence,
     )
     sys.stdout.write(f"{result}\n")

@@ -19,11 +19,11 @@ def rank(
     source: str,
     epsilon: float | None = None,
     top: int = 20,
-    mechanism: str = "push-flow-cap",
+    mechanism: str | None = None,
     model: Literal["joint", "public"] | None = None,
     sigma: float | None = None,
     restart: float | None = None,
-    ledger: Path | None = None,
+    ledger: str | None = None,
     nodes: Path | None = None,
     directed: Annotated[bool, Parameter(negative="")] = False,
     format: Format = "table",  # noqa: A002  (the option's name)
@@ -44,7 +44,7 @@ def rank(
     top
         How many nodes to show.
     mechanism
-        What to use; `edgeveil mechanisms` lists them.
+        What to use instead of the recommended one; `edgeveil mechanisms` lists them.
     model
         joint: the ranking is for the source's owner alone. public: anyone may see it.
     sigma
@@ -68,7 +68,8 @@ def rank(
     from edgeveil.privacy.ledger import Ledger
     from edgeveil.privacy.noise import NoiseSource
 
-    chosen = make_mechanism(mechanism, epsilon=epsilon, model=model, sigma=sigma, restart=restart)
+    options = {"epsilon": epsilon, "model": model, "sigma": sigma, "restart": restart}
+    chosen = make_mechanism(mechanism, "scores", **options)
     private_graph = read_graph(graph, nodes=nodes, directed=directed)
     node = source if private_graph.nodes.kind == "str" or not _is_int(source) else int(source)
     made = release(

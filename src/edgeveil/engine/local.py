@@ -13,12 +13,12 @@ import numpy as np
 
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.mechanisms.protocol import Mechanism, RestsOnPromise
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.ledger import Charge, Ledger, Reservation
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.release import Provenance, Release
+from edgeveil.releases import Provenance, Release
 
 __all__ = ["release"]
 
@@ -69,6 +69,8 @@ def release(
     # The node set's own ids: plain integers or strings, whatever the caller's were.
     listed = tuple(graph.nodes.take(indices))
     guarantee = mechanism.guarantee(len(listed))
+    if isinstance(mechanism, RestsOnPromise):
+        mechanism.check_promise(graph)  # before the charge: a refusal costs nothing
     if noise is not None and noise.private:
         # In two releases it would draw the same noise twice, which can then be subtracted.
         raise ParameterError("noise= takes a seeded source; leave it out for a private release")
@@ -99,7 +101,8 @@ def _reserve(
     query = {
         "graph": graph.fingerprint,
         "mechanism": mechanism.name,
-        "parameters": parameters,
+        # 1 and 1.0 are the same question
+        "parameters": {k: float(v) if type(v) is int else v for k, v in parameters.items()},
         "version": version("edgeveil"),
         "sources": list(sources),
         "nonce": nonce,

@@ -29,21 +29,22 @@ def capped_round(
     start: Any,  # IN  (n, B) initial residual / d
     cap: Any,  # IN  (n, B) read at special rows only
     edge_cap: float,  # T, the cap of g at all other rows
-    beta: float,  # (1 - alpha) / 2
+    beta: float,  # (1 - alpha) / 2 lazy, 1 - restart ordinary
+    own: float,  # 1 lazy, 0 ordinary: does a node pass flow to itself?
     g: Any,  # IN  (n, B) flow per edge before the round
     g_next: Any,  # OUT (n, B) after it
 ) -> None:
-    """One synchronous round of g_v <- min(start_v + beta (g_v + sum_u g_u / d_v), cap_v)."""
+    """One synchronous round of g_v <- min(start_v + beta (own g_v + sum_u g_u / d_v), cap_v)."""
     for v in range(len(indptr) - 1):
         sum_rows(g, indices, indptr[v], indptr[v + 1], g_next, v)
         share = inverse_degree[v]
         if special[v]:
             for j in range(LANES):
-                inflow = start[v, j] + beta * (g[v, j] + g_next[v, j] * share)
+                inflow = start[v, j] + beta * (own * g[v, j] + g_next[v, j] * share)
                 g_next[v, j] = min(inflow, cap[v, j])
         else:
             for j in range(LANES):
-                g_next[v, j] = min(beta * (g[v, j] + g_next[v, j] * share), edge_cap)
+                g_next[v, j] = min(beta * (own * g[v, j] + g_next[v, j] * share), edge_cap)
 
 
 @njit(cache=True, nogil=True)

@@ -1,17 +1,37 @@
 """What one edge can change in a push flow, and what floating point can. Pure arithmetic.
 
-Nothing here looks at a graph: every bound holds for all graphs on n nodes.
+Nothing here looks at a graph: every bound holds for all graphs on n nodes. A cap is rounded
+down by 2^-48, more than its evaluation in floats can err, so that it errs on the safe side.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
 from edgeveil.errors import ParameterError
+from edgeveil.flow.walk import check_restart, check_rounds, lazy_restart
 
-__all__ = ["check_sigma", "edge_cap", "float_error_bound"]
+__all__ = [
+    "Bound",
+    "check_bound",
+    "check_flow_rounds",
+    "check_sigma",
+    "edge_cap",
+    "fixed_point_cap",
+    "fixed_point_rounds",
+    "float_error_bound",
+    "flow_error_bound",
+    "forward_edge_cap",
+]
+
+Bound = Literal["tight", "paper"]
+
+_SAFE = 1 - 2.0**-48
+_MOST_ROUNDS = 100_000
+_CUT = 2.0**-12  # share of sigma that a fixed point may be cut short by
 
 
 def check_sigma(sigma: float) -> float:
@@ -23,19 +43,100 @@ def check_sigma(sigma: float) -> float:
     return float(sigma)
 
 
-def edge_cap(sigma: float, alpha: float, rounds: int) -> float:
+def check_bound(bound: str) -> str:
+    """Refuse anything but the two sensitivity theorems."""
+    if not isinstance(bound, str) or bound not in ("tight", "paper"):
+        raise ParameterError(f"bound must be 'tight' or 'paper', got {bound!r}")
+    return bound
+
+
+def check_flow_rounds(rounds: int | None, *, sigma: float, restart: float) -> int | None:
+    """Refuse a number of rounds that is neither a positive integer nor None, the fixed point."""
+    if rounds is None:
+        fixed_point_rounds(sigma, restart)
+        return None
+    return check_rounds(rounds)
+
+
+def edge_cap(sigma: float, alpha: float, rounds: int | None, bound: str = "tight") -> float:
     """Cap T on the flow over one edge for which one edge moves the result at most `sigma`.
 
-    T = sigma / ((3 - alpha)(1 - (1 - alpha)^R)): Theorem 4.3 of the paper, proof in
-    docs/theory/push-flow-cap.md. Rounded down, so that float arithmetic errs on the safe side.
+    ======= ================================= =====================================
+    bound   R rounds                          ``rounds=None``, the fixed point
+    ======= ================================= =====================================
+    paper   (3 - alpha) T (1 - (1-alpha)^R)   (3 - alpha) T
+    tight   2 T (1 - (1-alpha)^R)             max(1 - alpha, 2 alpha) T
+    ======= ================================= =====================================
+
+    is at most sigma. `alpha` is the lazy walk's. Paper: Theorem 4.3, proof in
+    docs/theory/push-flow-cap.md. Tight: docs/theory/tight-bounds.md, Theorems 1 and 2.
 
     Examples
     --------
-    >>> round(edge_cap(1e-6, 0.0811, 100) * 1e7, 3)
+    >>> round(edge_cap(1e-6, 0.0811, 100, bound="paper") * 1e7, 3)
     3.427
+    >>> round(edge_cap(1e-6, 0.0811, 100) * 1e7, 3)
+    5.001
+    >>> round(edge_cap(1e-6, 0.0811, None) * 1e7, 3)
+    10.883
     """
-    pushed = -math.expm1(rounds * math.log1p(-alpha))
-    return check_sigma(sigma) / ((3 - alpha) * pushed) * (1 - 2.0**-48)
+    pushed = 1.0 if rounds is None else -math.expm1(rounds * math.log1p(-alpha))
+    if check_bound(bound) == "paper":
+        constant = (3 - alpha) * pushed
+    elif rounds is None:
+        constant = max(1 - alpha, 2 * alpha)
+    else:
+        constant = 2 * pushed
+    return check_sigma(sigma) / constant * _SAFE
+
+
+def forward_edge_cap(sigma: float, alpha: float, rounds: int) -> float:
+    """Cap T for R >= 2 rounds that absorb everything and cap only what is passed on.
+
+    T = sigma / (2 (1 - alpha) (1 - (1 - alpha)^(R-1))): docs/theory/forward-cap.md, Theorem 1.
+    """
+    pushed = -math.expm1((rounds - 1) * math.log1p(-alpha))
+    return check_sigma(sigma) / (2 * (1 - alpha) * pushed) * _SAFE
+
+
+def fixed_point_cap(
+    sigma: float, restart: float, *, bound: str = "tight", forward: bool = False
+) -> float:
+    """Cap T~ of the ordinary recursion H = min(r0 + (1 - restart) P^T H, d T~).
+
+    T~ = (1 + alpha) T / 2 with T from `edge_cap`, written in the ordinary walk's restart
+    probability. ``forward``: for the output restart * A, docs/theory/forward-cap.md, Theorem 2.
+    """
+    kappa = 1 - restart
+    if forward:
+        constant = 2 * kappa * max(1.0, 2 * restart)
+    elif check_bound(bound) == "paper":
+        constant = 6 - 4 * restart
+    else:
+        constant = 2 * max(kappa, restart)
+    return check_sigma(sigma) / constant * _SAFE
+
+
+def fixed_point_rounds(sigma: float, restart: float) -> int:
+    """Rounds K of the ordinary recursion that leave at most 2^-12 min(sigma, 1) undone in L1.
+
+    K rounds from 0 err by at most (1 - restart)^K (docs/theory/tight-bounds.md, Lemma 3). K
+    depends on public parameters only.
+
+    Examples
+    --------
+    >>> fixed_point_rounds(1e-6, 0.15)
+    137
+    """
+    digits = -math.log(_CUT * min(check_sigma(sigma), 1.0))
+    # The factor outweighs the float error of both logarithms.
+    rounds = max(1, math.ceil(digits / -math.log1p(-check_restart(restart)) * (1 + 2.0**-40)))
+    if rounds > _MOST_ROUNDS:
+        raise ParameterError(
+            f"restart must be larger for the fixed point, which would take {rounds:,} rounds, "
+            f"got {restart!r}"
+        )
+    return rounds
 
 
 def float_error_bound(n: int, alpha: float) -> float:
@@ -43,6 +144,14 @@ def float_error_bound(n: int, alpha: float) -> float:
 
     Proof in docs/theory/float-error.md, for (n + 4) R <= 2^50: one round rounds every
     non-negative term at most n + 4 times, an error shrinks by (1 - alpha) a round, and the
-    total flow never exceeds 1 / alpha.
+    total flow never exceeds 1 / alpha. For the ordinary recursion alpha is its restart
+    probability.
     """
     return (n + 16) * 2.0**-52 / alpha
+
+
+def flow_error_bound(n: int, *, sigma: float, restart: float, rounds: int | None) -> float:
+    """L1 distance of a computed flow from the defined one, at most: floats and cut rounds."""
+    if rounds is None:
+        return float_error_bound(n, restart) + _CUT * min(sigma, 1.0)
+    return float_error_bound(n, lazy_restart(restart))

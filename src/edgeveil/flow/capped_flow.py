@@ -10,9 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
-from edgeveil.flow.bounds import check_sigma, float_error_bound
+from edgeveil.flow.bounds import (
+    check_bound,
+    check_flow_rounds,
+    check_sigma,
+    flow_error_bound,
+)
 from edgeveil.flow.push_flow import push_flow_cap
-from edgeveil.flow.walk import check_rounds, lazy_restart
+from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
 
 __all__ = ["CappedFlow"]
@@ -22,19 +27,22 @@ __all__ = ["CappedFlow"]
 class CappedFlow:
     """Parameters of `push_flow_cap`, checked before any graph is near.
 
-    One edge moves a row by at most `sigma` in L1 (docs/theory/push-flow-cap.md, Theorem 1).
+    One edge moves a row by at most `sigma` in L1: docs/theory/tight-bounds.md, or for
+    ``bound="paper"`` docs/theory/push-flow-cap.md.
     """
 
     sigma: float
     model: str
     restart: float
-    rounds: int
+    rounds: int | None
     prepush: bool
+    bound: str
 
     def __post_init__(self) -> None:
         check_sigma(self.sigma)
-        check_rounds(self.rounds)
-        lazy_restart(self.restart)
+        check_restart(self.restart)
+        check_flow_rounds(self.rounds, sigma=self.sigma, restart=self.restart)
+        check_bound(self.bound)
         if self.model not in ("joint", "public"):
             raise ParameterError(f"model must be 'joint' or 'public', got {self.model!r}")
         if not isinstance(self.prepush, bool):
@@ -57,8 +65,9 @@ class CappedFlow:
             restart=self.restart,
             rounds=self.rounds,
             prepush=self.prepush,
+            bound=self.bound,
         )
 
-    def float_error(self, n: int) -> float:
+    def error(self, n: int) -> float:
         """L1 distance of a computed row from the defined one, at most, on any graph."""
-        return float_error_bound(n, lazy_restart(self.restart))
+        return flow_error_bound(n, sigma=self.sigma, restart=self.restart, rounds=self.rounds)

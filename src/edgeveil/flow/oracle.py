@@ -15,7 +15,15 @@ import numpy.typing as npt
 
 from edgeveil.graph import Graph
 
-__all__ = ["Trace", "capped_recursion", "pagerank", "push_flow", "push_flow_cap"]
+__all__ = [
+    "Trace",
+    "capped_recursion",
+    "fixed_point",
+    "forward_flow",
+    "pagerank",
+    "push_flow",
+    "push_flow_cap",
+]
 
 Vector = npt.NDArray[np.float64]
 
@@ -152,3 +160,62 @@ def capped_recursion(
             new[v] = min(start[v] + (1 - alpha) / 2 * inflow, cap)
         h = new
     return h
+
+
+def forward_flow(
+    graph: Graph, source: int, alpha: float, rounds: int, edge_cap: float, joint: bool
+) -> Vector:
+    """Absorb all that arrives, cap what is passed on: `rounds` - 1 pushes, then alpha a."""
+    n = graph.n_nodes
+    arrived = [0.0] * n
+    pushed = [0.0] * n
+    arrived[source] = 1.0
+    for _ in range(rounds - 1):
+        flow = [0.0] * n
+        for v in range(n):
+            cap = math.inf if joint and v == source else len(graph.neighbours(v)) * edge_cap
+            flow[v] = min(arrived[v], cap) - pushed[v]
+            pushed[v] += flow[v]
+        for v in range(n):
+            neighbours = graph.neighbours(v)
+            if len(neighbours) == 0:
+                arrived[v] += (1 - alpha) * flow[v]
+                continue
+            arrived[v] += (1 - alpha) / 2 * flow[v]
+            for u in neighbours:
+                arrived[u] += (1 - alpha) / 2 * flow[v] / len(neighbours)
+    return alpha * np.array(arrived)
+
+
+def fixed_point(
+    graph: Graph, start: Vector, source: int, restart: float, edge_cap: float, joint: bool
+) -> tuple[Vector, Vector]:
+    """Solve H = min(A, d T~), A = start + (1 - restart) P^T H; give H and A.
+
+    By Howard's policy iteration: guess who is capped, solve the linear system, guess anew.
+    The solutions fall until the guess stays.
+    """
+    n = graph.n_nodes
+    walk = np.zeros((n, n))
+    caps = np.zeros(n)
+    for v in range(n):
+        neighbours = graph.neighbours(v)
+        caps[v] = len(neighbours) * edge_cap
+        if len(neighbours) == 0:
+            walk[v, v] = 1  # matters for an uncapped source only: all others are capped at 0
+        for u in neighbours:
+            walk[v, u] = 1 / len(neighbours)
+    if joint:
+        caps[source] = math.inf
+    follow = (1 - restart) * walk.T
+    capped = np.zeros(n, dtype=bool)
+    while True:
+        system = np.where(capped[:, None], np.eye(n), np.eye(n) - follow)
+        h = np.linalg.solve(system, np.where(capped, caps, start))
+        arrived = start + follow @ h
+        new = arrived > caps
+        # A tie, which float error may break either way, must not keep the loop alive.
+        tie = np.isclose(arrived, caps, rtol=1e-13, atol=0)
+        if ((new == capped) | tie).all():
+            return h, arrived
+        capped = new

@@ -70,5 +70,7 @@ def read_labelled_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], d
         return {c.name: c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in frame}, label
     except FileNotFoundError:
         raise InputError(f"there is no file {source}") from None
-    except Exception as error:  # whatever a damaged file makes a parser raise
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # a damaged file makes polars raise or even panic
         raise InputError(f"{source} is not a release, or is damaged") from error

@@ -119,7 +119,7 @@ def load_mat(path: Path, key: str) -> Any:
     from scipy.io import loadmat, whosmat
 
     try:
-        variables = loadmat(path, variable_names=[key], spmatrix=False)
+        variables = loadmat(path, variable_names=[key])
         listed = ", ".join(name for name, _, _ in whosmat(path)) or "none"
     except NotImplementedError as error:
         raise InputError(f"{path} is a MATLAB 7.3 file; save it with -v7 first") from error

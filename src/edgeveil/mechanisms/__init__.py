@@ -1,7 +1,10 @@
 """Every private algorithm, one file each, behind the one protocol of `protocol`."""
 
+from edgeveil.mechanisms.degree_prior import DegreePrior
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
 from edgeveil.mechanisms.embedding_sparse import DPEmbeddingSparse
+from edgeveil.mechanisms.forward_cap import DPForwardCap
+from edgeveil.mechanisms.graph_diffusion import GraphDiffusion
 from edgeveil.mechanisms.instant_embedding import DPInstantEmbedding
 from edgeveil.mechanisms.non_private import NonPrivate
 from edgeveil.mechanisms.own_neighbours import OwnNeighbours
@@ -9,27 +12,39 @@ from edgeveil.mechanisms.protocol import Mechanism
 from edgeveil.mechanisms.push_flow import DPPushFlow
 from edgeveil.mechanisms.push_flow_cap import DPPushFlowCap
 from edgeveil.mechanisms.sparse_ppr import DPSparsePPR
+from edgeveil.mechanisms.two_hop import TwoHop
+from edgeveil.mechanisms.two_hop_embedding import TwoHopEmbedding
 
 __all__ = [
     "MECHANISMS",
     "DPEmbeddingSparse",
+    "DPForwardCap",
     "DPInstantEmbedding",
     "DPPushFlow",
     "DPPushFlowCap",
     "DPSparsePPR",
+    "DegreePrior",
     "EdgeFlipping",
+    "GraphDiffusion",
     "Mechanism",
     "NonPrivate",
     "OwnNeighbours",
+    "TwoHop",
+    "TwoHopEmbedding",
 ]
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
+    TwoHop,
+    DegreePrior,
+    TwoHopEmbedding,
     DPPushFlowCap,
+    DPForwardCap,
     DPPushFlow,
     DPSparsePPR,
     DPInstantEmbedding,
     DPEmbeddingSparse,
     EdgeFlipping,
+    GraphDiffusion,
     OwnNeighbours,
     NonPrivate,
 )

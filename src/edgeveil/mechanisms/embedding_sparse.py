@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from edgeveil.flow.bounds import Bound
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
 from edgeveil.hashing import (
@@ -45,8 +46,9 @@ class DPEmbeddingSparse:
     sigma: float = 1e-6
     model: Model = "joint"
     restart: float = 0.15
-    rounds: int = 100
+    rounds: int | None = 100
     prepush: bool = False
+    bound: Bound = "tight"
     hash_key: str = "edgeveil"
 
     def __post_init__(self) -> None:
@@ -72,7 +74,7 @@ class DPEmbeddingSparse:
         """Flow, private choice of coordinates, embedding of those, noise."""
         n, half = prepared.n_nodes, exact_epsilon(self.epsilon) / 2
         flow = CappedFlow.of(self)
-        error = flow.float_error(n)
+        error = flow.error(n)
         gamma = threshold(n, self.sigma, half)
         node_hash = hash_nodes(prepared.nodes, self.dimension, self.hash_key)
         embeddings = np.empty((len(sources), self.dimension))

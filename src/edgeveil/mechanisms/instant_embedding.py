@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from edgeveil.flow.bounds import Bound
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
 from edgeveil.hashing import (
@@ -39,7 +40,7 @@ class DPInstantEmbedding:
         Length k of an embedding.
     hash_key : str
         Chooses the public hash of nodes to dimensions.
-    epsilon, sigma, model, restart, rounds, prepush
+    epsilon, sigma, model, restart, rounds, prepush, bound
         As for `DPPushFlowCap`.
     """
 
@@ -51,8 +52,9 @@ class DPInstantEmbedding:
     sigma: float = 1e-6
     model: Model = "joint"
     restart: float = 0.15
-    rounds: int = 100
+    rounds: int | None = 100
     prepush: bool = False
+    bound: Bound = "tight"
     hash_key: str = "edgeveil"
 
     def __post_init__(self) -> None:
@@ -86,7 +88,7 @@ class DPInstantEmbedding:
             coordinates=self.dimension,
             sensitivity=n * math.log1p(self.sigma) * (1 + 2**-48),  # rounded up
             epsilon=exact_epsilon(self.epsilon),
-            error=embedding_float_error(n, flow.float_error(n)),
+            error=embedding_float_error(n, flow.error(n)),
         )
         for row, source in zip(rows, sources, strict=True):
             row[:] = add_laplace(row, calibration, noise.derive("row", int(source)))

@@ -20,7 +20,15 @@ from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model, Pooling
 from edgeveil.privacy.noise import NoiseSource
 
-__all__ = ["Columns", "Mechanism", "Rows", "check_model", "per_source_guarantee"]
+__all__ = [
+    "Columns",
+    "Mechanism",
+    "RestsOnPromise",
+    "Rows",
+    "check_model",
+    "check_score",
+    "per_source_guarantee",
+]
 
 Rows = npt.NDArray[np.float64]
 Columns = Literal["nodes", "dimensions"]
@@ -50,11 +58,27 @@ class Mechanism(Protocol):
         ...
 
 
+@runtime_checkable
+class RestsOnPromise(Protocol):
+    """A mechanism whose guarantee needs a public promise about every possible graph."""
+
+    def check_promise(self, graph: Graph) -> None:
+        """Refuse a graph that breaks the promise (PromiseError), outside of the guarantee."""
+        ...
+
+
 def check_model(model: str) -> str:
     """Refuse anything but the two privacy models."""
     if model not in ("joint", "public"):
         raise ParameterError(f"model must be 'joint' or 'public', got {model!r}")
     return model
+
+
+def check_score(score: str) -> str:
+    """Refuse anything but the two kinds of scores."""
+    if score not in ("pagerank", "lift"):
+        raise ParameterError(f"score must be 'pagerank' or 'lift', got {score!r}")
+    return score
 
 
 def per_source_guarantee(

@@ -88,7 +88,7 @@ class DPPushFlow:
             promise=f"every node has at least {self.promised_min_degree} neighbours",
         )
 
-    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
+    def check_promise(self, graph: Graph) -> None:
         """Refuse a graph that breaks the promise."""
         if graph.n_nodes and graph.degrees.min() < self.promised_min_degree:
             raise PromiseError(
@@ -96,6 +96,10 @@ class DPPushFlow:
                 f"{self.promised_min_degree} neighbours; nothing was drawn or released. "
                 "Use push-flow-cap, which needs no promise"
             )
+
+    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
+        """Refuse a graph that breaks the promise, whoever calls."""
+        self.check_promise(graph)
         return graph
 
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from edgeveil.flow.bounds import Bound
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
@@ -35,8 +36,9 @@ class DPSparsePPR:
     sigma: float = 1e-6
     model: Model = "joint"
     restart: float = 0.15
-    rounds: int = 100
+    rounds: int | None = 100
     prepush: bool = False
+    bound: Bound = "tight"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -59,7 +61,7 @@ class DPSparsePPR:
         """Flow, private choice of coordinates, noise on those."""
         n, half = prepared.n_nodes, exact_epsilon(self.epsilon) / 2
         flow = CappedFlow.of(self)
-        error = flow.float_error(n)
+        error = flow.error(n)
         rows = flow.rows(prepared, sources)
         gamma = threshold(n, self.sigma, half)
         # Calibrated for n coordinates whatever |S| is: a bound for n holds for fewer.

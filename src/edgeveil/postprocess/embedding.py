@@ -5,7 +5,7 @@ from __future__ import annotations
 from edgeveil.errors import ParameterError
 from edgeveil.hashing import hash_nodes, instant_embedding
 from edgeveil.nodes import NodeSet
-from edgeveil.release import Release
+from edgeveil.releases import Release
 
 __all__ = ["embed"]
 

@@ -57,10 +57,15 @@ class Guarantee:
             raise ParameterError(f"delta must be in [0, 1), got {self.delta}")
         if self.model not in ("joint", "public", "none"):
             raise ParameterError(f"model must be joint, public or none, got {self.model!r}")
+        if not isinstance(self.private, bool):
+            raise ParameterError(f"private must be True or False, got {self.private!r}")
         if self.pooling not in ("adds up", "shared"):
             raise ParameterError(f"pooling must be 'adds up' or 'shared', got {self.pooling!r}")
         if (self.model == "none") != math.isinf(self.epsilon):
             raise ParameterError("model 'none' and epsilon = inf go together")
+        # Plain numbers, whatever numpy made of them: a guarantee is written to files.
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "n_sources", int(self.n_sources))
 
     @property
     def pooled_epsilon(self) -> float:

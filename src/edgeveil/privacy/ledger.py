@@ -322,6 +322,8 @@ class Ledger:
                     f"key {key[:12]}... is released but {artifact} is gone; its noise cannot be "
                     "drawn again, so fetch the file from a backup or from the machine that wrote it"
                 )
+            if files.sha256_of(artifact) != released[0][1]:
+                raise LedgerError(f"{artifact} was changed since it was released")
             files.clear_drafts(artifact.parent, key)
             return Reservation(key, "released", b"", artifact, self)
         stored = transaction.run(sql.SECRET_OF_KEY, key)

@@ -54,6 +54,7 @@ def anneal(
     model: str,
     seed: int,
     steps: int = 1000,
+    start: Pair | None = None,
 ) -> tuple[Pair, float]:
     """Simulated annealing for the pair of neighbouring graphs with the largest `measure`.
 
@@ -69,6 +70,8 @@ def anneal(
         For the search's own moves (no privacy hangs on it).
     steps : int
         Number of pairs to try.
+    start : Pair, optional
+        Where to begin, on n nodes; a random pair if left out.
 
     Returns
     -------
@@ -83,6 +86,10 @@ def anneal(
     pairs = np.array(list(combinations(range(n), 2)))
     present = rng.random(len(pairs)) < rng.uniform(0.1, 0.9)
     edge, source = int(rng.integers(len(pairs))), 0
+    if start is not None:
+        present = _has_edges(start.neighbour, pairs)
+        edge = int(np.flatnonzero(present != _has_edges(start.graph, pairs))[0])
+        source = start.source
 
     def pair_of(present: npt.NDArray[np.bool_], edge: int, source: int) -> Pair | None:
         if model == "joint" and source in pairs[edge]:
@@ -119,3 +126,9 @@ def anneal(
         if value > best:
             best, best_pair = value, candidate
     return best_pair, best
+
+
+def _has_edges(graph: Graph, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which of the pairs of nodes are edges of the graph."""
+    dense = graph.adjacency().toarray()
+    return np.asarray(dense[pairs[:, 0], pairs[:, 1]] != 0)

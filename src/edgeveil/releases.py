@@ -76,6 +76,8 @@ class Release:
         values = np.asarray(self.values, dtype=np.float64).view()
         if values.shape != (len(self.sources), len(self.columns)):
             raise ParameterError("a release needs one row per source and one value per column")
+        if self.kind not in ("nodes", "dimensions"):
+            raise ParameterError(f"kind must be 'nodes' or 'dimensions', got {self.kind!r}")
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
 
@@ -151,9 +153,7 @@ class Release:
         }
         if self.kind == "nodes":
             table: dict[str, Any] = {"node": list(self.columns)}
-            table |= {
-                f"score of {s}": row for s, row in zip(self.sources, self.values, strict=True)
-            }
+            table |= {_score_of(s): row for s, row in zip(self.sources, self.values, strict=True)}
         else:
             table = {"source": list(self.sources)}
             table |= {f"x{i}": self.values[:, i] for i in range(len(self.columns))}
@@ -170,30 +170,39 @@ class Release:
         """
         table, label = read_labelled_table(path)
         try:
-            if label["format"] != _FORMAT:
-                raise InputError(f"{path} was written by a newer version of edgeveil")
-            guarantee = label["guarantee"]
-            if set(guarantee) != {field.name for field in fields(Guarantee)}:
-                raise InputError(f"{path} has lost part of its guarantee")
-            numbers = [np.asarray(c, dtype=np.float64) for c in list(table.values())[1:]]
-            if label["kind"] == "nodes":
-                columns = NodeSet.of(list(map(_plain, table["node"])))
-                values = np.stack(numbers) if numbers else np.empty((0, len(columns)))
-            else:
-                columns = NodeSet.range(len(numbers))
-                values = np.stack(numbers, axis=1)
-            return cls(
-                values=values,
-                sources=tuple(label["sources"]),
-                columns=columns,
-                kind=label["kind"],
-                guarantee=Guarantee(**guarantee),
-                provenance=Provenance(**label["provenance"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
+            if label["format"] == _FORMAT:
+                return cls._from_parts(table, label)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{path} is not a release, or is damaged") from error
+        raise InputError(f"{path} was written by a newer version of edgeveil")
+
+    @classmethod
+    def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
+        """Put together what `write` took apart. By name: nothing may depend on the order."""
+        guarantee, kind = label["guarantee"], label["kind"]
+        if set(guarantee) != {field.name for field in fields(Guarantee)}:
+            # A default must not stand in for what is missing: `private` is True by default.
+            raise InputError("part of the guarantee is missing")
+        sources = tuple(NodeSet.of(label["sources"]))
+        if kind == "nodes":
+            columns = NodeSet.of(table["node"])
+            names = [_score_of(source) for source in sources]
+        else:
+            columns = NodeSet.range(len(table) - 1)
+            names = [f"x{i}" for i in range(len(columns))]
+            if tuple(NodeSet.of(table["source"])) != sources:
+                raise InputError("the rows do not belong to the sources")
+        values = np.array([table[name] for name in names], dtype=np.float64)
+        return cls(
+            values=values.reshape(len(names), -1) if kind == "nodes" else values.T,
+            sources=sources,
+            columns=columns,
+            kind=kind,
+            guarantee=Guarantee(**guarantee),
+            provenance=Provenance(**label["provenance"]),
+        )
 
 
-def _plain(node: Any) -> NodeId:
-    """Give a table's cell as an ordinary id."""
-    return node if isinstance(node, str) else int(node)
+def _score_of(source: NodeId) -> str:
+    """Name of the column with the scores of a source."""
+    return f"score of {source}"

@@ -1,0 +1,122 @@
+/** The charts: a switch for each thing that can vary, a panel for each data set. */
+
+import { choice } from "./controls";
+import { drawCurves } from "./curves";
+import { distinct, isLevel, type Result } from "./data";
+import { atWidth, h } from "./dom";
+import { lookOf, swatch } from "./series";
+
+export function accuracy(results: Result[]): HTMLElement {
+  const grouped = (mechanism: string): Result[] => results.filter((row) => row.mechanism === mechanism);
+  const curves = distinct(results, (row) => row.mechanism).filter((m) => !isLevel(grouped(m)));
+  const looks = new Map(curves.map((mechanism, i) => [mechanism, lookOf(i)]));
+  const hidden = new Set<string>();
+
+  const experiment = choice<string>({ label: "Experiment", changed: (v) => show(v, undefined, undefined) });
+  const metric = choice<string>({ label: "Measure", changed: (v) => show(state.experiment, v, undefined) });
+  const scope = choice<string>({ label: "Over", changed: (v) => show(state.experiment, state.metric, v) });
+  const scale = choice<string>({ label: "Epsilon axis", changed: (v) => redraw({ logarithmic: v === "log" }) });
+  const start = choice<string>({ label: "Vertical axis", changed: (v) => redraw({ fromZero: v === "from zero" }) });
+  const state = { experiment: "", metric: "", scope: "", logarithmic: true, fromZero: false };
+
+  const legend = h("div", { class: "legend", role: "group", "aria-label": "Show or hide mechanisms" });
+  const key = h("p", { class: "key" });
+  const panels = h("div", { class: "panels" });
+  const redraws: (() => void)[] = [];
+
+  function show(wanted: string, wantedMetric: string | undefined, wantedScope: string | undefined): void {
+    state.experiment = wanted;
+    const inside = results.filter((row) => row.experiment === wanted);
+    const offered = metric.offer(distinct(inside, (row) => row.metric));
+    state.metric = wantedMetric ?? offered;
+    const measured = inside.filter((row) => row.metric === state.metric);
+    const offeredScope = scope.offer(distinct(measured, (row) => row.scope));
+    state.scope = wantedScope ?? offeredScope;
+    redraw({});
+  }
+
+  function redraw(change: Partial<typeof state>): void {
+    Object.assign(state, change);
+    const rows = results.filter(
+      (row) =>
+        row.experiment === state.experiment && row.metric === state.metric && row.scope === state.scope,
+    );
+    drawLegend(distinct(rows, (row) => row.mechanism));
+    key.textContent = [
+      rows.some((row) => row.low !== null) ? "Bands: confidence intervals." : "",
+      rows.some((row) => row.paper_value !== null) ? "Hollow markers: the paper's values." : "",
+      "Dotted lines: no budget spent, or no privacy.",
+      "Point at a marker, or use the arrow keys on a chart, for the numbers.",
+    ].join(" ");
+    redraws.length = 0;
+    const datasets = distinct(rows, (row) => row.dataset);
+    panels.classList.toggle("single", datasets.length === 1);
+    panels.replaceChildren(...datasets.map((dataset) => panel(dataset, rows)));
+  }
+
+  function panel(dataset: string, rows: Result[]): HTMLElement {
+    const own = rows.filter((row) => row.dataset === dataset);
+    const label = `${dataset}: ${state.metric}, ${state.scope}`;
+    const holder = h("div", { class: "chart", tabindex: 0, role: "group", "aria-label": `Chart. ${label}. Arrow keys move over the points.` });
+    let width = 0;
+    const draw = (): void => {
+      const visible = own.filter((row) => !hidden.has(row.mechanism));
+      const empty = h("p", { class: "empty" }, "All mechanisms are hidden.");
+      if (!visible.length) holder.replaceChildren(empty);
+      else drawCurves(holder, width, { ...state, rows: visible, looks, label });
+    };
+    redraws.push(draw);
+    atWidth(holder, (now) => {
+      width = now;
+      draw();
+    });
+    return h(
+      "figure",
+      { class: "panel" },
+      h(
+        "figcaption",
+        {},
+        h("strong", {}, dataset),
+        h("span", {}, `${state.metric} · ${state.scope}`),
+      ),
+      holder,
+      h("p", { class: "axis" }, `privacy loss ε (${state.logarithmic ? "log" : "linear"}) →`),
+    );
+  }
+
+  function drawLegend(mechanisms: string[]): void {
+    legend.replaceChildren(
+      ...mechanisms.map((mechanism) => {
+        const look = looks.get(mechanism);
+        const button = h(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": String(!hidden.has(mechanism)),
+            click: () => {
+              if (!hidden.delete(mechanism)) hidden.add(mechanism);
+              button.setAttribute("aria-pressed", String(!hidden.has(mechanism)));
+              redraws.forEach((draw) => draw());
+            },
+          },
+          look ? swatch(look) : h("span", { class: "dotted", "aria-hidden": true }),
+          h("span", {}, mechanism),
+        );
+        return button;
+      }),
+    );
+  }
+
+  const first = experiment.offer(distinct(results, (row) => row.experiment));
+  scale.offer(["log", "linear"]);
+  start.offer(["fitted", "from zero"]);
+  show(first, undefined, undefined);
+  return h(
+    "div",
+    { class: "accuracy" },
+    h("div", { class: "controls" }, experiment.element, metric.element, scope.element, scale.element, start.element),
+    legend,
+    panels,
+    key,
+  );
+}

@@ -1,0 +1,166 @@
+"""From outputs on two graphs to a guess which graph it was, and to a bound on epsilon.
+
+The game: a fair coin picks one of two neighbouring graphs, the mechanism runs on it, and the
+auditor sees the output and guesses the graph or passes. If the mechanism is epsilon-private,
+each guess is right with probability at most e^epsilon / (1 + e^epsilon), whatever the rule: for
+"second graph" on the outputs A and "first graph" on B,
+
+    P(right) = (P'(A) + P(B)) / 2 <= e^epsilon (P(A) + P'(B)) / 2 = e^epsilon P(wrong).
+
+Both directions of the definition are in it. Games are independent, so given the number of
+guesses the number of right ones is binomial: one Clopper-Pearson bound is all that is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.mechanisms.protocol import Rows
+
+__all__ = ["Guesser", "learn"]
+
+Score = Callable[[Rows], npt.NDArray[np.float64]]
+
+_BINS = 24
+_LEVELS = 64
+# The frequency score has many free numbers and wins by luck if both are about as good.
+_MARGIN = 1.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guesser:
+    """Guess the second graph if the score is at least `high`, the first if at most `low`."""
+
+    score: Score
+    low: float
+    high: float
+
+    def certify(self, first: Rows, second: Rows, confidence: float) -> float:
+        """Epsilon that the games prove at this confidence, from outputs not seen before."""
+        from_first, from_second = self.score(first), self.score(second)
+        right = (from_second >= self.high).sum() + (from_first <= self.low).sum()
+        wrong = (from_first >= self.high).sum() + (from_second <= self.low).sum()
+        return float(_epsilon(np.asarray(right), np.asarray(wrong), confidence))
+
+
+def learn(first: Rows, second: Rows, *, games: int, confidence: float) -> Guesser:
+    """Choose a score and its thresholds by what they promise to prove.
+
+    Parameters
+    ----------
+    first, second : arrays (trials, columns)
+        Outputs to learn from, on the first and on the second graph.
+    games : int
+        How many fresh games will follow: more games favour rarer, more telling outputs.
+    confidence : float
+        Of the bound to be proved.
+    """
+    # A score is fitted to one half and judged, with its thresholds, on the other: it would
+    # look better than it is on the outputs that it was fitted to.
+    (fit_first, first), (fit_second, second) = (np.array_split(rows, 2) for rows in (first, second))
+    best, promised = None, 0.0
+    for fit in (_location_score, _frequency_score):
+        score = fit(fit_first, fit_second)
+        from_first, from_second = score(first), score(second)
+        pooled = np.concatenate([from_first, from_second])
+        levels = np.unique(np.quantile(pooled, np.linspace(0, 1, _LEVELS), method="nearest"))
+        low = np.concatenate([[-np.inf], levels])
+        high = np.concatenate([levels, [np.inf]])
+        right = _at_most(from_first, low)[:, None] + _at_least(from_second, high)[None]
+        wrong = _at_most(from_second, low)[:, None] + _at_least(from_first, high)[None]
+        value = _promise(right, wrong, games / len(pooled), confidence)
+        value[low[:, None] >= high[None]] = -np.inf  # one guess at a time
+        i, j = np.unravel_index(np.argmax(value), value.shape)
+        if best is None or value[i, j] > _MARGIN * promised:
+            promised = float(value[i, j])
+            best = Guesser(score=score, low=float(low[i]), high=float(high[j]))
+    assert best is not None  # (-inf, inf), which always passes, is among the choices
+    return best
+
+
+def _promise(
+    right: npt.NDArray[np.float64],
+    wrong: npt.NDArray[np.float64],
+    more: float,
+    confidence: float,
+) -> npt.NDArray[np.float64]:
+    """What `more` times as many games would prove, if these were a little too lucky.
+
+    Of thousands of rules some look good by luck, above all those that guess seldom. So the
+    share of right guesses is taken as low as it may well be.
+    """
+    from scipy.special import betaincinv
+
+    share = betaincinv(np.maximum(right, 1), wrong + 1, 0.001) * (right >= 1)
+    guesses = (right + wrong) * more
+    return _epsilon(guesses * share, guesses * (1 - share), confidence)
+
+
+def _epsilon(
+    right: npt.NDArray[np.float64], wrong: npt.NDArray[np.float64], confidence: float
+) -> npt.NDArray[np.float64]:
+    """Logit of the Clopper-Pearson lower bound on the share of right guesses, at least 0."""
+    from scipy.special import betaincinv
+
+    least = betaincinv(np.maximum(right, 1), wrong + 1, 1 - confidence)
+    odds = np.maximum(least, 1e-300) / np.maximum(1 - least, 1e-300)
+    return np.where(right >= 1, np.maximum(np.log(odds), 0.0), 0.0)
+
+
+def _at_most(scores: npt.NDArray[np.float64], levels: npt.NDArray[np.float64]) -> Rows:
+    return np.searchsorted(np.sort(scores), levels, side="right").astype(np.float64)
+
+
+def _at_least(scores: npt.NDArray[np.float64], levels: npt.NDArray[np.float64]) -> Rows:
+    return len(scores) - np.searchsorted(np.sort(scores), levels, side="left").astype(np.float64)
+
+
+def _location_score(first: Rows, second: Rows) -> Score:
+    """Log-likelihood ratio of Laplace noise around two centres, the medians of the outputs.
+
+    The medians are the exact vectors up to a small error, whatever the mechanism computes, and
+    so the score needs to know nothing about it.
+    """
+    centre, other = np.median(first, axis=0), np.median(second, axis=0)
+    scale = np.median(np.abs(first - centre), axis=0) / math.log(2)
+    doubt = scale * math.sqrt(1 / len(first) + 1 / len(second))
+    # Columns whose medians differ by chance only would blur the score.
+    used = np.flatnonzero((scale > 0) & (np.abs(centre - other) > 4 * doubt))
+
+    def score(rows: Rows) -> npt.NDArray[np.float64]:
+        seen = rows[:, used]
+        ratio = (np.abs(seen - centre[used]) - np.abs(seen - other[used])) / scale[used]
+        # Beyond both centres the ratio is constant; rounding keeps it so in float arithmetic.
+        return np.asarray(ratio.sum(axis=1).round(9))
+
+    return score
+
+
+def _frequency_score(first: Rows, second: Rows) -> Score:
+    """Sum over the columns of the log-ratio of the frequencies with which a value was seen.
+
+    Values are put into bins; a value that comes up often, like an exact 0, has its own.
+    """
+    tables = []
+    for a, b in zip(first.T, second.T, strict=True):
+        pooled = np.concatenate([a, b])
+        at = np.quantile(pooled, np.linspace(0, 1, _BINS + 1), method="nearest")
+        edges = np.unique(np.concatenate([at, np.nextafter(at, np.inf)]))
+        counts = [
+            np.bincount(np.searchsorted(edges, x, side="right"), minlength=len(edges) + 1) + 1.0
+            for x in (a, b)
+        ]
+        tables.append((edges, np.log(counts[1] / len(b)) - np.log(counts[0] / len(a))))
+
+    def score(rows: Rows) -> npt.NDArray[np.float64]:
+        total = np.zeros(len(rows))
+        for column, (edges, ratio) in zip(rows.T, tables, strict=True):
+            total += ratio[np.searchsorted(edges, column, side="right")]
+        return total
+
+    return score

@@ -1,0 +1,81 @@
+"""DegreePrior: everybody's noisy degrees, once, and each recipient's own list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from edgeveil.estimate.walk_model import prior_row
+from edgeveil.flow.walk import check_restart
+from edgeveil.graph import Graph
+from edgeveil.mechanisms.protocol import Columns, Rows, check_model, check_score
+from edgeveil.mechanisms.released_degrees import ReleasedDegrees, release_degrees
+from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
+from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.noise import NoiseSource
+
+__all__ = ["DegreePrior"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DegreePrior:
+    """One shared release of all degrees with Laplace noise of scale 2 / epsilon.
+
+    Each recipient combines it with its own neighbour list: hops 0 and 1 of the walk exactly,
+    all further hops by degree. The noise is drawn once for everybody and the rest is the
+    recipient's own data, so any coalition learns at most epsilon about the edges of others.
+    In the public model the own list is left out. Neighbouring graphs differ in one edge (joint:
+    not at the source). Proof: docs/theory/degree-prior.md. Cost: n draws once, then
+    O(n) per source.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss of the whole release, for any number of sources.
+    model : {"joint", "public"}
+        Who sees a row: its source's owner alone, or anyone.
+    restart : float
+        Restart probability of the ordinary walk.
+    score : {"pagerank", "lift"}
+        ``lift`` divides by the released degree: closeness beyond popularity.
+    """
+
+    name: ClassVar[str] = "degree-prior"
+    columns: ClassVar[Columns] = "nodes"
+
+    epsilon: float
+    model: Model = "joint"
+    restart: float = 0.15
+    score: Literal["pagerank", "lift"] = "pagerank"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_model(self.model)
+        check_restart(self.restart)
+        check_score(self.score)
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Give epsilon, once for everything."""
+        return Guarantee(
+            epsilon=self.epsilon,
+            model=self.model,
+            n_sources=n_sources,
+            theorem="docs/theory/degree-prior.md",
+            pooling="shared",
+        )
+
+    def prepare(self, graph: Graph, noise: NoiseSource) -> ReleasedDegrees:
+        """Release the degrees, once for all sources."""
+        return release_degrees(graph, exact_epsilon(self.epsilon), noise)
+
+    def rows(self, prepared: ReleasedDegrees, sources: Sequence[int], noise: NoiseSource) -> Rows:
+        """Own list and released degrees; no further noise."""
+        n, joint = prepared.graph.n_nodes, self.model == "joint"
+        rows = np.empty((len(sources), n))
+        for row, source in zip(rows, sources, strict=True):
+            own = prepared.graph.neighbours(source) if joint else np.empty(0, dtype=np.int64)
+            row[:] = prior_row(n, source, own, prepared.degrees, self.restart, int(joint))
+        return rows / prepared.degrees if self.score == "lift" else rows

@@ -1,0 +1,137 @@
+"""`write_page`: PageData -> one HTML file that needs no network.
+
+The file holds data, script and style. The data is JSON inside a script element of a type
+that no browser runs, with every character escaped that could end that element; the page
+makes text of it and never HTML. A content security policy in the file allows this one
+script, by its hash, and no request at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from edgeveil.report.page_data import PageData, RankingExample, ResultRow
+
+__all__ = ["render_page", "write_page"]
+
+_RESULT_COLUMNS = tuple(ResultRow.__dataclass_fields__)
+# "<", ">" and "&" could end the script element or open a comment in it. Non-ASCII characters,
+# U+2028 and U+2029 among them, are escaped by ensure_ascii.
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def write_page(path: str | os.PathLike[str], data: PageData) -> None:
+    """Write the report page: one file, to be opened in any browser, offline.
+
+    The file holds everything in `data`, the curator's part included. To pass a page on,
+    write ``data.releasable()``.
+
+    Parameters
+    ----------
+    path : path
+        File to write, for example ``report.html``. Written over if it is there.
+    data : PageData
+        What to show.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_page(f"{folder}/report.html", PageData(title="An empty report"))
+    """
+    Path(path).write_bytes(render_page(data).encode())
+
+
+def render_page(data: PageData) -> str:
+    """The text of the page.
+
+    Parameters
+    ----------
+    data : PageData
+        What to show.
+
+    Returns
+    -------
+    str
+        An HTML document.
+    """
+    assets = files(__package__)
+    script = assets.joinpath("page.js").read_text(encoding="utf-8")
+    digest = hashlib.sha256(script.encode()).digest()
+    # One pass: a "$title" inside of the data stays as it is.
+    return Template(assets.joinpath("page.html").read_text(encoding="utf-8")).substitute(
+        title=html.escape(_printable(data.title)),
+        version=html.escape(version("edgeveil")),
+        style=assets.joinpath("page.css").read_text(encoding="utf-8"),
+        script=script,
+        script_hash=base64.b64encode(digest).decode(),
+        data=_as_json(_packed(data)),
+    )
+
+
+def _as_json(packed: dict[str, Any]) -> str:
+    text = json.dumps(packed, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def _packed(data: PageData) -> dict[str, Any]:
+    """Rows as plain lists: a page of a thousand numbers stays small."""
+    return {
+        "title": data.title,
+        "summary": list(data.summary),
+        "facts": [[str(name), str(fact)] for name, fact in data.facts.items()],
+        "results": {
+            "columns": list(_RESULT_COLUMNS),
+            "rows": [
+                [_plain(getattr(row, name)) for name in _RESULT_COLUMNS] for row in data.results
+            ],
+        },
+        "rankings": [_packed_ranking(example) for example in data.rankings],
+        "guarantees": [
+            {"mechanism": one.mechanism, "epsilon": _plain(one.epsilon), "text": one.text}
+            for one in data.guarantees
+        ],
+        "notes": list(data.notes),
+    }
+
+
+def _packed_ranking(example: RankingExample) -> dict[str, Any]:
+    return {
+        "dataset": example.dataset,
+        "source": str(example.source),
+        "mechanism": example.mechanism,
+        "epsilon": _plain(example.epsilon),
+        "private": bool(example.private),
+        # Ids as text: JavaScript would round an integer above 2**53 to another id.
+        "rows": [
+            [
+                int(r.rank),
+                str(r.node),
+                float(f"{r.score:.6g}"),
+                _plain(r.true_rank),
+                None if r.is_neighbour is None else bool(r.is_neighbour),
+            ]
+            for r in example.rows
+        ],
+    }
+
+
+def _plain(value: str | float | None) -> str | int | float | None:
+    """Python's own numbers also where numpy's were given."""
+    if value is None or isinstance(value, str):
+        return value
+    return int(value) if hasattr(value, "__index__") else float(value)
+
+
+def _printable(text: str) -> str:
+    """Lone surrogates cannot be written as UTF-8; show them as the replacement character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

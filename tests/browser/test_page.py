@@ -1,0 +1,357 @@
+"""What a person does with the page, in a real browser.
+
+That nothing but the file is asked for and that the console stays empty is checked at the end
+of every test here, by the `visit` fixture.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+import socket
+from dataclasses import replace
+
+import pytest
+
+from edgeveil.report import GuaranteeText, PageData, RankedNode, RankingExample, ResultRow
+from tests.browser.sample import EPSILONS, TOP, sample_page
+
+HOSTILE = [
+    "</script><script>window.hacked = 1</script>",
+    "<!--<script>",
+    "<img src=x onerror='window.hacked = 2'>",
+    "\u2028window.hacked = 3\u2029",
+    '"];window.hacked = 4;//',
+    "${window.hacked = 5}$title",
+    "\u202eright to left",
+    "&lt;b&gt; &amp;",
+    "\ud800 alone",
+    "x" * 300,
+]
+
+
+def test_all_sections_are_there_and_the_two_parts_are_apart(visit):
+    page = visit(sample_page()).page
+    heads = page.locator("h2").all_inner_texts()
+    assert heads == ["Releasable", "For the curator only: not private"]
+    parts = page.locator(".releasable .part").evaluate_all("all => all.map(one => one.id)")
+    assert parts == ["ranking", "promises"]
+    parts = page.locator(".curator .part").evaluate_all("all => all.map(one => one.id)")
+    assert parts == ["accuracy", "notes", "truth", "numbers", "facts"]
+    assert page.locator(".chart svg").count() == 2  # one for each data set
+    frames = page.locator(".zone").evaluate_all("all => all.map(e => getComputedStyle(e).border)")
+    assert frames[0] != frames[1]
+
+
+def test_the_releasable_part_shows_no_truth_and_draws_no_edges(visit):
+    page = visit(sample_page()).page
+    part = page.locator(".releasable")
+    part.locator(".radial .member").first.wait_for()
+    part.locator("#promises").evaluate("part => part.remove()")  # words, not data
+    words = part.inner_text().lower()
+    assert "true rank" not in words
+    assert "accuracy" not in words
+    marks = part.locator("svg").evaluate_all(
+        "all => all.flatMap(e => [...e.querySelectorAll('*')].map(m => m.tagName))"
+    )
+    assert set(marks) == {"circle", "g", "text"}
+    assert part.locator(".radial .member").count() == TOP
+
+
+def test_a_seeded_ranking_is_not_shown_as_releasable(visit):
+    data = sample_page()
+    seeded = [replace(example, private=False) for example in data.rankings]
+    page = visit(replace(data, rankings=seeded, guarantees=[])).page
+    assert page.locator(".releasable").count() == 0
+    assert "not private (seeded)" in page.locator("#truth .finding").inner_text()
+
+
+def test_the_slider_changes_the_ranking_in_both_parts(visit):
+    data = sample_page()
+    page = visit(data).page
+    slider = page.locator("#ranking input[type=range]")
+    shown = page.locator("#ranking tbody tr td:nth-child(2)")
+    for key, epsilon in [("Home", EPSILONS[0]), ("End", EPSILONS[-1])]:
+        slider.press(key)
+        example = next(
+            e for e in data.rankings if e.mechanism == "capped flow, tight" and e.epsilon == epsilon
+        )
+        assert shown.all_inner_texts() == [str(row.node) for row in example.rows]
+        assert page.locator("#ranking output").inner_text() == f"{epsilon:g}"
+        assert page.locator("#truth output").inner_text() == f"{epsilon:g}"
+        assert f"At ε = {epsilon:g}," in page.locator("#truth .finding").inner_text()
+        assert f"at epsilon = {epsilon:g}:" in page.locator(".promise").inner_text()
+        assert f"ε = {epsilon:g}" in f"{slider.get_attribute('aria-valuetext')}"
+    hits = sum(row.true_rank <= TOP for row in example.rows)
+    assert f"{hits} of the private top {TOP}" in page.locator("#truth .finding").inner_text()
+    page.locator("#truth input[type=range]").press("Home")
+    assert page.locator("#ranking output").inner_text() == f"{EPSILONS[0]:g}"
+
+
+def test_source_and_mechanism_can_be_chosen(visit):
+    page = visit(sample_page()).page
+    before = page.locator("#ranking tbody").inner_text()
+    page.locator("#ranking select").select_option("social network, source 412")
+    other = page.locator("#ranking tbody").inner_text()
+    page.locator("#ranking").get_by_role("radio", name="two hops").check()
+    assert len({before, other, page.locator("#ranking tbody").inner_text()}) == 3
+    assert page.locator(".radial .source-label").text_content() == "412"
+
+
+def test_switches_change_the_charts(visit):
+    page = visit(sample_page()).page
+    charts = page.locator(".panels")
+    page.locator(".chart svg").first.wait_for()
+    pictures = [charts.inner_html()]
+    for option in ["NDCG@100", "non-neighbours", "linear", "classification", "from zero"]:
+        radio = page.locator("#accuracy").get_by_role("radio", name=option, exact=True)
+        radio.check()
+        assert radio.evaluate("radio => radio === document.activeElement"), "focus was lost"
+        page.locator(".chart svg").first.wait_for()
+        pictures.append(charts.inner_html())
+    assert len(set(pictures)) == len(pictures)
+    assert "Micro-F1" in charts.inner_text()
+    assert "Hollow markers" in page.locator("#accuracy .key").inner_text()
+    assert page.locator(".chart svg").count() == 1
+
+
+def test_mechanisms_can_be_hidden(visit):
+    page = visit(sample_page()).page
+    label = page.locator(".chart svg").first.get_by_text("edge flipping")
+    label.wait_for()
+    button = page.locator(".legend").get_by_role("button", name="edge flipping")
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert label.count() == 0
+    button.click()
+    assert label.count() == 1
+
+
+def test_numbers_appear_by_mouse_and_by_keyboard(visit):
+    page = visit(sample_page()).page
+    chart = page.locator(".chart").first
+    chart.locator("svg").wait_for()
+    chart.focus()
+    page.keyboard.press("ArrowRight")
+    tip = chart.get_by_text("80 sources")
+    tip.first.wait_for()
+    assert "80 sources × " in chart.locator("[aria-live]").inner_text()
+    page.keyboard.press("Escape")
+    page.locator(".radial .member .dot").nth(3).hover()
+    assert "Private rank 4" in page.locator(".tooltip").inner_text()
+    page.locator(".radial").press("ArrowRight")
+    assert "Private rank 1\n" in page.locator(".tooltip").inner_text()
+    page.locator(".slope .row").nth(1).focus()
+    assert "true rank" in page.locator(".tooltip").inner_text()
+
+
+def test_a_phone_needs_no_sideways_scrolling(visit):
+    long_names = replace(
+        sample_page(mark="a-rather-long-member-name-without-any-space-"),
+        title="Pneumonoultramicroscopicsilicovolcanoconiosis " * 3,
+    )
+    for data in (sample_page(), long_names):
+        page = visit(data, width=390, height=844, has_touch=True, is_mobile=True).page
+        page.locator(".chart svg").first.wait_for()
+        page.locator("#promises summary").first.click()
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0
+        assert page.evaluate("innerWidth") == 390
+
+
+def test_dark_and_light(visit):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    grounds = {}
+    for scheme in ("light", "dark"):
+        page = visit(sample_page(), color_scheme=scheme).page
+        grounds[scheme] = page.evaluate(ground)
+        page.locator("#theme").click()
+        grounds[f"{scheme}, switched"] = page.evaluate(ground)
+    assert grounds["light"] != grounds["dark"]
+    assert grounds["light, switched"] == grounds["dark"]
+    assert grounds["dark, switched"] == grounds["light"]
+
+
+def test_reduced_motion_is_respected(visit):
+    page = visit(sample_page(), reduced_motion="reduce").page
+    page.locator(".chart svg").first.wait_for()
+    moving = page.evaluate(
+        "[...document.querySelectorAll('*')].filter(e => getComputedStyle(e).transitionDuration"
+        ".split(',').some(d => parseFloat(d) > 0)).length"
+    )
+    assert moving == 0
+
+
+def test_everything_that_can_be_used_has_a_name_and_headings_are_in_order(visit):
+    page = visit(sample_page()).page
+    page.locator(".chart svg").first.wait_for()
+    nameless = page.evaluate(
+        """[...document.querySelectorAll('button, a, input, select, [tabindex], [role=img]')]
+        .filter(e => !(e.ariaLabel || e.labels?.[0]?.innerText || e.textContent.trim()))
+        .map(e => e.outerHTML.slice(0, 80))"""
+    )
+    assert nameless == []
+    levels = page.locator("h1, h2, h3, h4").evaluate_all("all => all.map(e => +e.tagName[1])")
+    assert levels[0] == 1
+    assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
+
+
+def _downloaded(page) -> list[dict[str, str]]:
+    with page.expect_download() as download:
+        page.locator("#numbers a[download]").click()
+    assert download.value.suggested_filename == "edgeveil-numbers.csv"
+    with open(download.value.path(), newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(io.StringIO(file.read())))
+
+
+def test_the_csv_holds_the_numbers(visit):
+    data = sample_page()
+    strange = replace(data.results[0], dataset='=1+1, "quoted"\nline', mean=0.1 + 0.2)
+    page = visit(replace(data, results=[strange, *data.results[1:]])).page
+    rows = _downloaded(page)
+    assert len(rows) == len(data.results)
+    assert rows[0]["dataset"] == '\'=1+1, "quoted"\nline'  # no spreadsheet runs it
+    assert float(rows[0]["mean"]) == 0.1 + 0.2
+    assert rows[0]["paper_value"] == ""
+    last, given = rows[-1], data.results[-1]
+    assert (last["mechanism"], last["epsilon"], float(last["paper_value"])) == (
+        given.mechanism, "", given.paper_value,
+    )  # fmt: skip
+    page.locator("#numbers").get_by_role("combobox").select_option("POS")
+    page.locator("#numbers").get_by_role("radio", name="NDCG@100").check()
+    expected = [r for r in data.results if (r.dataset, r.metric) == ("POS", "NDCG@100")]
+    rows = _downloaded(page)
+    assert [float(row["mean"]) for row in rows] == [row.mean for row in expected]
+
+
+def test_the_table_sorts_and_shows_all(visit):
+    data = sample_page()
+    page = visit(data).page
+    table = page.locator("#numbers table")
+    head = table.get_by_role("button", name="mean")
+    means = sorted(row.mean for row in data.results)
+    for extreme, order in [(means[0], "ascending"), (means[-1], "descending")]:
+        head.click()
+        assert table.locator(f"th[aria-sort={order}]").inner_text().startswith("mean")
+        assert float(table.locator("tbody tr").first.locator("td").nth(6).inner_text()) == (
+            pytest.approx(extreme, abs=0.06)
+        )
+    page.get_by_role("button", name="Show all").click()
+    assert table.locator("tbody tr").count() == len(data.results)
+
+
+def _hostile_page() -> PageData:
+    rows = [
+        RankedNode(rank=i, node=text, score=-1e-7 * i, true_rank=i, is_neighbour=i % 2 == 0)
+        for i, text in enumerate([*HOSTILE, 2**63 - 1], 1)
+    ]
+    return PageData(
+        title=HOSTILE[0],
+        summary=HOSTILE,
+        facts=dict.fromkeys(HOSTILE, HOSTILE[2]),
+        notes=HOSTILE,
+        guarantees=[GuaranteeText(mechanism=t, epsilon=1.0, text=t) for t in HOSTILE],
+        rankings=[
+            RankingExample(
+                dataset=text, source=text, mechanism=text, epsilon=1.0, private=True, rows=rows
+            )
+            for text in HOSTILE
+        ],
+        results=[
+            ResultRow(
+                experiment="e", dataset=text, mechanism=text, epsilon=epsilon, metric="m",
+                scope="s", mean=0.5, n_sources=1, repeats=1,
+            )
+            for text in HOSTILE for epsilon in (None, 1.0)
+        ],
+    )  # fmt: skip
+
+
+def test_hostile_ids_are_text(visit):
+    page = visit(_hostile_page()).page
+    page.locator(".chart svg").first.wait_for()
+    assert page.locator("h1").text_content() == HOSTILE[0]
+    shown = page.locator("#ranking tbody td:nth-child(2)").evaluate_all(
+        "all => all.map(cell => cell.textContent)"
+    )
+    assert shown[:8] == HOSTILE[:8]
+    assert shown[9] == HOSTILE[9]
+    assert shown[10] == "9223372036854775807"
+    page.locator("#ranking select").first.select_option(index=2)
+    page.locator(".slope .row").first.hover()
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("script").count() == 2
+    assert page.locator("img, b:not(.promises b)").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_policy_in_the_file_forbids_requests_and_other_scripts(visit):
+    seen = visit(PageData(title="policy"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        outcome = seen.page.evaluate(
+            """async (address) => {
+                const script = document.createElement('script');
+                script.textContent = 'window.hacked = 1';
+                document.body.append(script);
+                const image = new Image();
+                image.src = address;
+                await new Promise((done) => (image.onerror = done));
+                try { await fetch(address); return 'sent'; }
+                catch { return window.hacked ? 'ran' : 'refused'; }
+            }""",
+            address,
+        )
+        assert outcome == "refused"
+        server.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            server.accept()
+    refused = [words for words in seen.complaints if "Content Security Policy" in words]
+    assert {"script-src", "img-src", "connect-src"} <= set(
+        re.findall(r"[a-z]+-src", "".join(refused))
+    )
+    seen.complaints.clear()
+    seen.requests.clear()  # attempts, stopped by the policy
+
+
+def test_sections_without_data_are_left_out(visit):
+    page = visit(PageData(title="Nothing yet")).page
+    assert page.locator("h1").inner_text() == "Nothing yet"
+    assert page.locator("section").count() == 0
+    assert page.locator("nav").is_hidden()
+    data = sample_page()
+    some = [
+        (("facts", "notes"), ["notes", "facts"]),
+        (("guarantees",), ["promises"]),
+        (("results",), ["accuracy", "numbers"]),
+        (("rankings",), ["ranking", "truth"]),
+    ]
+    for names, parts in some:
+        page = visit(PageData(title="some", **{name: getattr(data, name) for name in names})).page
+        found = page.locator(".part").evaluate_all("all => all.map(one => one.id)")
+        assert found == parts, names
+
+
+def test_one_point_levels_only_and_missing_intervals_are_drawn(visit):
+    common = {"experiment": "e", "metric": "m", "n_sources": 1, "repeats": 1}
+    rows = [
+        ResultRow(dataset="one point", mechanism="a", epsilon=1.0, scope="s", mean=0.5, **common),
+        ResultRow(dataset="level", mechanism="b", epsilon=None, scope="s", mean=0.5, **common),
+        ResultRow(dataset="zero", mechanism="c", epsilon=0.0, scope="s", mean=0.0, **common),
+        ResultRow(dataset="both", mechanism="d", epsilon=0.0, scope="s", mean=-3.0, **common),
+        ResultRow(dataset="both", mechanism="d", epsilon=9.0, scope="s", mean=300.0, **common),
+    ]
+    page = visit(PageData(title="few", results=rows)).page
+    page.locator(".chart svg").nth(3).wait_for()
+    for scale in ("linear", "log"):
+        page.get_by_role("radio", name=scale).check()
+        assert "NaN" not in page.locator(".panels").inner_html()
+
+
+def test_a_page_made_to_be_passed_on_has_no_curators_part(visit):
+    page = visit(sample_page().releasable(summary=["For source 7."])).page
+    assert page.locator(".curator").count() == 0
+    assert page.locator("#ranking tbody tr").count() == TOP
+    assert "curator" not in page.locator(".zone-head").inner_text()

@@ -1,0 +1,636 @@
+"""One suite that every mechanism has to pass, private or not."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import math
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgeveil.auditing.search import graph_of_pairs
+from edgeveil.engine import release
+from edgeveil.errors import BudgetError, ParameterError, PromiseError, UnknownNodeError
+from edgeveil.graph import Graph
+from edgeveil.mechanisms import (
+    MECHANISMS,
+    DegreePrior,
+    DPEmbeddingSparse,
+    DPForwardCap,
+    DPInstantEmbedding,
+    DPPushFlow,
+    DPPushFlowCap,
+    DPSparsePPR,
+    EdgeFlipping,
+    GraphDiffusion,
+    Mechanism,
+    NonPrivate,
+    OwnNeighbours,
+    TwoHop,
+    TwoHopEmbedding,
+)
+from edgeveil.nodes import NodeSet
+from edgeveil.postprocess import embed
+from edgeveil.privacy.ledger import Ledger
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.releases import Release
+from tests.strategies import graphs_with_source
+
+# A new mechanism needs a line here (and `test_every_mechanism_is_in_this_suite` says so).
+INSTANCES: dict[str, Mechanism] = {
+    "cap-joint": DPPushFlowCap(epsilon=1),
+    "cap-public": DPPushFlowCap(epsilon=0.3, sigma=1e-3, model="public", rounds=7),
+    "cap-prepush": DPPushFlowCap(epsilon=2.5, sigma=0.01, prepush=True, restart=0.4),
+    "cap-uncapped": DPPushFlowCap(epsilon=50, sigma=3.0),
+    "cap-paper": DPPushFlowCap(epsilon=1, rounds=100, bound="paper"),
+    "cap-fixed-point": DPPushFlowCap(epsilon=1, rounds=None, model="public"),
+    "forward-joint": DPForwardCap(epsilon=1),
+    "forward-public": DPForwardCap(epsilon=0.6, sigma=0.02, model="public", rounds=5),
+    "flow-joint": DPPushFlow(epsilon=0.7, promised_min_degree=1),
+    "flow-public": DPPushFlow(epsilon=3, promised_min_degree=1, model="public", rounds=20),
+    "sparse-joint": DPSparsePPR(epsilon=1),
+    "sparse-public": DPSparsePPR(epsilon=300, sigma=1.0, model="public"),
+    "sparse-prepush": DPSparsePPR(epsilon=4.1, prepush=True),
+    "embedding-joint": DPInstantEmbedding(epsilon=1, dimension=16),
+    "embedding-public": DPInstantEmbedding(epsilon=0.1, dimension=1, sigma=0.1, model="public"),
+    "embedding-prepush": DPInstantEmbedding(epsilon=2, dimension=300, prepush=True, hash_key="ü"),
+    "embedding-sparse-joint": DPEmbeddingSparse(epsilon=1, dimension=16),
+    "embedding-sparse-public": DPEmbeddingSparse(epsilon=6, dimension=3, sigma=1, model="public"),
+    "embedding-sparse-prepush": DPEmbeddingSparse(epsilon=0.2, dimension=64, prepush=True),
+    "flipping-joint": EdgeFlipping(epsilon=1),
+    "flipping-public": EdgeFlipping(epsilon=2.2, model="public", restart=0.3, tol=1e-9),
+    "diffusion": GraphDiffusion(epsilon=1, steps=20),
+    "diffusion-paper": GraphDiffusion(epsilon=3, eta=1e-3, bound="paper", steps=2),
+    "degrees-joint": DegreePrior(epsilon=1),
+    "degrees-public": DegreePrior(epsilon=0.2, model="public", restart=0.3, score="lift"),
+    "two-hop": TwoHop(epsilon=1),
+    "two-hop-degrees-only": TwoHop(epsilon=0.25, restart=0.4),
+    "two-hop-lift": TwoHop(epsilon=5, score="lift"),
+    "two-hop-embedding": TwoHopEmbedding(epsilon=2, dimension=16),
+    "own": OwnNeighbours(),
+    "own-restart": OwnNeighbours(restart=0.5),
+    "exact": NonPrivate(),
+    "exact-coarse": NonPrivate(restart=0.5, tol=1e-3),
+}
+# What all recipients get rests on the same randomness.
+SHARED = (DegreePrior, EdgeFlipping, OwnNeighbours)
+NOISELESS = (OwnNeighbours, NonPrivate)
+NOISY = {name: m for name, m in INSTANCES.items() if not isinstance(m, NOISELESS)}
+CHARGED = {name: m for name, m in INSTANCES.items() if not isinstance(m, NonPrivate)}
+
+
+def each(instances: dict[str, Mechanism]):
+    return pytest.mark.parametrize("mechanism", instances.values(), ids=instances.keys())
+
+
+def a_graph(n: int = 23, seed: int = 5, p: float = 0.25) -> Graph:
+    """A random graph in which every node has a neighbour (the path sees to that)."""
+    rng = np.random.default_rng(seed)
+    pairs = np.array(list(combinations(range(n), 2)))
+    chosen = (rng.random(len(pairs)) < p) | (pairs[:, 1] == pairs[:, 0] + 1)
+    return graph_of_pairs(n, pairs[chosen])
+
+
+def keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
+    promised = getattr(mechanism, "promised_min_degree", 0)
+    return bool(graph.degrees.min() >= promised)
+
+
+def run(mechanism: Mechanism, graph: Graph, sources, seed: int = 1) -> np.ndarray:
+    """What the engine does, without the engine."""
+    noise = NoiseSource.insecure(seed)
+    prepared = mechanism.prepare(graph, noise.derive("shared"))
+    return mechanism.rows(prepared, sources, noise.derive("rows"))
+
+
+def check_rows(mechanism: Mechanism, rows: np.ndarray, graph: Graph, n_sources: int) -> None:
+    width = graph.n_nodes if mechanism.columns == "nodes" else mechanism.dimension
+    assert isinstance(rows, np.ndarray)
+    assert rows.shape == (n_sources, width)
+    assert rows.dtype == np.float64
+    assert np.isfinite(rows).all()
+
+
+# --- The list ------------------------------------------------------------------------------------
+
+
+def test_every_mechanism_is_in_this_suite():
+    assert {type(m) for m in INSTANCES.values()} == set(MECHANISMS)
+
+
+def test_every_mechanism_with_a_model_is_here_with_both_models():
+    seen = {(type(m), m.model) for m in INSTANCES.values() if hasattr(m, "model")}
+    for cls in MECHANISMS:
+        if "model" in cls.__dataclass_fields__:
+            assert (cls, "joint") in seen
+            mechanism = next(m for m in INSTANCES.values() if type(m) is cls)
+            try:
+                dataclasses.replace(mechanism, model="public")
+            except ParameterError:
+                continue  # joint only
+            assert (cls, "public") in seen
+
+
+def test_names_are_distinct():
+    assert len({cls.name for cls in MECHANISMS}) == len(MECHANISMS)
+
+
+# --- Frozen parameters ---------------------------------------------------------------------------
+
+
+@each(INSTANCES)
+def test_a_mechanism_is_a_frozen_keyword_only_dataclass(mechanism):
+    assert isinstance(mechanism, Mechanism)
+    fields = dataclasses.fields(mechanism)
+    assert all(field.kw_only for field in fields)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(mechanism, fields[0].name, 1)
+    with pytest.raises(TypeError):
+        type(mechanism)(*[getattr(mechanism, field.name) for field in fields])
+    twin = type(mechanism)(**dataclasses.asdict(mechanism))
+    assert twin == mechanism
+    assert hash(twin) == hash(mechanism)
+
+
+NOT_A_POSITIVE_NUMBER = [
+    *(math.nan, math.inf, -math.inf, 0, 0.0, -0.0, -1, -1e-300, 5e-324, True, False, "1", "", None),
+    *(1j, np.complex128(1), 10**400, [1.0], (1,), np.nan, np.float32("inf"), np.array([1.0]), {}),
+]
+BAD = {
+    "epsilon": NOT_A_POSITIVE_NUMBER,
+    "sigma": NOT_A_POSITIVE_NUMBER,
+    "model": ["", "Joint", "none", None, True, 1, ["joint"], b"joint"],
+    "restart": [0, 1, -0.1, 1.5, math.nan, math.inf, True, False, "0.15", None, [0.15], 0.5j],
+    "rounds": [0, -1, 1.0, 1.5, math.nan, True, "100", [100], 100_001],
+    "steps": [0, 1, -1, 2.0, math.nan, True, "100", None, [100], 100_001],
+    "bound": ["", "Tight", None, True, 1, ["tight"], b"tight"],
+    "eta": NOT_A_POSITIVE_NUMBER,
+    "degree_epsilon": [v for v in NOT_A_POSITIVE_NUMBER if v is not None],
+    "second_hop": [-1, math.nan, math.inf, True, "1", None, [1]],
+    "score": ["", "Lift", None, True, 1, ["lift"], b"lift"],
+    "prepush": ["no", "", 0, 1, None, np.True_],
+    "dimension": [0, -1, 2.0, math.nan, math.inf, True, "8", None, [8]],
+    "hash_key": [None, 3, b"key", "\ud800", ["key"]],
+    "promised_min_degree": [0, -1, 1.0, math.nan, math.inf, True, "2", None, [2]],
+    "tol": [0, -1, 1e-14, math.nan, math.inf, True, "1e-6", None, [1e-6], 1e-6j],
+}
+
+
+@pytest.mark.parametrize("cls", MECHANISMS)
+def test_a_bad_parameter_is_refused_at_construction_in_plain_words(cls):
+    good = dataclasses.asdict(next(m for m in INSTANCES.values() if type(m) is cls))
+    assert set(good) <= set(BAD), "a field without bad values is a field nobody checks"
+    for name in good:
+        for value in BAD[name]:
+            with pytest.raises(ParameterError, match=rf"^{name} must be .*, got ") as caught:
+                cls(**{**good, name: value})
+            assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for cls in MECHANISMS if "prepush" in cls.__dataclass_fields__]
+)
+def test_prepush_is_refused_in_the_public_model(cls):
+    with pytest.raises(ParameterError, match="prepush shows the source's own edges"):
+        cls(epsilon=1, model="public", prepush=True)
+
+
+def test_no_default_epsilon():
+    for cls in MECHANISMS:
+        if "epsilon" in cls.__dataclass_fields__:
+            with pytest.raises(TypeError, match="epsilon"):
+                cls(**({"promised_min_degree": 1} if cls is DPPushFlow else {}))
+
+
+# --- The guarantee -------------------------------------------------------------------------------
+
+
+@each(INSTANCES)
+def test_the_guarantee_sees_nothing_but_parameters_and_the_number_of_sources(mechanism):
+    assert list(inspect.signature(mechanism.guarantee).parameters) == ["n_sources"]
+    twin = type(mechanism)(**dataclasses.asdict(mechanism))
+    for k in (1, 2, 1000):
+        guarantee = mechanism.guarantee(k)
+        assert guarantee == twin.guarantee(k)
+        assert hash(guarantee) == hash(twin.guarantee(k))
+        assert guarantee.n_sources == k
+        assert guarantee.delta == 0
+        assert guarantee.private
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            guarantee.epsilon = 0.0
+
+
+@each(INSTANCES)
+def test_a_release_carries_that_guarantee_whatever_the_graph(mechanism):
+    dense, path = a_graph(p=0.9), a_graph(p=0.0)
+    for sources in ([0], [3, 0, 9]):
+        said = mechanism.guarantee(len(sources))
+        assert release(dense, mechanism, sources).guarantee == said
+        assert release(path, mechanism, sources).guarantee == said
+
+
+@each(INSTANCES)
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_epsilon_adds_up_over_public_rows_and_not_over_shared_noise(mechanism, k):
+    guarantee = mechanism.guarantee(k)
+    if isinstance(mechanism, NonPrivate):
+        assert (guarantee.model, guarantee.epsilon) == ("none", math.inf)
+        return
+    assert guarantee.model == getattr(mechanism, "model", "joint")
+    assert guarantee.pooling == ("shared" if isinstance(mechanism, SHARED) else "adds up")
+    one = Fraction(repr(float(getattr(mechanism, "epsilon", 0))))
+    if isinstance(mechanism, SHARED):
+        assert guarantee.epsilon == guarantee.pooled_epsilon == float(one)
+    elif guarantee.model == "public":
+        assert guarantee.epsilon == guarantee.pooled_epsilon == float(k * one)
+    else:
+        assert guarantee.epsilon == float(one)
+        assert guarantee.pooled_epsilon == pytest.approx(float(k * one), rel=1e-15)
+
+
+@each(INSTANCES)
+def test_the_proof_that_a_guarantee_names_exists(mechanism):
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    assert os.path.exists(os.path.join(root, mechanism.guarantee(1).theorem))
+
+
+def test_only_the_mechanism_with_a_promise_states_one():
+    for mechanism in INSTANCES.values():
+        promise = mechanism.guarantee(1).promise
+        assert bool(promise) == isinstance(mechanism, DPPushFlow)
+
+
+# --- Shapes and the absence of surprises ---------------------------------------------------------
+
+SHAPES = {
+    "n = 1": graph_of_pairs(1, []),
+    "n = 2, empty": graph_of_pairs(2, []),
+    "n = 2, edge": graph_of_pairs(2, [(0, 1)]),
+    "n = 3, isolated source": graph_of_pairs(3, [(1, 2)]),
+    "empty": graph_of_pairs(12, []),
+    "star": graph_of_pairs(12, [(0, v) for v in range(1, 12)]),
+    "star seen from a leaf": graph_of_pairs(12, [(11, v) for v in range(11)]),
+    "clique": graph_of_pairs(12, list(combinations(range(12), 2))),
+    "isolated nodes": graph_of_pairs(12, [(0, 1), (1, 2)]),
+    "path": a_graph(p=0.0),
+    "dense": a_graph(p=0.9),
+}
+
+
+@each(INSTANCES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_of_graph_gives_finite_rows_of_the_public_shape(mechanism, shape):
+    graph = SHAPES[shape]
+    sources = [0, graph.n_nodes - 1]
+    if not keeps_promise(mechanism, graph):
+        with pytest.raises(PromiseError):
+            run(mechanism, graph, sources)
+        return
+    check_rows(mechanism, run(mechanism, graph, sources), graph, 2)
+
+
+@given(graphs_with_source(max_nodes=10), st.integers(0, 2**32), st.data())
+@settings(max_examples=60)
+def test_no_graph_and_no_neighbour_of_it_makes_any_mechanism_raise_or_warn(drawn, seed, data):
+    # Warnings are errors in this suite (pyproject.toml), and the shapes must not differ.
+    graph, source = drawn
+    pair = [graph]
+    if graph.n_nodes > 1:
+        ends = st.integers(0, graph.n_nodes - 1)
+        x, y = data.draw(st.lists(ends, min_size=2, max_size=2, unique=True))
+        pair.append(graph.with_edge_flipped(x, y))
+    for mechanism in INSTANCES.values():
+        for each_graph in pair:
+            if keeps_promise(mechanism, each_graph):
+                rows = run(mechanism, each_graph, [source], seed)
+                check_rows(mechanism, rows, graph, 1)
+
+
+@each(NOISY)
+@pytest.mark.parametrize("epsilon", [1e-9, 1, 50, np.float64(0.1), np.float32(0.1), np.int64(2)])
+def test_the_range_of_epsilon_that_must_work(mechanism, epsilon, tmp_path):
+    graph = a_graph()
+    at = dataclasses.replace(mechanism, epsilon=epsilon)
+    made = release(graph, at, [0, 7])
+    check_rows(at, made.values, graph, 2)
+    made.write(tmp_path / "release.json")
+    assert Release.read(tmp_path / "release.json").guarantee == at.guarantee(2)
+
+
+@each({name: m for name, m in NOISY.items() if hasattr(m, "sigma")})
+@pytest.mark.parametrize("sigma", [1e-100, 1e-12, 1, 1.5, 1e6, 1e100])
+def test_the_range_of_sigma_that_must_work(mechanism, sigma):
+    graph = a_graph()
+    rows = run(dataclasses.replace(mechanism, sigma=sigma), graph, [0, 7])
+    check_rows(mechanism, rows, graph, 2)
+
+
+@each(INSTANCES)
+def test_a_broken_promise_is_refused_before_anything_is_drawn_and_without_quoting_data(mechanism):
+    graph = graph_of_pairs(5, [(0, 1), (1, 2), (2, 3)])
+    if keeps_promise(mechanism, graph):
+        return
+    with pytest.raises(PromiseError, match="at least 1 neighbours; nothing was drawn") as caught:
+        mechanism.prepare(graph, None)  # no noise source: drawing would be another error
+    assert "4" not in str(caught.value)
+
+
+# --- Where the noise comes from ------------------------------------------------------------------
+
+
+@each(INSTANCES)
+def test_any_sharding_order_and_repetition_of_sources_gives_the_same_bits(mechanism):
+    graph = a_graph(n=30)
+    noise = NoiseSource.insecure(11)
+    prepared = mechanism.prepare(graph, noise.derive("shared"))
+
+    def rows(sources):
+        return mechanism.rows(prepared, sources, noise.derive("rows"))
+
+    whole = rows(list(range(30)))
+    assert len(np.unique(whole, axis=0)) > 1
+    rng = np.random.default_rng(0)
+    for sources in (
+        [17],
+        [29, 0],
+        list(range(29, -1, -1)),
+        rng.permutation(30).tolist(),
+        [5, 5, 17, 5],
+        rng.integers(30, size=19),
+    ):
+        np.testing.assert_array_equal(rows(sources), whole[sources])
+    for cut in (1, 7, 8, 9, 16):
+        np.testing.assert_array_equal(
+            np.concatenate([rows(range(cut)), rows(range(cut, 30))]), whole
+        )
+
+
+@each(INSTANCES)
+def test_the_same_seed_gives_the_same_release_and_another_seed_another_one(mechanism):
+    graph = a_graph()
+    first, again, other = (
+        release(graph, mechanism, [0, 4], noise=NoiseSource.insecure(seed)).values
+        for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert np.array_equal(first, other) == isinstance(mechanism, NOISELESS)
+
+
+@each(NOISY)
+def test_two_secure_releases_differ(mechanism):
+    graph = a_graph()
+    assert not np.array_equal(
+        release(graph, mechanism, [0]).values, release(graph, mechanism, [0]).values
+    )
+
+
+# (two-hop-embedding takes its noise from the same place as two-hop, which is here)
+@each({name: m for name, m in NOISY.items() if not isinstance(m, (*SHARED, TwoHopEmbedding))})
+def test_noise_of_two_sources_is_not_the_same(mechanism):
+    # In a cycle all nodes look alike: rows differ by a shift, and by their noise.
+    n = 16
+    graph = graph_of_pairs(n, [(v, (v + 1) % n) for v in range(n)])
+    if mechanism.columns == "nodes":
+        first, second = run(mechanism, graph, [0, 1])
+        assert not np.allclose(first, np.roll(second, -1), rtol=1e-14, atol=0)
+    else:  # nothing reaches 1/n here, so the embedding is noise alone
+        first, second = run(
+            dataclasses.replace(mechanism, sigma=1e-9, prepush=False), graph, [0, 1]
+        )
+        assert not np.array_equal(first, second)
+
+
+FORKS = """
+import hashlib, os, sys
+sys.path.insert(0, {root!r})
+from tests.conformance.test_every_mechanism import NOISY, a_graph
+from edgeveil.engine import release
+
+graph = a_graph()
+
+
+def digests():
+    made = [release(graph, m, [0, 4]).values.tobytes() for m in NOISY.values()]
+    return [hashlib.sha256(m).hexdigest() for m in made]
+
+
+parts = [digests()]  # also: everything is compiled, and has been used, before the fork
+pipes = []
+for _ in range(3):
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.write(writer, " ".join(digests()).encode())
+        os._exit(0)
+    os.close(writer)
+    pipes.append(reader)
+for reader in pipes:
+    with os.fdopen(reader) as stream:
+        parts.append(stream.read().split())
+    os.wait()
+parts.append(digests())
+import json
+print(json.dumps(parts))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_forked_workers_do_not_repeat_noise():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS.format(root=root)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    parts = json.loads(done.stdout)
+    assert [len(part) for part in parts] == [len(NOISY)] * 5
+    for name, column in zip(NOISY, zip(*parts, strict=True), strict=True):
+        assert len(set(column)) == 5, f"{name} repeated its noise"
+
+
+def test_a_source_of_secure_noise_cannot_be_passed_to_two_releases():
+    # The same labels give the same stream: two such releases could be subtracted.
+    noise = NoiseSource.secure()
+    for source in (noise, noise.derive("again"), NoiseSource.from_secret(bytes(32))):
+        with pytest.raises(ParameterError, match="noise= takes a seeded source"):
+            release(a_graph(), DPPushFlowCap(epsilon=1), [0], noise=source)
+
+
+@each(INSTANCES)
+@pytest.mark.parametrize("suffix", [".parquet", ".json"])
+def test_a_seeded_release_is_marked_not_private_everywhere(mechanism, suffix, tmp_path):
+    made = release(a_graph(), mechanism, [0, 4], noise=NoiseSource.insecure(1))
+    made.write(tmp_path / f"r{suffix}")
+    later = [made, Release.read(tmp_path / f"r{suffix}")]
+    if mechanism.columns == "nodes":
+        embedded = embed(later[1], dimension=8)
+        embedded.write(tmp_path / f"e{suffix}")
+        later += [embed(made, dimension=8), embedded, Release.read(tmp_path / f"e{suffix}")]
+    for marked in later:
+        assert marked.guarantee.private is False
+        assert marked.provenance.noise == "insecure seed"
+        for text in (str(marked), repr(marked), str(marked.guarantee)):
+            assert "NOT PRIVATE" in text
+            assert "epsilon =" not in text
+
+
+@each(INSTANCES)
+def test_a_release_with_fresh_noise_is_not_marked_so(mechanism):
+    made = release(a_graph(), mechanism, [0])
+    assert made.guarantee.private
+    assert made.provenance.noise == "secure"
+    assert ("NOT PRIVATE" in str(made)) == isinstance(mechanism, NonPrivate)
+
+
+# --- What comes out ------------------------------------------------------------------------------
+
+
+@each(INSTANCES)
+def test_rows_share_no_memory_with_the_graph_or_with_each_other(mechanism):
+    graph = a_graph()
+    indptr, indices = graph.indptr.copy(), graph.indices.copy()
+    noise = NoiseSource.insecure(1)
+    prepared = mechanism.prepare(graph, noise.derive("shared"))
+    first = mechanism.rows(prepared, [2, 2, 9], noise.derive("rows"))
+    second = mechanism.rows(prepared, [2, 2, 9], noise.derive("rows"))
+    for rows in (first, second):
+        for array in (graph.indptr, graph.indices, graph.degrees):
+            assert not np.shares_memory(rows, array)
+    assert not np.shares_memory(first, second)
+    assert not np.shares_memory(first[0], first[1])
+    kept = second.copy()
+    first.flags.writeable = True
+    first[0] = -1.0
+    np.testing.assert_array_equal(first[1:], kept[1:])
+    np.testing.assert_array_equal(second, kept)
+    np.testing.assert_array_equal(mechanism.rows(prepared, [2, 2, 9], noise.derive("rows")), kept)
+    np.testing.assert_array_equal(graph.indptr, indptr)
+    np.testing.assert_array_equal(graph.indices, indices)
+
+
+@each(INSTANCES)
+@pytest.mark.parametrize("suffix", [".parquet", ".json"])
+def test_provenance_gives_the_mechanism_back(mechanism, suffix, tmp_path):
+    made = release(a_graph(), mechanism, [0])
+    made.write(tmp_path / f"r{suffix}")
+    for provenance in (made.provenance, Release.read(tmp_path / f"r{suffix}").provenance):
+        cls = {cls.name: cls for cls in MECHANISMS}[provenance.mechanism]
+        assert cls(**provenance.parameters) == mechanism
+
+
+@each(INSTANCES)
+@pytest.mark.parametrize("bad", ["ann", 23, -1, 0.0, None, True, ("a", 1)])
+def test_an_unknown_source_is_named_and_the_node_set_called_public(mechanism, bad):
+    with pytest.raises(UnknownNodeError, match="is not one of the 23 public nodes") as caught:
+        release(a_graph(), mechanism, [0, bad])
+    assert repr(bad) in str(caught.value)
+
+
+# --- The ledger ----------------------------------------------------------------------------------
+
+
+def observed(mechanism: Mechanism, on_prepare=None, on_rows=None) -> Mechanism:
+    """The same mechanism, which tells when it is called (and what it is about to give)."""
+    kind = type(mechanism)
+
+    class Observed(kind):
+        def prepare(self, graph, noise):
+            prepared = super().prepare(graph, noise)
+            if on_prepare:
+                on_prepare()
+            return prepared
+
+        def rows(self, prepared, sources, noise):
+            rows = super().rows(prepared, sources, noise)
+            if on_rows:
+                on_rows(rows.copy())
+            return rows
+
+    return Observed(**dataclasses.asdict(mechanism))
+
+
+@each(CHARGED)
+def test_the_spend_is_on_disk_before_anything_is_drawn(mechanism, tmp_path):
+    path = tmp_path / "ledger"
+    ledger = Ledger.create(path, epsilon=10_000)
+    seen = []
+
+    def look(*_):
+        spends = Ledger.open(path).spends()
+        seen.append([(spend.released, spend.note["mechanism"]) for spend in spends])
+
+    made = release(a_graph(), observed(mechanism, look, look), [0, 4], ledger=ledger)
+    assert seen == [[(False, mechanism.name)]] * 2
+    (spend,) = Ledger.open(path).spends()
+    assert spend.released
+    guarantee = mechanism.guarantee(2)
+    assert spend.epsilon_nano == round(guarantee.epsilon * 1e9)
+    assert spend.pooled_nano == round(guarantee.pooled_epsilon * 1e9)
+    assert made.provenance.ledger
+    assert made.guarantee == guarantee
+
+
+@each(NOISY)
+def test_a_refused_budget_means_that_the_mechanism_was_never_called(mechanism, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=mechanism.epsilon * 0.99)
+    called = []
+
+    def note(*_):
+        called.append(1)
+
+    with pytest.raises(BudgetError):
+        release(a_graph(), observed(mechanism, note, note), [0], ledger=ledger)
+    assert called == []
+    assert ledger.spends() == []
+
+
+@each(NOISY)
+def test_a_crash_keeps_the_spend_and_the_retry_draws_the_very_same_noise(mechanism, tmp_path):
+    path, graph = tmp_path / "ledger", a_graph()
+    ledger = Ledger.create(path, epsilon=10_000)
+    lost = []
+
+    def crash(rows):
+        lost.append(rows)
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            release(graph, observed(mechanism, on_rows=crash), [0, 4], ledger=ledger)
+        (spend,) = Ledger.open(path).spends()
+        assert not spend.released
+    made = release(graph, mechanism, [0, 4], ledger=Ledger.open(path))
+    np.testing.assert_array_equal(made.values, lost[0])
+    np.testing.assert_array_equal(lost[0], lost[1])
+    (spend,) = Ledger.open(path).spends()
+    assert spend.released
+    # Under another name it is another draw.
+    other = release(graph, mechanism, [0, 4], ledger=ledger, nonce="2")
+    assert not np.array_equal(other.values, made.values)
+    assert len(ledger.spends()) == 2
+
+
+def test_no_budget_buys_a_release_that_protects_nothing(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=1e9)
+    with pytest.raises(BudgetError, match="not private"):
+        release(a_graph(), NonPrivate(), [0], ledger=ledger)
+    assert ledger.spends() == []
+
+
+def test_string_ids_work_with_every_mechanism():
+    names = ["node", "source", "", "1", "é,\n", "score of a"]
+    graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], NodeSet.of(names))
+    for mechanism in INSTANCES.values():
+        made = release(graph, mechanism, ["1", "source"], noise=NoiseSource.insecure(1))
+        assert made.sources == ("1", "source")
+        np.testing.assert_array_equal(made.values, run(mechanism, graph, [3, 1]))

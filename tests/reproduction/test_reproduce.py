@@ -1,0 +1,187 @@
+"""``edgeveil reproduce``: the paper's numbers, and the experiments' logic on a small graph."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from edgeveil.cli.reproduce import reproduce as command
+from edgeveil.datasets import social_network
+from edgeveil.errors import InputError, ParameterError
+from edgeveil.evaluate import experiments
+from edgeveil.evaluate.experiments import EXPERIMENTS, reproduce
+from edgeveil.evaluate.results import read_results
+
+SMALL = {
+    "figure1": {
+        "epsilons": [1.0, 8.0],
+        "min_degree": 20,
+        "k": 30,
+        "sources": 70,
+        "repeats": 2,
+        "flipping_sources": 5,
+        "flipping_repeats": 2,
+        "rounds": 30,
+    },
+    "figure2": {
+        "datasets": None,
+        "epsilons": [0.1, 10.0],
+        "flipping_epsilons": [1.0, 9.0],
+        "splits": 2,
+        "dimension": 32,
+        "rounds": 30,
+        "checked_sources": 4,
+    },
+    "sigma": {"sigmas": [1e-6, 1e-2], "epsilons": [0.1, 5.0], "min_degree": 20, "sources": 5},
+    "residual": {"sigmas": [1e-6, 1e-2], "min_degree": 20, "sources": 5, "rounds": 30},
+    "tightness": {"degrees": [3, 8]},
+    "table1": {},
+}
+
+
+@pytest.fixture(scope="module")
+def network():
+    return {"generated": social_network(240, average_degree=20, communities=5, seed=2)}
+
+
+def _run(name, network, folder, **more):
+    return reproduce(name, network, folder, quick=True, settings={**SMALL[name], **more})
+
+
+def _at(results, mechanism, metric, epsilon=None, scope="all"):
+    [found] = [
+        r
+        for r in results
+        if (r.mechanism, r.metric, r.scope) == (mechanism, metric, scope)
+        and (epsilon is None or r.epsilon == epsilon)
+    ]
+    return found
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_writes_table_figure_and_machine_facts(name, network, tmp_path):
+    results = _run(name, network, tmp_path)
+    folder = tmp_path / name
+    assert {p.name for p in folder.iterdir()} == {
+        "results.csv",
+        f"{name}.svg",
+        f"{name}.png",
+        "machine.json",
+        "parts",
+    }
+    written = read_results(folder / "results.csv")
+    assert [r.mean for r in written] == pytest.approx([r.mean for r in results], rel=1e-5)
+    assert all(r.low <= r.mean <= r.high for r in results)
+    facts = json.loads((folder / "machine.json").read_text())
+    assert {"cpu", "cores", "python", "versions", "seconds", "settings"} <= set(facts)
+    text = json.dumps(facts)
+    assert str(tmp_path) not in text
+    assert "<svg" in (folder / f"{name}.svg").read_text()
+
+
+def test_figure1_has_every_baseline_beside_it(network, tmp_path):
+    results = _run("figure1", network, tmp_path)
+    recall = "recall@30"
+    assert _at(results, "non-private", recall).mean == pytest.approx(1)
+    assert _at(results, "random", recall).mean == pytest.approx(30 / 240)
+    own = _at(results, "own neighbours", recall)
+    assert own.epsilon == 0
+    assert own.mean > 30 / 240
+    private = [_at(results, "push-flow-cap", recall, e).mean for e in (1.0, 8.0)]
+    assert private[0] < private[1]
+    assert _at(results, "edge flipping", recall, 8.0).n_sources == 5
+    assert math.isinf(_at(results, "own list + exact degrees (not private)", recall).epsilon)
+
+
+def test_figure2_has_every_floor_and_says_how_far_its_short_cut_is_off(network, tmp_path):
+    results = _run("figure2", network, tmp_path)
+    micro = "micro-F1 x 100"
+    full = _at(results, "non-private", micro).mean
+    assert full > _at(results, "majority labels", micro).mean + 10
+    assert full > _at(results, "random embedding", micro).mean + 10
+    assert _at(results, "instant-embedding", micro, 10.0).repeats == 2
+    assert _at(results, "edge flipping + InstantEmbedding", micro, 9.0).mean > full - 20
+    off = _at(results, "edge flipping, first step against exact", "L1 distance", 9.0)
+    assert 0 <= off.mean < 0.05
+
+
+@pytest.mark.parametrize("name", ["figure1", "figure2"])
+def test_an_interrupted_experiment_ends_with_the_same_results(name, network, tmp_path, monkeypatch):
+    whole = _run(name, network, tmp_path / "whole")
+    get, calls = experiments.Cells.get, []
+
+    def stopping(self, cell, compute):
+        calls.append(cell)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return get(self, cell, compute)
+
+    monkeypatch.setattr(experiments.Cells, "get", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        _run(name, network, tmp_path / "parts")
+    monkeypatch.undo()
+    assert _run(name, network, tmp_path / "parts") == whole
+
+
+def test_a_larger_run_goes_on_from_a_smaller_one(network, tmp_path, monkeypatch):
+    _run("figure1", network, tmp_path, sources=64)
+    get, fresh = experiments.Cells.get, []
+
+    def counting(self, cell, compute):
+        fresh.extend([] if cell in self else [cell])
+        return get(self, cell, compute)
+
+    monkeypatch.setattr(experiments.Cells, "get", counting)
+    _run("figure1", network, tmp_path)
+    assert fresh
+    assert all("/ 64+" in cell for cell in fresh)
+
+
+def test_cliques_change_as_the_closed_forms_say_and_within_the_bounds(network, tmp_path):
+    results = _run("tightness", {}, tmp_path, degrees=[3, 5, 8, 20])
+    for r in results:
+        if r.mechanism == "exact PageRank":
+            assert r.mean == pytest.approx(r.paper_value, abs=1e-10)
+            for other in results:
+                if (other.dataset, other.metric) == (r.dataset, r.metric) and (
+                    "bound" in other.mechanism
+                ):
+                    assert r.mean <= other.mean
+        if r.mechanism.startswith("push-flow-cap"):
+            assert r.mean <= 1e-3
+
+
+def test_table1_of_the_paper(paper_data, tmp_path, figure):
+    command("table1", data=paper_data, out=tmp_path)
+    counts = {
+        (r.dataset, r.metric): r.mean for r in read_results(tmp_path / "table1" / "results.csv")
+    }
+    assert counts["POS", "nodes"] == 4_777
+    assert counts["POS", "edges"] == 92_295
+    # The paper's 185k are the entries of the matrix: both directions, and self-loops.
+    assert counts["POS", "entries read"] == 184_812
+    assert counts["BlogCatalog", "nodes"] == 10_312
+    assert counts["BlogCatalog", "edges"] == 333_983
+    assert (counts["POS", "labels"], counts["BlogCatalog", "labels"]) == (40, 39)
+    assert counts["BlogCatalog", "average degree"] == pytest.approx(64.8, abs=0.05)
+    assert counts["POS", "density"] == pytest.approx(8.1e-3, abs=5e-5)
+    figure("Table 1, POS edges (paper 185k, both directions)", f"{counts['POS', 'edges']:,.0f}")
+
+
+def test_tightness_needs_no_data(tmp_path):
+    command("tightness", data=tmp_path / "nothing", out=tmp_path, quick=True)
+    assert (tmp_path / "tightness" / "tightness.png").exists()
+
+
+def test_missing_data_is_named_with_its_hash(tmp_path):
+    with pytest.raises(InputError, match=r"POS\.mat with SHA-256 b40977"):
+        command("table1", data=tmp_path, out=tmp_path)
+
+
+def test_unknown_experiments_and_settings_are_refused(tmp_path):
+    with pytest.raises(ParameterError, match="no experiment"):
+        reproduce("figure9", {}, tmp_path)
+    with pytest.raises(ParameterError, match="no setting 'sauces'"):
+        reproduce("tightness", {}, tmp_path, settings={"sauces": 1})

@@ -1,0 +1,52 @@
+"""DPPushFlow: noise by the promised minimum degree."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from edgeveil.auditing.search import graph_of_pairs
+from edgeveil.errors import PromiseError
+from edgeveil.flow.push_flow import push_flow
+from edgeveil.mechanisms import DPPushFlow
+from edgeveil.privacy.noise import NoiseSource
+
+
+def clique(n: int):
+    return graph_of_pairs(n, [(u, v) for u in range(n) for v in range(u)])
+
+
+def scale(model: str, restart: float, epsilon: float, d: int) -> float:
+    alpha = restart / (2 - restart)
+    if model == "joint":
+        return 2 * (1 - alpha) / (alpha * epsilon * d**2)
+    return (1 - alpha) / (alpha * epsilon * d)
+
+
+@pytest.mark.parametrize("model", ["joint", "public"])
+@pytest.mark.parametrize(("d", "restart", "epsilon"), [(1, 0.15, 1), (7, 0.15, 0.3), (20, 0.6, 2)])
+def test_the_noise_has_the_scale_of_the_formula(
+    model, d, restart, epsilon, assert_laplace, calibrations
+):
+    graph = clique(60)
+    mechanism = DPPushFlow(epsilon=epsilon, promised_min_degree=d, model=model, restart=restart)
+    seen = calibrations(importlib.import_module("edgeveil.mechanisms.push_flow"))
+    noisy = mechanism.rows(graph, range(60), NoiseSource.insecure(2))
+    expected = scale(model, restart, epsilon, d)
+    assert_laplace(noisy - push_flow(graph, range(60), restart=restart), expected)
+    for calibration in seen:
+        assert 0 <= calibration.noise_scale / expected - 1 < 0.001
+
+
+def test_the_promise_may_be_met_with_equality_and_not_missed_by_one():
+    graph = clique(6)
+    assert DPPushFlow(epsilon=1, promised_min_degree=5).prepare(graph, None) is graph
+    with pytest.raises(PromiseError, match="push-flow-cap, which needs no promise"):
+        DPPushFlow(epsilon=1, promised_min_degree=6).prepare(graph, None)
+
+
+def test_the_guarantee_names_the_promise():
+    guarantee = DPPushFlow(epsilon=1, promised_min_degree=3).guarantee(1)
+    assert guarantee.promise == "every node has at least 3 neighbours"
+    assert "public promise: every node has at least 3 neighbours" in str(guarantee)

@@ -1,0 +1,45 @@
+"""DPPushFlowCap: the capped flow plus Laplace noise of scale sigma / epsilon."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+from edgeveil.flow.capped_flow import CappedFlow
+from edgeveil.mechanisms import DPPushFlowCap
+from edgeveil.privacy.noise import NoiseSource
+
+MODELS = [("joint", False), ("joint", True), ("public", False)]
+
+
+@pytest.mark.parametrize(("model", "prepush"), MODELS)
+@pytest.mark.parametrize(("sigma", "epsilon"), [(1e-6, 1), (1e-3, 0.2), (2.0, 7)])
+def test_the_release_is_the_capped_flow_plus_laplace_of_scale_sigma_over_epsilon(
+    model, prepush, sigma, epsilon, network, assert_laplace
+):
+    graph = network(400, 0.05)
+    sources = range(0, 400, 8)
+    options = {"sigma": sigma, "model": model, "prepush": prepush}
+    mechanism = DPPushFlowCap(epsilon=epsilon, **options)
+    noisy = mechanism.rows(graph, sources, NoiseSource.insecure(8))
+    assert_laplace(noisy - CappedFlow.of(mechanism).rows(graph, sources), sigma / epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1, 10])
+def test_the_noise_is_never_less_than_sigma_over_epsilon_and_hardly_more(
+    epsilon, network, calibrations, figure
+):
+    seen = calibrations(importlib.import_module("edgeveil.mechanisms.push_flow_cap"))
+    DPPushFlowCap(epsilon=epsilon).rows(network(1000, 0.01), [0], NoiseSource.insecure(1))
+    (calibration,) = seen
+    overhead = calibration.noise_scale / (1e-6 / epsilon) - 1
+    assert 0 <= overhead < 0.005
+    figure("DPPushFlowCap, n = 1000, sigma = 1e-6: noise beyond sigma / epsilon", f"{overhead:.2e}")
+
+
+def test_coordinates_that_are_zero_get_noise_too(network):
+    graph = network(50, 0.0)  # a path: two rounds reach three nodes
+    row = DPPushFlowCap(epsilon=1, rounds=2).rows(graph, [0], NoiseSource.insecure(1))[0]
+    assert np.count_nonzero(row) == 50

@@ -1,0 +1,198 @@
+"""The fixed point of the capped recursion, and the caps of both theorems."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgeveil.auditing.search import graph_of_pairs
+from edgeveil.errors import ParameterError
+from edgeveil.flow import lazy_restart, oracle, personalized_pagerank, push_flow_cap
+from edgeveil.flow.bounds import (
+    edge_cap,
+    fixed_point_cap,
+    fixed_point_rounds,
+    float_error_bound,
+    flow_error_bound,
+    forward_edge_cap,
+)
+from edgeveil.flow.capped_flow import CappedFlow
+from edgeveil.flow.forward_flow import forward_flow
+from edgeveil.flow.push_flow import Recursion, capped_rows
+from edgeveil.mechanisms import DPPushFlowCap
+from tests.strategies import graphs, restarts, sigmas
+
+bounds = st.sampled_from(["tight", "paper"])
+RESTARTS = [0.01, 0.15, 1 / 3, 0.5, 0.9, 0.99, 1 - 1e-9]
+
+
+def start_of(graph, source, restart, prepush):
+    """Residual and absorbed flow at the start."""
+    residual, absorbed = np.zeros(graph.n_nodes), np.zeros(graph.n_nodes)
+    first = graph.neighbours(source)
+    if not prepush or len(first) == 0:
+        residual[source] = 1.0
+    else:
+        absorbed[source] = restart
+        absorbed[first] += restart * (1 - restart) / len(first)
+        residual[first] = (1 - restart) ** 2 / len(first)
+    return residual, absorbed
+
+
+@given(graphs(), restarts, sigmas, st.sampled_from(["joint", "prepush", "public"]), bounds)
+@settings(max_examples=60)
+def test_the_kernel_comes_to_the_fixed_point_from_below_within_the_stated_error(
+    graph, restart, sigma, start, bound
+):
+    joint, prepush = start != "public", start == "prepush"
+    n = graph.n_nodes
+    rows = push_flow_cap(
+        graph,
+        range(n),
+        sigma=sigma,
+        model="joint" if joint else "public",
+        restart=restart,
+        rounds=None,
+        prepush=prepush,
+        bound=bound,
+    )
+    cap = fixed_point_cap(sigma, restart, bound=bound)
+    error = flow_error_bound(n, sigma=sigma, restart=restart, rounds=None)
+    for source, row in enumerate(rows):
+        residual, absorbed = start_of(graph, source, restart, prepush)
+        h, _ = oracle.fixed_point(graph, residual, source, restart, cap, joint)
+        short = absorbed + restart * h - row
+        assert short.min() >= -1e-12
+        assert short.sum() <= error + 1e-12
+
+
+@given(graphs(), restarts, sigmas, st.booleans(), st.booleans())
+@settings(max_examples=60)
+def test_with_rounds_enough_the_kernel_equals_the_oracle(graph, restart, sigma, joint, forward):
+    rounds = math.ceil(math.log(1e-15) / math.log1p(-restart))
+    cap = fixed_point_cap(sigma, restart, forward=forward)
+    recursion = Recursion.ordinary(restart, rounds, cap)
+    rows = capped_rows(graph, range(graph.n_nodes), recursion, joint=joint, forward=forward)
+    for source, row in enumerate(rows):
+        start = np.zeros(graph.n_nodes)
+        start[source] = 1.0
+        h, arrived = oracle.fixed_point(graph, start, source, restart, cap, joint)
+        expected = restart * (arrived if forward else h)
+        np.testing.assert_allclose(row, expected, rtol=0, atol=1e-12)
+
+
+@given(graphs(max_nodes=9), st.sampled_from([0.15, 0.5, 0.85]), sigmas, st.booleans())
+@settings(max_examples=30)
+def test_many_lazy_rounds_come_to_the_same_point(graph, restart, sigma, joint):
+    """Lemma 2: the lazy recursion with T and the ordinary one with (1 + alpha) T / 2."""
+    alpha = lazy_restart(restart)
+    cap = edge_cap(sigma, alpha, None)
+    many = math.ceil(math.log(1e-14) / math.log1p(-alpha))
+    options = {"joint": joint, "sources": range(graph.n_nodes)}
+    lazy = capped_rows(graph, recursion=Recursion.lazy(restart, many, cap), **options)
+    ordinary = Recursion.ordinary(restart, many, fixed_point_cap(sigma, restart))
+    np.testing.assert_allclose(
+        lazy, capped_rows(graph, recursion=ordinary, **options), rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("restart", RESTARTS)
+@pytest.mark.parametrize("bound", ["tight", "paper"])
+def test_the_two_forms_of_a_cap_agree(restart, bound):
+    alpha = lazy_restart(restart)
+    lazy = edge_cap(1e-3, alpha, None, bound)
+    assert fixed_point_cap(1e-3, restart, bound=bound) == pytest.approx(
+        (1 + alpha) / 2 * lazy, rel=1e-13
+    )
+    constant = 3 - alpha if bound == "paper" else max(1 - alpha, 2 * alpha)
+    assert lazy * constant == pytest.approx(1e-3, rel=1e-13)
+    assert lazy * constant < 1e-3, "rounded down"
+
+
+@pytest.mark.parametrize("restart", RESTARTS[:-1])
+@pytest.mark.parametrize("rounds", [1, 2, 7, 100, 10_000])
+def test_the_constants_for_r_rounds(restart, rounds):
+    alpha = lazy_restart(restart)
+    pushed = 1 - (1 - alpha) ** rounds
+    for bound, constant in (("paper", 3 - alpha), ("tight", 2)):
+        cap = edge_cap(0.5, alpha, rounds, bound)
+        assert cap * constant * pushed == pytest.approx(0.5, rel=1e-12)
+    if rounds > 1:
+        forward = forward_edge_cap(0.5, alpha, rounds)
+        pushed = 1 - (1 - alpha) ** (rounds - 1)
+        assert forward * 2 * (1 - alpha) * pushed == pytest.approx(0.5, rel=1e-12)
+        assert forward > edge_cap(0.5, alpha, rounds) > edge_cap(0.5, alpha, rounds, "paper")
+
+
+@pytest.mark.parametrize("restart", RESTARTS)
+def test_the_cap_for_arriving_flow_at_the_fixed_point(restart):
+    alpha, cap = lazy_restart(restart), fixed_point_cap(0.5, restart, forward=True)
+    lazy = 2 * cap / (1 + alpha)
+    constant = 2 * (1 - restart) / (2 - restart) * max(1, 2 * restart)  # (1 - alpha) max(1, 2 a0)
+    assert lazy * constant == pytest.approx(0.5, rel=1e-12)
+    if restart < 0.5:
+        assert cap == pytest.approx(fixed_point_cap(0.5, restart), rel=1e-13)
+
+
+@pytest.mark.parametrize("restart", RESTARTS)
+@pytest.mark.parametrize("sigma", [1e-200, 1e-6, 0.1, 1.0, 1e6])
+def test_the_number_of_rounds_leaves_at_most_its_share_undone(restart, sigma):
+    rounds = fixed_point_rounds(sigma, restart)
+    wanted = 2.0**-12 * min(sigma, 1)
+    assert rounds * math.log1p(-restart) <= math.log(wanted)
+    assert rounds == 1 or (rounds - 1) * math.log1p(-restart) > math.log(wanted) - 1e-9
+    error = flow_error_bound(50, sigma=sigma, restart=restart, rounds=None)
+    assert error == pytest.approx(wanted + float_error_bound(50, restart), rel=1e-15)
+
+
+def test_the_fixed_point_allows_three_times_the_flow_of_the_paper():
+    alpha = lazy_restart(0.15)
+    gain = edge_cap(1e-6, alpha, None) / edge_cap(1e-6, alpha, 10_000, "paper")
+    assert gain == pytest.approx(3.176, abs=1e-3)
+
+
+def test_a_restart_that_would_take_forever_is_refused_before_any_graph():
+    for make in (
+        lambda: DPPushFlowCap(epsilon=1, restart=1e-6, rounds=None),
+        lambda: push_flow_cap(None, [0], sigma=1, restart=1e-6, rounds=None),
+        lambda: forward_flow(None, [0], sigma=1, restart=1e-6),
+    ):
+        with pytest.raises(ParameterError, match="restart must be larger for the fixed point"):
+            make()
+
+
+@pytest.mark.parametrize("bound", ["Tight", "", None, 2, True, ["paper"]])
+def test_a_wrong_bound_is_refused(bound):
+    for make in (
+        lambda: DPPushFlowCap(epsilon=1, bound=bound),
+        lambda: push_flow_cap(graph_of_pairs(2, []), [0], sigma=1, bound=bound),
+        lambda: edge_cap(1, 0.1, 5, bound),
+    ):
+        with pytest.raises(ParameterError, match="bound must be 'tight' or 'paper', got"):
+            make()
+
+
+def test_isolated_sources_and_uncapped_flows():
+    graph = graph_of_pairs(4, [(0, 1), (1, 2)])
+    options = {"rounds": None, "restart": 0.3}
+    for prepush in (False, True):
+        row = push_flow_cap(graph, [3], sigma=1e-6, prepush=prepush, **options)[0]
+        np.testing.assert_array_equal(row, [0, 0, 0, 1])
+    row = push_flow_cap(graph, [3], sigma=1e-6, model="public", **options)[0]
+    np.testing.assert_array_equal(row, 0)
+    exact = personalized_pagerank(graph, range(4), restart=0.3, tol=1e-13)
+    for compute in (push_flow_cap, forward_flow):
+        np.testing.assert_allclose(
+            compute(graph, range(4), sigma=1e3, **options), exact, rtol=0, atol=2.0**-12
+        )
+
+
+@pytest.mark.parametrize("sigma", [1e-6, 0.3, 50.0])
+def test_what_is_cut_off_enters_the_error(sigma):
+    flow = CappedFlow.of(DPPushFlowCap(epsilon=1, sigma=sigma, rounds=None))
+    assert flow.error(6) > 2.0**-12 * min(sigma, 1)
+    assert flow.error(6) < 2.0**-10, "the lemma on embeddings needs that"

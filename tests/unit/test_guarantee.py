@@ -1,0 +1,116 @@
+"""Guarantee: what it accepts, what it adds up, what it says."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from edgeveil.errors import ParameterError
+from edgeveil.privacy.guarantee import Guarantee
+
+JOINT = Guarantee(epsilon=0.5, model="joint", theorem="docs/a.md", n_sources=4)
+PUBLIC = Guarantee(epsilon=2.0, model="public", theorem="docs/a.md", n_sources=4)
+SHARED = dataclasses.replace(JOINT, pooling="shared")
+NONE = Guarantee(epsilon=math.inf, model="none", theorem="docs/a.md")
+FREE = dataclasses.replace(SHARED, epsilon=0.0)
+
+
+@pytest.mark.parametrize("guarantee", [JOINT, PUBLIC, SHARED, NONE, FREE])
+def test_a_guarantee_is_frozen_hashable_and_plain_data(guarantee):
+    for field in dataclasses.fields(guarantee):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(guarantee, field.name, getattr(guarantee, field.name))
+    assert len({guarantee, dataclasses.replace(guarantee)}) == 1
+    again = Guarantee(**json.loads(json.dumps(guarantee.as_dict())))
+    assert again == guarantee
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"epsilon": math.nan}, "epsilon must be"),
+        ({"epsilon": math.inf}, "go together"),
+        ({"model": "none"}, "go together"),
+        ({"model": "JOINT"}, "model must be"),
+        ({"pooling": "share"}, "pooling must be"),
+        ({"private": 0}, "private must be"),
+        ({"private": "yes"}, "private must be"),
+        ({"pooling": ""}, "pooling must be"),
+        ({"delta": -0.1}, "delta must be"),
+        ({"delta": 1.0}, "delta must be"),
+        ({"delta": math.nan}, "delta must be"),
+    ],
+)
+def test_nonsense_is_refused(wrong, words):
+    with pytest.raises(ParameterError, match=words):
+        dataclasses.replace(JOINT, **wrong)
+
+
+def test_numbers_become_plain_ones():
+    numpy = dataclasses.replace(JOINT, epsilon=np.float32(0.5), n_sources=np.int64(4))
+    assert numpy == JOINT
+    assert (type(numpy.epsilon), type(numpy.n_sources)) == (float, int)
+    assert json.loads(json.dumps(numpy.as_dict())) == JOINT.as_dict()
+
+
+def test_pooled_rows_add_up_unless_the_noise_is_shared_or_public():
+    assert JOINT.pooled_epsilon == 2.0
+    assert SHARED.pooled_epsilon == 0.5
+    assert PUBLIC.pooled_epsilon == 2.0
+    assert NONE.pooled_epsilon == math.inf
+    assert FREE.pooled_epsilon == 0
+
+
+def test_a_joint_guarantee_says_who_is_protected_from_whom_and_what_is_not_covered():
+    text = str(JOINT)
+    assert "Each row is for the owner of its source alone" in text
+    assert "every edge that does not touch that source, at epsilon = 0.5" in text
+    assert "more than e^0.5 (times about 1.65)" in text
+    assert "Not covered: recipients who pool their rows (k of them: up to k times 0.5)" in text
+    assert "publishing the rows, or training one model on all of them" in text
+    assert "further releases from the same graph (they add up)" in text
+    assert "running time, memory, logs and errors" in text
+    assert "Proof: docs/a.md." in text
+
+
+def test_shared_noise_is_not_said_to_add_up_over_recipients():
+    assert "k times" not in str(SHARED)
+    assert "publishing the rows" in str(SHARED)
+
+
+def test_a_public_guarantee_protects_every_edge_from_anyone():
+    text = str(PUBLIC)
+    assert "Anyone may see this. Protected: every edge of the graph, at epsilon = 2" in text
+    assert "owner" not in text
+    assert "publishing the rows" not in text
+    assert "further releases from the same graph (they add up)" in text
+
+
+def test_epsilon_zero_says_that_owners_learn_nothing_new():
+    assert "the rows hold only what their owners know already" in str(FREE)
+
+
+def test_a_delta_is_printed():
+    assert "delta = 1e-06" in str(dataclasses.replace(PUBLIC, delta=1e-6))
+    assert "delta" not in str(PUBLIC)
+
+
+@pytest.mark.parametrize("base", [JOINT, PUBLIC, SHARED, NONE, FREE])
+def test_seeded_noise_overrides_every_other_statement(base):
+    text = str(dataclasses.replace(base, private=False))
+    assert text.startswith("NOT PRIVATE: the noise came from a seeded generator")
+    assert "do not publish" in text
+    assert "Protected" not in text
+
+
+def test_exact_values_are_said_to_protect_nothing():
+    assert str(NONE).startswith("NOT PRIVATE: exact values, no noise.")
+
+
+def test_a_huge_epsilon_prints_without_overflow():
+    assert "e^5000" in str(dataclasses.replace(PUBLIC, epsilon=5000.0))

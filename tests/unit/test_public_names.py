@@ -1,0 +1,51 @@
+"""The public names, pinned: a change here is a change for users."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import edgeveil
+
+PUBLIC = {
+    *("BudgetError", "EdgeveilError", "InputError", "LedgerError", "ParameterError"),
+    *("PromiseError", "UnknownNodeError"),
+    *("Graph", "NodeSet", "as_graph", "open_graph", "read_graph", "save_graph"),
+    *("LabelledGraph", "load_blogcatalog", "load_pos", "social_network"),
+    *("personalized_pagerank", "push_flow", "push_flow_cap"),
+    *("DPEmbeddingSparse", "DPForwardCap", "DPInstantEmbedding", "DPPushFlow", "DPPushFlowCap"),
+    *("DPSparsePPR", "DegreePrior", "EdgeFlipping", "GraphDiffusion", "NonPrivate"),
+    *("OwnNeighbours", "TwoHop", "TwoHopEmbedding", "Mechanism"),
+    *("Guarantee", "Ledger", "NoiseSource", "Release"),
+    *("audit", "embed", "rank", "recommended", "release"),
+}
+
+
+def test_the_public_names_are_these():
+    assert set(edgeveil.__all__) == PUBLIC
+    for name in edgeveil.__all__:
+        assert getattr(edgeveil, name).__module__.startswith("edgeveil.")
+    assert not hasattr(edgeveil, "no_such_name")
+
+
+def test_no_submodule_hides_a_public_name():
+    """Importing everything must not put a module where a function of that name was."""
+    script = (
+        "import pkgutil, importlib, edgeveil\n"
+        "for m in pkgutil.walk_packages(edgeveil.__path__, 'edgeveil.'):\n"
+        "    if '__main__' not in m.name: importlib.import_module(m.name)\n"
+        "import types\n"
+        "print([n for n in edgeveil.__all__ if isinstance(getattr(edgeveil, n), types.ModuleType)])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    script = (
+        "import sys, edgeveil\n"
+        "print([m for m in ('numpy', 'numba', 'polars', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,408 @@
+"""Release: frozen, kept whole on disk, ranked in a stable order."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import os
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgeveil.errors import InputError, ParameterError, UnknownNodeError
+from edgeveil.io import labelled_tables
+from edgeveil.nodes import NodeSet
+from edgeveil.postprocess import embed
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.releases import Provenance, Release
+
+SUFFIXES = (".parquet", ".json")
+GUARANTEE = Guarantee(epsilon=0.1, model="joint", theorem="docs/a.md", n_sources=2)
+PROVENANCE = Provenance(
+    mechanism="push-flow-cap",
+    parameters={"epsilon": 0.1, "model": "joint", "prepush": False, "key": "ü", "rounds": 100},
+    version="0.1.0",
+    noise="secure",
+    ledger=True,
+)
+
+
+def of(values, sources, columns=None, kind="nodes", **changes) -> Release:
+    values = np.asarray(values, dtype=np.float64)
+    if columns is None:
+        columns = NodeSet.range(values.shape[1])
+    return Release(
+        values=values,
+        sources=tuple(sources),
+        columns=columns,
+        kind=kind,
+        guarantee=dataclasses.replace(GUARANTEE, **changes),
+        provenance=PROVENANCE,
+    )
+
+
+def assert_same(found: Release, expected: Release) -> None:
+    assert found.values.tobytes() == expected.values.tobytes()  # every bit, also of -0.0
+    assert found.values.shape == expected.values.shape
+    assert found.sources == expected.sources
+    assert [type(s) for s in found.sources] == [type(s) for s in expected.sources]
+    assert found.columns == expected.columns
+    assert found.kind == expected.kind
+    assert found.guarantee == expected.guarantee
+    assert found.provenance == expected.provenance
+    assert str(found) == str(expected)
+
+
+# --- Frozen ---------------------------------------------------------------------------------
+
+
+def test_a_release_is_frozen_and_its_values_are_read_only():
+    made = of([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+    for name in ("values", "sources", "columns", "kind", "guarantee", "provenance"):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(made, name, None)
+    for array in (made.values, made.values[0], made.row(1), made.values.T):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.provenance.noise = "x"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_release_that_was_read_is_read_only_too(suffix, tmp_path):
+    of([[1.0, 2.0]], [0]).write(tmp_path / f"r{suffix}")
+    with pytest.raises(ValueError, match="read-only"):
+        Release.read(tmp_path / f"r{suffix}").values[0, 0] = 5
+
+
+@pytest.mark.parametrize(
+    ("shape", "sources", "columns"), [((2, 3), [0], 3), ((2, 3), [0, 1], 4), ((3, 2), [0, 1], 3)]
+)
+def test_rows_and_columns_must_fit(shape, sources, columns):
+    with pytest.raises(ParameterError, match="one row per source and one value per column"):
+        of(np.zeros(shape), sources, NodeSet.range(columns))
+
+
+# --- Files ----------------------------------------------------------------------------------
+
+NASTY = ["node", "source", "x0", "score of x0", "", " ", ",", 'a"b', "a,b\n", "ünï", "日本", "😀"]
+LOOK_LIKE_INTS = ["1", "01", "-1", "1.0", "1e3", "nan", "null", "None", "true"]
+FLOATS = [0.0, -0.0, 5e-324, -5e-324, 1.7976931348623157e308, 0.1, 1 / 3, -1e-300, math.pi]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(
+    ("ids", "sources"),
+    [
+        (range(9), [8, 0]),
+        ([10, 3, -5, 2**63 - 1, -(2**63), 0, 1, 2, 4], [2**63 - 1, -5]),
+        (LOOK_LIKE_INTS, ["1", "01"]),
+        (NASTY[:9], ["node", ""]),
+        (NASTY[3:], ["日本", "a,b\n"]),
+    ],
+)
+def test_what_is_written_comes_back_bit_for_bit(suffix, ids, sources, tmp_path):
+    made = of([FLOATS, FLOATS[::-1]], sources, NodeSet.of(ids))
+    made.write(tmp_path / f"r{suffix}")
+    assert_same(Release.read(tmp_path / f"r{suffix}"), made)
+    embedded = of([FLOATS[:4], FLOATS[-4:]], sources, kind="dimensions")
+    embedded.write(tmp_path / f"e{suffix}")
+    assert_same(Release.read(tmp_path / f"e{suffix}"), embedded)
+
+
+text_ids = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+int_ids = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(
+    st.one_of(
+        st.lists(text_ids, unique=True, min_size=1, max_size=6),
+        st.lists(int_ids, unique=True, min_size=1, max_size=6),
+    ),
+    st.sampled_from(SUFFIXES),
+    st.data(),
+)
+@settings(max_examples=60)
+def test_any_ids_and_any_floats_survive_a_file(tmp_path_factory, ids, suffix, data):
+    path = tmp_path_factory.getbasetemp() / f"any{suffix}"
+    sources = data.draw(st.lists(st.sampled_from(ids), unique=True, min_size=1))
+    row = st.lists(st.floats(allow_nan=False), min_size=len(ids), max_size=len(ids))
+    values = data.draw(st.lists(row, min_size=len(sources), max_size=len(sources)))
+    made = of(values, sources, NodeSet.of(ids))
+    made.write(path)
+    assert_same(Release.read(path), made)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"private": False},
+        {"epsilon": math.inf, "model": "none"},
+        {"model": "public", "epsilon": 1e-9},
+        {"pooling": "shared", "promise": "every node has at least 3 neighbours"},
+        {"delta": 1e-9},
+    ],
+)
+def test_the_guarantee_travels_with_the_file(suffix, changes, tmp_path):
+    made = of([[0.5]], [0], **changes)
+    made.write(tmp_path / f"r{suffix}")
+    found = Release.read(tmp_path / f"r{suffix}").guarantee
+    assert found == made.guarantee
+    assert str(found) == str(made.guarantee)
+
+
+def test_the_statement_can_be_read_by_people_without_edgeveil(tmp_path):
+    made = of([[0.5, 0.25]], ["b"], NodeSet.of(["a", "b"]))
+    made.write(tmp_path / "r.json")
+    label = json.loads((tmp_path / "r.json").read_text())["edgeveil"]
+    assert label["statement"] == str(made.guarantee)
+    made.write(tmp_path / "r.parquet")
+    frame = pl.read_parquet(tmp_path / "r.parquet")
+    assert frame.to_dict(as_series=False) == {"node": ["a", "b"], "score of b": [0.5, 0.25]}
+    assert "Not covered" in pl.read_parquet_metadata(tmp_path / "r.parquet")["edgeveil"]
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r", "r.parquet.gz", "r.JSON", ".json"])
+def test_an_unknown_suffix_is_refused_and_leaves_nothing(name, tmp_path):
+    with pytest.raises(ParameterError, match=r"kept as \.parquet or \.json"):
+        of([[0.5]], [0]).write(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_failed_write_leaves_what_was_there_and_nothing_else(suffix, tmp_path, monkeypatch):
+    path = tmp_path / f"r{suffix}"
+    first = of([[0.5]], [0])
+    first.write(path)
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(labelled_tables.os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        of([[0.7]], [0]).write(path)
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == [path.name]
+    assert_same(Release.read(path), first)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_folder_that_is_not_there_is_an_error_and_makes_nothing(suffix, tmp_path):
+    with pytest.raises(OSError, match="No such file"):
+        of([[0.5]], [0]).write(tmp_path / "no" / f"r{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_missing_file_is_named(suffix, tmp_path):
+    with pytest.raises(InputError, match=f"there is no file .*gone{suffix}"):
+        Release.read(tmp_path / f"gone{suffix}")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("kind", ["nodes", "dimensions"])
+def test_a_file_cut_short_or_not_a_release_is_an_input_error(suffix, kind, tmp_path):
+    path = tmp_path / f"r{suffix}"
+    of([[0.5, 0.1], [1, 2]], [0, 1], kind=kind).write(path)
+    whole = path.read_bytes()
+    for damaged in (
+        b"",
+        b"{}",
+        b"[]",
+        b"null",
+        b"3",
+        b"PAR1",
+        os.urandom(500),
+        whole[: len(whole) // 2],
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match="is not a release, or is damaged"):
+            Release.read(path)
+
+
+def test_an_ordinary_table_is_not_a_release(tmp_path):
+    pl.DataFrame({"node": [1, 2], "score of 1": [0.5, 0.5]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="is not a release"):
+        Release.read(tmp_path / "t.parquet")
+    (tmp_path / "t.json").write_text('{"columns": {"node": [1]}}')
+    with pytest.raises(InputError, match="is not a release"):
+        Release.read(tmp_path / "t.json")
+
+
+def _paths(tree, at=()):
+    yield at
+    if isinstance(tree, dict):
+        for name in tree:
+            yield from _paths(tree[name], (*at, name))
+    elif isinstance(tree, list):
+        for i in range(len(tree)):
+            yield from _paths(tree[i], (*at, i))
+
+
+def _set(tree, at, value, *, delete=False):
+    tree = copy.deepcopy(tree)
+    inner = tree
+    for step in at[:-1]:
+        inner = inner[step]
+    if delete:
+        del inner[at[-1]]
+    else:
+        inner[at[-1]] = value
+    return tree
+
+
+@pytest.mark.parametrize("kind", ["nodes", "dimensions"])
+def test_no_damage_to_a_json_file_raises_anything_but_an_input_error(kind, tmp_path):
+    path = tmp_path / "r.json"
+    made = of([[0.5, 0.1], [1, 2]], [0, 1], kind=kind)
+    made.write(path)
+    whole = json.loads(path.read_text())
+    wrong = [
+        None,
+        0,
+        -7,
+        1.5,
+        math.nan,
+        math.inf,
+        1e300,
+        10**30,
+        True,
+        "x",
+        "",
+        [],
+        {},
+        [[]],
+        [1, "a"],
+    ]
+    for at in _paths(whole):
+        if not at:
+            continue
+        trees = [_set(whole, at, value) for value in wrong] + [_set(whole, at, None, delete=True)]
+        for tree in trees:
+            path.write_text(json.dumps(tree))
+            try:
+                found = Release.read(path)
+            except InputError:
+                continue
+            # What still can be read is a release in its own right.
+            assert found.values.shape == (len(found.sources), len(found.columns))
+            assert found.kind in ("nodes", "dimensions")
+            assert isinstance(found.guarantee.private, bool)
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Guarantee)])
+def test_a_guarantee_that_lost_a_field_does_not_get_its_default(field, tmp_path):
+    # `private` defaults to True: a file without the mark must not be taken for a private one.
+    path = tmp_path / "r.json"
+    of([[0.5]], [0], private=False).write(path)
+    path.write_text(
+        json.dumps(
+            _set(json.loads(path.read_text()), ("edgeveil", "guarantee", field), 0, delete=True)
+        )
+    )
+    with pytest.raises(InputError):
+        Release.read(path)
+
+
+def test_columns_in_another_order_are_not_taken_for_other_sources(tmp_path):
+    path = tmp_path / "r.json"
+    of([[0.5, 0.1], [1, 2]], [0, 1]).write(path)
+    whole = json.loads(path.read_text())
+    names = list(whole["columns"])
+    whole["columns"] = {name: whole["columns"][name] for name in [names[0], names[2], names[1]]}
+    path.write_text(json.dumps(whole))
+    np.testing.assert_array_equal(Release.read(path).row(0), [0.5, 0.1])
+    np.testing.assert_array_equal(Release.read(path).row(1), [1, 2])
+
+
+def test_a_newer_format_is_refused_with_the_reason(tmp_path):
+    path = tmp_path / "r.json"
+    of([[0.5]], [0]).write(path)
+    path.write_text(json.dumps(_set(json.loads(path.read_text()), ("edgeveil", "format"), 2)))
+    with pytest.raises(InputError, match="written by a newer version of edgeveil"):
+        Release.read(path)
+
+
+def test_a_name_with_wildcards_is_a_name(tmp_path):
+    for name in ("a[1].parquet", "a*.parquet", "a?.parquet"):
+        made = of([[len(name)]], [0])
+        made.write(tmp_path / name)
+    for name in ("a[1].parquet", "a*.parquet", "a?.parquet"):
+        assert Release.read(tmp_path / name).values[0, 0] == len(name)
+
+
+# --- Ranking --------------------------------------------------------------------------------
+
+
+def test_top_is_best_first_and_ties_go_by_place_in_the_node_set():
+    made = of([[0.2, 0.5, 0.2, -1.0, 0.5]], ["e"], NodeSet.of(["z", "e", "a", "q", "b"]))
+    assert made.top(5) == [("e", 0.5), ("b", 0.5), ("z", 0.2), ("a", 0.2), ("q", -1.0)]
+    assert made.top(3) == made.top(5)[:3]
+    for node, score in made.top(5):
+        assert type(node) is str
+        assert type(score) is float
+
+
+@given(st.lists(st.sampled_from([0.0, -0.0, 0.25, 1.0, -3.0]), min_size=1, max_size=30))
+def test_top_is_a_stable_sort(row):
+    expected = sorted(range(len(row)), key=lambda i: (-row[i], i))
+    assert [node for node, _ in of([row], [0]).top(len(row))] == expected
+
+
+def test_top_of_more_than_there_are_gives_all_and_of_none_or_less_nothing():
+    made = of([[0.1, 0.2]], [0])
+    assert len(made.top(100)) == len(made.top()) == 2
+    assert made.top(0) == made.top(-1) == []
+
+
+def test_top_needs_to_know_whose_row():
+    made = of([[0.1, 0.2], [0.4, 0.3]], [1, 0])
+    with pytest.raises(ParameterError, match="say whose with source="):
+        made.top(1)
+    assert made.top(1, source=0) == [(0, 0.4)]
+    assert made.top(1, source=1) == [(1, 0.2)]
+    with pytest.raises(UnknownNodeError, match="no row for 7"):
+        made.top(1, source=7)
+
+
+def test_embeddings_have_no_ranking():
+    with pytest.raises(ParameterError, match="an embedding has no ranking"):
+        of([[0.1, 0.2]], [0], kind="dimensions").top(1)
+    with pytest.raises(ParameterError, match="embeddings already"):
+        embed(of([[0.1, 0.2]], [0], kind="dimensions"))
+
+
+# --- What it says, and post-processing ------------------------------------------------------
+
+
+def test_printing_names_the_mechanism_the_shape_and_the_whole_guarantee():
+    text = str(of([[0.1, 0.2]], [0]))
+    assert text.startswith("push-flow-cap: 1 row, scores of 2 nodes. ")
+    assert str(GUARANTEE) in text
+    assert repr(of([[0.1, 0.2]], [0])) == text
+    many = str(of(np.zeros((2, 5)), [0, 1], kind="dimensions"))
+    assert many.startswith("push-flow-cap: 2 rows, embeddings in 5 dimensions. ")
+    assert "0.1," not in text, "the values are not part of the sentence"
+
+
+def test_post_processing_keeps_the_guarantee_and_adds_its_step():
+    made = of(np.abs(np.random.default_rng(1).normal(size=(2, 30))), [3, 4], private=False)
+    embedded = embed(made, dimension=5, hash_key="k")
+    assert embedded.guarantee == made.guarantee
+    assert embedded.sources == made.sources
+    assert embedded.values.shape == (2, 5)
+    assert embedded.kind == "dimensions"
+    assert embedded.provenance.mechanism == (
+        "push-flow-cap > instant-embedding(dimension=5, hash_key='k')"
+    )
+    assert embedded.provenance.parameters == made.provenance.parameters
+    assert made.provenance.mechanism == "push-flow-cap"
+    with pytest.raises(ValueError, match="read-only"):
+        embedded.values[0, 0] = 1
