@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -105,6 +106,27 @@ def test_figure2_has_every_floor_and_says_how_far_its_short_cut_is_off(network, 
     assert _at(results, "edge flipping + InstantEmbedding", micro, 9.0).mean > full - 20
     off = _at(results, "edge flipping, first step against exact", "L1 distance", 9.0)
     assert 0 <= off.mean < 0.05
+
+
+def test_the_command_knows_every_experiment():
+    names = get_args(get_type_hints(command)["experiment"])
+    assert names == (*EXPERIMENTS, "all")
+
+
+def test_a_stop_between_an_embedding_and_its_check_does_no_harm(network, tmp_path, monkeypatch):
+    get = experiments.Cells.get
+
+    def stopping(self, cell, compute):
+        if cell.endswith("/ check"):
+            raise KeyboardInterrupt
+        return get(self, cell, compute)
+
+    monkeypatch.setattr(experiments.Cells, "get", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        _run("figure2", network, tmp_path)
+    monkeypatch.undo()
+    results = _run("figure2", network, tmp_path)
+    assert _at(results, "edge flipping, first step against exact", "L1 distance", 1.0).mean >= 0
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure2"])

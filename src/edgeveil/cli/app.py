@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError
 
 from edgeveil.errors import BudgetError, EdgeveilError, InputError, ParameterError, UnknownNodeError
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "main"]
 
 _EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (BudgetError, 3),
@@ -25,14 +25,7 @@ _EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (EdgeveilError, 1),
 )
 
-app = App(
-    name="edgeveil",
-    help="Rankings and embeddings from a private graph, with a proven guarantee for every edge.",
-    version=lambda: version("edgeveil"),
-    help_format="plaintext",
-)
-# Named by path and told here what they do, so that `--help` loads none of them.
-for _name, _summary in {
+COMMANDS = {
     "demo": "Rank a member of the built-in social network: exactly, capped, and privately.",
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the nodes of a graph, privately, each for its own owner.",
@@ -40,14 +33,37 @@ for _name, _summary in {
     "mechanisms": "List what there is, what each does, and when to use it.",
     "audit": "Attack a mechanism on its worst pair of graphs and compare with what it claims.",
     "ledger": "The privacy budget: a file (or PostgreSQL database) that cannot be overspent.",
-}.items():
-    app.command(f"edgeveil.cli.{_name}:{_name}", name=_name, help=_summary)
+}
+
+
+def make_app(command: str | None) -> App:
+    """The application, about to run `command` (None: it will list what there is).
+
+    Commands are named by path, so that none is loaded before it runs. A summary given here
+    would hide a command's own help, so only the listing gets summaries.
+    """
+    app = App(
+        name="edgeveil",
+        help="Rankings and embeddings from a private graph, with a guarantee for every edge.",
+        version=lambda: version("edgeveil"),
+        help_format="plaintext",
+    )
+    for name, summary in COMMANDS.items():
+        path = f"edgeveil.cli.{name}:{name}"
+        if command == name:
+            app.command(path, name=name)
+        else:
+            app.command(path, name=name, help=summary)
+    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and give its exit code; no error of ours becomes a traceback."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(arguments, exit_on_error=False, print_error=True, result_action="return_none")
+        make_app(words[0] if words else None)(
+            words, exit_on_error=False, result_action="return_none"
+        )
     except CycloptsError:
         return 2
     except EdgeveilError as error:

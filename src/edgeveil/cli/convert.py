@@ -21,6 +21,9 @@ def convert(
     directed: Annotated[
         bool, Parameter(negative="", help="Read every arc as an undirected edge.")
     ] = False,
+    header: Annotated[
+        bool | None, Parameter(help="Whether the first line of a text file holds names.")
+    ] = None,
     overwrite: Annotated[
         bool, Parameter(negative="", help="Replace an older graph folder.")
     ] = False,
@@ -36,8 +39,8 @@ def convert(
     folder
         The folder to write.
     """
-    from edgeveil.io import read_graph, save_graph
+    from edgeveil.cli.reading import read_and_say
+    from edgeveil.io import save_graph
 
-    read = read_graph(graph, nodes=nodes, directed=directed)
-    save_graph(read, folder, overwrite=overwrite)
-    say(f"{folder}: {read.n_nodes:,} nodes, {read.n_edges:,} edges; {read.intake}")
+    save_graph(read_and_say(graph, nodes, directed, header), folder, overwrite=overwrite)
+    say(f"written to {folder}")

@@ -26,6 +26,7 @@ def embed(
     ledger: str | None = None,
     nodes: Path | None = None,
     directed: Annotated[bool, Parameter(negative="")] = False,
+    header: bool | None = None,
     insecure_seed: int | None = None,
 ) -> None:
     """Embed the nodes of a graph, privately, each for its own owner.
@@ -56,13 +57,15 @@ def embed(
         File with one node id per line: the public node set.
     directed
         Read every arc as an undirected edge.
+    header
+        Whether the first line of a text file holds names; guessed if left out.
     insecure_seed
         Repeatable noise, for tests and demonstrations. The result is then NOT private.
     """
     from edgeveil.cli.mechanisms import make_mechanism
+    from edgeveil.cli.reading import read_and_say
     from edgeveil.engine import release
     from edgeveil.errors import ParameterError
-    from edgeveil.io import read_graph
     from edgeveil.privacy.ledger import Ledger
     from edgeveil.privacy.noise import NoiseSource
 
@@ -70,7 +73,7 @@ def embed(
         raise ParameterError(f"--out must end in .parquet or .json, got {out.name!r}")
     options = {"epsilon": epsilon, "model": model, "sigma": sigma, "restart": restart}
     chosen = make_mechanism(mechanism, "embeddings", dimension=dim, **options)
-    private_graph = read_graph(graph, nodes=nodes, directed=directed)
+    private_graph = read_and_say(graph, nodes, directed, header)
     made = release(
         private_graph,
         chosen,

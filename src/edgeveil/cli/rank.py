@@ -26,6 +26,7 @@ def rank(
     ledger: str | None = None,
     nodes: Path | None = None,
     directed: Annotated[bool, Parameter(negative="")] = False,
+    header: bool | None = None,
     format: Format = "table",  # noqa: A002  (the option's name)
     insecure_seed: int | None = None,
 ) -> None:
@@ -57,20 +58,22 @@ def rank(
         File with one node id per line: the public node set.
     directed
         Read every arc as an undirected edge.
+    header
+        Whether the first line of a text file holds names; guessed if left out.
     format
         table, json or csv.
     insecure_seed
         Repeatable noise, for tests and demonstrations. The result is then NOT private.
     """
     from edgeveil.cli.mechanisms import make_mechanism
+    from edgeveil.cli.reading import read_and_say
     from edgeveil.engine import release
-    from edgeveil.io import read_graph
     from edgeveil.privacy.ledger import Ledger
     from edgeveil.privacy.noise import NoiseSource
 
     options = {"epsilon": epsilon, "model": model, "sigma": sigma, "restart": restart}
     chosen = make_mechanism(mechanism, "scores", **options)
-    private_graph = read_graph(graph, nodes=nodes, directed=directed)
+    private_graph = read_and_say(graph, nodes, directed, header)
     node = source if private_graph.nodes.kind == "str" or not _is_int(source) else int(source)
     made = release(
         private_graph,

@@ -65,8 +65,8 @@ def ndcg_at_k(exact: Vector, scores: Vector, k: int = 100) -> Vector:
 
     Examples
     --------
-    >>> float(ndcg_at_k(np.array([3.0, 0.0]), np.array([1.0, 2.0]), 2).round(4))
-    0.6309
+    >>> ndcg_at_k(np.array([3.0, 0.0]), np.array([1.0, 2.0]), 2).round(4)
+    array([0.6309])
     """
     return top_k_metrics(exact, scores, k)[1]
 

@@ -67,7 +67,7 @@ def read_graph(
     header : bool, optional
         Whether the first line of a text file is a header. None: it is one if its first two
         fields are no integers while those of the next line are, if they are names such as
-        source and target, src and dst, from and to, or if `columns` are given by name.
+        source and target, from and to, follower and followed, or if `columns` are given by name.
         A header over string ids with other names has to be declared.
     columns : pair of str or int, optional
         The two id columns of an edge list, by name or by position from 0. Default: the

@@ -35,6 +35,10 @@ _BLANKS = " \t\r"  # around a field they mean nothing
 _HEADERS = {
     *("source", "target", "src", "dst", "from", "to", "source_id", "target_id", "from_id", "to_id"),
     *("fromnodeid", "tonodeid", "node1", "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2"),
+    *("follower", "followed", "followee", "following", "user", "friend", "user_id", "friend_id"),
+    *("user1", "user2", "user_1", "user_2", "person1", "person2", "member1", "member2"),
+    *("caller", "callee", "sender", "receiver", "recipient", "payer", "payee", "node_a", "node_b"),
+    *("origin", "destination", "head", "tail", "person_1", "person_2", "member_1", "member_2"),
 }
 
 

@@ -198,11 +198,14 @@ class _Study:
             )
             return self._embed_blocks(rows)
 
+        def measured() -> list[float]:
+            # Known only together with the embedding; after a stop between the two, made again.
+            if not check:
+                compute()
+            return [float(v) for v in check[-1]]
+
         embedding = self._cells.array(cell, compute)
-        # Known only together with the embedding; if a stop came between the two, make it again.
-        distances = self._cells.get(
-            f"{cell} / check", lambda: (check or [compute() and check[-1]])[-1].tolist()
-        )
+        distances = self._cells.get(f"{cell} / check", measured)
         yield self._line(_FLIPPING, epsilon, partial(self._classified_as, embedding))
         yield [
             Result.of(
