@@ -129,29 +129,31 @@ def two_hop_row(
 
 
 def closeness_weights(
-    row: Vector, source: int, own: Indices, degrees: Vector, second_hop: float
+    row: Vector, source: int, own: Indices, degrees: Vector, restart: float, second_hop: float
 ) -> Vector:
     """Weights of the nodes in an embedding: friends 1, strangers by how close they seem.
 
-    A stranger weighs `second_hop` times the logarithm of its lift, the row's value against its
-    degree, over the typical lift, and nothing where that is negative. Without a measured second
-    hop all strangers have the same lift, and only the own list is left; a source without
-    neighbours has no weights at all.
+    A stranger weighs `second_hop` times the square root of its excess, the row's value beyond
+    what its degree explains, in units of the mass that a friend gets from the first hop.
+    Without a measured second hop no stranger has an excess, and only the own list is left; a
+    source without neighbours has no weights at all.
 
     Parameters
     ----------
     row : array of shape (n,)
         A row of PageRank, from `two_hop_row` or `prior_row`.
-    source, own, degrees
+    source, own, degrees, restart
         As there.
     second_hop : float
         How much a stranger's closeness counts against a friend.
     """
     if len(own) == 0:
         return np.zeros(len(row))
-    lift = row / degrees
-    weights = second_hop * np.maximum(np.log(lift / np.median(lift)), 0.0)
-    weights[weights < 1e-9] = 0.0  # rounding
+    explained = degrees * np.median(row / degrees)
+    friend = restart * (1 - restart) / len(own)
+    excess = np.maximum(row - explained, 0.0) / friend
+    excess[excess < 1e-12] = 0.0  # rounding
+    weights = second_hop * np.sqrt(excess)
     weights[source] = 0.0
     weights[own] = 1.0
     return np.asarray(weights)

@@ -32,8 +32,9 @@ def estimate(
 
     All repeats of one source share that source's difficulty, so the source is the unit: the
     interval is that of the mean of the source means (Student's t). Where a repeat's noise is
-    also shared by all sources (edge flipping), the variance of the repeat means is added; that
-    counts the noise of single rows twice, which errs on the wide side.
+    also shared by all sources (edge flipping), the variance of the repeat means is added, with
+    Satterthwaite's degrees of freedom for the sum; that counts the noise of single rows twice,
+    which errs on the wide side.
 
     Parameters
     ----------
@@ -54,18 +55,19 @@ def estimate(
     if sources.ndim != 1 or len(sources) == 0:
         raise ParameterError("an estimate needs at least one source")
     mean = float(sources.mean())
-    variance, free = _of_mean(sources)
-    if shared and len(repeats) > 1:
-        more, fewer = _of_mean(repeats)
-        variance, free = variance + more, min(free, fewer) if free else fewer
-    if free == 0 or variance == 0:
+    parts = [_of_mean(sources)]
+    if shared:
+        parts.append(_of_mean(repeats))
+    variance = sum(part for part, _ in parts)
+    if variance == 0:
         return Estimate(mean, mean, mean)
+    free = variance**2 / sum(part**2 / degrees for part, degrees in parts if part > 0)
     half = float(stdtrit(free, (1 + _LEVEL) / 2)) * math.sqrt(variance)
     return Estimate(mean, mean - half, mean + half)
 
 
 def _of_mean(values: npt.NDArray[np.float64]) -> tuple[float, int]:
-    """Variance of the mean, and its degrees of freedom."""
+    """Variance of the mean, and its degrees of freedom; 0 where one value says nothing of it."""
     if len(values) < 2:
         return 0.0, 0
     return float(values.var(ddof=1)) / len(values), len(values) - 1

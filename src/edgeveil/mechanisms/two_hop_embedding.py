@@ -93,7 +93,9 @@ class TwoHopEmbedding:
             stream = noise.derive("row", int(source))
             row = noisy_two_hop_row(prepared, int(source), epsilon, self.restart, stream)
             own = graph.neighbours(source)
-            weights = closeness_weights(row, source, own, prepared.degrees, self.second_hop)
+            weights = closeness_weights(
+                row, source, own, prepared.degrees, self.restart, self.second_hop
+            )
             embedding = hash_weights(weights, node_hash)
             out[:] = embedding / max(float(np.linalg.norm(embedding)), 1e-12)
         return rows

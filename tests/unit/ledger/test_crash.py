@@ -83,7 +83,10 @@ def test_eight_processes_that_race_spend_exactly_the_budget(place):
     processes = [place.start("race", f"process {i}", "50") for i in range(8)]
     for process in processes:
         assert process.stdout.readline() == "ready\n"
-    accepted = [int(process.communicate(timeout=120)[0]) for process in processes]
+    # (not communicate with a timeout: it would miss what readline has buffered)
+    finished = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 8
+    accepted = [int(printed) for printed in finished]
     assert sum(accepted) == 100
     assert ledger.account("alice").spent_nano == 10**9
     assert ledger.account().left == 0
