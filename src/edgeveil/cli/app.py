@@ -26,9 +26,10 @@ _EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 COMMANDS = {
-    "demo": "Rank a member of the built-in social network: exactly, capped, and privately.",
+    "demo": "Rank and embed the members of a built-in social network; make a page of it.",
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the nodes of a graph, privately, each for its own owner.",
+    "reproduce": "Repeat the paper's experiments and our own; write tables and figures.",
     "convert": "Turn a graph file into a folder that opens in milliseconds.",
     "mechanisms": "List what there is, what each does, and when to use it.",
     "audit": "Attack a mechanism on its worst pair of graphs and compare with what it claims.",

@@ -1,49 +1,59 @@
-"""``edgeveil demo``."""
+"""``edgeveil demo``: the main job on the built-in network, and a page to look at."""
 
 from __future__ import annotations
 
-from edgeveil.cli.output import print_table, say
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from edgeveil.cli.output import say
 
 __all__ = ["demo"]
 
+_NAME = "built-in network"
+_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
+_EMBEDDING_EPSILONS = (0.1, 1.0, 5.0)
+_MEMBERS = 3
 
-def demo(*, source: int = 7, epsilon: float = 1.0, top: int = 10) -> None:
-    """Rank a member of the built-in social network: exactly, capped, and privately.
 
-    Example: edgeveil demo
+def demo(*, out: Path = Path("edgeveil-demo.html"), sources: int = 30, seed: int = 0) -> None:
+    """Rank and embed the members of a built-in social network; make a page of it.
+
+    Private rankings for a few members and private embeddings of all, measured against the
+    truth, beside the paper's mechanisms. Example: edgeveil demo --out demo.html
 
     Parameters
     ----------
-    source
-        The member to rank for.
-    epsilon
-        Privacy loss of the private ranking.
-    top
-        How many members to show.
+    out
+        The page to write: one file, opens offline.
+    sources
+        Members whose rankings are measured.
+    seed
+        Which network to generate. The noise of the rankings shown is always fresh.
     """
     from edgeveil.datasets import social_network
-    from edgeveil.engine import release
-    from edgeveil.flow import personalized_pagerank, push_flow_cap
-    from edgeveil.mechanisms import DPPushFlowCap
+    from edgeveil.evaluate.ranking import choose_sources
+    from edgeveil.evaluate.results import machine_facts
+    from edgeveil.evaluate.runs import Cells
+    from edgeveil.evaluate.showcase import classification_results, ranking_results
+    from edgeveil.report import write_page
+    from edgeveil.report.showcase import showcase_page, summary
 
-    network = social_network()
+    start = time.perf_counter()
+    network = social_network(seed=seed)
     graph = network.graph
     say(f"Built-in social network: {graph.n_nodes:,} members, {graph.n_edges:,} friendships.")
-    at = graph.nodes.index(source)
-    mechanism = DPPushFlowCap(epsilon=epsilon, prepush=True)
-    exact = personalized_pagerank(graph, [at])[0]
-    capped = push_flow_cap(graph, [at], sigma=mechanism.sigma, prepush=True)[0]
-    private = release(graph, mechanism, [source])
-
-    truth = {int(v): rank for rank, v in enumerate((-exact).argsort(kind="stable"), 1)}
-    rows = [
-        (rank, node, score, float(capped[at_node]), float(exact[at_node]), truth[at_node])
-        for rank, (node, score) in enumerate(private.top(top), 1)
-        for at_node in [graph.nodes.index(node)]
-    ]
-    print_table(
-        ["rank", "member", "private score", "capped flow", "exact PageRank", "true rank"],
-        rows,
-        title=f"Who is close to member {source}? (the last three columns are the curator's)",
-    )
-    say(str(private))
+    say("Ranking and embedding, privately; measuring against the truth ...")
+    with tempfile.TemporaryDirectory() as folder:
+        cells = Cells(folder, {"seed": seed})
+        results = ranking_results(_NAME, network, _EPSILONS, sources, cells)
+        results += classification_results(_NAME, network, _EMBEDDING_EPSILONS, cells)
+    facts = machine_facts(time.perf_counter() - start, {})
+    shown = {name: str(facts[name]) for name in ("cpu", "cores", "python", "seconds")}
+    members = choose_sources(graph, min_degree=50, limit=_MEMBERS, seed=seed)
+    write_page(out, showcase_page(_NAME, graph, results, members, _EPSILONS, shown))
+    for line in summary(graph, results):
+        say(line)
+    say(f"Done in {time.perf_counter() - start:.0f} s. Open this page in a browser:")
+    sys.stdout.write(f"{out.resolve()}\n")

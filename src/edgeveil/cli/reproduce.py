@@ -13,7 +13,9 @@ __all__ = ["reproduce"]
 
 
 def reproduce(
-    experiment: Literal["table1", "figure1", "figure2", "sigma", "residual", "tightness", "all"],
+    experiment: Literal[
+        "table1", "figure1", "figure2", "sigma", "residual", "tightness", "beyond", "all"
+    ],
     /,
     *,
     data: Path = Path("data"),
@@ -21,7 +23,7 @@ def reproduce(
     quick: Annotated[bool, Parameter(negative="")] = False,
     sources: int | None = None,
 ) -> None:
-    """Repeat the paper's experiments and write tables and figures. For the curator only.
+    """Repeat the paper's experiments and our own; write tables and figures.
 
     Stopped in the middle, the same command goes on where it stopped.
     Example: edgeveil reproduce figure1 --data data --out results --quick

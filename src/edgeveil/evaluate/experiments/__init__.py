@@ -1,4 +1,4 @@
-"""The paper's experiments, each one module with the same three functions.
+"""The paper's experiments and our own, each one module with the same three functions.
 
 settings(quick)                      everything that decides the results, as plain data
 measure(datasets, settings, cells)   the results, cell by cell
@@ -82,6 +82,11 @@ EXPERIMENTS: dict[str, Experiment] = {
             "residual",
             "Flow that is never pushed, joint and public, over sigma.",
             selects=("sigmas",),
+        ),
+        Experiment(
+            "beyond",
+            "Our mechanisms beside the paper's, at the same epsilon.",
+            selects=("epsilons", "sources", "slow_sources"),
         ),
         Experiment(
             "tightness",

@@ -9,23 +9,16 @@ capped flow without noise, and the own list followed by exact degrees.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluate.baselines import CapWithoutNoise, OwnListWithDegrees, RandomOrder
+from edgeveil.evaluate.contest import Contender, draw_curve, draw_level, measure_contest
 from edgeveil.evaluate.figures import BLUE, GREEN, GREY, ORANGE, PINK, VERMILION
-from edgeveil.evaluate.ranking import SCOPES, Measured, choose_sources, measure_ranking
 from edgeveil.evaluate.results import Result
 from edgeveil.evaluate.runs import Cells
-from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.graph import Graph
 from edgeveil.mechanisms import DPPushFlowCap, EdgeFlipping, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.protocol import Mechanism
-from edgeveil.privacy.noise import NoiseSource
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["draw", "measure", "settings"]
 
 _PRIVATE, _FLIPPING = "push-flow-cap", "edge flipping"
-_BLOCK = 64  # sources in a cell
 
 
 def settings(quick: bool) -> dict[str, Any]:
@@ -56,20 +48,7 @@ def settings(quick: bool) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Contender:
-    label: str
-    mechanism: Mechanism
-    epsilon: float
-    sources: int | None
-    repeats: int
-
-    @property
-    def cell(self) -> str:
-        return f"{self.label} {self.epsilon:g}"
-
-
-def _contenders(settings: dict[str, Any]) -> Iterator[_Contender]:
+def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
     flow = {name: settings[name] for name in ("sigma", "rounds", "restart", "prepush", "bound")}
     fixed: dict[str, Mechanism] = {
         "non-private": NonPrivate(restart=settings["restart"]),
@@ -80,112 +59,22 @@ def _contenders(settings: dict[str, Any]) -> Iterator[_Contender]:
     }
     for label, mechanism in fixed.items():
         epsilon = mechanism.guarantee(1).epsilon
-        yield _Contender(label, mechanism, epsilon, settings["sources"], 1)
+        yield Contender(label, mechanism, epsilon, settings["sources"], 1)
     for epsilon in settings["epsilons"]:
         private = DPPushFlowCap(epsilon=epsilon, **flow)
-        yield _Contender(_PRIVATE, private, epsilon, settings["sources"], settings["repeats"])
+        yield Contender(_PRIVATE, private, epsilon, settings["sources"], settings["repeats"])
     for epsilon in settings["epsilons"]:
         flipping = EdgeFlipping(epsilon=epsilon, restart=settings["restart"])
         few, repeats = settings["flipping_sources"], settings["flipping_repeats"]
-        yield _Contender(_FLIPPING, flipping, epsilon, few, repeats)
+        # Last, its cheap (large) epsilons first.
+        yield Contender(_FLIPPING, flipping, epsilon, few, repeats, cost=1 / epsilon)
 
 
 def measure(
     datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
 ) -> list[Result]:
-    """Every contender on every data set, a block of sources at a time."""
-    contenders = list(_contenders(settings))
-    chosen = {
-        (name, limit): choose_sources(
-            data.graph, min_degree=settings["min_degree"], limit=limit, seed=settings["seed"]
-        )
-        for name, data in datasets.items()
-        for limit in {c.sources for c in contenders}
-    }
-    work = [
-        (name, contender, start)
-        for name in datasets
-        for start in range(0, max(len(s) for (d, _), s in chosen.items() if d == name), _BLOCK)
-        for contender in contenders
-        if start < len(chosen[name, contender.sources])
-    ]
-    work.sort(key=_by_cost)
-    noise = NoiseSource.insecure(settings["seed"])
-    parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    truth = _Truth()
-    with cells.progress(len(work), "figure1"):
-        for name, contender, start in work:
-            sources = chosen[name, contender.sources][start : start + _BLOCK]
-            compute = partial(
-                _part,
-                datasets[name].graph,
-                contender,
-                sources,
-                settings,
-                truth,
-                noise.derive(name, contender.cell),
-            )
-            part = cells.get(f"{name} / {contender.cell} / {start}+{len(sources)}", compute)
-            parts.setdefault((name, contender.cell), []).append(part)
-    return [
-        Result.of(
-            measured.estimate(metric, scope),
-            experiment="figure1",
-            dataset=name,
-            mechanism=contender.label,
-            epsilon=contender.epsilon,
-            metric=metric,
-            scope=scope,
-            n_sources=len(chosen[name, contender.sources]),
-            repeats=contender.repeats,
-        )
-        for name in datasets
-        for contender in contenders
-        for measured in [Measured.from_json(parts[name, contender.cell])]
-        for metric in (f"recall@{settings['k']}", f"ndcg@{settings['k']}")
-        for scope in SCOPES
-    ]
-
-
-def _by_cost(work: tuple[str, _Contender, int]) -> float:
-    """Edge flipping comes last, its cheap (large) epsilons first; all else stays in order."""
-    _, contender, _ = work
-    return 1 / contender.epsilon if contender.label == _FLIPPING else 0.0
-
-
-def _part(
-    graph: Graph,
-    contender: _Contender,
-    sources: list[int],
-    settings: dict[str, Any],
-    truth: _Truth,
-    noise: NoiseSource,
-) -> dict[str, Any]:
-    """One contender on one block of sources."""
-    return measure_ranking(
-        graph,
-        contender.mechanism,
-        sources,
-        repeats=contender.repeats,
-        noise=noise,
-        k=settings["k"],
-        exact=truth.of(graph, sources, settings["restart"]),
-    ).as_json()
-
-
-class _Truth:
-    """Exact PageRank of the last block of sources: the next contender asks for the same."""
-
-    def __init__(self) -> None:
-        self._key: tuple[int, tuple[int, ...]] | None = None
-        self._rows = np.empty((0, 0))
-
-    def of(self, graph: Graph, sources: list[int], restart: float) -> Any:
-        key = id(graph), tuple(sources)
-        if key != self._key:
-            self._rows = personalized_pagerank(graph, sources, restart=restart)
-            self._key = key
-        return self._rows
+    """Every contender on every data set."""
+    return measure_contest("figure1", list(_contenders(settings)), datasets, settings, cells)
 
 
 _LEVELS = {
@@ -231,16 +120,7 @@ def draw(results: list[Result]) -> Figure:
 
 
 def _panel(axes: Axes, results: list[Result]) -> None:
-    for label, colour, mark, name in (
-        (_PRIVATE, BLUE, "o", "push-flow-cap, joint (the paper's)"),
-        (_FLIPPING, VERMILION, "s", "edge flipping, joint"),
-    ):
-        line = sorted(
-            (r.epsilon or 0.0, r.mean, r.low, r.high) for r in results if r.mechanism == label
-        )
-        x, mean, low, high = np.array(line).T
-        axes.plot(x, mean, color=colour, marker=mark, markersize=4, label=name)
-        axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+    draw_curve(axes, results, _PRIVATE, BLUE, "o", "push-flow-cap, joint (the paper's)")
+    draw_curve(axes, results, _FLIPPING, VERMILION, "s", "edge flipping, joint")
     for label, (colour, style) in _LEVELS.items():
-        level = next(r.mean for r in results if r.mechanism == label)
-        axes.axhline(level, color=colour, linestyle=style, linewidth=1.5, label=label)
+        draw_level(axes, results, label, colour, style)

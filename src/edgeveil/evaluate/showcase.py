@@ -1,0 +1,132 @@
+"""One labelled network, several mechanisms: what `edgeveil demo` measures for its page.
+
+Accuracy is measured against the exact graph and is the curator's. A classifier trained on the
+embeddings of all members is a utility experiment, too, not a joint release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from edgeveil.datasets import LabelledGraph
+from edgeveil.evaluate.baselines import RandomOrder
+from edgeveil.evaluate.classification import classify, majority_floor
+from edgeveil.evaluate.contest import Contender, measure_contest
+from edgeveil.evaluate.ranking import repeated_rows
+from edgeveil.evaluate.results import Result
+from edgeveil.evaluate.runs import Cells
+from edgeveil.hashing import hash_nodes, instant_embedding
+from edgeveil.mechanisms import (
+    DegreePrior,
+    DPInstantEmbedding,
+    DPPushFlowCap,
+    EdgeFlipping,
+    Mechanism,
+    NonPrivate,
+    OwnNeighbours,
+    TwoHop,
+    TwoHopEmbedding,
+)
+from edgeveil.privacy.noise import NoiseSource
+
+__all__ = ["classification_results", "ranking_results"]
+
+_PAPER: dict[str, Any] = {"rounds": 100, "prepush": True, "bound": "paper"}
+_DIMENSION = 256
+
+
+def ranking_results(
+    name: str, network: LabelledGraph, epsilons: Sequence[float], sources: int, cells: Cells
+) -> list[Result]:
+    """Recall and NDCG of rankings: ours, the paper's, and the floors beside them.
+
+    Parameters
+    ----------
+    name : str
+        The network's name.
+    network : LabelledGraph
+        The network.
+    epsilons : sequence of float
+        Privacy losses.
+    sources : int
+        How many sources of degree >= 50.
+    cells : Cells
+        Keeps what is finished, and shows progress.
+    """
+    settings = {"min_degree": 50, "seed": 0, "k": 100, "restart": 0.15}
+    contenders = list(_contenders(epsilons, sources))
+    return measure_contest("ranking", contenders, {name: network}, settings, cells)
+
+
+def _contenders(epsilons: Sequence[float], sources: int) -> Iterator[Contender]:
+    levels: dict[str, Mechanism] = {
+        "non-private": NonPrivate(),
+        "own neighbours": OwnNeighbours(),
+        "random": RandomOrder(),
+    }
+    for label, fixed in levels.items():
+        yield Contender(label, fixed, fixed.guarantee(1).epsilon, sources, 1)
+    for epsilon in epsilons:
+        for mechanism in (TwoHop(epsilon=epsilon), DegreePrior(epsilon=epsilon)):
+            yield Contender(mechanism.name, mechanism, epsilon, sources, 3)
+        paper = DPPushFlowCap(epsilon=epsilon, **_PAPER)
+        yield Contender("push-flow-cap (paper)", paper, epsilon, sources, 3)
+        if epsilon >= 1:  # below, the flipped graph is dense and slow
+            flipping = EdgeFlipping(epsilon=epsilon)
+            yield Contender("edge-flipping", flipping, epsilon, min(sources, 8), 1)
+
+
+def classification_results(
+    name: str, network: LabelledGraph, epsilons: Sequence[float], cells: Cells
+) -> list[Result]:
+    """Micro-F1 and Macro-F1 of labels learnt from embeddings of all nodes.
+
+    Parameters
+    ----------
+    name, network, epsilons, cells
+        As for `ranking_results`.
+    """
+    nodes = range(network.graph.n_nodes)
+    noise = NoiseSource.insecure(0)
+    work: list[tuple[str, float | None, Mechanism | None]] = [
+        ("majority label", None, None),
+        ("own neighbours", 0.0, OwnNeighbours()),
+        ("non-private", float("inf"), NonPrivate(tol=1e-6)),
+    ]
+    for loss in epsilons:
+        ours = TwoHopEmbedding(epsilon=loss, dimension=_DIMENSION)
+        paper = DPInstantEmbedding(epsilon=loss, dimension=_DIMENSION, **_PAPER)
+        work += [(ours.name, loss, ours), ("instant-embedding (paper)", loss, paper)]
+
+    def score(mechanism: Mechanism | None) -> list[float]:
+        if mechanism is None:
+            floor = majority_floor(network.labels)
+            return [floor.micro, floor.macro]
+        stream = noise.derive(repr(mechanism))
+        [(rows, _)] = repeated_rows(network.graph, mechanism, nodes, 1, stream)
+        if mechanism.columns == "nodes":
+            rows = instant_embedding(rows, hash_nodes(network.graph.nodes, _DIMENSION))
+        f1 = classify(rows, network.labels)
+        return [f1.micro, f1.macro]
+
+    results = []
+    with cells.progress(len(work), "embeddings"):
+        for label, epsilon, mechanism in work:
+            scores = cells.get(f"{label} {epsilon}", partial(score, mechanism))
+            results += [
+                Result.of(
+                    value,
+                    experiment="classification",
+                    dataset=name,
+                    mechanism=label,
+                    epsilon=epsilon,
+                    metric=metric,
+                    scope="all",
+                    n_sources=len(nodes),
+                    repeats=1,
+                )
+                for metric, value in zip(("micro-F1", "macro-F1"), scores, strict=True)
+            ]
+    return results

@@ -1,0 +1,187 @@
+"""The page of `edgeveil demo`: fresh private rankings, the truth beside them, all numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edgeveil.engine import rank
+from edgeveil.evaluate.results import Result
+from edgeveil.flow import personalized_pagerank
+from edgeveil.graph import Graph
+from edgeveil.report.page_data import (
+    GuaranteeText,
+    PageData,
+    RankedNode,
+    RankingExample,
+    ResultRow,
+)
+
+__all__ = ["showcase_page"]
+
+_TOP = 20
+
+
+def showcase_page(
+    name: str,
+    graph: Graph,
+    results: Sequence[Result],
+    members: Sequence[int],
+    epsilons: Sequence[float],
+    facts: dict[str, str],
+) -> PageData:
+    """Rank a few members with fresh noise and put everything on one page.
+
+    Parameters
+    ----------
+    name : str
+        The network's name.
+    graph : Graph
+        The network.
+    results : sequence of Result
+        What was measured (curator's part).
+    members : sequence of int
+        Whose rankings to show.
+    epsilons : sequence of float
+        At which privacy losses.
+    facts : dict
+        About the machine and the run.
+    """
+    examples: list[RankingExample] = []
+    texts: dict[tuple[str, float], str] = {}
+    for member in members:
+        exact = personalized_pagerank(graph, [member])[0]
+        order = [int(v) for v in (-exact).argsort(kind="stable") if v != member]
+        truth = _Truth(
+            {v: i for i, v in enumerate(order, 1)}, {int(v) for v in graph.neighbours(member)}
+        )
+        pairs = [(v, float(exact[v])) for v in order[:_TOP]]
+        examples.append(
+            RankingExample(
+                dataset=name,
+                source=member,
+                mechanism="non-private",
+                epsilon=None,
+                private=False,
+                rows=truth.beside(pairs),
+            )
+        )
+        for epsilon in epsilons:
+            made = rank(graph, member, epsilon)
+            pairs = [(int(v), score) for v, score in made.top(_TOP + 1) if v != member][:_TOP]
+            examples.append(
+                RankingExample(
+                    dataset=name,
+                    source=member,
+                    mechanism=made.provenance.mechanism,
+                    epsilon=epsilon,
+                    private=made.guarantee.private,
+                    rows=truth.beside(pairs),
+                )
+            )
+            texts[made.provenance.mechanism, epsilon] = str(made.guarantee)
+    return PageData(
+        title=f"edgeveil: private rankings and embeddings of the {name}",
+        summary=summary(graph, results),
+        facts=facts,
+        results=[_row(r) for r in results],
+        rankings=examples,
+        guarantees=[
+            GuaranteeText(mechanism=mechanism, epsilon=epsilon, text=text)
+            for (mechanism, epsilon), text in texts.items()
+        ],
+        notes=_notes(results),
+    )
+
+
+class _Truth:
+    """True ranks and friends of one member: the curator's."""
+
+    def __init__(self, place: dict[int, int], friends: set[int]) -> None:
+        self._place, self._friends = place, friends
+
+    def beside(self, pairs: Sequence[tuple[int, float]]) -> list[RankedNode]:
+        return [
+            RankedNode(
+                rank=i,
+                node=node,
+                score=score,
+                true_rank=self._place[node],
+                is_neighbour=node in self._friends,
+            )
+            for i, (node, score) in enumerate(pairs, 1)
+        ]
+
+
+def _row(result: Result) -> ResultRow:
+    epsilon = result.epsilon
+    return ResultRow(
+        experiment=result.experiment,
+        dataset=result.dataset,
+        mechanism=result.mechanism,
+        epsilon=None if epsilon is None or epsilon == float("inf") else epsilon,
+        metric=result.metric,
+        scope=result.scope,
+        mean=result.mean,
+        low=result.low,
+        high=result.high,
+        n_sources=result.n_sources,
+        repeats=result.repeats,
+        paper_value=result.paper_value,
+    )
+
+
+def _number(
+    results: Sequence[Result],
+    mechanism: str,
+    epsilon: float | None,
+    metric: str,
+    scope: str = "all",
+) -> float:
+    return next(
+        r.mean
+        for r in results
+        if (r.mechanism, r.metric, r.scope) == (mechanism, metric, scope)
+        and (epsilon is None or r.epsilon == epsilon)
+    )
+
+
+def summary(graph: Graph, results: Sequence[Result]) -> list[str]:
+    """What was found, in a few sentences; every number is from `results`."""
+    recall, f1 = "recall@100", "micro-F1"
+    ours, paper = (
+        _number(results, label, 1.0, recall) for label in ("two-hop", "push-flow-cap (paper)")
+    )
+    own = _number(results, "own neighbours", None, recall)
+    learnt, floor = (
+        _number(results, label, epsilon, f1)
+        for label, epsilon in (("two-hop-embedding", 1.0), ("majority label", None))
+    )
+    return [
+        f"A generated social network of {graph.n_nodes:,} members. Each member gets a ranking of "
+        "all others that protects every friendship it is not part of itself.",
+        f"At epsilon = 1 the private rankings hold {ours:.0%} of the true top 100 (the paper's "
+        f"mechanism {paper:.0%}; a member's own friend list alone, which costs nothing, "
+        f"{own:.0%}).",
+        f"From private embeddings at epsilon = 1 the members' groups are learnt with a Micro-F1 "
+        f"of {learnt:.2f} (always guessing the largest groups: {floor:.2f}).",
+    ]
+
+
+def _notes(results: Sequence[Result]) -> list[str]:
+    """What the numbers say."""
+    lift = _number(results, "two-hop", 5.0, "recall@100", "lift")
+    flat = _number(results, "push-flow-cap (paper)", 5.0, "recall@100", "lift")
+    chance = _number(results, "random", None, "recall@100", "lift")
+    return [
+        "Much of a PageRank ranking is popularity. At the paper's setting (sigma = 1e-6) every "
+        "node that is not a friend of the source pushes as much flow as its cap allows, which is "
+        "proportional to its degree: the result is the source's own list, followed by a noisy "
+        "ranking of degrees. That is why a ranking by released degrees does as well or better.",
+        f"The scope 'lift' takes popularity out. There the paper's mechanism finds {flat:.0%} of "
+        f"the true top 100 at epsilon = 5 (chance: {chance:.0%}); two-hop finds {lift:.0%}.",
+        "Own neighbours is the floor: what a member can compute alone. A mechanism that does not "
+        "beat it is not worth its budget.",
+        "Accuracy is measured against the exact graph. It is the curator's, and so is a "
+        "classifier trained on the embeddings of all members: a utility experiment, not a "
+        "release.",
+    ]
