@@ -29,6 +29,7 @@ COMMANDS = {
     "demo": "Rank and embed the members of a built-in social network; make a page of it.",
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the nodes of a graph, privately, each for its own owner.",
+    "evaluate": "Measure on your own graph how well private rankings do. For the curator only.",
     "reproduce": "Repeat the paper's experiments and our own; write tables and figures.",
     "convert": "Turn a graph file into a folder that opens in milliseconds.",
     "mechanisms": "List what there is, what each does, and when to use it.",

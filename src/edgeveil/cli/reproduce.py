@@ -45,6 +45,8 @@ def reproduce(
     from edgeveil.datasets import load_blogcatalog, load_pos
     from edgeveil.evaluate.experiments import EXPERIMENTS
     from edgeveil.evaluate.experiments import reproduce as run
+    from edgeveil.report import write_page
+    from edgeveil.report.reproduction import reproduction_page
 
     chosen = list(EXPERIMENTS) if experiment == "all" else [experiment]
     datasets = {}
@@ -59,3 +61,5 @@ def reproduce(
             say(f"{name}: stopped; the same command goes on from here")
             raise
         say(f"{name}: {len(results)} results in {out / name}")
+    write_page(out / "page.html", reproduction_page(out, datasets))
+    say(f"the page: {out / 'page.html'}")

@@ -62,7 +62,7 @@ class Contender:
 def measure_contest(
     experiment: str,
     contenders: Sequence[Contender],
-    datasets: Mapping[str, LabelledGraph],
+    datasets: Mapping[str, LabelledGraph | Graph],
     settings: dict[str, Any],
     cells: Cells,
 ) -> list[Result]:
@@ -75,17 +75,20 @@ def measure_contest(
     contenders : sequence of Contender
         Who takes part.
     datasets : mapping
-        Labelled graphs by name.
+        Graphs by name, labelled or not.
     settings : dict
         ``min_degree``, ``seed``, ``k`` and ``restart`` are used.
     cells : Cells
         Keeps what is finished.
     """
+    graphs = {
+        name: data if isinstance(data, Graph) else data.graph for name, data in datasets.items()
+    }
     chosen = {
         (name, limit): choose_sources(
-            data.graph, min_degree=settings["min_degree"], limit=limit, seed=settings["seed"]
+            graph, min_degree=settings["min_degree"], limit=limit, seed=settings["seed"]
         )
-        for name, data in datasets.items()
+        for name, graph in graphs.items()
         for limit in {c.sources for c in contenders}
     }
     work = [
@@ -104,7 +107,7 @@ def measure_contest(
             sources = chosen[name, contender.sources][start : start + _BLOCK]
             compute = partial(
                 _part,
-                datasets[name].graph,
+                graphs[name],
                 contender,
                 sources,
                 settings,

@@ -17,6 +17,7 @@ from edgeveil.evaluate.contest import Contender, measure_contest
 from edgeveil.evaluate.ranking import repeated_rows
 from edgeveil.evaluate.results import Result
 from edgeveil.evaluate.runs import Cells
+from edgeveil.graph import Graph
 from edgeveil.hashing import hash_nodes, instant_embedding
 from edgeveil.mechanisms import (
     DegreePrior,
@@ -38,7 +39,11 @@ _DIMENSION = 256
 
 
 def ranking_results(
-    name: str, network: LabelledGraph, epsilons: Sequence[float], sources: int, cells: Cells
+    name: str,
+    network: LabelledGraph | Graph,
+    epsilons: Sequence[float],
+    sources: int,
+    cells: Cells,
 ) -> list[Result]:
     """Recall and NDCG of rankings: ours, the paper's, and the floors beside them.
 
@@ -46,7 +51,7 @@ def ranking_results(
     ----------
     name : str
         The network's name.
-    network : LabelledGraph
+    network : LabelledGraph or Graph
         The network.
     epsilons : sequence of float
         Privacy losses.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from edgeveil.engine import rank
 from edgeveil.evaluate.results import Result
@@ -16,7 +17,7 @@ from edgeveil.report.page_data import (
     ResultRow,
 )
 
-__all__ = ["showcase_page"]
+__all__ = ["ranking_examples", "result_rows", "showcase_page", "summary"]
 
 _TOP = 20
 
@@ -46,6 +47,22 @@ def showcase_page(
     facts : dict
         About the machine and the run.
     """
+    examples, guarantees = ranking_examples(name, graph, members, epsilons)
+    return PageData(
+        title=f"edgeveil: private rankings and embeddings of the {name}",
+        summary=summary(graph, results),
+        facts=facts,
+        results=result_rows(results),
+        rankings=examples,
+        guarantees=guarantees,
+        notes=_notes(results),
+    )
+
+
+def ranking_examples(
+    name: str, graph: Graph, members: Sequence[int], epsilons: Sequence[float]
+) -> tuple[list[RankingExample], list[GuaranteeText]]:
+    """Fresh private rankings of a few members (indices), the true ones, and what is promised."""
     examples: list[RankingExample] = []
     texts: dict[tuple[str, float], str] = {}
     for member in members:
@@ -79,18 +96,11 @@ def showcase_page(
                 )
             )
             texts[made.provenance.mechanism, epsilon] = str(made.guarantee)
-    return PageData(
-        title=f"edgeveil: private rankings and embeddings of the {name}",
-        summary=summary(graph, results),
-        facts=facts,
-        results=[_row(r) for r in results],
-        rankings=examples,
-        guarantees=[
-            GuaranteeText(mechanism=mechanism, epsilon=epsilon, text=text)
-            for (mechanism, epsilon), text in texts.items()
-        ],
-        notes=_notes(results),
-    )
+    guarantees = [
+        GuaranteeText(mechanism=mechanism, epsilon=epsilon, text=text)
+        for (mechanism, epsilon), text in texts.items()
+    ]
+    return examples, guarantees
 
 
 class _Truth:
@@ -112,22 +122,17 @@ class _Truth:
         ]
 
 
-def _row(result: Result) -> ResultRow:
-    epsilon = result.epsilon
-    return ResultRow(
-        experiment=result.experiment,
-        dataset=result.dataset,
-        mechanism=result.mechanism,
-        epsilon=None if epsilon is None or epsilon == float("inf") else epsilon,
-        metric=result.metric,
-        scope=result.scope,
-        mean=result.mean,
-        low=result.low,
-        high=result.high,
-        n_sources=result.n_sources,
-        repeats=result.repeats,
-        paper_value=result.paper_value,
-    )
+def result_rows(results: Sequence[Result]) -> list[ResultRow]:
+    """Results as the page takes them: without protection there is no epsilon."""
+    return [
+        ResultRow(
+            **{
+                **asdict(result),
+                "epsilon": None if result.epsilon == float("inf") else result.epsilon,
+            }
+        )
+        for result in results
+    ]
 
 
 def _number(
