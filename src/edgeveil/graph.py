@@ -34,6 +34,9 @@ class Intake:
         Edges that were given in both directions (kept once).
     weighted : int
         Entries whose weight was not 1 (the weight was dropped).
+    nodes_from_edges : bool
+        No node list was given: the node set is what occurs in the edges. Then who appears at
+        all depends on private edges, and every guarantee says so.
     """
 
     entries: int = 0
@@ -41,6 +44,7 @@ class Intake:
     repeated: int = 0
     both_directions: int = 0
     weighted: int = 0
+    nodes_from_edges: bool = False
 
     def __str__(self) -> str:
         parts = [
@@ -102,6 +106,7 @@ class Graph:
         *,
         weighted: int = 0,
         must_be_symmetric: bool = False,
+        nodes_from_edges: bool = False,
     ) -> Graph:
         """Build a graph from index pairs, normalising loops, repeats and directions.
 
@@ -115,6 +120,8 @@ class Graph:
             How many entries had a weight other than 1; only recorded.
         must_be_symmetric : bool
             Refuse input in which some pair is given in one direction only.
+        nodes_from_edges : bool
+            Whether `nodes` was taken from the edges themselves; only recorded.
 
         Raises
         ------
@@ -150,6 +157,7 @@ class Graph:
             repeated=repeated,
             both_directions=arcs.nnz - edges,
             weighted=weighted,
+            nodes_from_edges=nodes_from_edges,
         )
         return cls(
             both.indptr.astype(_index_type(both.nnz), copy=False),

@@ -88,6 +88,10 @@ class Release:
         row: npt.NDArray[np.float64] = self.values[self.sources.index(source)]
         return row
 
+    def only(self, source: NodeId) -> Release:
+        """The release of one source alone: what its owner may be given."""
+        return replace(self, values=self.row(source)[None, :], sources=(source,))
+
     def top(self, k: int = 10, source: NodeId | None = None) -> list[tuple[NodeId, float]]:
         """The k nodes with the highest scores and their scores, best first.
 

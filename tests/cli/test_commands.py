@@ -38,7 +38,9 @@ def test_rank_gives_json_with_its_guarantee(folder):
     assert [row["rank"] for row in said["rows"]] == [1, 2, 3, 4, 5]
     assert said["guarantee"]["epsilon"] == 1
     assert "every edge that does not touch that source" in said["says"]
-    assert "5 nodes, 6 edges" in done.stderr
+    assert "5 nodes" in done.stderr
+    assert "edges;" not in done.stderr, "an exact count of edges tells about an edge"
+    assert "who appears" in said["says"], "no node list was given"
 
 
 def test_rank_gives_csv_with_nothing_but_data_on_standard_output(folder):
@@ -46,6 +48,25 @@ def test_rank_gives_csv_with_nothing_but_data_on_standard_output(folder):
     rows = list(csv.reader(io.StringIO(done.stdout)))
     assert rows[0] == ["rank", "node", "score"]
     assert len(rows) == 4
+
+
+def test_with_a_node_list_the_guarantee_has_no_reservation(folder):
+    (folder / "members.txt").write_text("alice\nbob\ncarol\ndave\nerin\nfay\n")
+    ask = "rank follows.csv --nodes members.txt --source fay --epsilon 1 --format json"
+    done = run(folder, ask + " --verbose")
+    said = json.loads(done.stdout)
+    assert len(said["rows"]) == 6
+    assert "who appears" not in said["says"]
+    assert "6 nodes, 6 edges" in done.stderr
+
+
+@pytest.mark.parametrize("style", ["table", "csv", "json"])
+def test_what_is_not_private_says_so_on_standard_output(folder, style):
+    for line in ("--epsilon 1 --insecure-seed 3", "--mechanism non-private"):
+        done = run(folder, f"rank follows.csv --source alice {line} --format {style}")
+        assert "NOT PRIVATE" in done.stdout
+    private = run(folder, f"rank follows.csv --source alice --epsilon 1 --format {style}")
+    assert "NOT PRIVATE" not in private.stdout
 
 
 def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder):

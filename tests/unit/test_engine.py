@@ -9,12 +9,14 @@ from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.engine import release
 from edgeveil.errors import BudgetError, LedgerError, ParameterError, PromiseError
 from edgeveil.graph import Graph
+from edgeveil.io import read_graph
 from edgeveil.mechanisms import (
     DPInstantEmbedding,
     DPPushFlow,
     DPPushFlowCap,
     EdgeFlipping,
     NonPrivate,
+    OwnNeighbours,
 )
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.ledger import Ledger
@@ -212,3 +214,46 @@ def test_the_order_of_sources_is_kept():
     forward, backward = (release(GRAPH, CAP, s, noise=noise) for s in ([0, 5, 2], [2, 5, 0]))
     assert backward.sources == (2, 5, 0)
     np.testing.assert_array_equal(forward.values, backward.values[::-1])
+
+
+# --- What an attacker tried ----------------------------------------------------------------------
+
+
+def test_a_node_set_read_off_the_edges_is_named_in_the_guarantee(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("ann,bob\nbob,cem\n")
+    made = release(read_graph(path), OwnNeighbours(), ["ann"])
+    assert "who appears here at all is not protected" in str(made.guarantee)
+    named = release(read_graph(path, nodes=["ann", "bob", "cem"]), OwnNeighbours(), ["ann"])
+    assert "who appears" not in str(named.guarantee)
+
+
+def test_the_name_of_an_artifact_tells_nothing_without_the_ledger(tmp_path):
+    graph = graph_of_pairs(6, [(0, 1), (1, 2), (3, 4)])
+    names = set()
+    for place in ("a", "b"):
+        ledger = Ledger.create(tmp_path / f"{place}.ledger", epsilon=1)
+        release(graph, DPPushFlowCap(epsilon=1.0), [0], ledger=ledger)
+        [artifact] = (tmp_path / f"{place}.ledger.artifacts").glob("*.parquet")
+        names.add(artifact.name)
+    assert len(names) == 2, "the same question in two ledgers has two names"
+
+
+def test_what_the_ledger_recorded_is_what_is_returned(tmp_path, monkeypatch):
+    """Two workers with different code under one key: both get the first one's values."""
+    graph = graph_of_pairs(6, [(0, 1), (1, 2), (3, 4)])
+    ledger = Ledger.create(tmp_path / "one.ledger", epsilon=1)
+    mechanism = DPPushFlowCap(epsilon=1.0)
+    original = DPPushFlowCap.rows
+    firsts = []
+
+    def slow_and_different(self, prepared, sources, noise):
+        if not firsts:
+            firsts.append(None)  # while this worker computes, another one finishes
+            firsts.append(release(graph, mechanism, [0], ledger=ledger))
+            return original(self, prepared, sources, noise) + 1.0
+        return original(self, prepared, sources, noise)
+
+    monkeypatch.setattr(DPPushFlowCap, "rows", slow_and_different)
+    second = release(graph, mechanism, [0], ledger=ledger)
+    np.testing.assert_array_equal(second.values, firsts[1].values)

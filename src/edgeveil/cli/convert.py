@@ -42,5 +42,7 @@ def convert(
     from edgeveil.cli.reading import read_and_say
     from edgeveil.io import save_graph
 
-    save_graph(read_and_say(graph, nodes, directed, header), folder, overwrite=overwrite)
+    save_graph(
+        read_and_say(graph, nodes, directed, header, counts=True), folder, overwrite=overwrite
+    )
     say(f"written to {folder}")

@@ -27,6 +27,7 @@ def embed(
     nodes: Path | None = None,
     directed: Annotated[bool, Parameter(negative="")] = False,
     header: bool | None = None,
+    verbose: Annotated[bool, Parameter(negative="")] = False,
     insecure_seed: int | None = None,
 ) -> None:
     """Embed the nodes of a graph, privately, each for its own owner.
@@ -59,6 +60,8 @@ def embed(
         Read every arc as an undirected edge.
     header
         Whether the first line of a text file holds names; guessed if left out.
+    verbose
+        Say how many edges were read and normalised: the curator's, not private.
     insecure_seed
         Repeatable noise, for tests and demonstrations. The result is then NOT private.
     """
@@ -73,7 +76,7 @@ def embed(
         raise ParameterError(f"--out must end in .parquet or .json, got {out.name!r}")
     options = {"epsilon": epsilon, "model": model, "sigma": sigma, "restart": restart}
     chosen = make_mechanism(mechanism, "embeddings", dimension=dim, **options)
-    private_graph = read_and_say(graph, nodes, directed, header)
+    private_graph = read_and_say(graph, nodes, directed, header, counts=verbose)
     made = release(
         private_graph,
         chosen,

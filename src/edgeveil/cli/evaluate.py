@@ -51,7 +51,7 @@ def evaluate(
     from edgeveil.evaluate.runs import Cells
     from edgeveil.evaluate.showcase import ranking_results
 
-    read = read_and_say(graph, nodes, directed, header)
+    read = read_and_say(graph, nodes, directed, header, counts=True)
     losses = epsilon or [0.1, 1.0, 5.0]
     with tempfile.TemporaryDirectory() as folder:
         results = ranking_results(graph.name, read, losses, sources, Cells(folder, {}))

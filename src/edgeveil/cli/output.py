@@ -25,6 +25,7 @@ def print_table(
     style: Format = "table",
     about: dict[str, Any] | None = None,
     title: str | None = None,
+    warning: str = "",
 ) -> None:
     """Print rows in the style asked for.
 
@@ -38,11 +39,15 @@ def print_table(
         What belongs to the table (its guarantee): part of JSON output, not of the others.
     title : str
         Heading for people.
+    warning : str
+        Stands above the rows in every style: what is not private must say so wherever it goes.
     """
     if style == "json":
         records = [dict(zip(columns, row, strict=True)) for row in rows]
         sys.stdout.write(json.dumps({**(about or {}), "rows": records}, indent=2) + "\n")
     elif style == "csv":
+        if warning:
+            sys.stdout.write(f"# {warning}\n")
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
@@ -50,7 +55,8 @@ def print_table(
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(title=title, title_justify="left")
+        heading = f"{title}\n{warning}" if warning else title
+        table = Table(title=heading, title_justify="left")
         for name, cell in zip(columns, rows[0] if rows else columns, strict=True):
             number = isinstance(cell, (int, float))
             table.add_column(name, justify="right" if number else "left")

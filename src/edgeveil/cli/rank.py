@@ -27,6 +27,7 @@ def rank(
     nodes: Path | None = None,
     directed: Annotated[bool, Parameter(negative="")] = False,
     header: bool | None = None,
+    verbose: Annotated[bool, Parameter(negative="")] = False,
     format: Format = "table",  # noqa: A002  (the option's name)
     insecure_seed: int | None = None,
 ) -> None:
@@ -60,6 +61,8 @@ def rank(
         Read every arc as an undirected edge.
     header
         Whether the first line of a text file holds names; guessed if left out.
+    verbose
+        Say how many edges were read and normalised: the curator's, not private.
     format
         table, json or csv.
     insecure_seed
@@ -73,7 +76,7 @@ def rank(
 
     options = {"epsilon": epsilon, "model": model, "sigma": sigma, "restart": restart}
     chosen = make_mechanism(mechanism, "scores", **options)
-    private_graph = read_and_say(graph, nodes, directed, header)
+    private_graph = read_and_say(graph, nodes, directed, header, counts=verbose)
     node = source if private_graph.nodes.kind == "str" or not _is_int(source) else int(source)
     made = release(
         private_graph,
@@ -89,6 +92,7 @@ def rank(
         style=format,
         about={"source": node, "guarantee": made.guarantee.as_dict(), "says": str(made.guarantee)},
         title=f"{made.provenance.mechanism} for {node}",
+        warning="" if made.guarantee.protects else "NOT PRIVATE: do not publish",
     )
     if format != "json":
         say(str(made.guarantee))

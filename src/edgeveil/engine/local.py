@@ -6,12 +6,14 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgeveil.errors import ParameterError
+from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.protocol import Mechanism, RestsOnPromise
 from edgeveil.nodes import NodeId, NodeSet
@@ -21,6 +23,12 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Provenance, Release
 
 __all__ = ["release"]
+
+
+_NODES_ARE_PUBLIC = (
+    "that these nodes exist is public knowledge (no node list was given, so it was read off the "
+    "edges: who appears here at all is not protected)"
+)
 
 
 def release(
@@ -69,6 +77,9 @@ def release(
     # The node set's own ids: plain integers or strings, whatever the caller's were.
     listed = tuple(graph.nodes.take(indices))
     guarantee = mechanism.guarantee(len(listed))
+    if graph.intake.nodes_from_edges:
+        promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
+        guarantee = replace(guarantee, promise="; ".join(promises))
     if isinstance(mechanism, RestsOnPromise):
         mechanism.check_promise(graph)  # before the charge: a refusal costs nothing
     if noise is not None and noise.private:
@@ -84,8 +95,12 @@ def release(
         return Release.read(reservation.artifact)
     source = NoiseSource.from_secret(reservation.secret)
     made = _compute(graph, mechanism, listed, indices, guarantee, source, charged=True)
-    reservation.release(made.write, suffix=".parquet")
-    return made
+    done = reservation.release(made.write, suffix=".parquet")
+    # What the ledger recorded, not what was just made: should another process have been first,
+    # with other code under the same secret, two different values must not get out.
+    if done.artifact is None:
+        raise LedgerError("the ledger did not record the release")
+    return Release.read(done.artifact)
 
 
 def _reserve(
@@ -103,11 +118,13 @@ def _reserve(
         "mechanism": mechanism.name,
         # 1 and 1.0 are the same question
         "parameters": {k: float(v) if type(v) is int else v for k, v in parameters.items()},
-        "version": version("edgeveil"),
+        "code": _code_digest(),
         "sources": list(sources),
         "nonce": nonce,
     }
-    key = hashlib.sha256(json.dumps(query, sort_keys=True).encode()).hexdigest()
+    # Keyed by the ledger: the key names the artifact's file and is quoted in errors, and a plain
+    # hash would let anybody test a guess at the graph.
+    key = ledger.key_of(json.dumps(query, sort_keys=True))
     note = {"mechanism": mechanism.name, "parameters": json.dumps(parameters), "nonce": nonce}
     charge = Charge.from_guarantee(guarantee, [str(s) for s in sources])
     return ledger.reserve(key, charge, note, fingerprint=graph.fingerprint)
@@ -141,6 +158,16 @@ def _compute(
             ledger=charged,
         ),
     )
+
+
+@cache
+def _code_digest() -> str:
+    """SHA-256 of edgeveil's own code: other code under one key would reuse its noise."""
+    folder = Path(__file__).parents[1]
+    digest = hashlib.sha256(version("edgeveil").encode())
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _parameters(mechanism: Mechanism) -> dict[str, Any]:

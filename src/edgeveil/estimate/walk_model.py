@@ -70,7 +70,7 @@ def best_degree_floor(own_degrees: Vector, n: int, epsilon: float) -> float:
     floors = np.unique(np.quantile(own_degrees, np.linspace(0, 1, _FLOOR_CANDIDATES)))
     cut = np.maximum(1 / own_degrees[None, :] - 1 / floors[:, None], 0.0)
     lost = _OVERDISPERSION / n * (cut**2 * own_degrees[None, :]).sum(axis=1)
-    noise = 2 / (floors * epsilon) ** 2
+    noise = 2 / (floors * epsilon) / (floors * epsilon)
     return float(floors[np.argmin(lost + noise)])
 
 

@@ -75,6 +75,7 @@ def graph_of_columns(
     if nodes is not None and (first.dtype == pl.String) != (nodes.kind == "str"):
         kinds = ("text", "integers") if first.dtype == pl.String else ("integers", "text")
         raise RowError(f"the ids of the edges are {kinds[0]}, those of the node list {kinds[1]}", 0)
+    found = nodes is None
     if first.dtype == pl.String:
         factors = factors or factorise(first, second)
         u, v = factors.first, factors.second
@@ -88,7 +89,7 @@ def graph_of_columns(
         nodes = _distinct_ints(a, b) if nodes is None else nodes
         u, v = _int_indices(a, nodes), _int_indices(b, nodes)
     _refuse_strangers(u, v)
-    return Graph.from_edges(u, v, nodes, weighted=weighted)
+    return Graph.from_edges(u, v, nodes, weighted=weighted, nodes_from_edges=found)
 
 
 def _index_type(size: int) -> type[np.int32 | np.int64]:

@@ -42,6 +42,7 @@ def write_labelled_table(
                 for name, values in columns.items()
             }
             part.write_text(json.dumps({_KEY: label, "columns": listed}))
+        part.chmod(0o600)  # rows of several owners may be in it
         with part.open("rb") as handle:
             os.fsync(handle.fileno())
         part.replace(target)

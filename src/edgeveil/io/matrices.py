@@ -103,10 +103,17 @@ def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: bool
         return read_matrix(array, nodes=nodes, directed=directed, what="the array")
     if array.size and array.max() > np.iinfo(np.int64).max:
         raise InputError("an index in edge_index does not fit into 64 bits")
+    found = nodes is None
     if nodes is None:
         nodes = NodeSet.range(int(array.max()) + 1 if array.size else 0)
     array = array.astype(np.int64, copy=False)
-    return Graph.from_edges(array[0], array[1], nodes, must_be_symmetric=not directed)
+    return Graph.from_edges(
+        array[0],
+        array[1],
+        nodes,
+        must_be_symmetric=not directed,
+        nodes_from_edges=found,
+    )
 
 
 def read_mat(path: Path, *, key: str, nodes: NodeSet | None, directed: bool) -> Graph:

@@ -68,6 +68,11 @@ class Guarantee:
         object.__setattr__(self, "n_sources", int(self.n_sources))
 
     @property
+    def protects(self) -> bool:
+        """Whether anything is protected at all."""
+        return self.private and self.model != "none"
+
+    @property
     def pooled_epsilon(self) -> float:
         """What all recipients together learn at most, if they pool what they got."""
         if self.model == "joint" and self.pooling == "adds up":
@@ -92,8 +97,10 @@ class Guarantee:
         return f"{self._what_is_protected()} {self._what_is_not()} Proof: {self.theorem}."
 
     def _what_is_protected(self) -> str:
-        strength = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" * bool(self.delta))
-        factor = f"e^{self.epsilon:g}" + (
+        strength = f"epsilon = {self.epsilon:.15g}" + (
+            f", delta = {self.delta:g}" * bool(self.delta)
+        )
+        factor = f"e^{self.epsilon:.15g}" + (
             f" (times about {math.exp(self.epsilon):.3g})" if self.epsilon < 20 else ""
         )
         if self.model == "joint":
@@ -107,6 +114,11 @@ class Guarantee:
         else:
             how = (
                 f"with or without the edge, no outcome's probability changes by more than {factor}"
+            )
+        if self.model == "joint" and self.pooling == "shared" and self.epsilon:
+            how += (
+                "; recipients who pool their rows learn no more than that about edges that touch "
+                "none of them"
             )
         promise = f" This holds under a public promise: {self.promise}." if self.promise else ""
         return f"{who}. Protected: {what}, at {strength}: {how}.{promise}"

@@ -9,6 +9,7 @@ Budget is counted in whole nano-epsilons; see ``docs/ledger.md``.
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import re
@@ -174,6 +175,15 @@ class Ledger:
         pooled = self._header.pooled_nano
         return None if pooled is None else pooled / NANO
 
+    def key_of(self, question: str) -> str:
+        """A key for `reserve` that tells nothing about the question without this ledger.
+
+        The key names the artifact's file. A plain hash of the graph's fingerprint would let
+        anyone who sees that name test a guess at the graph; this one is keyed by the ledger's
+        own random, never printed id.
+        """
+        return hmac.digest(self._header.ledger_id.encode(), question.encode(), "sha256").hex()
+
     def reserve(
         self,
         key: str,
@@ -187,9 +197,9 @@ class Ledger:
         Parameters
         ----------
         key : str
-            Hex SHA-256 of all that makes this release what it is: graph, query, mechanism and
-            version, epsilon, and a nonce of the caller's. A key that was reserved before gives
-            the same reservation again and is not charged again.
+            64 hex digits, from `key_of` on all that makes this release what it is: graph,
+            query, mechanism and code, epsilon, and a nonce of the caller's. A key that was
+            reserved before gives the same reservation again and is not charged again.
         charge : Charge
             The price.
         note : mapping of str to str, optional
