@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -92,7 +92,14 @@ class Release:
         """The release of one source alone: what its owner may be given."""
         return replace(self, values=self.row(source)[None, :], sources=(source,))
 
-    def top(self, k: int = 10, source: NodeId | None = None) -> list[tuple[NodeId, float]]:
+    def top(
+        self,
+        k: int = 10,
+        source: NodeId | None = None,
+        *,
+        without: Iterable[NodeId] = (),
+        candidates: Iterable[NodeId] | None = None,
+    ) -> list[tuple[NodeId, float]]:
         """The k nodes with the highest scores and their scores, best first.
 
         Parameters
@@ -101,6 +108,10 @@ class Release:
             How many.
         source : id, optional
             Whose row; not needed if there is only one.
+        without : iterable of ids
+            Nodes to leave out: the source itself and those that it knows already, say.
+        candidates : iterable of ids, optional
+            Only these nodes.
         """
         if self.kind != "nodes":
             raise ParameterError("an embedding has no ranking; use a mechanism that gives scores")
@@ -110,7 +121,13 @@ class Release:
             source = self.sources[0]
         row = self.row(source)
         # A stable order: equal scores go by place in the public node set.
-        order = np.argsort(-row, kind="stable")[: max(0, k)]
+        allowed = np.ones(len(row), dtype=np.bool_)
+        if candidates is not None:
+            allowed[:] = False
+            allowed[self.columns.indices(candidates)] = True
+        allowed[self.columns.indices(without)] = False
+        order = np.argsort(-row, kind="stable")
+        order = order[allowed[order]][: max(0, k)]
         return [(self.columns[int(i)], float(row[i])) for i in order]
 
     def with_values(

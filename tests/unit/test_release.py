@@ -14,8 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgeveil.auditing.search import graph_of_pairs
+from edgeveil.engine import release
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.io import labelled_tables
+from edgeveil.mechanisms import NonPrivate
 from edgeveil.nodes import NodeSet
 from edgeveil.postprocess import embed
 from edgeveil.privacy.guarantee import Guarantee
@@ -406,3 +409,14 @@ def test_post_processing_keeps_the_guarantee_and_adds_its_step():
     assert made.provenance.mechanism == "push-flow-cap"
     with pytest.raises(ValueError, match="read-only"):
         embedded.values[0, 0] = 1
+
+
+def test_a_ranking_can_leave_nodes_out_or_keep_to_candidates():
+    graph = graph_of_pairs(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
+    made = release(graph, NonPrivate(), [2])
+    everybody = [node for node, _ in made.top(6)]
+    assert [n for n, _ in made.top(6, without=[2, 1])] == [n for n in everybody if n not in (1, 2)]
+    assert {n for n, _ in made.top(6, candidates=[0, 5, 2], without=[2])} == {0, 5}
+    assert len(made.top(1, candidates=[0, 5])) == 1
+    with pytest.raises(UnknownNodeError, match="public nodes"):
+        made.top(3, without=["stranger"])
