@@ -164,7 +164,8 @@ def _lower_bound(
 
     def outputs(graph: Graph, name: str, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = draw(mechanism, graph, pair.source, int(mine.sum()), noise.derive(name), report)
-        return tuple(np.split(rows, [int(mine[:learning].sum())]))  # type: ignore[return-value]
+        learnt, fresh = np.split(rows, [int(mine[:learning].sum())])
+        return learnt, fresh
 
     learn_first, first = outputs(pair.graph, "first", ~coins)
     learn_second, second = outputs(pair.neighbour, "second", coins)

@@ -61,7 +61,7 @@ def make_mechanism(
     kind = by_name[name]
     if gives is not None and _gives(kind) != gives:
         raise ParameterError(f"{name} gives {_gives(kind)}, not {gives}")
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
     if given.get("model") == "joint" and "model" not in known:
         del given["model"]  # it is for the joint model only
     if strange := sorted(set(given) - set(known)):

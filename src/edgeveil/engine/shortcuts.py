@@ -88,6 +88,7 @@ def embed(
     chosen = mechanism
     if chosen is None:
         best = recommended(epsilon=epsilon, gives="embeddings")
+        # Every mechanism is a dataclass, which its protocol cannot say.
         chosen = replace(best, dimension=dimension)  # type: ignore[type-var]
     wanted = graph.nodes if sources is None else sources
     return release(graph, chosen, wanted, ledger=ledger, nonce=nonce, noise=noise)

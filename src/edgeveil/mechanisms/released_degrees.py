@@ -1,6 +1,6 @@
 """Shared by three mechanisms: all degrees released once, and a recipient's noisy second hop.
 
-Not a mechanism itself. `release_degrees` and `two_hop_estimate` are the only two places where
+Not a mechanism itself. `release_degrees` and `noisy_two_hop_row` are the only two places where
 these mechanisms touch private edges of others, each through `privacy.noise`.
 """
 
