@@ -13,6 +13,7 @@ from edgeveil.flow import lazy_restart, oracle, personalized_pagerank, push_flow
 from edgeveil.flow.bounds import (
     edge_cap,
     fixed_point_cap,
+    fixed_point_error,
     fixed_point_rounds,
     flow_error_bound,
     forward_edge_cap,
@@ -86,7 +87,9 @@ def check_all_graphs(adjacency, grid, forward, start, expected, figure, what):
         flow = kernel(graph, range(N), *best_at, forward, model, options.get("prepush", False))
         # An isolated source has the exact answer; the dense form stops a little short of it.
         same = graph.degrees > 0 if best_at[1] is None else slice(None)
-        np.testing.assert_allclose(flow[same], rows[mask][same], rtol=0, atol=1e-14)
+        # Both are that near to the fixed point, from different sides.
+        near = 2 * fixed_point_error(best_at[2]) if best_at[1] is None else 0.0
+        np.testing.assert_allclose(flow[same], rows[mask][same], rtol=0, atol=1e-14 + near)
 
 
 @pytest.mark.parametrize(

@@ -1,80 +1,283 @@
 """Compiled loops only: arrays in and out, no Python objects.
 
 All state is kept as g = h / d, flow per edge, so that a neighbour's share is one addition and
-the cap d(v) T of every node is the one number T. A block holds `LANES` sources side by side;
-a lane never looks at another, and sums run over the neighbours in stored order, so a source's
-result is the same bits whichever block or thread it is computed in.
+the cap d(v) T of every node is the one number T. A block holds B lanes, sources side by side;
+a lane never looks at another and every sum has one order (`_lanes`), so a source's result is
+the same bits whichever block or thread it is computed in, alone or not.
 
-n nodes, nnz stored entries, B lanes. IN arrays may be read-only.
+n nodes, nnz stored entries. IN arrays may be read-only. A row with slot[v] = i > 0 has its own
+start and cap in row i of two small tables; all others start with 0 and have the common cap.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numba import njit
 
-from edgeveil.flow._lanes import LANES, sum_rows
+from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows
 
-__all__ = ["LANES", "capped_round", "chebyshev_round"]
+__all__ = [
+    "LANES",
+    "Kernels",
+    "blocks",
+    "kernels",
+    "label_components",
+    "reorder",
+    "spread_weights",
+    "unload_capped",
+    "unload_exact",
+]
+
+LANES = 8  # doubles of one row: one cache line
+_ALONE = 2  # so few sources are faster one by one than in a block with empty lanes
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The loops for one width of a block."""
+
+    lanes: int
+    capped_rounds: Any
+    capped_sweep: Any
+    exact_sweep: Any
+
+
+def _make(lanes: int, version: int) -> Kernels:
+    """Make the loops for blocks of so many lanes; they are compiled at their first call."""
+
+    @njit(cache=True, nogil=True)
+    def capped_rounds(
+        indptr: Any,  # IN  (n + 1)
+        indices: Any,  # IN  (nnz)
+        inverse_degree: Any,  # IN  (n) 1 / d, 0 where d = 0
+        slot: Any,  # IN  (n)
+        start: Any,  # IN  (slots, B) initial residual / d
+        cap: Any,  # IN  (slots, B)
+        edge_cap: float,  # T, the common cap
+        beta: float,  # (1 - alpha) / 2 lazy, 1 - restart ordinary
+        own: float,  # 1 lazy, 0 ordinary: does a node pass flow to itself?
+        rounds: int,
+        g: Any,  # IN  (n, B) flow per edge before; the result if `rounds` is even
+        g_next: Any,  # OUT (n, B) the result if `rounds` is odd
+    ) -> None:
+        """Rounds of g_v <- min(start_v + beta (own g_v + sum_u g_u / d_v), cap_v)."""
+        common, factor, kept = splat(lanes, edge_cap), splat(lanes, beta), splat(lanes, own)
+        for _ in range(rounds):
+            for v in range(len(indptr) - 1):
+                share = splat(lanes, inverse_degree[v])
+                inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+                inflow = factor * (kept * load(lanes, g, v) + inflow)
+                if slot[v]:
+                    inflow = load(lanes, start, slot[v]) + inflow
+                    store(low(inflow, load(lanes, cap, slot[v])), g_next, v)
+                else:
+                    store(low(inflow, common), g_next, v)
+            g, g_next = g_next, g
+
+    @njit(cache=True, nogil=True)
+    def capped_sweep(
+        indptr: Any,  # IN  (n + 1)
+        indices: Any,  # IN  (nnz)
+        degree: Any,  # IN  (n) as float
+        inverse_degree: Any,  # IN  (n) 1 / d, 0 where d = 0
+        slot: Any,  # IN  (n)
+        start: Any,  # IN  (slots, B) initial residual / d
+        cap: Any,  # IN  (slots, B)
+        edge_cap: float,  # the common cap
+        follow: float,  # 1 - restart
+        omega: float,  # relaxation
+        g: Any,  # INOUT (n, B)
+        residual: Any,  # OUT (1, B) at least the L1 norm of d * (F(g) - g)
+    ) -> None:
+        """One sweep of projected over-relaxation towards g = F(g) = min(start + ..., cap)."""
+        common, zero = splat(lanes, edge_cap), splat(lanes, 0.0)
+        factor, relax, bound = splat(lanes, follow), splat(lanes, omega), splat(lanes, 0.0)
+        for v in range(len(indptr) - 1):
+            share = splat(lanes, inverse_degree[v])
+            target = factor * (
+                sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+            )
+            limit = common
+            if slot[v]:
+                target = load(lanes, start, slot[v]) + target
+                limit = load(lanes, cap, slot[v])
+            target = low(target, limit)
+            old = load(lanes, g, v)
+            new = high(low(old + relax * (target - old), limit), zero)
+            store(new, g, v)
+            # What v is off by now, and what it adds to the neighbours that came before it.
+            off = size(target - new) + factor * size(new - old)
+            bound = bound + splat(lanes, degree[v]) * off
+        store(bound, residual, 0)
+
+    @njit(cache=True, nogil=True)
+    def exact_sweep(
+        indptr: Any,  # IN  (n + 1)
+        indices: Any,  # IN  (nnz)
+        degree: Any,  # IN  (n) as float
+        inverse_degree: Any,  # IN  (n) 1 / d, 0 where d = 0
+        component: Any,  # IN  (n) label of v's connected component
+        slot: Any,  # IN  (n)
+        start: Any,  # IN  (slots, B) restart * e_s / d
+        drift: Any,  # IN  (distinct components of the block + 1, B) see below; row 0 is 0
+        drift_row: Any,  # IN  (components) row of `drift`
+        follow: float,  # 1 - restart
+        omega: float,  # relaxation
+        g: Any,  # INOUT (n, B)
+        residual: Any,  # OUT (1, B) at least the L1 norm of d * (F(g + c) - (g + c))
+        mass: Any,  # OUT (1, B) sum of d * g
+    ) -> None:
+        """One sweep of over-relaxation towards x = start + follow * D^-1 A x, x = g + c.
+
+        c is one number on the lane's component and 0 elsewhere; it enters a row as
+        drift = follow * c - c = -restart * c.
+        """
+        factor, relax = splat(lanes, follow), splat(lanes, omega)
+        bound, total = splat(lanes, 0.0), splat(lanes, 0.0)
+        for v in range(len(indptr) - 1):
+            row = drift_row[component[v]]
+            if row == 0:
+                continue  # no lane of the block comes here
+            share = splat(lanes, inverse_degree[v])
+            target = factor * (
+                sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+            )
+            target = target + load(lanes, drift, row)
+            if slot[v]:
+                target = load(lanes, start, slot[v]) + target
+            old = load(lanes, g, v)
+            new = old + relax * (target - old)
+            store(new, g, v)
+            off = size(target - new) + factor * size(new - old)
+            weight = splat(lanes, degree[v])
+            bound = bound + weight * off
+            total = total + weight * new
+        store(bound, residual, 0)
+        store(total, mass, 0)
+
+    return Kernels(lanes, capped_rounds, capped_sweep, exact_sweep)
+
+
+# Made once, here: threads share them.
+_WIDTHS = {lanes: _make(lanes, VERSION) for lanes in (1, LANES)}
+
+
+def kernels(lanes: int) -> Kernels:
+    """Give the loops for blocks of 1 or `LANES` lanes."""
+    return _WIDTHS[lanes]
+
+
+def blocks(count: int) -> Iterator[tuple[slice, Kernels]]:
+    """Split `count` sources into blocks: full ones, then the rest, side by side or alone."""
+    full = count - count % LANES
+    for first in range(0, full, LANES):
+        yield slice(first, first + LANES), kernels(LANES)
+    if count - full > _ALONE:
+        yield slice(full, count), kernels(LANES)
+    else:
+        for first in range(full, count):
+            yield slice(first, first + 1), kernels(1)
 
 
 @njit(cache=True, nogil=True)
-def capped_round(
+def reorder(
     indptr: Any,  # IN  (n + 1)
     indices: Any,  # IN  (nnz)
-    inverse_degree: Any,  # IN  (n) 1 / d, 0 where d = 0
-    special: Any,  # IN  (n) 1 where a lane has start or a cap of its own
-    start: Any,  # IN  (n, B) initial residual / d
-    cap: Any,  # IN  (n, B) read at special rows only
-    edge_cap: float,  # T, the cap of g at all other rows
-    beta: float,  # (1 - alpha) / 2 lazy, 1 - restart ordinary
-    own: float,  # 1 lazy, 0 ordinary: does a node pass flow to itself?
-    g: Any,  # IN  (n, B) flow per edge before the round
-    g_next: Any,  # OUT (n, B) after it
+    node_at: Any,  # IN  (n) node of each new row
+    row_of: Any,  # IN  (n) new row of each node
+    new_indptr: Any,  # IN  (n + 1)
+    new_indices: Any,  # OUT (nnz)
 ) -> None:
-    """One synchronous round of g_v <- min(start_v + beta (own g_v + sum_u g_u / d_v), cap_v)."""
-    for v in range(len(indptr) - 1):
-        sum_rows(g, indices, indptr[v], indptr[v + 1], g_next, v)
-        share = inverse_degree[v]
-        if special[v]:
-            for j in range(LANES):
-                inflow = start[v, j] + beta * (own * g[v, j] + g_next[v, j] * share)
-                g_next[v, j] = min(inflow, cap[v, j])
-        else:
-            for j in range(LANES):
-                g_next[v, j] = min(beta * (own * g[v, j] + g_next[v, j] * share), edge_cap)
+    """Write the rows of a graph in another order; entries keep theirs within a row."""
+    for row in range(len(node_at)):
+        first = indptr[node_at[row]]
+        to = new_indptr[row]
+        for k in range(new_indptr[row + 1] - to):
+            new_indices[to + k] = row_of[indices[first + k]]
 
 
 @njit(cache=True, nogil=True)
-def chebyshev_round(
+def label_components(
     indptr: Any,  # IN  (n + 1)
     indices: Any,  # IN  (nnz)
-    degree: Any,  # IN  (n) as float
-    inverse_degree: Any,  # IN  (n) 1 / d, 0 where d = 0
-    special: Any,  # IN  (n) 1 where a lane starts
-    start: Any,  # IN  (n, B) restart * e_s / d
-    follow: float,  # 1 - restart
-    omega: float,  # the round's Chebyshev weight
-    g: Any,  # IN  (n, B) iterate k
-    g_other: Any,  # IN  (n, B) iterate k - 1; OUT iterate k + 1
-    residual: Any,  # OUT (B) L1 norm of d * (F(g) - g), F one step of the walk
-) -> None:
-    """One round of Chebyshev semi-iteration for g = start + follow * D^-1 A g."""
-    step = np.empty((1, LANES))
-    for j in range(LANES):
-        residual[j] = 0.0
-    for v in range(len(indptr) - 1):
-        sum_rows(g, indices, indptr[v], indptr[v + 1], step, 0)
-        share = follow * inverse_degree[v]
-        if special[v]:
-            for j in range(LANES):
-                step[0, j] = start[v, j] + step[0, j] * share
+    label: Any,  # OUT (n) 0, 1, ... by the components' first nodes
+) -> int:
+    """Label connected components and count them; the graph is undirected."""
+    n = len(indptr) - 1
+    for v in range(n):
+        label[v] = v
+    for v in range(n):  # union by the smaller root, with path halving
+        for k in range(indptr[v], indptr[v + 1]):
+            a, b = v, int(indices[k])
+            if a < b:
+                continue  # met from the other end
+            while label[a] != a:
+                label[a] = label[label[a]]
+                a = label[a]
+            while label[b] != b:
+                label[b] = label[label[b]]
+                b = label[b]
+            if a < b:
+                label[b] = a
+            elif b < a:
+                label[a] = b
+    count = 0
+    for v in range(n):  # roots come before the rest of their component
+        if label[v] == v:
+            label[v] = -count - 1
+            count += 1
         else:
-            for j in range(LANES):
-                step[0, j] *= share
-        d = degree[v]
-        for j in range(LANES):
-            residual[j] += d * abs(step[0, j] - g[v, j])
-            g_other[v, j] += omega * (step[0, j] - g_other[v, j])
+            label[v] = label[label[v]]  # the parent is smaller: its label is final, < 0
+    for v in range(n):
+        label[v] = -label[v] - 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def unload_capped(
+    g: Any,  # IN  (n, B)
+    lane: int,
+    degree: Any,  # IN  (n)
+    node_at: Any,  # IN  (n)
+    factor: float,
+    out: Any,  # OUT (n) in the order of the nodes
+) -> None:
+    """Write factor * (g * d) of one lane."""
+    for v in range(len(degree)):
+        out[node_at[v]] = factor * (g[v, lane] * degree[v])
+
+
+@njit(cache=True, nogil=True)
+def unload_exact(
+    g: Any,  # IN  (n, B)
+    lane: int,
+    degree: Any,  # IN  (n)
+    node_at: Any,  # IN  (n)
+    component: Any,  # IN  (n)
+    own: int,  # the lane's component, and what g lacks there
+    level: float,
+    out: Any,  # OUT (n) in the order of the nodes
+) -> None:
+    """Write d * (g + level) of one lane on its component, 0 elsewhere and where negative."""
+    for v in range(len(degree)):
+        here = component[v] == own
+        out[node_at[v]] = max((g[v, lane] + level) * degree[v], 0.0) if here else 0.0
+
+
+@njit(cache=True, nogil=True)
+def spread_weights(
+    indptr: Any,  # IN  (n + 1)
+    indices: Any,  # IN  (nnz)
+    nodes: Any,  # IN  the nodes that give
+    weights: Any,  # IN  (n)
+    sums: Any,  # INOUT (n)
+) -> None:
+    """Add the weight of each of `nodes` to all of its neighbours."""
+    for i in range(len(nodes)):
+        u = nodes[i]
+        weight = weights[u]
+        for k in range(indptr[u], indptr[u + 1]):
+            sums[indices[k]] += weight

@@ -1,25 +1,30 @@
-"""The graph as the kernels want it: rows by falling degree.
+"""The graph as the kernels want it: rows by falling degree, indices as narrow as they can be.
 
-Hubs are read most often; with their rows side by side they share cache. Measured on
-BlogCatalog this takes 15 % off a round. A graph too large to copy keeps its own order.
+Hubs are read most often; with their rows side by side they share cache. Indices of 16 bits
+halve what a round reads besides the flow. A graph too large to copy keeps its own arrays.
 """
 
 from __future__ import annotations
 
+import threading
 import weakref
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.flow._kernels import label_components, reorder
 from edgeveil.graph import Graph
 
-__all__ = ["Layout", "layout_of"]
+__all__ = ["Layout", "block_zeros", "layout_of"]
 
-_LARGEST_COPY = 1 << 26  # stored entries; the copy and its building take 24 bytes each
+_LARGEST_COPY = 1 << 26  # stored entries; a copy is no larger than the graph itself
+_CACHE_LINE = 64
 
 _layouts: dict[int, Layout] = {}
+_lock = threading.RLock()  # a layout is built once, whatever threads ask for it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +42,37 @@ class Layout:
         """Rows of the neighbours of a row's node."""
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
+    def components(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Label of every row's connected component, and the sum of degrees of each."""
+        with _lock:
+            return self._components
+
+    @cached_property
+    def _components(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        label = np.empty(len(self.degree), dtype=np.int64)
+        count = label_components(self.indptr, self.indices, label)
+        volumes = np.bincount(label, weights=self.degree, minlength=count)
+        return label, volumes.astype(np.float64)
+
 
 def layout_of(graph: Graph) -> Layout:
     """Give the graph's layout, made once and kept as long as the graph lives."""
     key = id(graph)
-    if key not in _layouts:
-        _layouts[key] = _make_layout(graph)
-        weakref.finalize(graph, _layouts.pop, key, None)
-    return _layouts[key]
+    with _lock:
+        if key not in _layouts:
+            _layouts[key] = _make_layout(graph)
+            weakref.finalize(graph, _layouts.pop, key, None)
+        return _layouts[key]
+
+
+def block_zeros(rows: int, lanes: int) -> npt.NDArray[np.float64]:
+    """Zeros of shape (rows, lanes) whose rows begin at cache lines."""
+    # empty, not zeros: numpy asks for large pages for it
+    memory = np.empty(rows * lanes + _CACHE_LINE // 8)
+    first = -memory.ctypes.data % _CACHE_LINE // 8
+    block = memory[first : first + rows * lanes].reshape(rows, lanes)
+    block[:] = 0.0
+    return block
 
 
 def _make_layout(graph: Graph) -> Layout:
@@ -57,12 +85,11 @@ def _make_layout(graph: Graph) -> Layout:
         node_at = np.argsort(-degrees, kind="stable")
         row_of = np.empty(n, dtype=np.int64)
         row_of[node_at] = np.arange(n)
-        lengths = degrees[node_at]
         new_indptr = np.zeros(n + 1, dtype=indptr.dtype)
-        np.cumsum(lengths, out=new_indptr[1:])
-        shift = np.repeat(indptr[node_at] - new_indptr[:-1], lengths)
-        taken = indices[np.arange(len(indices)) + shift]
-        indptr, indices = new_indptr, row_of[taken].astype(indices.dtype)
+        np.cumsum(degrees[node_at], out=new_indptr[1:])
+        new_indices = np.empty(len(indices), dtype=np.uint16 if n <= 1 << 16 else indices.dtype)
+        reorder(indptr, indices, node_at, row_of, new_indptr, new_indices)
+        indptr, indices = new_indptr, new_indices
     degree = degrees[node_at].astype(np.float64)
     # 1 / d, and 0 where d = 0: never infinity, never NaN
     inverse = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)

@@ -15,7 +15,6 @@ from edgeveil.flow.bounds import (
     check_flow_rounds,
     check_sigma,
     fixed_point_cap,
-    fixed_point_rounds,
     forward_edge_cap,
 )
 from edgeveil.flow.push_flow import Matrix, Recursion, capped_rows
@@ -70,7 +69,7 @@ def forward_flow(
     rounds = check_forward_rounds(rounds, sigma=sigma, restart=restart)
     if rounds is None:
         cap = fixed_point_cap(sigma, restart, forward=True)
-        recursion = Recursion.ordinary(restart, fixed_point_rounds(sigma, restart), cap)
+        recursion = Recursion.fixed_point(restart, sigma, cap)
     else:
         cap = forward_edge_cap(sigma, lazy_restart(restart), rounds)
         recursion = Recursion.lazy(restart, rounds, cap)

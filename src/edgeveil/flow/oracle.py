@@ -18,8 +18,10 @@ from edgeveil.graph import Graph
 __all__ = [
     "Trace",
     "capped_recursion",
+    "capped_sweep",
     "fixed_point",
     "forward_flow",
+    "neighbour_sum",
     "pagerank",
     "push_flow",
     "push_flow_cap",
@@ -219,3 +221,42 @@ def fixed_point(
         if ((new == capped) | tie).all():
             return h, arrived
         capped = new
+
+
+def neighbour_sum(terms: list[float]) -> float:
+    """Sum in the order that `_lanes.sum_rows` fixes, bit for bit."""
+    total = 0.0
+    whole = len(terms) - len(terms) % 8
+    for chunk in range(0, whole, 512):
+        sums = [0.0] * 8
+        for k in range(chunk, min(chunk + 512, whole)):
+            sums[k % 8] += terms[k]
+        while len(sums) > 1:
+            sums = [a + b for a, b in zip(sums[::2], sums[1::2], strict=True)]
+        total += sums[0]
+    for k in range(whole, len(terms)):
+        total += terms[k]
+    return total
+
+
+def capped_sweep(
+    rows: list[list[int]],
+    start: list[float],
+    caps: list[float],
+    follow: float,
+    omega: float,
+    g: list[float],
+) -> float:
+    """Relax g = min(start + follow * mean of the neighbours, caps) in place, row by row.
+
+    Gives the certificate: the L1 norm of d (F(g) - g) is no larger.
+    """
+    bound = 0.0
+    for v, neighbours in enumerate(rows):
+        share = 1 / len(neighbours) if neighbours else 0.0
+        inflow = neighbour_sum([g[u] for u in neighbours]) * share
+        target = min(start[v] + follow * inflow, caps[v])
+        old = g[v]
+        g[v] = max(min(old + omega * (target - old), caps[v]), 0.0)
+        bound += len(neighbours) * (abs(target - g[v]) + follow * abs(g[v] - old))
+    return bound

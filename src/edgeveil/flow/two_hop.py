@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.flow._kernels import spread_weights
 from edgeveil.graph import Graph
 
 __all__ = ["exact_weights", "two_hop_sums"]
@@ -38,14 +39,9 @@ def two_hop_sums(graph: Graph, source: int, weights: Vector) -> Vector:
         In [0, 1], the same for all graphs.
     """
     own = graph.neighbours(source)
-    if len(own) == 0:
-        return np.zeros(graph.n_nodes)
-    lists = [graph.neighbours(u) for u in own]
-    sums = np.bincount(
-        np.concatenate(lists),
-        weights=np.repeat(weights[own], [len(friends) for friends in lists]),
-        minlength=graph.n_nodes,
-    )
+    sums = np.zeros(graph.n_nodes)
+    # The sums are exact, so their order does not matter.
+    spread_weights(graph.indptr, graph.indices, own, weights, sums)
     # An edge between two friends moves both of their sums; an edge to a stranger only one.
     sums[own] /= 2
-    return np.asarray(sums, dtype=np.float64)
+    return sums

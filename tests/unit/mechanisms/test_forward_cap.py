@@ -39,7 +39,8 @@ def test_no_value_is_below_the_one_that_is_cut_at_the_same_cap(
     graph, restart, sigma, model, rounds
 ):
     if rounds is None:
-        recursion = Recursion.ordinary(restart, 300, fixed_point_cap(sigma, restart, forward=True))
+        cap = fixed_point_cap(sigma, restart, forward=True)
+        recursion = Recursion.fixed_point(restart, 1e-11, cap)
     else:
         cap = forward_edge_cap(sigma, lazy_restart(restart), rounds)
         recursion = Recursion.lazy(restart, rounds, cap)
