@@ -50,7 +50,7 @@ class NodeSet:
     (1, 'cem', 3, False)
     """
 
-    __slots__ = ("__dict__", "_arrays", "kind")
+    __slots__ = ("__dict__", "__weakref__", "_arrays", "kind")
 
     def __init__(self, kind: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         self.kind = kind

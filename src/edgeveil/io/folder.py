@@ -18,6 +18,7 @@ import shutil
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -247,6 +248,13 @@ def _description(path: Path) -> dict[str, Any]:
     return dict(description)
 
 
+# What numpy raises for a damaged .npy file, whose header is a Python literal.
+_BAD_HEADER: tuple[type[Exception], ...] = (
+    *(EOFError, OSError, OverflowError, RecursionError, SyntaxError),
+    *(TokenError, TypeError, ValueError),
+)
+
+
 def _open_array(path: Path, name: str, described: dict[str, Any]) -> npt.NDArray[Any]:
     file = path / f"{name}.npy"
     allowed = "|u1" if name == "text" else ("<i4", "<i8")
@@ -254,7 +262,7 @@ def _open_array(path: Path, name: str, described: dict[str, Any]) -> npt.NDArray
         array = np.load(file, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
         raise InputError(f"the graph in {path} is damaged: {name}.npy is missing") from error
-    except (OSError, ValueError, EOFError) as error:
+    except _BAD_HEADER as error:
         raise InputError(f"the graph in {path} is damaged: {name}.npy cannot be read") from error
     fits = array.dtype.str == described["dtype"] and array.size == described["size"]
     if array.ndim != 1 or array.dtype.str not in allowed or not fits:

@@ -6,15 +6,18 @@ cannot be parted by copying a file.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from edgeveil.errors import InputError, ParameterError
 
-__all__ = ["read_labelled_table", "write_labelled_table"]
+__all__ = ["read_labelled_table", "sha256_of", "write_atomically", "write_labelled_table"]
 
 _KEY = "edgeveil"
 
@@ -29,25 +32,45 @@ def write_labelled_table(
     target = Path(path)
     if target.suffix not in (".parquet", ".json"):
         raise ParameterError(f"a release is kept as .parquet or .json, got {target.name!r}")
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
+
+    def write(path: Path) -> None:
         if target.suffix == ".parquet":
             import polars as pl
 
-            frame = pl.DataFrame(dict(columns))
-            frame.write_parquet(part, metadata={_KEY: json.dumps(label)})
+            # Through memory, because polars does not say reliably that a disk is full.
+            buffer = io.BytesIO()
+            pl.DataFrame(dict(columns)).write_parquet(buffer, metadata={_KEY: json.dumps(label)})
+            path.write_bytes(buffer.getbuffer())
         else:
             listed = {
                 name: values.tolist() if hasattr(values, "tolist") else list(values)
                 for name, values in columns.items()
             }
-            part.write_text(json.dumps({_KEY: label, "columns": listed}))
-        part.chmod(0o600)  # rows of several owners may be in it
+            path.write_text(json.dumps({_KEY: label, "columns": listed}))
+
+    write_atomically(target, write)
+
+
+def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` write a file beside its place; flush it, then move it there.
+
+    For its owner only: rows of several people may be in it.
+    """
+    part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        write(part)
+        part.chmod(0o600)
         with part.open("rb") as handle:
             os.fsync(handle.fileno())
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file's content."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def read_labelled_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:

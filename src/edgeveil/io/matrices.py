@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
+from edgeveil.io.mat_structure import check_mat
 from edgeveil.nodes import NodeSet
 
 __all__ = ["load_mat", "read_array", "read_mat", "read_matrix", "row_nodes"]
@@ -125,6 +126,7 @@ def load_mat(path: Path, key: str) -> Any:
     """Give the array or sparse matrix `key` of a MATLAB file."""
     from scipy.io import loadmat, whosmat
 
+    check_mat(path, key)  # outside of the net below: scipy crashes on what it would refuse
     try:
         variables = loadmat(path, variable_names=[key])
         listed = ", ".join(name for name, _, _ in whosmat(path)) or "none"

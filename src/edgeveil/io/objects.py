@@ -87,6 +87,8 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: bool = False) ->
     for library, (read, method) in _LIBRARIES.items():
         if library in families and hasattr(obj, method):
             return read(obj, nodes=node_set, directed=directed)
+    if hasattr(obj, "guarantee"):
+        raise InputError(f"a {type(obj).__name__} holds what was released about a graph, no edges")
     if hasattr(obj, "__arrow_c_stream__"):
         return read_table(obj, nodes=node_set)
     if hasattr(obj, "numpy") or hasattr(obj, "__array__"):

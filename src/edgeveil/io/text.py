@@ -1,8 +1,9 @@
 """Edge lists as text: one edge per line.
 
-Three steps, each only if the one before did not do: polars reads the bytes as two integer
-columns (nearly every file); the bytes are tidied and read as strings; a plain loop over the
-lines finds the first bad one and says what is wrong with it.
+Four steps, each only if the one before did not do: compiled loops read a large file of two plain
+columns; polars reads the bytes as two integer columns (nearly every other file); the bytes are
+tidied and read as strings; a plain loop over the lines finds the first bad one and says what is
+wrong with it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
+from edgeveil.io import plain_text
 from edgeveil.io.indexing import (
     INTEGER,
     Factors,
     RowError,
     factorise,
-    graph_of_columns,
+    graph_of_integers,
+    graph_of_names,
     is_integer,
 )
 from edgeveil.io.lines import content, data_lines, decode, fields, parse, sniff_delimiter, tidy
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["read_edge_list"]
+
+_Integers = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 _BLANKS = " \t\r"  # around a field they mean nothing
 _HEADERS = {
@@ -57,16 +65,6 @@ class _Layout:
     sample: list[str]  # fields of the first edge, empty if there is none
 
 
-@dataclass(frozen=True)
-class _Edges:
-    """The two id columns, both Int64 or both String."""
-
-    first: pl.Series
-    second: pl.Series
-    factors: Factors | None  # if they are strings
-    weighted: int
-
-
 def read_edge_list(
     path: Path,
     *,
@@ -82,11 +80,11 @@ def read_edge_list(
         raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
     try:
         as_text = nodes is not None and nodes.kind == "str"
-        edges = _columns(data, layout, as_text=as_text)
+        edges, weighted = _columns(data, layout, as_text=as_text)
         del data  # as large as the columns; read again in the rare case that a line is bad
-        return graph_of_columns(
-            edges.first, edges.second, nodes, weighted=edges.weighted, factors=edges.factors
-        )
+        if isinstance(edges, Factors):
+            return graph_of_names(edges, nodes, weighted=weighted)
+        return graph_of_integers(*edges, nodes, weighted=weighted)
     except RowError as error:
         number = _line_number(layout, error.row)
         raise InputError(f"{path}, line {number}: {error.reason}") from error
@@ -141,36 +139,52 @@ def _has_header(rows: list[list[str]], columns: Columns | None) -> bool:
 # -- the columns --------------------------------------------------------------------------
 
 
-def _columns(data: bytes, layout: _Layout, *, as_text: bool) -> _Edges:
-    import polars as pl
-
+def _columns(data: bytes, layout: _Layout, *, as_text: bool) -> tuple[_Integers | Factors, int]:
+    """Give the two columns, and how many weights are not 1."""
     if not layout.sample:
-        empty = pl.Series("id", [], dtype=pl.String if as_text else pl.Int64)
-        return _Edges(empty, empty, None, 0)
-    body = data[layout.body :]
+        none = np.empty(0, dtype=np.int64)
+        return (Factors.of_nothing() if as_text else (none, none)), 0
     ids = (layout.first, layout.second)
+    # Two columns of many rows may go by without polars
+    bare = layout.width == 2 and len(data) - layout.body >= plain_text.LARGE
+    body: bytes | None = None
     plain = not as_text and len(layout.sample) == layout.width
     if plain and all(is_integer(layout.sample[i]) for i in ids):
+        if bare:
+            narrow = all(len(field) < 10 for field in layout.sample)
+            integers = plain_text.read_plain_integers(
+                data, layout.body, layout.delimiter, narrow=narrow
+            )
+            if integers is not None:
+                return (integers[layout.first], integers[layout.second]), 0
+        body = data[layout.body :]
         edges = _read_integers(body, layout)
         if edges is None:
             body = tidy(body, layout.delimiter)
             edges = _read_integers(body, layout)
         if edges is not None:
             return edges
-    frame = _read_strings(body, layout)
-    first, second = (frame.to_series(i) for i in ids)
-    factors = factorise(first, second)
-    if bool((factors.names != factors.names.str.strip_chars(_BLANKS)).any()):
-        first, second = first.str.strip_chars(_BLANKS), second.str.strip_chars(_BLANKS)
+    factors = plain_text.read_plain_names(data, layout.body, layout.delimiter) if bare else None
+    weighted = 0
+    if factors is not None:
+        if layout.first:
+            factors = Factors(factors.names, factors.second, factors.first)
+    else:
+        frame = _read_strings(data[layout.body :] if body is None else body, layout)
+        first, second = (frame.to_series(i) for i in ids)
         factors = factorise(first, second)
+        if bool((factors.names != factors.names.str.strip_chars(_BLANKS)).any()):
+            first, second = first.str.strip_chars(_BLANKS), second.str.strip_chars(_BLANKS)
+            factors = factorise(first, second)
+        if layout.weight is not None:
+            weighted = _count_text_weights(frame.to_series(layout.weight))
     _refuse_bad_names(factors)
-    weighted = 0 if layout.weight is None else _count_text_weights(frame.to_series(layout.weight))
     if not as_text and bool(factors.names.str.contains(INTEGER).all()):
-        return _Edges(_to_integers(first), _to_integers(second), None, weighted)
-    return _Edges(first, second, factors, weighted)
+        return _to_integers(factors), weighted
+    return factors, weighted
 
 
-def _read_integers(body: bytes, layout: _Layout) -> _Edges | None:
+def _read_integers(body: bytes, layout: _Layout) -> tuple[_Integers, int] | None:
     """Read the plain case; None for everything that is not wholly plain."""
     import polars as pl
 
@@ -186,7 +200,8 @@ def _read_integers(body: bytes, layout: _Layout) -> _Edges | None:
     if any(column.has_nulls() for column in frame):
         return None
     weighted = 0 if layout.weight is None else count_weighted(frame.to_series(layout.weight))
-    return _Edges(frame.to_series(layout.first), frame.to_series(layout.second), None, weighted)
+    first, second = (frame.to_series(i).to_numpy() for i in (layout.first, layout.second))
+    return (first, second), weighted
 
 
 def _read_strings(body: bytes, layout: _Layout) -> pl.DataFrame:
@@ -228,14 +243,20 @@ def _refuse_bad_names(factors: Factors) -> None:
             raise RowError(reason, int((bad[factors.first] | bad[factors.second]).argmax()))
 
 
-def _to_integers(ids: pl.Series) -> pl.Series:
+def _to_integers(factors: Factors) -> _Integers:
     import polars as pl
 
-    integers = ids.cast(pl.Int64, strict=False)
-    if integers.has_nulls():
-        row = int(integers.is_null().arg_max() or 0)
-        raise RowError("an integer id does not fit into 64 bits; give nodes= as strings", row)
-    return integers
+    integers = factors.names.cast(pl.Int64, strict=False)
+    missing = integers.is_null().to_numpy()
+    if missing.any():
+        for column in (factors.first, factors.second):
+            if missing[column].any():
+                row = int(missing[column].argmax())
+                raise RowError(
+                    "an integer id does not fit into 64 bits; give nodes= as strings", row
+                )
+    values = integers.to_numpy()
+    return values[factors.first], values[factors.second]
 
 
 def _is_number(text: str) -> bool:

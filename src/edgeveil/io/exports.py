@@ -1,0 +1,202 @@
+"""Rows of a release -> tables and files of other libraries, which are imported only here and late.
+
+A guarantee travels where the target has a place for it:
+
+=============== ==========================================================================
+pandas          ``frame.attrs["edgeveil"]``: plain data
+pyarrow         ``table.schema.metadata[b"edgeveil"]``: the same as JSON; survives Parquet
+gensim          ``vectors.edgeveil``: the same as plain data
+CSV             the column ``guarantee``, in a few words on every line
+polars, numpy,  no place: keep the release beside them
+Arrow streams,
+word2vec text
+=============== ==========================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.io.labelled_tables import write_atomically
+from edgeveil.nodes import NodeId, NodeSet
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from gensim.models import KeyedVectors
+
+__all__ = [
+    "KEY",
+    "arrow_table",
+    "embedding_columns",
+    "keyed_vectors",
+    "load_library",
+    "pandas_frame",
+    "polars_frame",
+    "score_columns",
+    "write_csv",
+    "write_word2vec",
+]
+
+KEY = "edgeveil"
+
+Columns = dict[str, npt.NDArray[Any]]
+Floats = npt.NDArray[np.float64]
+
+
+# -- columns --------------------------------------------------------------------------------
+
+
+def score_columns(
+    sources: Sequence[NodeId],
+    nodes: NodeSet,
+    scores: Floats,
+    uncertainty: Floats | None,
+    shown: npt.NDArray[np.bool_] | None,
+) -> Columns:
+    """One line per source and node: source, node, score, and the uncertainty if there is one.
+
+    The same columns for any number of sources, so that tables can be put under one another.
+    Lines go source by source, nodes in the order of the node set, without those not shown.
+    """
+    kept = np.ones(len(nodes), dtype=np.bool_) if shown is None else shown
+    columns: Columns = {
+        "source": np.repeat(_ids(NodeSet.of(sources)), kept.sum()),
+        "node": np.tile(_ids(nodes)[kept], len(sources)),
+        "score": scores[:, kept].ravel(),
+    }
+    if uncertainty is not None:
+        columns["uncertainty"] = np.broadcast_to(uncertainty, scores.shape)[:, kept].ravel()
+    return columns
+
+
+def embedding_columns(sources: Sequence[NodeId], embeddings: Floats) -> Columns:
+    """One line per source: source, x0, x1, ..."""
+    columns: Columns = {"source": _ids(NodeSet.of(sources))}
+    return columns | {f"x{i}": column for i, column in enumerate(embeddings.T)}
+
+
+def _ids(nodes: NodeSet) -> npt.NDArray[Any]:
+    """Ids as 64-bit integers, or as Python strings in an object array."""
+    if nodes.kind == "range":
+        return np.arange(len(nodes), dtype=np.int64)
+    if nodes.kind == "int":
+        return nodes.arrays["ids"]
+    texts = np.empty(len(nodes), dtype=object)
+    texts[:] = list(nodes)
+    return texts
+
+
+# -- tables ---------------------------------------------------------------------------------
+
+
+def polars_frame(columns: Columns) -> pl.DataFrame:
+    """A polars table; it has no place for a label."""
+    import polars as pl
+
+    return pl.DataFrame(
+        [
+            pl.Series(name, values.tolist(), dtype=pl.String)
+            if values.dtype == object
+            else pl.Series(name, np.ascontiguousarray(values))
+            for name, values in columns.items()
+        ]
+    )
+
+
+def pandas_frame(columns: Columns, label: Mapping[str, Any]) -> pd.DataFrame:
+    """A pandas table with the label in ``attrs``."""
+    pandas = load_library("pandas", "to_pandas")
+    # Copies: the columns may be views of the release, which must not change.
+    frame = pandas.DataFrame({name: np.array(values) for name, values in columns.items()})
+    frame.attrs[KEY] = dict(label)
+    return frame
+
+
+def arrow_table(columns: Columns, label: Mapping[str, Any]) -> pa.Table:
+    """A pyarrow table with the label, as JSON, in the metadata of its schema."""
+    arrow = load_library("pyarrow", "to_arrow")
+    table = arrow.table(
+        {
+            name: arrow.array(values, type=arrow.string() if values.dtype == object else None)
+            for name, values in columns.items()
+        }
+    )
+    return table.replace_schema_metadata({KEY: json.dumps(label)})
+
+
+def keyed_vectors(
+    sources: Sequence[NodeId], embeddings: Floats, label: Mapping[str, Any]
+) -> KeyedVectors:
+    """Word vectors of gensim, float32, under the ids as text; the label is their attribute."""
+    models = load_library("gensim.models", "to_keyed_vectors")
+    vectors = models.KeyedVectors(embeddings.shape[1])
+    vectors.add_vectors([str(source) for source in sources], embeddings.astype(np.float32))
+    setattr(vectors, KEY, dict(label))
+    return vectors
+
+
+def load_library(name: str, needed_by: str) -> Any:
+    """Import a library that edgeveil does not bring, or say which package is missing."""
+    package = name.partition(".")[0]
+    try:
+        return import_module(name)
+    except ImportError:
+        raise EdgeveilError(f"{needed_by} needs {package}: pip install {package}") from None
+
+
+# -- files ----------------------------------------------------------------------------------
+
+
+def write_csv(path: Path, columns: Columns, guarantee: str) -> None:
+    """Write a CSV file with a header; `guarantee` is the last column of every line.
+
+    A comment line would stop most readers, a second file gets lost; a column does neither.
+    """
+    import polars as pl
+
+    frame = polars_frame(columns).with_columns(pl.lit(guarantee).alias("guarantee"))
+    write_atomically(path, frame.write_csv)
+
+
+def write_word2vec(
+    path: Path, sources: Sequence[NodeId], embeddings: Floats, *, warning: str
+) -> None:
+    """Write word2vec's text format: a line ``rows dimensions``, then ``id x0 x1 ...``.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    sources, embeddings
+        Ids and rows.
+    warning : str
+        What the file has no place to say; empty for nothing.
+    """
+    names = [str(source) for source in sources]
+    odd = [name for name in names if not name or any(letter.isspace() for letter in name)]
+    if odd:
+        raise ParameterError(
+            f"{len(odd)} ids are empty or hold white space, such as {odd[0]!r}: word2vec text "
+            "cannot hold them; rename the nodes, or write .parquet"
+        )
+    if warning:
+        warnings.warn(warning, stacklevel=3)
+
+    def write(part: Path) -> None:
+        with part.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(f"{embeddings.shape[0]} {embeddings.shape[1]}\n")
+            for name, row in zip(names, embeddings, strict=True):
+                file.write(" ".join([name, *map(repr, row.tolist())]) + "\n")
+
+    write_atomically(path, write)
