@@ -1,7 +1,8 @@
-"""Which mechanism to take: a rule that sees epsilon and the model, never the data."""
+"""Which mechanism to take: a rule that sees epsilon, the model and n, never an edge."""
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from edgeveil.errors import ParameterError
@@ -26,6 +27,9 @@ from edgeveil.privacy.epsilon import check_epsilon
 
 __all__ = ["recommended", "when_to_use"]
 
+_FEW_FALSE_EDGES = 4.0
+_ENOUGH_FOR_FLIPPING = 4.0  # epsilon; below, few false edges mean a tiny graph
+
 _WHEN: dict[type[Mechanism], str] = {
     TwoHop: "the default for rankings in the joint model: from epsilon 0.4 on it measures the "
     "second hop, below it is the degree prior",
@@ -38,7 +42,8 @@ _WHEN: dict[type[Mechanism], str] = {
     DPSparsePPR: "a short list of large scores is all that is needed",
     DPInstantEmbedding: "to compare with the paper's embeddings",
     DPEmbeddingSparse: "to compare with the paper's sparse embeddings",
-    EdgeFlipping: "small graphs or large epsilon, where any algorithm may run on the result",
+    EdgeFlipping: "the default for rankings where epsilon is large for the graph's size: it "
+    "adds n / (1 + e^epsilon) false edges to a node, and from 4 on down it beats the others",
     GraphDiffusion: "to compare with noisy diffusion",
     OwnNeighbours: "no budget at all: the floor that everything else has to beat",
     NonPrivate: "the truth, for the curator only",
@@ -50,12 +55,17 @@ def recommended(
     epsilon: float,
     model: Literal["joint", "public"] = "joint",
     gives: Literal["scores", "embeddings"] = "scores",
+    n_nodes: int | None = None,
 ) -> Mechanism:
     """The mechanism that is best at this epsilon, by a rule that does not see the data.
 
     Joint model: two-hop, whose split of the budget is the degree prior alone up to
-    epsilon = 0.4. Public model: the degree prior, the only one that keeps its price for any
-    number of rows. `when_to_use` says why in words.
+    epsilon = 0.4. Public model: the degree prior, the only other one that keeps its price for
+    any number of rows. In both, edge flipping if epsilon is at least 4 and flipping adds at
+    most 4 false edges to a node, n / (1 + e^epsilon) <= 4: few beside the true ones, while
+    two-hop gains little from a larger epsilon. On all generated networks that were tried, of
+    60 to 30,000 nodes with average degrees of 8 to 160, edge flipping finds more of the
+    nearest nodes from there on. `when_to_use` says why in words.
 
     Parameters
     ----------
@@ -65,11 +75,15 @@ def recommended(
         Who sees a row: its source's owner alone, or anyone.
     gives : {"scores", "embeddings"}
         What is wanted.
+    n_nodes : int, optional
+        Size of the public node set. Without it edge flipping is not considered.
 
     Examples
     --------
-    >>> recommended(epsilon=1).name
+    >>> recommended(epsilon=1, n_nodes=10_000).name
     'two-hop'
+    >>> recommended(epsilon=10, n_nodes=10_000).name
+    'edge-flipping'
     """
     check_epsilon(epsilon)
     check_model(model)
@@ -79,9 +93,13 @@ def recommended(
         return TwoHopEmbedding(epsilon=epsilon)
     if gives != "scores":
         raise ParameterError(f"gives must be 'scores' or 'embeddings', got {gives!r}")
-    return (
-        TwoHop(epsilon=epsilon) if model == "joint" else DegreePrior(epsilon=epsilon, model=model)
-    )
+    if n_nodes is not None and epsilon >= _ENOUGH_FOR_FLIPPING:
+        false_edges = n_nodes / (1 + math.exp(min(epsilon, 700.0)))
+        if false_edges <= _FEW_FALSE_EDGES:
+            return EdgeFlipping(epsilon=epsilon, model=model)
+    if model == "public":
+        return DegreePrior(epsilon=epsilon, model=model)
+    return TwoHop(epsilon=epsilon)
 
 
 def when_to_use(mechanism: Mechanism | type[Mechanism]) -> str:

@@ -5,19 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
+from edgeveil.estimate.places import Place, places
+from edgeveil.io import exports
 from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
+from edgeveil.io.release_tables import doubt_from, doubt_table, score_of, shown_from
 from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from gensim.models import KeyedVectors
 
 __all__ = ["Provenance", "Release"]
 
-_FORMAT = 1
+_FORMAT = 2
+_FIRST_FORMAT = 1  # knew no shared_epsilon: all of epsilon adds up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +75,12 @@ class Release:
         What is protected; travels with everything made from the release.
     provenance : Provenance
         How it was made.
+    uncertainty : array of shape (sources, 1) or (sources, columns), read-only, or None
+        Scores only: how far noise may have moved a score (95 %); the mechanism's
+        ``uncertainty`` tells exactly what that covers. None: nothing honest can be said.
+    shown : array of bool of shape (columns,), read-only, or None
+        Scores only: the nodes that `top` and `ranking` choose from; None for all. The values
+        of the others are there all the same.
     """
 
     values: npt.NDArray[np.float64]
@@ -71,6 +89,8 @@ class Release:
     kind: Literal["nodes", "dimensions"]
     guarantee: Guarantee
     provenance: Provenance
+    uncertainty: npt.NDArray[np.float64] | None = None
+    shown: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64).view()
@@ -80,6 +100,20 @@ class Release:
             raise ParameterError(f"kind must be 'nodes' or 'dimensions', got {self.kind!r}")
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
+        if self.uncertainty is not None:
+            half = np.asarray(self.uncertainty, dtype=np.float64).view()
+            if self.kind != "nodes" or half.shape not in (values.shape, (len(values), 1)):
+                raise ParameterError("uncertainty needs one value per score, or one per row")
+            if not (half >= 0).all():
+                raise ParameterError("uncertainty must not be negative")
+            half.setflags(write=False)
+            object.__setattr__(self, "uncertainty", half)
+        if self.shown is not None:
+            shown = np.array(self.shown)
+            if self.kind != "nodes" or shown.dtype != bool or shown.shape != values.shape[1:]:
+                raise ParameterError("shown needs one truth value per node")
+            shown.setflags(write=False)
+            object.__setattr__(self, "shown", shown)
 
     def row(self, source: NodeId) -> npt.NDArray[np.float64]:
         """The row of one source."""
@@ -90,7 +124,10 @@ class Release:
 
     def only(self, source: NodeId) -> Release:
         """The release of one source alone: what its owner may be given."""
-        return replace(self, values=self.row(source)[None, :], sources=(source,))
+        row, half = self.row(source)[None, :], self.uncertainty
+        if half is not None:
+            half = half[[self.sources.index(source)]]
+        return replace(self, values=row, sources=(source,), uncertainty=half)
 
     def top(
         self,
@@ -111,24 +148,76 @@ class Release:
         without : iterable of ids
             Nodes to leave out: the source itself and those that it knows already, say.
         candidates : iterable of ids, optional
-            Only these nodes.
+            Only these nodes. Either way only nodes that are `shown`.
         """
+        row, order = self._ordered(source, without, candidates)
+        scores = self.values[row]
+        return [(self.columns[int(i)], float(scores[i])) for i in order[: max(0, k)]]
+
+    def ranking(
+        self,
+        k: int = 10,
+        source: NodeId | None = None,
+        *,
+        without: Iterable[NodeId] = (),
+        candidates: Iterable[NodeId] | None = None,
+    ) -> list[Place]:
+        """The first k places, each with the range of places that the noise leaves open.
+
+        Two nodes can be told apart if their scores differ by more than sqrt(h^2 + g^2), h and
+        g their uncertainties: then the one with the higher score is above the other without
+        noise, too, with probability 95 % for each pair by itself. `first` and `last` of a
+        place are the best and the worst place, among all nodes that may be chosen and not only
+        the k best, whose node cannot be told apart from this one's. All three are None if
+        nothing is known about the noise.
+
+        Parameters
+        ----------
+        k, source, without, candidates
+            As for `top`, whose order this is.
+        """
+        row, order = self._ordered(source, without, candidates)
+        half = self.uncertainty
+        if half is not None:
+            half = np.broadcast_to(half[row], len(self.columns))[order]
+        first = self.columns.take(order[: max(0, k)].tolist())
+        return places(first, self.values[row][order], half)
+
+    def showing(
+        self, *, without: Iterable[NodeId] = (), candidates: Iterable[NodeId] | None = None
+    ) -> Release:
+        """The same release, whose `top` and `ranking` leave these nodes out for good."""
+        return replace(self, shown=self._chosen(without, candidates))
+
+    def _chosen(
+        self, without: Iterable[NodeId], candidates: Iterable[NodeId] | None
+    ) -> npt.NDArray[np.bool_]:
+        """Which nodes may be in a ranking."""
         if self.kind != "nodes":
             raise ParameterError("an embedding has no ranking; use a mechanism that gives scores")
+        chosen = np.ones(len(self.columns), dtype=np.bool_)
+        if candidates is not None:
+            chosen[:] = False
+            chosen[self.columns.indices(candidates)] = True
+        chosen[self.columns.indices(without)] = False
+        return chosen if self.shown is None else chosen & self.shown
+
+    def _ordered(
+        self,
+        source: NodeId | None,
+        without: Iterable[NodeId],
+        candidates: Iterable[NodeId] | None,
+    ) -> tuple[int, npt.NDArray[np.int64]]:
+        """Number of the row of a source, and the nodes that may be in its ranking, best first."""
+        chosen = self._chosen(without, candidates)
         if source is None:
             if len(self.sources) != 1:
                 raise ParameterError("this release has several rows: say whose with source=")
             source = self.sources[0]
         row = self.row(source)
         # A stable order: equal scores go by place in the public node set.
-        allowed = np.ones(len(row), dtype=np.bool_)
-        if candidates is not None:
-            allowed[:] = False
-            allowed[self.columns.indices(candidates)] = True
-        allowed[self.columns.indices(without)] = False
         order = np.argsort(-row, kind="stable")
-        order = order[allowed[order]][: max(0, k)]
-        return [(self.columns[int(i)], float(row[i])) for i in order]
+        return self.sources.index(source), order[chosen[order]]
 
     def with_values(
         self,
@@ -139,29 +228,90 @@ class Release:
     ) -> Release:
         """The release that post-processing makes of this one: the guarantee stays."""
         provenance = replace(self.provenance, mechanism=f"{self.provenance.mechanism} > {step}")
-        return replace(self, values=values, columns=columns, kind=kind, provenance=provenance)
+        return replace(
+            self,
+            values=values,
+            columns=columns,
+            kind=kind,
+            provenance=provenance,
+            uncertainty=None,  # these were about the old values
+            shown=None,
+        )
 
     def __str__(self) -> str:
-        what = "scores of" if self.kind == "nodes" else "embeddings in"
-        unit = "nodes" if self.kind == "nodes" else "dimensions"
-        rows = "1 row" if len(self.sources) == 1 else f"{len(self.sources)} rows"
-        made = f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
-        return f"{made} {self.guarantee}"
+        return f"{self._what()} {self.guarantee}"
 
     __repr__ = __str__
 
-    # -- files ----------------------------------------------------------------------------
+    def _what(self) -> str:
+        what = "scores of" if self.kind == "nodes" else "embeddings in"
+        unit = "nodes" if self.kind == "nodes" else "dimensions"
+        rows = "1 row" if len(self.sources) == 1 else f"{len(self.sources)} rows"
+        return f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write to .parquet or .json, guarantee and provenance included, atomically.
+    def _repr_html_(self) -> str:
+        table = ""
+        if self.kind == "nodes" and len(self.sources) == 1:
+            table = html_table(("node", "score"), self.top(10))
+        alarm = not self.guarantee.protects
+        return html_card(self._what(), str(self.guarantee), alarm=alarm, table=table)
 
-        Scores become one line per node and one column per source; embeddings one line per
-        source and one column per dimension.
+    # -- tables of other libraries; what they look like is said in edgeveil.io.exports ---------
+
+    def to_numpy(self) -> npt.NDArray[np.float64]:
+        """The rows as a new array, one per source."""
+        return self.values.copy()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars table.
+
+        Scores: one line per source and node, with the columns ``source``, ``node``, ``score``
+        and, if the release has one, ``uncertainty``, whatever the number of sources; only nodes
+        that are `shown`. Embeddings: one line per source, with the columns ``source``, ``x0``,
+        ``x1``, ... polars has no place for the guarantee: keep the release.
         """
-        label = {
-            "format": _FORMAT,
+        return exports.polars_frame(self._table())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table of `to_polars` for pandas, the guarantee in ``attrs["edgeveil"]``."""
+        return exports.pandas_frame(self._table(), self._label())
+
+    def to_arrow(self) -> pa.Table:
+        """The table of `to_polars` for pyarrow, the guarantee in its schema's metadata."""
+        return exports.arrow_table(self._table(), self._label())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        # For DuckDB and everything else that takes Arrow; without the guarantee.
+        return self.to_polars().__arrow_c_stream__(requested_schema)
+
+    def to_keyed_vectors(self) -> KeyedVectors:
+        """Embeddings for gensim, under the ids as text; the guarantee is ``.edgeveil``."""
+        return exports.keyed_vectors(self.sources, self._embeddings(), self._label())
+
+    def to_word2vec(self, path: str | os.PathLike[str]) -> None:
+        """Write embeddings as word2vec text, which gensim and many others read.
+
+        The format has no place for the guarantee; if there is none, a warning says so. Ids with
+        white space are refused: the format cannot hold them.
+        """
+        warning = "" if self.guarantee.protects else f"{path} cannot say: {self.guarantee}"
+        exports.write_word2vec(Path(path), self.sources, self._embeddings(), warning=warning)
+
+    def _embeddings(self) -> npt.NDArray[np.float64]:
+        if self.kind != "dimensions":
+            raise ParameterError("this release holds scores; make embeddings with edgeveil.embed")
+        return self.values
+
+    def _table(self) -> dict[str, npt.NDArray[Any]]:
+        if self.kind == "dimensions":
+            return exports.embedding_columns(self.sources, self.values)
+        scores = (self.sources, self.columns, self.values, self.uncertainty, self.shown)
+        return exports.score_columns(*scores)
+
+    def _label(self) -> dict[str, Any]:
+        """What has to be known about the values, as plain data."""
+        return {
             "kind": self.kind,
-            "sources": list(self.sources),
             "guarantee": self.guarantee.as_dict(),
             "statement": str(self.guarantee),
             "provenance": {
@@ -172,17 +322,33 @@ class Release:
                 "ledger": self.provenance.ledger,
             },
         }
+
+    # -- files ----------------------------------------------------------------------------
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write to .parquet, .json or .csv, with the guarantee, atomically.
+
+        In .parquet and .json scores become one line per node and one column per source;
+        embeddings one line per source and one column per dimension. Guarantee and provenance
+        are complete, and `read` reads them back. A .csv file is for others to read: the table of
+        `to_polars`, with the guarantee in a few words in its last column.
+        """
+        if Path(path).suffix == ".csv":
+            return exports.write_csv(Path(path), self._table(), self.guarantee.brief)
+        label = {"format": _FORMAT, "sources": list(self.sources), **self._label()}
         if self.kind == "nodes":
             table: dict[str, Any] = {"node": list(self.columns)}
-            table |= {_score_of(s): row for s, row in zip(self.sources, self.values, strict=True)}
+            table |= {score_of(s): row for s, row in zip(self.sources, self.values, strict=True)}
+            columns, entries = doubt_table(self.sources, self.uncertainty, self.shown)
+            table, label = table | columns, label | entries
         else:
             table = {"source": list(self.sources)}
             table |= {f"x{i}": self.values[:, i] for i in range(len(self.columns))}
-        write_labelled_table(path, table, label)
+        return write_labelled_table(path, table, label)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Release:
-        """Read what `write` wrote.
+        """Read what `write` wrote to .parquet or .json.
 
         Raises
         ------
@@ -191,7 +357,7 @@ class Release:
         """
         table, label = read_labelled_table(path)
         try:
-            if label["format"] == _FORMAT:
+            if label["format"] in (_FIRST_FORMAT, _FORMAT):
                 return cls._from_parts(table, label)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{path} is not a release, or is damaged") from error
@@ -201,13 +367,16 @@ class Release:
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
         """Put together what `write` took apart. By name: nothing may depend on the order."""
         guarantee, kind = label["guarantee"], label["kind"]
+        if label["format"] == _FIRST_FORMAT:
+            # Not more protection than the file promised: all rows add up.
+            guarantee = guarantee | {"shared_epsilon": 0.0}
         if set(guarantee) != {field.name for field in fields(Guarantee)}:
             # A default must not stand in for what is missing: `private` is True by default.
             raise InputError("part of the guarantee is missing")
         sources = tuple(NodeSet.of(label["sources"]))
         if kind == "nodes":
             columns = NodeSet.of(table["node"])
-            names = [_score_of(source) for source in sources]
+            names = [score_of(source) for source in sources]
         else:
             columns = NodeSet.range(len(table) - 1)
             names = [f"x{i}" for i in range(len(columns))]
@@ -221,9 +390,6 @@ class Release:
             kind=kind,
             guarantee=Guarantee(**guarantee),
             provenance=Provenance(**label["provenance"]),
+            uncertainty=doubt_from(table, label, sources),
+            shown=shown_from(table) if kind == "nodes" else None,
         )
-
-
-def _score_of(source: NodeId) -> str:
-    """Name of the column with the scores of a source."""
-    return f"score of {source}"

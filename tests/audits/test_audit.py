@@ -53,9 +53,10 @@ AUDITED = [  # mechanism, trials, share of the claim that the audit has to reach
     (DPEmbeddingSparse(sigma=1e-3, restart=0.9, dimension=4, **PREPUSH), 8_000, 0.2),
     (EdgeFlipping(epsilon=1), 2_000, 0.7),
     (EdgeFlipping(epsilon=1, model="public"), 2_000, 0.7),
-    (DegreePrior(epsilon=1), 1_000, 0.0),
-    (TwoHop(epsilon=1), 1_000, 0.0),
-    (TwoHopEmbedding(epsilon=1, dimension=4), 1_000, 0.0),
+    (DegreePrior(epsilon=4), 1_000, 0.5),
+    (DegreePrior(epsilon=4, model="public"), 1_000, 0.5),
+    (TwoHop(epsilon=4), 1_000, 0.3),
+    (TwoHopEmbedding(epsilon=4), 1_000, 0.3),
     (OwnNeighbours(), 100, 0.0),
     (NonPrivate(), 100, 0.0),
 ]

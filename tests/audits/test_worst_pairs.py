@@ -15,6 +15,7 @@ from edgeveil.flow import lazy_restart, push_flow, push_flow_cap
 from edgeveil.flow.bounds import float_error_bound
 from edgeveil.hashing import embedding_float_error
 from edgeveil.mechanisms import (
+    DegreePrior,
     DPEmbeddingSparse,
     DPForwardCap,
     DPInstantEmbedding,
@@ -23,6 +24,8 @@ from edgeveil.mechanisms import (
     DPSparsePPR,
     GraphDiffusion,
     OwnNeighbours,
+    TwoHop,
+    TwoHopEmbedding,
 )
 from edgeveil.privacy.noise import NoiseSource
 
@@ -150,6 +153,10 @@ def test_no_edge_elsewhere_moves_the_own_neighbours():
         (DPForwardCap(epsilon=1, restart=0.9, rounds=3), 0.84),
         (GraphDiffusion(epsilon=1, steps=2, eta=1e-3), 0.999),
         (DPPushFlow(epsilon=1, promised_min_degree=8, restart=0.98, model="public"), 0.85),
+        (DegreePrior(epsilon=4), 1.0),
+        (DegreePrior(epsilon=4, model="public"), 1.0),
+        (TwoHop(epsilon=4), 1.0),
+        (TwoHopEmbedding(epsilon=4), 1.0),
         (DPSparsePPR(epsilon=1, sigma=0.014, restart=0.8, rounds=1, prepush=True), 0.9),
         (DPInstantEmbedding(epsilon=1, sigma=1e-3, restart=0.9, rounds=1, prepush=True), 0.9),
         (DPEmbeddingSparse(epsilon=1, sigma=1e-3, restart=0.9, rounds=1, prepush=True), 0.99),

@@ -38,6 +38,7 @@ from edgeveil.mechanisms import (
     TwoHop,
     TwoHopEmbedding,
 )
+from edgeveil.mechanisms.released_degrees import split_epsilon
 from edgeveil.nodes import NodeSet
 from edgeveil.postprocess import embed
 from edgeveil.privacy.ledger import Ledger
@@ -254,7 +255,13 @@ def test_epsilon_adds_up_over_public_rows_and_not_over_shared_noise(mechanism, k
         assert guarantee.epsilon == guarantee.pooled_epsilon == float(k * one)
     else:
         assert guarantee.epsilon == float(one)
-        assert guarantee.pooled_epsilon == pytest.approx(float(k * one), rel=1e-15)
+        # Of two-hop, the degrees are shared: docs/theory/two-hop.md
+        shared = Fraction(0)
+        if isinstance(mechanism, (TwoHop, TwoHopEmbedding)):
+            shared = split_epsilon(mechanism.epsilon, mechanism.degree_epsilon)[0]
+        assert guarantee.shared_epsilon == float(shared)
+        expected = float(shared + k * (one - shared))
+        assert guarantee.pooled_epsilon == pytest.approx(expected, rel=1e-15)
 
 
 @each(INSTANCES)
@@ -575,7 +582,7 @@ def test_the_spend_is_on_disk_before_anything_is_drawn(mechanism, tmp_path):
     assert spend.released
     guarantee = mechanism.guarantee(2)
     assert spend.epsilon_nano == round(guarantee.epsilon * 1e9)
-    assert spend.pooled_nano == round(guarantee.pooled_epsilon * 1e9)
+    assert spend.pooled_nano == math.ceil(guarantee.pooled(2) * 10**9)  # never rounded down
     assert made.provenance.ledger
     assert made.guarantee == guarantee
 

@@ -210,6 +210,17 @@ def test_a_coalition_adds_up_rows_but_shared_noise_once():
     assert coalition_epsilon(RELEASES, []) == 0.5
 
 
+def test_a_coalition_pays_a_shared_part_once():
+    partly = joint(1.0, "alice", "bob", "carol", shared_epsilon=0.25)
+    assert recipient_epsilon([partly], "alice") == 1.0
+    assert public_epsilon([partly]) == 0.0
+    assert coalition_epsilon([partly], ["alice", "bob"]) == 0.25 + 2 * 0.75
+    assert coalition_epsilon([partly, *RELEASES], ["alice", "bob", "carol"]) == 2.5 + 2.75
+    assert coalition_epsilon([partly] * 2, ["alice", "bob"]) == 2 * 1.75
+    awkward = joint(1.0, "alice", "bob", shared_epsilon=0.4)
+    assert 1.6 <= coalition_epsilon([awkward], ["alice", "bob"]) < 1.6 + 1e-12
+
+
 def test_somebody_with_two_rows_pays_for_both_unless_the_noise_is_shared():
     assert recipient_epsilon([joint(1.0, "alice", "alice", "bob")], "alice") == 2
     assert recipient_epsilon([joint(1.0, "alice", "alice", pooling="shared")], "alice") == 1

@@ -41,6 +41,11 @@ def test_a_guarantee_is_frozen_hashable_and_plain_data(guarantee):
         ({"private": 0}, "private must be"),
         ({"private": "yes"}, "private must be"),
         ({"pooling": ""}, "pooling must be"),
+        ({"shared_epsilon": -0.1}, "shared_epsilon must be"),
+        ({"shared_epsilon": 0.6}, "shared_epsilon must be"),
+        ({"shared_epsilon": math.nan}, "shared_epsilon must be"),
+        ({"shared_epsilon": 0.1, "pooling": "shared"}, "joint guarantees that add up"),
+        ({"shared_epsilon": 0.1, "model": "public"}, "joint guarantees that add up"),
         ({"delta": -0.1}, "delta must be"),
         ({"delta": 1.0}, "delta must be"),
         ({"delta": math.nan}, "delta must be"),
@@ -64,6 +69,16 @@ def test_pooled_rows_add_up_unless_the_noise_is_shared_or_public():
     assert PUBLIC.pooled_epsilon == 2.0
     assert NONE.pooled_epsilon == math.inf
     assert FREE.pooled_epsilon == 0
+
+
+def test_a_shared_part_counts_once():
+    partly = dataclasses.replace(JOINT, shared_epsilon=0.2)
+    assert JOINT.n_sources == 4
+    assert partly.pooled_epsilon == 0.2 + 4 * 0.3
+    assert [float(partly.pooled(k)) for k in (0, 1, 2)] == [0, 0.5, 0.8]
+    assert "(k of them: up to 0.2 plus k times 0.3)" in str(partly)
+    assert dataclasses.replace(JOINT, shared_epsilon=0.5).pooled_epsilon == 0.5
+    assert partly.as_dict()["shared_epsilon"] == 0.2
 
 
 def test_a_joint_guarantee_says_who_is_protected_from_whom_and_what_is_not_covered():

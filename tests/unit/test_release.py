@@ -151,6 +151,7 @@ def test_any_ids_and_any_floats_survive_a_file(tmp_path_factory, ids, suffix, da
         {"model": "public", "epsilon": 1e-9},
         {"pooling": "shared", "promise": "every node has at least 3 neighbours"},
         {"delta": 1e-9},
+        {"shared_epsilon": 0.04},
     ],
 )
 def test_the_guarantee_travels_with_the_file(suffix, changes, tmp_path):
@@ -172,7 +173,7 @@ def test_the_statement_can_be_read_by_people_without_edgeveil(tmp_path):
     assert "Not covered" in pl.read_parquet_metadata(tmp_path / "r.parquet")["edgeveil"]
 
 
-@pytest.mark.parametrize("name", ["r.csv", "r", "r.parquet.gz", "r.JSON", ".json"])
+@pytest.mark.parametrize("name", ["r.tsv", "r", "r.parquet.gz", "r.JSON", ".json"])
 def test_an_unknown_suffix_is_refused_and_leaves_nothing(name, tmp_path):
     with pytest.raises(ParameterError, match=r"kept as \.parquet or \.json"):
         of([[0.5]], [0]).write(tmp_path / name)
@@ -328,7 +329,7 @@ def test_columns_in_another_order_are_not_taken_for_other_sources(tmp_path):
 def test_a_newer_format_is_refused_with_the_reason(tmp_path):
     path = tmp_path / "r.json"
     of([[0.5]], [0]).write(path)
-    path.write_text(json.dumps(_set(json.loads(path.read_text()), ("edgeveil", "format"), 2)))
+    path.write_text(json.dumps(_set(json.loads(path.read_text()), ("edgeveil", "format"), 3)))
     with pytest.raises(InputError, match="written by a newer version of edgeveil"):
         Release.read(path)
 
@@ -420,3 +421,94 @@ def test_a_ranking_can_leave_nodes_out_or_keep_to_candidates():
     assert len(made.top(1, candidates=[0, 5])) == 1
     with pytest.raises(UnknownNodeError, match="public nodes"):
         made.top(3, without=["stranger"])
+
+
+# --- Uncertainty ----------------------------------------------------------------------------
+
+
+def uncertain(half, kind="nodes", sources=(0, 1)) -> Release:
+    made = of([[0.9, 0.5, 0.45], [0.1, 0.3, 0.2]][: len(sources)], sources, kind=kind)
+    return dataclasses.replace(made, uncertainty=np.asarray(half, dtype=np.float64))
+
+
+PER_SCORE = [[0.1, 0.03, 0.04], [0.0, 0.2, 0.1]]
+PER_ROW = [[0.1], [0.2]]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("half", [PER_SCORE, PER_ROW])
+def test_uncertainty_travels_and_is_read_only(half, suffix, tmp_path):
+    made = uncertain(half)
+    made.write(tmp_path / f"r{suffix}")
+    found = Release.read(tmp_path / f"r{suffix}")
+    for each in (made, found):
+        np.testing.assert_array_equal(each.uncertainty, half)
+        with pytest.raises(ValueError, match="read-only"):
+            each.uncertainty[0, 0] = 1
+    np.testing.assert_array_equal(found.only(1).uncertainty, half[1:])
+    assert found.only(1).ranking(3) == found.ranking(3, source=1)
+    assert embed(found, dimension=4).uncertainty is None
+    assert of([[0.5]], [0]).uncertainty is None
+
+
+@pytest.mark.parametrize("half", [[[0.1, 0.2], [0.1, 0.2]], [0.1, 0.2], [[0.1]], [[0.1, 0.1, 0.1]]])
+def test_uncertainty_must_fit(half):
+    with pytest.raises(ParameterError, match="one value per score, or one per row"):
+        uncertain(half)
+    with pytest.raises(ParameterError, match="one value per score"):
+        uncertain(PER_ROW, kind="dimensions")
+
+
+@pytest.mark.parametrize("bad", [-0.1, math.nan])
+def test_uncertainty_is_not_negative(bad):
+    with pytest.raises(ParameterError, match="must not be negative"):
+        uncertain([[bad], [0.1]])
+
+
+def test_a_file_that_lost_part_of_its_uncertainty_is_damaged(tmp_path):
+    path = tmp_path / "r.json"
+    uncertain(PER_SCORE).write(path)
+    at = ("columns", "uncertainty of 1")
+    path.write_text(json.dumps(_set(json.loads(path.read_text()), at, 0, delete=True)))
+    with pytest.raises(InputError, match="damaged"):
+        Release.read(path)
+
+
+def test_a_ranking_tells_places_and_what_the_noise_leaves_open():
+    made = uncertain(PER_SCORE)
+    ranking = made.ranking(3, source=0)
+    assert [(p.place, p.node, p.score) for p in ranking] == [(1, 0, 0.9), (2, 1, 0.5), (3, 2, 0.45)]
+    # 0.4 > hypot(0.1, 0.03): apart; 0.05 <= hypot(0.03, 0.04): not
+    assert [(p.first, p.last) for p in ranking] == [(1, 1), (2, 3), (2, 3)]
+    assert [(p.first, p.last) for p in made.ranking(1, source=0, without=[0])] == [(1, 2)]
+    assert made.ranking(0, source=0) == made.ranking(-3, source=0) == []
+    assert [p[1:3] for p in made.ranking(9, source=0)] == made.top(9, source=0)
+    unknown = of([[0.1, 0.2]], [0]).ranking(1)[0]
+    assert (unknown.uncertainty, unknown.first, unknown.last) == (None, None, None)
+
+
+def test_shown_must_fit_and_narrows():
+    made = of([[0.3, 0.2, 0.1]], [0])
+    for bad in ([True, False], [1, 0, 1], [[True, True, True]]):
+        with pytest.raises(ParameterError, match="one truth value per node"):
+            dataclasses.replace(made, shown=np.array(bad))
+    narrowed = made.showing(without=[0]).showing(candidates=[0, 2])
+    assert narrowed.top(3) == [(2, 0.1)]
+    np.testing.assert_array_equal(narrowed.values, made.values)
+    with pytest.raises(ValueError, match="read-only"):
+        narrowed.shown[0] = True
+
+
+def test_a_file_of_the_first_format_is_read_with_rows_that_add_up(tmp_path):
+    path = tmp_path / "r.json"
+    of([[0.5], [0.4]], [0, 1], shared_epsilon=0.04).write(path)
+    whole = json.loads(path.read_text())
+    first = _set(whole, ("edgeveil", "guarantee", "shared_epsilon"), 0, delete=True)
+    path.write_text(json.dumps(first))
+    with pytest.raises(InputError):  # says that it is of the second format
+        Release.read(path)
+    path.write_text(json.dumps(_set(first, ("edgeveil", "format"), 1)))
+    assert Release.read(path).guarantee == GUARANTEE
+    # and one that claims a share all the same does not get it
+    path.write_text(json.dumps(_set(whole, ("edgeveil", "format"), 1)))
+    assert Release.read(path).guarantee.pooled_epsilon == 0.2

@@ -16,13 +16,18 @@ import numpy as np
 
 from edgeveil.auditing.search import Pair, anneal, graph_of_pairs
 from edgeveil.errors import PromiseError
+from edgeveil.flow.two_hop import exact_weights, two_hop_sums
 from edgeveil.mechanisms import (
+    DegreePrior,
     DPEmbeddingSparse,
     DPInstantEmbedding,
     DPPushFlow,
     EdgeFlipping,
+    TwoHop,
+    TwoHopEmbedding,
 )
 from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.mechanisms.released_degrees import split_epsilon
 from edgeveil.privacy.noise import NoiseSource
 
 __all__ = [
@@ -30,6 +35,7 @@ __all__ = [
     "loss_share",
     "single_pair",
     "two_cliques",
+    "two_hubs",
     "wedge",
     "worst_pair",
 ]
@@ -66,11 +72,26 @@ def single_pair(*, at_source: bool) -> Pair:
     return _pair(2, [], (0, 1)) if at_source else _pair(3, [(0, 1)], (1, 2))
 
 
+def two_hubs(near: int, far: int) -> Pair:
+    """Source 0 has one friend, 1, who gets joined to 2; these have `near` and `far` leaves.
+
+    The edge moves the degrees of 1 and 2 by one each, and the two-hop sum of 2 from 0 to the
+    largest weight there is: all that two-hop protects. Degrees that are far apart in units of
+    the noise are not pulled together by estimating them, so that a row shows the noise.
+    """
+    leaves = [(1, 3 + i) for i in range(near)] + [(2, 3 + near + i) for i in range(far)]
+    return _pair(3 + near + far, [(0, 1), *leaves], (1, 2))
+
+
 def library(mechanism: Mechanism) -> Iterator[Pair]:
     """The stored pairs that fit a mechanism and its parameters."""
     public = mechanism.guarantee(1).model == "public"
     if isinstance(mechanism, EdgeFlipping):
         yield single_pair(at_source=public)
+    elif isinstance(mechanism, DegreePrior):
+        yield two_hubs(4, 10)
+    elif isinstance(mechanism, TwoHop | TwoHopEmbedding):
+        yield two_hubs(1, 4)
     elif isinstance(mechanism, DPPushFlow):
         own = mechanism.promised_min_degree + 1
         # In the joint model the edge starts beside the source, so there are two own nodes.
@@ -91,6 +112,8 @@ def loss_share(mechanism: Mechanism, pair: Pair) -> float:
     0 where the pair breaks a promise, or where the mechanism gives no way to see its exact
     output.
     """
+    if isinstance(mechanism, DegreePrior | TwoHop | TwoHopEmbedding):
+        return _released_share(mechanism, pair)
     exact = _almost_without_noise(mechanism)
     if exact is None:
         return 0.0
@@ -129,6 +152,22 @@ def worst_pair(mechanism: Mechanism, *, steps: int = 400) -> Pair:
             start=pair,
         )
     return pair
+
+
+def _released_share(mechanism: DegreePrior | TwoHop | TwoHopEmbedding, pair: Pair) -> float:
+    """Share of epsilon that the noised values use, before anything is estimated from them."""
+    graphs = (pair.graph, pair.neighbour)
+    one, other = (graph.degrees.astype(np.float64) for graph in graphs)
+    degrees = float(np.abs(one - other).sum()) / 2
+    if isinstance(mechanism, DegreePrior):
+        return degrees
+    shared, own = split_epsilon(mechanism.epsilon, mechanism.degree_epsilon)
+    friends = pair.graph.neighbours(pair.source)
+    floor = float(one[friends].max()) if len(friends) else 1.0
+    weights = exact_weights(floor / np.maximum(one, 1.0))
+    sums = [two_hop_sums(graph, pair.source, weights) for graph in graphs]
+    hop = float(np.abs(sums[0] - sums[1]).sum())
+    return float((shared * degrees + own * hop) / (shared + own))
 
 
 def _almost_without_noise(mechanism: Any) -> Mechanism | None:

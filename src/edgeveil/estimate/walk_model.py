@@ -2,9 +2,11 @@
 
 The walk restarts with probability a = `restart` after every step, so the row of a source s is
 the sum over hops j of a (1 - a)^j times the walk's distribution after j steps. Hop 0 and hop 1
-are the recipient's own knowledge. Far hops forget where they came from: their distribution is
-proportional to degree. The second hop is measured with noise and shrunk towards that prior; of
-its departure from the prior, a share `ECHO` survives each further step.
+are the recipient's own knowledge, and so is what returns to s in the second hop and is spread
+over its friends in the third. Far hops forget where they came from: their distribution is
+proportional to degree. Friends of one person have friends in common more often than that, and
+get `IN_COMMON` on top of it. The second hop is measured with noise and shrunk towards that
+prior; of its departure from the prior, a share `ECHO` survives each further step.
 """
 
 from __future__ import annotations
@@ -14,19 +16,26 @@ import numpy.typing as npt
 
 __all__ = [
     "ECHO",
+    "IN_COMMON",
     "best_degree_floor",
     "closeness_weights",
+    "expected_sums",
     "prior_row",
+    "prior_shares",
     "shrink",
     "two_hop_row",
+    "two_hop_shares",
 ]
 
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 
 ECHO = 0.5
+IN_COMMON = 0.034  # two friends' sum beyond what degrees explain; tuned on generated networks
 _OVERDISPERSION = 4.0  # of two-hop sums against independent edges; tuned on generated networks
 _FLOOR_CANDIDATES = 41
+_DEGREE_STEPS = 64
+_USUAL_TAU = 3.0  # overdispersion of sums on generated networks: 2 to 4
 
 
 def prior_row(
@@ -47,17 +56,32 @@ def prior_row(
     restart : float
         Restart probability.
     known_hops : int
-        Hops that the own list tells: 1, or 0 where the list may not be used.
+        Hops that the own list tells: 1, or 0 where the list may not be used (then `own` is
+        empty).
     """
     row = np.zeros(n)
     if known_hops and len(own) == 0:
         row[source] = 1.0
         return row
-    row += (1 - restart) ** (known_hops + 1) * degrees / degrees.sum()
+    friends, far = prior_shares(own, degrees, restart, known_hops)
+    row += far * degrees / degrees.sum()
+    row[own] += friends / max(len(own), 1)
     row[source] += restart
-    if known_hops:
-        row[own] += restart * (1 - restart) / len(own)
     return row
+
+
+def prior_shares(
+    own: Indices, degrees: Vector, restart: float, known_hops: int
+) -> tuple[float, float]:
+    """How `prior_row` shares a row out: mass that is known to go to friends, mass by degree."""
+    if not known_hops:
+        return 0.0, 1 - restart
+    back = float(np.mean(1 / degrees[own]))  # of the second hop, at the source
+    follow = 1 - restart
+    friends = restart * follow * (1 + follow**2 * back)
+    # As much as `two_hop_row` would give them for these sums.
+    friends += IN_COMMON * (restart * follow**2 + follow**3 * _echo(restart))
+    return min(friends, follow), max(follow - friends, 0.0)
 
 
 def best_degree_floor(own_degrees: Vector, n: int, epsilon: float) -> float:
@@ -74,11 +98,31 @@ def best_degree_floor(own_degrees: Vector, n: int, epsilon: float) -> float:
     return float(floors[np.argmin(lost + noise)])
 
 
+def expected_sums(own: Indices, degrees: Vector, weights: Vector) -> Vector:
+    """Two-hop sums to be expected if edges followed the degrees alone.
+
+    Nodes u and v are joined with probability 1 - exp(-d_u d_v / sum d): about d_u d_v / sum d,
+    but a hub cannot be joined to anybody more than once. Scaled so that all sums together are
+    what they must be, the sum of weight times degree over the own list.
+
+    Parameters
+    ----------
+    own, degrees, weights
+        As for `two_hop_row`; `own` is not empty.
+    """
+    low, high = float(degrees.min()), float(degrees.max())
+    at = np.geomspace(low, high, _DEGREE_STEPS) if high > low else np.array([low])
+    joined = -np.expm1(-np.outer(at, degrees[own] / degrees.sum()))
+    expected = np.interp(degrees, at, joined @ weights[own])
+    return np.asarray(expected * (float(weights[own] @ degrees[own]) / expected.sum()))
+
+
 def shrink(noisy: Vector, scales: Vector, prior: Vector, grain: float) -> Vector:
     """Posterior means of two-hop sums: the noisy ones, pulled towards their prior.
 
     A sum's variance around its prior is taken as tau * prior * grain; tau is estimated from
-    the noisy sums themselves, whose variance is that plus the known noise's.
+    the noisy sums themselves, whose variance is that plus the known noise's. Where they are
+    too noisy to tell, tau is what it usually is.
 
     Parameters
     ----------
@@ -96,7 +140,12 @@ def shrink(noisy: Vector, scales: Vector, prior: Vector, grain: float) -> Vector
     surplus = (noisy - prior) ** 2 - noise
     # Weighted least squares of the surplus on the spread; the weight is about 1 / variance.
     weight = 1 / (noise + 6 * spread) ** 2
-    tau = np.clip((weight * spread * surplus).sum() / (weight * spread**2).sum(), 0.0, 50.0)
+    certainty = (weight * spread**2).sum()
+    fitted = (weight * spread * surplus).sum() / certainty
+    # Squares of Laplace noise have variance 5 noise^2.
+    doubt = 5 * (weight**2 * spread**2 * (noise + _USUAL_TAU * spread) ** 2).sum() / certainty**2
+    belief = _USUAL_TAU**2 / (_USUAL_TAU**2 + doubt)
+    tau = np.clip(belief * fitted + (1 - belief) * _USUAL_TAU, 0.0, 50.0)
     trust = tau * spread / (tau * spread + noise)
     return np.asarray(np.maximum(prior + trust * (noisy - prior), 0.0))
 
@@ -115,17 +164,45 @@ def two_hop_row(
     sums : array of shape (n,)
         Estimated sum of the weights of the common neighbours with the source.
     """
-    follow = 1 - restart
+    direct, friends, far, echo = two_hop_shares(own, degrees, weights, restart)
     by_degree = degrees / degrees.sum()
-    # The floor on weights cuts some of the second hop's mass off; that part follows degrees.
-    carried = min(float(weights[own] @ degrees[own]) / len(own), 1.0)
-    rest = follow**3 + restart * follow**2 * (1 - carried)
-    echo = restart * ECHO / (1 - follow * ECHO)  # sum over hops of restart follow^j ECHO^(j+1)
-    seen = sums / sums.sum() if sums.sum() > 0 else by_degree
-    row = restart * follow**2 * sums / len(own) + rest * ((1 - echo) * by_degree + echo * seen)
-    row[own] += restart * follow / len(own)
+    seen = sums.copy()
+    seen[source] = 0.0  # what is there goes to the friends next
+    seen = seen / seen.sum() if seen.sum() > 0 else by_degree
+    row = direct * sums + far * ((1 - echo) * by_degree + echo * seen)
+    row[own] += friends / len(own)
     row[source] += restart
     return np.asarray(row)
+
+
+def two_hop_shares(
+    own: Indices, degrees: Vector, weights: Vector, restart: float
+) -> tuple[float, float, float, float]:
+    """How `two_hop_row` shares a row out.
+
+    Returns
+    -------
+    direct : float
+        What a unit of a two-hop sum gets.
+    friends : float
+        Mass of the friends that is known: the first hop, and what comes back over the source.
+    far : float
+        Mass of all hops beyond the second, and of what the weights' floor cuts off the second.
+    echo : float
+        The share of `far` that follows the sums and not the degrees.
+    """
+    follow, k = 1 - restart, len(own)
+    carried = min(float(weights[own] @ degrees[own]) / k, 1.0)
+    back = restart * follow**3 * float(np.mean(1 / degrees[own]))
+    # What the floor cuts off follows the degrees, but for what friends have in common.
+    back += restart * follow**2 * (1 - carried) * IN_COMMON
+    far = follow**3 + restart * follow**2 * (1 - carried) - back
+    return restart * follow**2 / k, restart * follow + back, far, _echo(restart)
+
+
+def _echo(restart: float) -> float:
+    """Share of the far hops that follows the second: sum of restart follow^j ECHO^(j+1)."""
+    return restart * ECHO / (1 - (1 - restart) * ECHO)
 
 
 def closeness_weights(

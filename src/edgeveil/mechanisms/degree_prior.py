@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
+from edgeveil.estimate.degrees import DegreeEstimates
+from edgeveil.estimate.doubt import RowDoubt, prior_doubt
 from edgeveil.estimate.walk_model import prior_row
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
@@ -73,9 +76,40 @@ class DegreePrior:
 
     def rows(self, prepared: ReleasedDegrees, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Own list and released degrees; no further noise."""
-        n, joint = prepared.graph.n_nodes, self.model == "joint"
-        rows = np.empty((len(sources), n))
+        rows = np.empty((len(sources), prepared.graph.n_nodes))
         for row, source in zip(rows, sources, strict=True):
-            own = prepared.graph.neighbours(source) if joint else np.empty(0, dtype=np.int64)
-            row[:] = prior_row(n, source, own, prepared.degrees, self.restart, int(joint))
-        return rows / prepared.degrees if self.score == "lift" else rows
+            own, known = self._view(prepared, source)
+            hops = int(self.model == "joint")
+            row[:] = prior_row(len(row), source, own, known.degrees, self.restart, hops)
+            if self.score == "lift":
+                row /= known.degrees
+        return rows
+
+    def uncertainty(self, prepared: ReleasedDegrees, sources: Sequence[int], rows: Rows) -> Rows:
+        """Around the score that the same formula gives for the true degrees.
+
+        It covers the noise on the degrees and what estimating them did, for 95 % of the nodes,
+        over the noise and the nodes (docs/theory/degree-prior.md). That far hops do not follow
+        the degrees exactly is not in it.
+        """
+        out = np.empty_like(rows)
+        for doubt, scores, source in zip(out, rows, sources, strict=True):
+            own, known = self._view(prepared, source)
+            hops = int(self.model == "joint")
+            if hops and len(own) == 0:
+                about = RowDoubt(0.0, np.zeros_like(scores))
+            else:
+                about = prior_doubt(own, known, self.restart, hops)
+            if self.score == "lift":
+                doubt[:] = about.of_lift(scores * known.degrees, known)
+            else:
+                doubt[:] = about.of_pagerank(known)
+        return out
+
+    def _view(
+        self, prepared: ReleasedDegrees, source: int
+    ) -> tuple[npt.NDArray[np.integer], DegreeEstimates]:
+        """The own list, which in the public model must not be looked at, and the degrees."""
+        if self.model == "public":
+            return np.empty(0, dtype=np.int64), prepared.known
+        return prepared.graph.neighbours(source), prepared.seen_by(source)

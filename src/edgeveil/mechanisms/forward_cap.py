@@ -12,10 +12,16 @@ from edgeveil.flow.bounds import check_sigma, flow_error_bound
 from edgeveil.flow.forward_flow import check_forward_rounds, forward_flow
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows, check_model, per_source_guarantee
+from edgeveil.mechanisms.protocol import (
+    Columns,
+    Rows,
+    check_model,
+    laplace_uncertainty,
+    per_source_guarantee,
+)
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
-from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
+from edgeveil.privacy.noise import Calibration, NoiseSource, add_laplace, calibrate
 
 __all__ = ["DPForwardCap"]
 
@@ -82,14 +88,19 @@ class DPForwardCap:
             restart=self.restart,
             rounds=self.rounds,
         )
-        calibration = calibrate(
-            coordinates=prepared.n_nodes,
-            sensitivity=self.sigma,
-            epsilon=exact_epsilon(self.epsilon),
-            error=flow_error_bound(
-                prepared.n_nodes, sigma=self.sigma, restart=self.restart, rounds=self.rounds
-            ),
-        )
+        calibration = self._calibration(prepared.n_nodes)
         for row, source in zip(rows, sources, strict=True):
             row[:] = add_laplace(row, calibration, noise.derive("row", int(source)))
         return np.asarray(rows)
+
+    def uncertainty(self, prepared: Graph, sources: Sequence[int], rows: Rows) -> Rows:
+        """Around the capped flow without noise: what the caps cut off is not in it."""
+        return laplace_uncertainty(self._calibration(prepared.n_nodes), len(sources))
+
+    def _calibration(self, n: int) -> Calibration:
+        return calibrate(
+            coordinates=n,
+            sensitivity=self.sigma,
+            epsilon=exact_epsilon(self.epsilon),
+            error=flow_error_bound(n, sigma=self.sigma, restart=self.restart, rounds=self.rounds),
+        )

@@ -11,10 +11,15 @@ import numpy as np
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
+from edgeveil.mechanisms.protocol import (
+    Columns,
+    Rows,
+    laplace_uncertainty,
+    per_source_guarantee,
+)
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
-from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
+from edgeveil.privacy.noise import Calibration, NoiseSource, add_laplace, calibrate
 
 __all__ = ["DPPushFlowCap"]
 
@@ -76,14 +81,20 @@ class DPPushFlowCap:
 
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Flow, then noise, source by source."""
-        flow = CappedFlow.of(self)
-        rows = flow.rows(prepared, sources)
-        calibration = calibrate(
-            coordinates=prepared.n_nodes,
-            sensitivity=self.sigma,
-            epsilon=exact_epsilon(self.epsilon),
-            error=flow.error(prepared.n_nodes),
-        )
+        rows = CappedFlow.of(self).rows(prepared, sources)
+        calibration = self._calibration(prepared.n_nodes)
         for row, source in zip(rows, sources, strict=True):
             row[:] = add_laplace(row, calibration, noise.derive("row", int(source)))
         return np.asarray(rows)
+
+    def uncertainty(self, prepared: Graph, sources: Sequence[int], rows: Rows) -> Rows:
+        """Around the capped flow without noise: what the caps cut off is not in it."""
+        return laplace_uncertainty(self._calibration(prepared.n_nodes), len(sources))
+
+    def _calibration(self, n: int) -> Calibration:
+        return calibrate(
+            coordinates=n,
+            sensitivity=self.sigma,
+            epsilon=exact_epsilon(self.epsilon),
+            error=CappedFlow.of(self).error(n),
+        )

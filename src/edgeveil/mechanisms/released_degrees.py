@@ -14,14 +14,29 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.degrees import estimate_degrees
-from edgeveil.estimate.walk_model import best_degree_floor, prior_row, shrink, two_hop_row
+from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
+from edgeveil.estimate.doubt import RowDoubt, prior_doubt, two_hop_doubt
+from edgeveil.estimate.walk_model import (
+    IN_COMMON,
+    best_degree_floor,
+    expected_sums,
+    prior_row,
+    shrink,
+    two_hop_row,
+)
 from edgeveil.flow.two_hop import exact_weights, two_hop_sums
 from edgeveil.graph import Graph
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 
-__all__ = ["ReleasedDegrees", "noisy_two_hop_row", "release_degrees", "split_epsilon"]
+__all__ = [
+    "ReleasedDegrees",
+    "noisy_two_hop_row",
+    "release_degrees",
+    "shared_part",
+    "split_epsilon",
+    "two_hop_row_doubt",
+]
 
 Vector = npt.NDArray[np.float64]
 
@@ -30,10 +45,19 @@ _DEGREE_EPSILON = 0.4
 
 @dataclass(frozen=True)
 class ReleasedDegrees:
-    """The graph, for the recipients' own lists, and estimates of all degrees (released)."""
+    """The graph, for the recipients' own lists, and what was released about all degrees."""
 
     graph: Graph
-    degrees: Vector
+    known: DegreeEstimates
+
+    @property
+    def degrees(self) -> Vector:
+        """Estimates of all degrees, for everybody."""
+        return self.known.degrees
+
+    def seen_by(self, source: int) -> DegreeEstimates:
+        """What the owner of `source` makes of them, who knows its own list."""
+        return self.known.seen_by(self.graph.neighbours(source))
 
 
 def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fraction, Fraction]:
@@ -58,24 +82,30 @@ def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fractio
     return exact_epsilon(degree_epsilon), whole - exact_epsilon(degree_epsilon)
 
 
+def shared_part(epsilon: float, degree_epsilon: float | None) -> float:
+    """The shared part of epsilon as a float, not rounded up: k recipients learn no more."""
+    shared = split_epsilon(epsilon, degree_epsilon)[0]
+    nearest = float(shared)
+    return nearest if exact_epsilon(nearest) <= shared else math.nextafter(nearest, 0.0)
+
+
 def release_degrees(graph: Graph, epsilon: Fraction, noise: NoiseSource) -> ReleasedDegrees:
     """Release all degrees under Laplace noise of scale 2 / epsilon, and estimate them."""
     # One edge changes two degrees by one each; degrees are exact, so there is no float error.
     calibration = calibrate(coordinates=max(graph.n_nodes, 1), sensitivity=2, epsilon=epsilon)
     noisy = add_laplace(graph.degrees.astype(np.float64), calibration, noise)
-    return ReleasedDegrees(graph, estimate_degrees(noisy, calibration.noise_scale))
+    return ReleasedDegrees(graph, estimate_all(noisy, calibration.noise_scale))
 
 
 def noisy_two_hop_row(
     released: ReleasedDegrees, source: int, epsilon: Fraction, restart: float, noise: NoiseSource
 ) -> Vector:
     """The PageRank row of one source from its own list, the degrees and a noisy second hop."""
-    graph, degrees = released.graph, released.degrees
+    graph, degrees = released.graph, released.seen_by(source).degrees
     n, own = graph.n_nodes, graph.neighbours(source)
     if epsilon == 0 or len(own) == 0:  # public, or known to the recipient
         return prior_row(n, source, own, degrees, restart)
-    floor = best_degree_floor(degrees[own], n, float(epsilon))
-    weights = exact_weights(floor / degrees)  # in units of 1 / D0
+    floor, weights = _weights(released, own, epsilon)
     calibration = calibrate(coordinates=n, sensitivity=1, epsilon=epsilon)
     noisy = np.array(add_laplace(two_hop_sums(graph, source, weights), calibration, noise))
     scales = np.full(n, calibration.noise_scale)
@@ -83,5 +113,40 @@ def noisy_two_hop_row(
     scales[own] *= 2
     mass = float(weights[own] @ degrees[own])
     grain = float(weights[own] ** 2 @ degrees[own]) / mass
-    sums = shrink(noisy, scales, degrees * (mass / degrees.sum()), grain)
+    # Friends are expected to have more in common than the prior says, as far as weights carry.
+    more = IN_COMMON * min(mass / len(own), floor)
+    noisy[own] -= more
+    sums = shrink(noisy, scales, expected_sums(own, degrees, weights), grain)
+    sums[own] += more
+    sums[source] = weights[own].sum()  # known: every friend has the source for a friend
     return two_hop_row(source, own, degrees, weights / floor, sums / floor, restart)
+
+
+def two_hop_row_doubt(
+    released: ReleasedDegrees, source: int, epsilon: Fraction, restart: float, row: Vector
+) -> RowDoubt:
+    """How far the noise may have moved a row of `noisy_two_hop_row`: post-processing of it."""
+    graph, n = released.graph, released.graph.n_nodes
+    own = graph.neighbours(source)
+    if len(own) == 0:
+        return RowDoubt(0.0, np.zeros(n))
+    if epsilon == 0:
+        return prior_doubt(own, released.seen_by(source), restart, 1)
+    floor, weights = _weights(released, own, epsilon)
+    scale = calibrate(coordinates=n, sensitivity=1, epsilon=epsilon).noise_scale / floor
+    scales = np.full(n, scale)
+    scales[own] *= 2
+    known = released.seen_by(source)
+    return two_hop_doubt(row, source, own, known, weights / floor, scales, restart)
+
+
+def _weights(
+    released: ReleasedDegrees, own: npt.NDArray[np.integer], epsilon: Fraction
+) -> tuple[float, Vector]:
+    """The floor D0 and all weights in units of 1 / D0: from released degrees and the own list.
+
+    Not `seen_by`: the mean of 1 / degree over a friend's posterior is 1 / the mean over anybody's.
+    """
+    degrees = released.degrees
+    floor = best_degree_floor(degrees[own], released.graph.n_nodes, float(epsilon))
+    return floor, exact_weights(floor / degrees)

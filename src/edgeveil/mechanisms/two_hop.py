@@ -15,7 +15,9 @@ from edgeveil.mechanisms.released_degrees import (
     ReleasedDegrees,
     noisy_two_hop_row,
     release_degrees,
+    shared_part,
     split_epsilon,
+    two_hop_row_doubt,
 )
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
@@ -66,6 +68,7 @@ class TwoHop:
             model="joint",
             n_sources=n_sources,
             theorem="docs/theory/two-hop.md",
+            shared_epsilon=shared_part(self.epsilon, self.degree_epsilon),
         )
 
     def prepare(self, graph: Graph, noise: NoiseSource) -> ReleasedDegrees:
@@ -79,4 +82,24 @@ class TwoHop:
         for row, source in zip(rows, sources, strict=True):
             stream = noise.derive("row", int(source))
             row[:] = noisy_two_hop_row(prepared, int(source), epsilon, self.restart, stream)
-        return rows / prepared.degrees if self.score == "lift" else rows
+            if self.score == "lift":
+                row /= prepared.seen_by(source).degrees
+        return rows
+
+    def uncertainty(self, prepared: ReleasedDegrees, sources: Sequence[int], rows: Rows) -> Rows:
+        """Around the score that the same formula gives for the true sums and degrees.
+
+        With the same public weights. It covers the noise on both and what pulling them towards
+        their priors did, for 95 % of the nodes, over the noise and the nodes
+        (docs/theory/two-hop.md). What hops beyond the second do is not in it, nor, where
+        epsilon is too small to measure it, what the second does.
+        """
+        epsilon = split_epsilon(self.epsilon, self.degree_epsilon)[1]
+        lift = self.score == "lift"
+        out = np.empty_like(rows)
+        for doubt, scores, source in zip(out, rows, sources, strict=True):
+            known = prepared.seen_by(source)
+            row = scores * known.degrees if lift else scores
+            about = two_hop_row_doubt(prepared, int(source), epsilon, self.restart, row)
+            doubt[:] = about.of_lift(row, known) if lift else about.of_pagerank(known)
+        return out

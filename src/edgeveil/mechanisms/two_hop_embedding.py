@@ -18,6 +18,7 @@ from edgeveil.mechanisms.released_degrees import (
     ReleasedDegrees,
     noisy_two_hop_row,
     release_degrees,
+    shared_part,
     split_epsilon,
 )
 from edgeveil.privacy.guarantee import Guarantee
@@ -77,6 +78,7 @@ class TwoHopEmbedding:
             model="joint",
             n_sources=n_sources,
             theorem="docs/theory/two-hop.md",
+            shared_epsilon=shared_part(self.epsilon, self.degree_epsilon),
         )
 
     def prepare(self, graph: Graph, noise: NoiseSource) -> ReleasedDegrees:
@@ -93,9 +95,8 @@ class TwoHopEmbedding:
             stream = noise.derive("row", int(source))
             row = noisy_two_hop_row(prepared, int(source), epsilon, self.restart, stream)
             own = graph.neighbours(source)
-            weights = closeness_weights(
-                row, source, own, prepared.degrees, self.restart, self.second_hop
-            )
+            degrees = prepared.seen_by(source).degrees
+            weights = closeness_weights(row, source, own, degrees, self.restart, self.second_hop)
             embedding = hash_weights(weights, node_hash)
             out[:] = embedding / max(float(np.linalg.norm(embedding)), 1e-12)
         return rows

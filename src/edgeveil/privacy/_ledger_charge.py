@@ -53,7 +53,8 @@ class Charge:
     recipients : tuple of str
         Model ``joint``: the owner of each row, one entry per row; kept sorted.
     pooled_nano : int
-        What all recipients together learn: once for shared noise, otherwise for each row.
+        What all recipients together learn: once for shared noise (or the shared part of it),
+        otherwise for each row.
     """
 
     epsilon_nano: int
@@ -107,7 +108,10 @@ class Charge:
         price = to_nano(guarantee.epsilon)
         if guarantee.model == "public":
             return cls(price, "public", (), price)
-        pooled = price * release.copies(frozenset(release.recipients))
+        rows = release.copies(frozenset(release.recipients))
+        pooled = price * rows
+        if guarantee.shared_epsilon:
+            pooled = math.ceil(guarantee.pooled(rows) * NANO)
         return cls(price, "joint", release.recipients, pooled)
 
     @cached_property

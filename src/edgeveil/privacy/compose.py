@@ -112,7 +112,10 @@ class Disclosure:
         return self.guarantee.private and self.guarantee.model != "none"
 
     def copies(self, members: Collection[str]) -> int:
-        """How many times its epsilon counts against `members` who pool all they got."""
+        """How many times its epsilon counts against `members` who pool all they got.
+
+        Of a `Guarantee.shared_epsilon` only the rest counts that often.
+        """
         if self.guarantee.model != "joint" or not self.protects:
             return 1
         rows = sum(recipient in members for recipient in self.recipients)
@@ -173,9 +176,15 @@ def _pooled(
     counts: Counter[float] = Counter()
     delta = Fraction(0)
     for release in releases:
-        copies = release.copies(names)
-        counts[release.guarantee.epsilon if release.protects else math.inf] += copies
-        delta += copies * Fraction(release.guarantee.delta)
+        guarantee, copies = release.guarantee, release.copies(names)
+        delta += copies * Fraction(guarantee.delta)
+        if not release.protects:
+            counts[math.inf] += copies
+        elif copies > 1 and guarantee.shared_epsilon:
+            counts[guarantee.shared_epsilon] += 1
+            counts[_rounded_up(guarantee.pooled(2) - guarantee.pooled(1))] += copies
+        else:
+            counts[guarantee.epsilon] += copies
     return +counts, delta
 
 

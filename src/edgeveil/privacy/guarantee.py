@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 from edgeveil.errors import ParameterError
+from edgeveil.notebook import html_card
+from edgeveil.privacy.epsilon import exact_epsilon
 
 __all__ = ["Guarantee", "Model", "Pooling"]
 
@@ -30,7 +33,12 @@ class Guarantee:
         Who may see what; see the threat model.
     pooling : {"adds up", "shared"}
         Model ``joint`` only: whether k recipients who pool their rows learn up to k times
-        epsilon, or epsilon in all because the noise was drawn once for everybody.
+        epsilon (but see `shared_epsilon`), or epsilon in all because the noise was drawn once
+        for everybody.
+    shared_epsilon : float
+        Model ``joint`` with pooling ``adds up`` only: the part of epsilon that comes from noise
+        drawn once for everybody. k recipients who pool their rows learn at most
+        ``shared_epsilon + k * (epsilon - shared_epsilon)``.
     n_sources : int
         For how many sources the release was made (public).
     theorem : str
@@ -49,6 +57,7 @@ class Guarantee:
     pooling: Pooling = "adds up"
     promise: str = ""
     private: bool = True
+    shared_epsilon: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
@@ -63,8 +72,15 @@ class Guarantee:
             raise ParameterError(f"pooling must be 'adds up' or 'shared', got {self.pooling!r}")
         if (self.model == "none") != math.isinf(self.epsilon):
             raise ParameterError("model 'none' and epsilon = inf go together")
+        if not 0 <= self.shared_epsilon <= self.epsilon:
+            raise ParameterError(
+                f"shared_epsilon must be between 0 and epsilon, got {self.shared_epsilon}"
+            )
+        if self.shared_epsilon and (self.model != "joint" or self.pooling == "shared"):
+            raise ParameterError("shared_epsilon is for joint guarantees that add up")
         # Plain numbers, whatever numpy made of them: a guarantee is written to files.
         object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "shared_epsilon", float(self.shared_epsilon))
         object.__setattr__(self, "n_sources", int(self.n_sources))
 
     @property
@@ -75,13 +91,36 @@ class Guarantee:
     @property
     def pooled_epsilon(self) -> float:
         """What all recipients together learn at most, if they pool what they got."""
-        if self.model == "joint" and self.pooling == "adds up":
-            return self.epsilon * self.n_sources
-        return self.epsilon
+        if math.isinf(self.epsilon):
+            return self.epsilon
+        return float(self.pooled(self.n_sources))
+
+    def pooled(self, rows: int) -> Fraction:
+        """What the owners of this many rows learn at most, if they pool them; exact."""
+        if math.isinf(self.epsilon):
+            raise ParameterError("nothing is protected, so there is no epsilon to add up")
+        whole = exact_epsilon(self.epsilon)
+        if rows == 0 or self.model != "joint" or self.pooling == "shared":
+            return whole * (self.model != "joint" or rows > 0)
+        shared = exact_epsilon(self.shared_epsilon)
+        return shared + rows * (whole - shared)
+
+    @property
+    def brief(self) -> str:
+        """The guarantee in a few words; `str` gives all of it."""
+        if not self.protects:
+            return "NOT PRIVATE"
+        parts = [self.model, f"epsilon = {self.epsilon:.15g}"]
+        parts += [f"delta = {self.delta:g}"] * bool(self.delta)
+        parts += ["under a public promise"] * bool(self.promise)
+        return ", ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for files."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        return html_card(self.brief, str(self), alarm=not self.protects)
 
     def __str__(self) -> str:
         if not self.private:
@@ -127,9 +166,10 @@ class Guarantee:
         parts = []
         if self.model == "joint":
             if self.epsilon and self.pooling == "adds up":
-                parts.append(
-                    f"recipients who pool their rows (k of them: up to k times {self.epsilon:g})"
-                )
+                each = f"k times {self.epsilon - self.shared_epsilon:g}"
+                if self.shared_epsilon:
+                    each = f"{self.shared_epsilon:g} plus {each}"
+                parts.append(f"recipients who pool their rows (k of them: up to {each})")
             parts.append("publishing the rows, or training one model on all of them")
         parts += [
             "further releases from the same graph (they add up)",

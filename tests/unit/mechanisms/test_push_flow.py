@@ -17,23 +17,29 @@ def clique(n: int):
     return graph_of_pairs(n, [(u, v) for u in range(n) for v in range(u)])
 
 
-def scale(model: str, restart: float, epsilon: float, d: int) -> float:
+def scale(model: str, restart: float, epsilon: float, d: int, bound: str) -> float:
     alpha = restart / (2 - restart)
+    unit = (1 - alpha) / (alpha * epsilon)
+    if bound == "paper":
+        return 2 * unit / (d**2 if model == "joint" else d)
     if model == "joint":
-        return 2 * (1 - alpha) / (alpha * epsilon * d**2)
-    return (1 - alpha) / (alpha * epsilon * d)
+        return 2 * unit * (1 - restart) / (d * (d + 1))
+    return unit * min(1, restart + (1 - restart) * (2 - restart) / d) / (d + 1)
 
 
+@pytest.mark.parametrize("bound", ["tight", "paper"])
 @pytest.mark.parametrize("model", ["joint", "public"])
 @pytest.mark.parametrize(("d", "restart", "epsilon"), [(1, 0.15, 1), (7, 0.15, 0.3), (20, 0.6, 2)])
 def test_the_noise_has_the_scale_of_the_formula(
-    model, d, restart, epsilon, assert_laplace, calibrations
+    model, d, restart, epsilon, bound, assert_laplace, calibrations
 ):
     graph = clique(60)
-    mechanism = DPPushFlow(epsilon=epsilon, promised_min_degree=d, model=model, restart=restart)
+    mechanism = DPPushFlow(
+        epsilon=epsilon, promised_min_degree=d, model=model, restart=restart, bound=bound
+    )
     seen = calibrations(importlib.import_module("edgeveil.mechanisms.push_flow"))
     noisy = mechanism.rows(graph, range(60), NoiseSource.insecure(2))
-    expected = scale(model, restart, epsilon, d)
+    expected = scale(model, restart, epsilon, d, bound)
     assert_laplace(noisy - push_flow(graph, range(60), restart=restart), expected)
     for calibration in seen:
         assert 0 <= calibration.noise_scale / expected - 1 < 0.001

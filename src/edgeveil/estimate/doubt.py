@@ -1,0 +1,175 @@
+"""How far the noise may have moved the scores of `walk_model`: half-widths of 95 % intervals.
+
+A score is A c + B d + (what the recipient knows), c a two-hop sum and d a degree. "Without
+noise" means the same formula, with the same public weights, on the true sums and degrees. Sums
+and degrees were pulled towards a prior, so the noise alone says too little: at a small epsilon
+nearly nothing of it is left in the estimate, and nearly nothing of the truth. So the distance
+is that between estimate and truth, noise and pull together, as far as the released values tell.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgeveil.estimate.degrees import DegreeEstimates
+from edgeveil.estimate.walk_model import (
+    IN_COMMON,
+    Indices,
+    Vector,
+    expected_sums,
+    prior_shares,
+    two_hop_shares,
+)
+
+__all__ = ["RowDoubt", "prior_doubt", "sums_of_row", "two_hop_doubt"]
+
+_DEVIATIONS = 3.0  # of a sum around its estimate; 2 would do, were its prior normal
+_MOST_TAU = 200.0
+
+
+@dataclass(frozen=True)
+class RowDoubt:
+    """How far a row may be off, and why.
+
+    Attributes
+    ----------
+    by_degree : float
+        What the row holds for a unit of a node's degree.
+    besides : array of shape (n,)
+        Half-widths that do not come from the node's own degree.
+    """
+
+    by_degree: float
+    besides: Vector
+
+    def of_pagerank(self, known: DegreeEstimates) -> Vector:
+        """Half-widths of the row."""
+        return np.asarray(self.besides + self.by_degree * known.doubt)
+
+    def of_lift(self, row: Vector, known: DegreeEstimates) -> Vector:
+        """Half-widths of row / degree. The part that goes with the degree divides out of it."""
+        degrees = known.degrees
+        least, most = np.maximum(degrees - known.doubt, 1.0), degrees + known.doubt
+        rest = row - self.by_degree * degrees
+        above = (rest + self.besides) / least - rest / degrees
+        below = rest / degrees - (rest - self.besides) / most
+        return np.asarray(np.maximum(above, below))
+
+
+def prior_doubt(own: Indices, known: DegreeEstimates, restart: float, known_hops: int) -> RowDoubt:
+    """Doubt about a row of `walk_model.prior_row`, which takes the same arguments."""
+    degrees = known.degrees
+    friends, far = prior_shares(own, degrees, restart, known_hops)
+    by_degree = far / float(degrees.sum())
+    besides = by_degree * known.total_doubt * degrees
+    if known_hops:
+        besides[own] += friends / len(own) * _return_doubt(own, known)
+    return RowDoubt(by_degree, besides)
+
+
+def _return_doubt(own: Indices, known: DegreeEstimates) -> float:
+    """How far the mean of 1 / degree over the friends may be off."""
+    degrees, doubt = known.degrees[own], known.doubt[own]
+    wide = 1 / np.maximum(degrees - doubt, 1.0) - 1 / (degrees + doubt)
+    return float(np.sqrt((wide**2).sum())) / len(own)
+
+
+def sums_of_row(
+    row: Vector, source: int, own: Indices, degrees: Vector, weights: Vector, restart: float
+) -> tuple[Vector, float, float]:
+    """The sums from which `walk_model.two_hop_row` made a row, and its two coefficients.
+
+    Returns
+    -------
+    sums : array of shape (n,)
+        The argument of that name.
+    by_sum, by_degree : float
+        What the row holds for a unit of a sum, and of a degree.
+    """
+    direct, friends, far, echo = two_hop_shares(own, degrees, weights, restart)
+    by_degree = far * (1 - echo) / float(degrees.sum())
+    hop = row - by_degree * degrees
+    hop[own] -= friends / len(own)
+    # Off the source hop = (direct + far echo / C) sums, where C is the sum of those sums; at the
+    # source the sum is known.
+    hop[source] = 0.0
+    whole = max((float(hop.sum()) - far * echo) / direct, 1e-300)
+    by_sum = direct + far * echo / whole
+    sums = np.maximum(hop / by_sum, 0.0)
+    sums[source] = float(weights[own].sum())
+    return sums, by_sum, by_degree
+
+
+def two_hop_doubt(
+    row: Vector,
+    source: int,
+    own: Indices,
+    known: DegreeEstimates,
+    weights: Vector,
+    scales: Vector,
+    restart: float,
+) -> RowDoubt:
+    """Doubt about a row of `walk_model.two_hop_row` whose sums came from `shrink`.
+
+    Parameters
+    ----------
+    row, source, own, weights, restart
+        As there; `row` is what it gave.
+    known : DegreeEstimates
+        The degrees it was given.
+    scales : array of shape (n,)
+        Scale of the noise on each sum.
+    """
+    degrees = known.degrees
+    sums, by_sum, by_degree = sums_of_row(row, source, own, degrees, weights, restart)
+    mass = float(weights[own] @ degrees[own])
+    grain = float(weights[own] ** 2 @ degrees[own]) / mass
+    prior = expected_sums(own, degrees, weights)
+    spread, noise = prior * grain, 2 * scales**2
+    prior[own] += IN_COMMON * min(mass / len(own), 1.0)
+    others = np.ones(len(row), dtype=np.bool_)
+    others[source] = False  # its sum is known
+    tau, error = _tau(sums[others], prior[others], spread[others], noise[others])
+    trust = tau * spread / (tau * spread + noise)
+    # The truth may be spread wider than the fit says, among friends above all, and then the
+    # pull does more harm.
+    wider = np.full(len(row), tau + 2 * error)
+    wider[own] = np.maximum(wider[own], sum(_tau(sums[own], prior[own], spread[own], noise[own])))
+    off = _DEVIATIONS * np.sqrt((1 - trust) ** 2 * wider * spread + trust**2 * noise)
+    # The truth is not negative and not more than all weights of the own list together.
+    off = np.minimum(off, np.maximum(sums, float(weights[own].sum()) - sums))
+    off[source] = 0.0
+    # What all scores have in common: the sum of the degrees, and the share of the second hop
+    # that the weights carry.
+    direct, _, far, _ = two_hop_shares(own, degrees, weights, restart)
+    carried = float(np.sqrt(((weights * known.doubt)[own] ** 2).sum()))
+    common = known.total_doubt + direct * carried / far
+    whole = abs(float(sums[others].sum()) / mass - 1) + carried / mass
+    besides = by_sum * off + by_degree * common * degrees + (by_sum - direct) * whole * sums
+    return RowDoubt(by_degree, besides)
+
+
+def _tau(sums: Vector, prior: Vector, spread: Vector, noise: Vector) -> tuple[float, float]:
+    """The tau that `shrink` must have used, up to a little more, and its standard error.
+
+    A shrunk sum departs from its prior by (tau spread)^2 / (tau spread + noise) in the mean
+    square, which grows with tau. Only sums above their prior are looked at: those below may
+    have been cut at 0.
+    """
+    above = sums > prior
+    seen = 2 * float(((sums - prior)[above] ** 2 / spread[above]).sum())
+    low, high = 0.0, _MOST_TAU
+    for _ in range(50):
+        tau = (low + high) / 2
+        if float((tau**2 * spread / (tau * spread + noise)).sum()) < seen:
+            low = tau
+        else:
+            high = tau
+    # As in `shrink`: tau is a regression of squares on the spread. Squares of Laplace noise
+    # have variance 5 noise^2.
+    weight = 1 / (noise + 6 * spread) ** 2
+    scatter = float((weight**2 * spread**2 * 5 * (noise + tau * spread) ** 2).sum())
+    return tau, math.sqrt(scatter) / float((weight * spread**2).sum())

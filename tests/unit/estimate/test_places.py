@@ -1,0 +1,72 @@
+"""Places that noise leaves open, against a slow oracle."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgeveil.estimate.places import Place, places, tie_ranges
+
+
+def slow(scores, halves, i):
+    close = [
+        j
+        for j in range(len(scores))
+        if abs(scores[i] - scores[j]) <= math.hypot(halves[i], halves[j])
+    ]
+    return min(close), max(close)
+
+
+values = st.floats(-1, 1).map(lambda x: round(x, 3))
+widths = st.one_of(st.just(0.0), st.floats(0, 1).map(lambda x: round(x, 3)))
+
+
+@given(st.lists(st.tuples(values, widths), min_size=1, max_size=60), st.data())
+def test_ranges_are_those_of_the_definition(drawn, data):
+    drawn.sort(key=lambda pair: -pair[0])
+    scores, halves = (np.array(column) for column in zip(*drawn, strict=True))
+    k = data.draw(st.integers(0, len(drawn)))
+    first, last = tie_ranges(scores, halves, k)
+    assert list(zip(first, last, strict=True)) == [slow(scores, halves, i) for i in range(k)]
+
+
+@given(st.lists(values, min_size=1, max_size=40), st.sampled_from([0.0, 0.013, 0.3]))
+def test_equal_widths_go_the_fast_way_to_the_same_ranges(row, width):
+    scores = np.sort(np.array(row))[::-1]
+    halves = np.full(len(row), width)
+    first, last = tie_ranges(scores, halves, len(row))
+    expected = [slow(scores, halves, i) for i in range(len(row))]
+    assert list(zip(first, last, strict=True)) == expected
+
+
+def test_a_million_scores_of_many_widths():
+    rng = np.random.default_rng(1)
+    scores = np.sort(rng.pareto(1.5, 1_000_000))[::-1]
+    halves = rng.exponential(0.01, len(scores))
+    first, last = tie_ranges(scores, halves, 50)
+    for i in (0, 7, 49):
+        close = np.flatnonzero(np.abs(scores[i] - scores) <= np.hypot(halves[i], halves))
+        assert (first[i], last[i]) == (close[0], close[-1])
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_two_equal_scores_are_told_apart_at_most_one_time_in_twenty(ratio):
+    """The criterion for Laplace noise of two scales: 5 % at most, and not much less."""
+    rng = np.random.default_rng(2)
+    one, other = rng.laplace(0, 1, 400_000), rng.laplace(0, 1, 400_000) * ratio
+    apart = np.abs(one - other) > math.hypot(math.log(20), ratio * math.log(20))
+    assert 0.043 < apart.mean() < 0.0512
+
+
+def test_places_say_what_they_are():
+    found = places(["a", "b"], np.array([3.0, 2.0, 1.9]), np.array([0.1, 0.1, 0.1]))
+    assert found == [Place(1, "a", 3.0, 0.1, 1, 1), Place(2, "b", 2.0, 0.1, 2, 3)]
+    assert str(found[0]) == "1. a: 3 +- 0.1 (this place)"
+    assert str(found[1]) == "2. b: 2 +- 0.1 (places 2 to 3)"
+    (unknown,) = places(["a"], np.array([3.0]), None)
+    assert unknown == Place(1, "a", 3.0, None, None, None)
+    assert str(unknown) == "1. a: 3"

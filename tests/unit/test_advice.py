@@ -1,0 +1,66 @@
+"""The recommendation sees epsilon, the model and n, and says why."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from edgeveil.advice import recommended, when_to_use
+from edgeveil.datasets import social_network
+from edgeveil.errors import ParameterError
+from edgeveil.flow import personalized_pagerank
+from edgeveil.mechanisms import MECHANISMS, DegreePrior, EdgeFlipping, TwoHop
+from edgeveil.privacy.noise import NoiseSource
+
+
+@pytest.mark.parametrize("model", ["joint", "public"])
+@pytest.mark.parametrize("n", [100, 5_000, 10_000, 1_000_000])
+def test_edge_flipping_from_four_false_edges_on_down(model, n):
+    usual = TwoHop if model == "joint" else DegreePrior
+    edge = max(math.log(n / 4 - 1), 4.0)
+    for epsilon in (0.01, 1, edge - 0.01):
+        assert type(recommended(epsilon=epsilon, model=model, n_nodes=n)) is usual
+    for epsilon in (edge + 0.01, 50, 1000):
+        chosen = recommended(epsilon=epsilon, model=model, n_nodes=n)
+        assert chosen == EdgeFlipping(epsilon=epsilon, model=model)
+    assert type(recommended(epsilon=50, model=model)) is usual  # nothing known about n
+
+
+def test_a_tiny_graph_does_not_get_a_coin_for_every_pair():
+    assert recommended(epsilon=0.1, n_nodes=4).name == "two-hop"
+
+
+def test_embeddings_do_not_depend_on_n():
+    for n in (None, 10):
+        assert recommended(epsilon=10, gives="embeddings", n_nodes=n).name == "two-hop-embedding"
+    with pytest.raises(ParameterError, match="gives must be"):
+        recommended(epsilon=1, gives="both")
+
+
+@pytest.mark.parametrize("model", ["joint", "public"])
+def test_where_the_rule_takes_edge_flipping_it_is_better(model, figure):
+    n = 1500
+    graph = social_network(n, average_degree=30, seed=4).graph
+    sources = [int(s) for s in np.random.default_rng(0).choice(n, 15, replace=False)]
+    exact = personalized_pagerank(graph, sources)
+    epsilon = math.log(n / 4)
+    found = []
+    for mechanism in (
+        recommended(epsilon=epsilon, model=model, n_nodes=n),
+        recommended(epsilon=epsilon, model=model),
+    ):
+        noise = NoiseSource.insecure(1)
+        prepared = mechanism.prepare(graph, noise.derive("shared"))
+        rows = mechanism.rows(prepared, sources, noise.derive("rows"))
+        best = [np.argsort(-np.stack([a, b]))[:, :100] for a, b in zip(rows, exact, strict=True)]
+        found.append(np.mean([len(np.intersect1d(*pair)) / 100 for pair in best]))
+    assert found[0] > found[1]
+    figure(f"Recall@100 at 4 false edges per node, {model}", f"{found[0]:.3f} over {found[1]:.3f}")
+
+
+def test_every_mechanism_says_when_to_use_it():
+    for mechanism in MECHANISMS:
+        assert when_to_use(mechanism)
+    assert "false edges" in when_to_use(EdgeFlipping)

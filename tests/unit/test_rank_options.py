@@ -1,0 +1,97 @@
+"""rank(): whom it leaves out, and that leaving out is nothing but post-processing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgeveil.datasets import social_network
+from edgeveil.engine import rank, release
+from edgeveil.engine.shortcuts import known_to
+from edgeveil.errors import ParameterError, UnknownNodeError
+from edgeveil.mechanisms import DegreePrior, TwoHop, TwoHopEmbedding
+from edgeveil.privacy.ledger import Ledger
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.releases import Release
+
+GRAPH = social_network(120, average_degree=8).graph
+SOURCE = 7
+FRIENDS = set(GRAPH.neighbours(SOURCE).tolist())
+
+
+def nodes(made, k=200):
+    return {node for node, _ in made.top(k)}
+
+
+def test_the_source_and_its_neighbours_can_be_left_out():
+    seeded = {"noise": NoiseSource.insecure(1)}
+    everybody = rank(GRAPH, SOURCE, 1.0, **seeded)
+    assert everybody.shown is None
+    assert nodes(everybody) == set(range(120))
+    assert nodes(rank(GRAPH, SOURCE, 1.0, leave_out_source=True)) == set(range(120)) - {SOURCE}
+    new = rank(GRAPH, SOURCE, 1.0, leave_out_source=True, leave_out_neighbours=True, **seeded)
+    assert nodes(new) == set(range(120)) - {SOURCE} - FRIENDS
+    assert [place.node for place in new.ranking(5)] == [node for node, _ in new.top(5)]
+    # All scores are there all the same.
+    np.testing.assert_array_equal(new.values, everybody.values)
+
+
+def test_candidates_and_without_combine_and_top_can_narrow_further():
+    made = rank(GRAPH, SOURCE, 1.0, candidates=iter([1, 2, 3, SOURCE]), without=iter([2]))
+    assert nodes(made) == {1, 3, SOURCE}
+    assert {n for n, _ in made.top(9, without=[1], candidates=[1, 2, 3])} == {3}
+
+
+def test_the_masks_travel_with_the_release(tmp_path):
+    made = rank(GRAPH, SOURCE, 1.0, candidates=[1, 2, 3])
+    for suffix in (".parquet", ".json"):
+        made.write(tmp_path / f"r{suffix}")
+        found = Release.read(tmp_path / f"r{suffix}")
+        np.testing.assert_array_equal(found.shown, made.shown)
+        assert found.top(9) == made.only(SOURCE).top(9) == made.top(9)
+
+
+def test_neighbours_are_not_left_out_in_public(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=10)
+    for options in ({"model": "public"}, {"mechanism": DegreePrior(epsilon=1, model="public")}):
+        with pytest.raises(ParameterError, match="needs model='joint'"):
+            rank(GRAPH, SOURCE, 1.0, leave_out_neighbours=True, ledger=ledger, **options)
+    assert ledger.spends() == []
+    assert known_to(GRAPH, TwoHop(epsilon=1), SOURCE, itself=True, neighbours=True) == [
+        SOURCE,
+        *GRAPH.neighbours(SOURCE).tolist(),
+    ]
+    public = DegreePrior(epsilon=1, model="public")
+    assert known_to(GRAPH, public, SOURCE, itself=True, neighbours=False) == [SOURCE]
+
+
+@pytest.mark.parametrize("wrong", [{"candidates": [1, 999]}, {"without": ["x"]}])
+def test_an_unknown_node_costs_nothing(wrong, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=10)
+    with pytest.raises(UnknownNodeError, match="is not one of the 120 public nodes"):
+        rank(GRAPH, SOURCE, 1.0, ledger=ledger, **wrong)
+    with pytest.raises(ParameterError, match="have no ranking"):
+        rank(GRAPH, SOURCE, 1.0, mechanism=TwoHopEmbedding(epsilon=1), ledger=ledger)
+    assert ledger.spends() == []
+
+
+def test_leaving_out_is_the_same_question_to_a_ledger(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
+    plain = rank(GRAPH, SOURCE, 1.0, ledger=ledger)
+    masked = rank(GRAPH, SOURCE, 1.0, ledger=ledger, leave_out_neighbours=True)
+    again = release(GRAPH, TwoHop(epsilon=1.0), [SOURCE], ledger=ledger)
+    assert len(ledger.spends()) == 1
+    np.testing.assert_array_equal(plain.values, masked.values)
+    np.testing.assert_array_equal(plain.values, again.values)
+    assert (plain.shown, again.shown) == (None, None)
+    assert FRIENDS.isdisjoint(nodes(masked))
+
+
+def test_the_release_brings_its_uncertainty_and_edge_flipping_none(tmp_path):
+    made = rank(GRAPH, SOURCE, 1.0, ledger=Ledger.create(tmp_path / "ledger", epsilon=9))
+    assert made.uncertainty is not None
+    assert made.uncertainty.shape == made.values.shape
+    flipped = rank(GRAPH, SOURCE, 8.0)
+    assert flipped.provenance.mechanism == "edge-flipping"
+    assert flipped.uncertainty is None
+    assert flipped.ranking(1)[0].first is None
