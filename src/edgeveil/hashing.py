@@ -8,6 +8,7 @@ embed before noise, and post-processing, which embeds after it.
 from __future__ import annotations
 
 import hashlib
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,9 @@ class NodeHash:
     sign: npt.NDArray[np.float64]
 
 
+_hashes: dict[tuple[int, int, str], NodeHash] = {}
+
+
 def check_dimension(dimension: int) -> int:
     """Refuse a dimension that is not a positive integer."""
     if isinstance(dimension, bool) or not isinstance(dimension, (int, np.integer)) or dimension < 1:
@@ -53,7 +57,7 @@ def check_hash_key(key: str) -> str:
 
 
 def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHash:
-    """Hash every node to a dimension in 0 .. dimension-1 and a sign.
+    """Hash every node to a dimension in 0 .. dimension-1 and a sign; kept while `nodes` lives.
 
     Parameters
     ----------
@@ -65,6 +69,14 @@ def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHas
         Chooses the hash function; public.
     """
     dimension, key = check_dimension(dimension), check_hash_key(key)
+    place = (id(nodes), dimension, key)
+    if place not in _hashes:
+        _hashes[place] = _hash_nodes(nodes, dimension, key)
+        weakref.finalize(nodes, _hashes.pop, place, None)
+    return _hashes[place]
+
+
+def _hash_nodes(nodes: NodeSet, dimension: int, key: str) -> NodeHash:
     secretless = hashlib.blake2b(key.encode(), digest_size=32, person=b"edgeveil-hash-1").digest()
     if nodes.kind == "str":
         digests = np.fromiter(

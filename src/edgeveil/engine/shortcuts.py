@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Literal
 
 from edgeveil.advice import recommended
-from edgeveil.engine.local import release
+from edgeveil.engine.making import Progress, release
+from edgeveil.engine.tasks import Engine
+from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.protocol import Mechanism
 from edgeveil.nodes import NodeId
@@ -15,7 +17,7 @@ from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
 
-__all__ = ["embed", "rank"]
+__all__ = ["embed", "known_to", "rank"]
 
 
 def rank(
@@ -25,11 +27,18 @@ def rank(
     *,
     model: Literal["joint", "public"] = "joint",
     mechanism: Mechanism | None = None,
+    leave_out_source: bool = False,
+    leave_out_neighbours: bool = False,
+    without: Iterable[NodeId] = (),
+    candidates: Iterable[NodeId] | None = None,
     ledger: Ledger | None = None,
     nonce: str = "",
     noise: NoiseSource | None = None,
 ) -> Release:
     """Rank all nodes for one source, privately; ``.top(k)`` gives the first k.
+
+    Leaving nodes out changes what ``.top`` and ``.ranking`` choose from, afterwards: neither
+    the scores nor the price nor what a ledger keeps.
 
     Parameters
     ----------
@@ -43,18 +52,68 @@ def rank(
         Who may see it: the source's owner alone, or anyone.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.recommended`; it brings its own epsilon.
+    leave_out_source : bool
+        Do not recommend the source to itself.
+    leave_out_neighbours : bool
+        Do not recommend those whom the source knows already. Joint model only: the owner of
+        the source knows this list, nobody else may see it.
+    without : iterable of ids
+        Further nodes to leave out. Like `candidates` it must not depend on edges of others.
+    candidates : iterable of ids, optional
+        Only these nodes.
     ledger, nonce, noise
         As for `edgeveil.release`.
+
+    Raises
+    ------
+    ParameterError
+        If `leave_out_neighbours` is asked for in the public model; nothing was drawn.
 
     Examples
     --------
     >>> from edgeveil.datasets import social_network
-    >>> ranking = rank(social_network(300, average_degree=12).graph, 7, epsilon=1.0)
-    >>> ranking.top(1)[0][0]
+    >>> graph = social_network(300, average_degree=12).graph
+    >>> rank(graph, 7, epsilon=1.0).top(1)[0][0]
     7
+    >>> new = rank(graph, 7, epsilon=1.0, leave_out_source=True, leave_out_neighbours=True)
+    >>> 7 in [node for node, score in new.top(50)]
+    False
     """
-    chosen = mechanism or recommended(epsilon=epsilon, model=model)
-    return release(graph, chosen, [source], ledger=ledger, nonce=nonce, noise=noise)
+    chosen = mechanism or recommended(epsilon=epsilon, model=model, n_nodes=graph.n_nodes)
+    if chosen.columns != "nodes":
+        raise ParameterError(f"{chosen.name} gives embeddings, which have no ranking")
+    # All ids are looked up before anything is charged: an unknown node costs nothing.
+    left_out = [
+        *without,
+        *known_to(graph, chosen, source, itself=leave_out_source, neighbours=leave_out_neighbours),
+    ]
+    graph.nodes.indices(left_out)
+    if candidates is not None:
+        candidates = list(candidates)
+        graph.nodes.indices(candidates)
+    made = release(graph, chosen, [source], ledger=ledger, nonce=nonce, noise=noise)
+    if candidates is None and not left_out:
+        return made
+    return made.showing(without=left_out, candidates=candidates)
+
+
+def known_to(
+    graph: Graph, mechanism: Mechanism, source: NodeId, *, itself: bool, neighbours: bool
+) -> list[NodeId]:
+    """Whom a ranking for `source` need not show: the source, and those whom it knows already.
+
+    Raises
+    ------
+    ParameterError
+        If the neighbours are asked for and anyone may see what the mechanism gives.
+    """
+    if neighbours and mechanism.guarantee(1).model == "public":
+        raise ParameterError(
+            "leaving out the source's neighbours would show them to anyone: it needs model='joint'"
+        )
+    index = graph.nodes.index(source)
+    known = graph.neighbours(index).tolist() if neighbours else []
+    return graph.nodes.take([index] * itself + known)
 
 
 def embed(
@@ -67,6 +126,8 @@ def embed(
     ledger: Ledger | None = None,
     nonce: str = "",
     noise: NoiseSource | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
 ) -> Release:
     """Embed nodes privately, each for its own owner (joint model).
 
@@ -82,7 +143,7 @@ def embed(
         Length of an embedding.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.recommended`; it brings its own parameters.
-    ledger, nonce, noise
+    ledger, nonce, noise, engine, progress
         As for `edgeveil.release`.
     """
     chosen = mechanism
@@ -91,4 +152,13 @@ def embed(
         # Every mechanism is a dataclass, which its protocol cannot say.
         chosen = replace(best, dimension=dimension)  # type: ignore[type-var]
     wanted = graph.nodes if sources is None else sources
-    return release(graph, chosen, wanted, ledger=ledger, nonce=nonce, noise=noise)
+    return release(
+        graph,
+        chosen,
+        wanted,
+        ledger=ledger,
+        nonce=nonce,
+        noise=noise,
+        engine=engine,
+        progress=progress,
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import os
 import threading
+from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, SupportsIndex
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from edgeveil.errors import ParameterError
 
-__all__ = ["NoiseSource"]
+__all__ = ["NoiseKey", "NoiseSource"]
 
 SECRET_BYTES = 32
 FILL_WORDS = 1 << 15  # words per encryption call: 256 KiB, well inside L2
@@ -191,6 +192,10 @@ class NoiseSource:
         """The word for provenance records."""
         return "secure" if self._root.private else "insecure seed"
 
+    def hand_over(self) -> NoiseKey:
+        """The key of this source, for other workers on the *same* release."""
+        return NoiseKey(self._current().secret, self.private)
+
     def derive(self, *labels: str | int) -> NoiseSource:
         """An independent source named by ``labels``; this one does not move.
 
@@ -268,3 +273,20 @@ class NoiseSource:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         self.__reduce_ex__(2)
+
+
+@dataclass(frozen=True)
+class NoiseKey:
+    """What workers need to draw their rows of one release: the opposite of a fresh source.
+
+    Every worker that has it can draw the same noise; that is its purpose, so that a row that is
+    computed twice is the same row. It must reach no disk, no log and no second release, and
+    rows must draw from ``source().derive(<source id>)``, never from ``source()`` itself.
+    """
+
+    secret: bytes = field(repr=False)
+    private: bool
+
+    def source(self) -> NoiseSource:
+        """The source, in this process."""
+        return NoiseSource(_Root(self.secret, fresh=False, private=self.private), (), self.secret)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeveil.errors import ParameterError
-from edgeveil.privacy._key_stream import NoiseSource
+from edgeveil.privacy._key_stream import NoiseKey, NoiseSource
 
-__all__ = ["Calibration", "NoiseSource", "add_laplace", "calibrate", "discrete_laplace"]
+__all__ = ["Calibration", "NoiseKey", "NoiseSource", "add_laplace", "calibrate", "discrete_laplace"]
 
 # The noise scale in steps is T * 2**a with T < 2**25 and a <= 40 (the sampler's word layout).
 T_BITS = 25

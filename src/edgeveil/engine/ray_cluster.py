@@ -1,0 +1,169 @@
+"""Ray: the same release on a cluster. Needs the extra ``edgeveil[ray]``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeveil.engine.packing import Packed, pack, unpack
+from edgeveil.engine.tasks import Part, Task
+from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.privacy.noise import NoiseKey
+
+__all__ = ["Ray"]
+
+_ATTEMPTS = 5  # times that a part is started anew after the cluster lost it
+_AHEAD = 2  # parts in flight per processor
+
+_unpacked: dict[str, Task] = {}  # in a worker: the task it is working on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ray:
+    """Compute rows on a Ray cluster, a part of the sources a task.
+
+    The graph goes into the object store once per machine and is shared there by all workers.
+    Whatever is retried or computed twice gives the same values: a row's noise is a function of
+    the release's secret and the row's source. The secret is passed in the calls themselves,
+    never through the object store, which Ray may spill to a disk. Between machines Ray sends
+    calls in clear unless the cluster uses TLS (docs/scale.md).
+
+    Parameters
+    ----------
+    address : str, optional
+        Of a running cluster; ``"auto"`` finds the one of this machine. Left out: the cluster
+        that this process is connected to, or else a new one on this machine, for this call.
+    workers : int, optional
+        At most so many parts at once; by default as many as the cluster has processors.
+    graph_path : path, optional
+        A graph folder (`edgeveil.save_graph`) with the same graph, which all machines see at
+        this path. Workers then map it into memory instead of taking it from the object store.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+    graph_path: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and (not isinstance(self.workers, int) or self.workers < 1):
+            raise ParameterError(f"workers must be an integer >= 1, got {self.workers!r}")
+
+    def run(self, task: Task, parts: Sequence[Part], key: NoiseKey) -> Iterator[tuple[Part, Any]]:
+        """Run the task for all parts; see `Engine.run`."""
+        ray = _import_ray()
+        with self._connected(ray):
+            yield from self._run(ray, pack(task, _path(self.graph_path)), parts, key)
+
+    def _run(
+        self, ray: Any, packed: Packed, parts: Sequence[Part], key: NoiseKey
+    ) -> Iterator[tuple[Part, Any]]:
+        remote = ray.remote(num_cpus=1, max_retries=_ATTEMPTS)(_run_part)
+        token = secrets.token_hex(8)
+        shared = ray.put(packed)
+        waiting = deque((part, 1) for part in parts)
+        running: dict[Any, tuple[Part, int]] = {}
+        try:
+            while waiting or running:
+                at_once = self.workers or int(ray.cluster_resources().get("CPU", 1)) * _AHEAD
+                while waiting and len(running) < at_once:
+                    part, attempt = waiting.popleft()
+                    running[remote.remote(shared, token, part, key)] = part, attempt
+                for reference in ray.wait(list(running), num_returns=1)[0]:
+                    part, attempt = running.pop(reference)
+                    try:
+                        yield part, ray.get(reference)
+                    except _losses(ray) as error:
+                        # A machine is gone, and with it a result or the task itself.
+                        if attempt == _ATTEMPTS:
+                            raise EdgeveilError(
+                                f"the cluster lost part {part.number} {_ATTEMPTS} times; "
+                                "with a ledger the same call goes on where this one stopped"
+                            ) from error
+                        shared = ray.put(packed)
+                        waiting.append((part, attempt + 1))
+                    except ray.exceptions.RayTaskError as error:
+                        raise _own_error(error) from None
+        finally:
+            for reference in running:
+                ray.cancel(reference)
+
+    @contextmanager
+    def _connected(self, ray: Any) -> Iterator[None]:
+        """Connect for the time of the run, unless this process is connected already."""
+        if ray.is_initialized():
+            yield
+            return
+        _refuse_silence(self.address)
+        options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+        if self.address is None:
+            options |= {"num_cpus": self.workers, "include_dashboard": False}
+        try:
+            ray.init(address=self.address or "local", **options)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise EdgeveilError(f"no Ray cluster answers at {self.address!r}: {error}") from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _refuse_silence(address: str | None) -> None:
+    """Refuse an address where nobody listens: Ray would try for minutes, and not say so."""
+    if address is None or address in ("auto", "local") or "://" in address:
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, ValueError) as error:
+        raise EdgeveilError(f"no Ray cluster answers at {address!r}: {error}") from error
+
+
+def _run_part(packed: Packed, token: str, part: Part, key: NoiseKey) -> Any:
+    """What a worker does. It keeps the task for the next part: kernels have set it up."""
+    if token not in _unpacked:
+        _unpacked.clear()
+        _unpacked[token] = unpack(packed)
+    return _unpacked[token](part, key.source(), _go_on)
+
+
+def _go_on() -> None:
+    """A worker is stopped from outside."""
+
+
+def _import_ray() -> Any:
+    # Ray reports usage to its makers unless told not to.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise ParameterError("this needs Ray: pip install 'edgeveil[ray]'") from None
+    return ray
+
+
+def _losses(ray: Any) -> tuple[type[Exception], ...]:
+    """What says that something got lost, as opposed to: the work itself failed."""
+    found = ray.exceptions
+    return (
+        found.ObjectLostError,
+        found.WorkerCrashedError,
+        found.NodeDiedError,
+        found.RaySystemError,
+        found.OutOfMemoryError,
+    )
+
+
+def _own_error(error: Any) -> Exception:
+    """The error as it was raised in the worker: Ray wraps it."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, (EdgeveilError, OSError)) else error
+
+
+def _path(path: str | os.PathLike[str] | None) -> Path | None:
+    return None if path is None else Path(path)

@@ -1,0 +1,200 @@
+"""Make a release that need not fit into memory: parts go to a folder as they are done."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from edgeveil.engine.charging import Question, ask, fresh_noise, key_of, reserve
+from edgeveil.engine.local import Local
+from edgeveil.engine.making import Progress
+from edgeveil.engine.tasks import Engine, RowsTask, WriteTask, part_name, rows_per_block, split
+from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.graph import Graph
+from edgeveil.io.labelled_tables import sha256_of, write_atomically
+from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.nodes import NodeId
+from edgeveil.privacy.ledger import Ledger, Reservation
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.release_folder import MANIFEST, UNFINISHED, PartFile, ReleaseFolder
+from edgeveil.releases import Release
+
+__all__ = ["release_to"]
+
+_ROWS_PER_PART = 256
+
+
+def release_to(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    mechanism: Mechanism,
+    sources: Iterable[NodeId],
+    *,
+    ledger: Ledger | None = None,
+    nonce: str = "",
+    noise: NoiseSource | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> ReleaseFolder:
+    """Run a mechanism and write the rows to a folder, a few hundred sources a file.
+
+    Memory: the graph, and for every worker a block of rows. Interrupted, with a ledger: the
+    same call goes on where it stopped, with the same noise, for nothing. Interrupted without
+    one: the same call starts anew, because nobody kept the secret of the noise.
+
+    Parameters
+    ----------
+    path : path
+        The folder to make. On a cluster it must be the same place on all machines.
+    graph, mechanism, sources, ledger, nonce, noise, engine, progress
+        As for `edgeveil.release`.
+
+    Raises
+    ------
+    ParameterError
+        If the folder holds something else.
+    BudgetError
+        If the ledger refuses; nothing was drawn.
+    """
+    folder = Path(path)
+    question = ask(graph, mechanism, sources)
+    engine = engine or Local()
+    if ledger is None:
+        source = fresh_noise(noise)
+        _prepare_folder(folder, run := secrets.token_hex(32))
+        made = _stream(folder, run, question, source, engine, progress, charged=False)
+        made.finish(question.sources)
+        return made
+    if noise is not None:
+        raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
+    key = key_of(question, ledger, nonce)
+    _refuse_others(folder, key)  # before the charge
+    reservation = reserve(question, ledger, key, nonce)
+    if reservation.artifact is None:
+        _prepare_folder(folder, reservation.key)
+        source = NoiseSource.from_secret(reservation.secret)
+        made = _stream(folder, reservation.key, question, source, engine, progress, charged=True)
+        made.finish(question.sources)
+        reservation = reservation.release(lambda p: _write_record(p, made), suffix=".json")
+    return _released(folder, reservation)
+
+
+def _released(folder: Path, reservation: Reservation) -> ReleaseFolder:
+    """What the ledger recorded, in the folder that was asked for."""
+    artifact = reservation.artifact
+    if artifact is None:
+        raise LedgerError("the ledger did not record the release")
+    if artifact.suffix == ".json":
+        found = ReleaseFolder.from_record(artifact)
+        if found.path != folder.resolve():
+            raise LedgerError(
+                f"this was released before, to {found.path}: copy that folder, or ask for a new "
+                "release with another nonce"
+            )
+        return found
+    return _unfolded(Release.read(artifact), folder, reservation.key)
+
+
+def _unfolded(whole: Release, folder: Path, run: str) -> ReleaseFolder:
+    """A release that was made in memory before, as a folder."""
+    if not (folder / MANIFEST).is_file():
+        _prepare_folder(folder, run)
+        name = part_name(0, run)
+        whole.write(folder / name)
+        part = PartFile(name, sha256_of(folder / name), len(whole.sources))
+        _folder_of(folder, whole, (part,)).finish(whole.sources)
+    return ReleaseFolder.open(folder)
+
+
+def _stream(
+    folder: Path,
+    run: str,
+    question: Question,
+    noise: NoiseSource,
+    engine: Engine,
+    progress: Progress | None,
+    *,
+    charged: bool,
+) -> ReleaseFolder:
+    """Prepare once, then write all parts that are not there yet."""
+    graph, mechanism = question.graph, question.mechanism
+    guarantee = replace(question.guarantee, private=noise.private)
+    provenance = question.provenance(noise.kind, charged=charged)
+    task = WriteTask(
+        rows=RowsTask(
+            mechanism=mechanism,
+            prepared=mechanism.prepare(graph, noise.derive("shared")),
+            block=rows_per_block(graph.n_nodes),
+        ),
+        folder=str(folder.resolve()),
+        run=run,
+        nodes=graph.nodes,
+        guarantee=guarantee,
+        provenance=provenance,
+    )
+    parts = split(question.indices, _ROWS_PER_PART)
+    written: dict[int, PartFile] = {}
+    done, total = 0, len(question.indices)
+    for part, result in engine.run(task, parts, noise.derive("rows").hand_over()):
+        written[part.number] = PartFile(result.name, result.sha256, len(part.sources))
+        done += len(part.sources)
+        if progress:
+            progress(done, total)
+    return ReleaseFolder(
+        path=folder,
+        kind=mechanism.columns,
+        guarantee=guarantee,
+        provenance=provenance,
+        parts=tuple(written[part.number] for part in parts),
+    )
+
+
+def _folder_of(folder: Path, like: Release, parts: tuple[PartFile, ...]) -> ReleaseFolder:
+    return ReleaseFolder(
+        path=folder,
+        kind=like.kind,
+        guarantee=like.guarantee,
+        provenance=like.provenance,
+        parts=parts,
+    )
+
+
+def _write_record(path: Path, made: ReleaseFolder) -> None:
+    path.write_text(made.record())
+
+
+# -- the folder ---------------------------------------------------------------------------
+
+
+def _refuse_others(folder: Path, run: str) -> None:
+    """Refuse a place that holds a file, a folder we did not make, or another finished release."""
+    if not folder.exists():
+        return
+    finished = (folder / MANIFEST).is_file()
+    ours = (folder / UNFINISHED).is_file() or finished
+    if not folder.is_dir() or (any(folder.iterdir()) and not ours):
+        raise ParameterError(f"{folder} exists and is not a release: choose another place")
+    if finished and not all(part.name.endswith(_tail(run)) for part in _parts_in(folder)):
+        raise ParameterError(f"{folder} holds another release: choose another place")
+
+
+def _prepare_folder(folder: Path, run: str) -> None:
+    """Make the folder, or clear it of another run's unfinished parts; keep this run's own."""
+    _refuse_others(folder, run)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for part in _parts_in(folder):
+        if not part.name.endswith(_tail(run)):
+            part.unlink()
+    write_atomically(folder / UNFINISHED, lambda path: path.write_text(json.dumps({"run": run})))
+
+
+def _parts_in(folder: Path) -> list[Path]:
+    return list(folder.glob("part-*.parquet"))
+
+
+def _tail(run: str) -> str:
+    return part_name(0, run).removeprefix("part-000000")

@@ -1,0 +1,206 @@
+"""ReleaseFolder: a release that is too large for memory, as a folder of Parquet files.
+
+    release.json                    guarantee, provenance, and every part with its SHA-256
+    index.parquet                   which source is in which part
+    part-000000-<run>.parquet ...   releases of a few hundred sources each, complete in themselves
+
+``release.json`` is written last, so a folder that has it is whole. Until then the folder has
+``unfinished.json`` instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from edgeveil.errors import InputError, LedgerError, UnknownNodeError
+from edgeveil.io.labelled_tables import (
+    read_labelled_table,
+    sha256_of,
+    write_atomically,
+    write_labelled_table,
+)
+from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.releases import Provenance, Release
+
+__all__ = ["MANIFEST", "UNFINISHED", "PartFile", "ReleaseFolder"]
+
+MANIFEST = "release.json"
+UNFINISHED = "unfinished.json"
+_INDEX = "index.parquet"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class PartFile:
+    """One file of the folder."""
+
+    name: str
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFolder:
+    """Rows of many sources on disk, with their guarantee. Iterating gives one part at a time.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    kind : {"nodes", "dimensions"}
+        What a column is, as in `Release`.
+    guarantee : Guarantee
+        What is protected.
+    provenance : Provenance
+        How it was made.
+    parts : tuple of PartFile
+        The files, in the order of the sources.
+    """
+
+    path: Path
+    kind: Literal["nodes", "dimensions"]
+    guarantee: Guarantee
+    provenance: Provenance
+    parts: tuple[PartFile, ...]
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> ReleaseFolder:
+        """Open a finished folder.
+
+        Raises
+        ------
+        InputError
+            If it is no such folder, or not finished.
+        """
+        folder = Path(path)
+        if (folder / UNFINISHED).is_file() and not (folder / MANIFEST).is_file():
+            raise InputError(f"{folder} is not finished: the call that makes it was interrupted")
+        try:
+            text = (folder / MANIFEST).read_text()
+        except OSError:
+            raise InputError(f"{folder} is not a folder with a release") from None
+        try:
+            return cls._from_manifest(folder, json.loads(text))
+        except InputError:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InputError(f"{folder / MANIFEST} is damaged") from error
+
+    @classmethod
+    def _from_manifest(cls, folder: Path, manifest: Mapping[str, Any]) -> ReleaseFolder:
+        if manifest["format"] != _FORMAT:
+            raise InputError(f"{folder} was written by another version of edgeveil")
+        if set(manifest["guarantee"]) != {field.name for field in fields(Guarantee)}:
+            # A default must not stand in for what is missing: `private` is True by default.
+            raise InputError(f"part of the guarantee in {folder} is missing")
+        return cls(
+            path=folder,
+            kind=manifest["kind"],
+            guarantee=Guarantee(**manifest["guarantee"]),
+            provenance=Provenance(**manifest["provenance"]),
+            parts=tuple(PartFile(**part) for part in manifest["parts"]),
+        )
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What `release.json` says."""
+        return {
+            "format": _FORMAT,
+            "kind": self.kind,
+            "rows": len(self),
+            "guarantee": self.guarantee.as_dict(),
+            "statement": str(self.guarantee),
+            "provenance": {f.name: getattr(self.provenance, f.name) for f in fields(Provenance)},
+            "parts": [vars(part) for part in self.parts],
+        }
+
+    def finish(self, sources: tuple[NodeId, ...]) -> None:
+        """Write index and manifest: from now on the folder is a release."""
+        numbers = np.repeat(np.arange(len(self.parts)), [part.rows for part in self.parts])
+        write_labelled_table(self.path / _INDEX, {"source": list(sources), "part": numbers}, {})
+        write_atomically(
+            self.path / MANIFEST, lambda path: path.write_text(json.dumps(self.manifest, indent=1))
+        )
+        (self.path / UNFINISHED).unlink(missing_ok=True)
+
+    def record(self) -> str:
+        """What a ledger keeps of a folder: where it is, and the digests of all that is in it."""
+        return json.dumps({"folder": str(self.path.resolve()), "manifest": self.manifest})
+
+    @classmethod
+    def from_record(cls, artifact: Path) -> ReleaseFolder:
+        """The finished folder that a ledger recorded.
+
+        Raises
+        ------
+        LedgerError
+            If it is gone or is another one by now. Its noise cannot be drawn again.
+        """
+        kept = json.loads(artifact.read_text())
+        folder = Path(kept["folder"])
+        lost = f"this was released to {folder}, which is gone or changed; fetch it from a backup"
+        try:
+            found = cls.open(folder)
+        except InputError as error:
+            raise LedgerError(lost) from error
+        if found.manifest != kept["manifest"]:
+            raise LedgerError(lost)
+        return found
+
+    def verify(self) -> None:
+        """Read every part and compare its digest with the manifest's.
+
+        Raises
+        ------
+        InputError
+            At the first part that is missing or changed.
+        """
+        for part in self.parts:
+            self._check(part)
+
+    def _check(self, part: PartFile) -> Path:
+        path = self.path / part.name
+        if path.name != part.name or not path.is_file():
+            raise InputError(f"{path} is missing")
+        if sha256_of(path) != part.sha256:
+            raise InputError(f"{path} was changed since it was released")
+        return path
+
+    def __len__(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    def __iter__(self) -> Iterator[Release]:
+        for part in self.parts:
+            yield Release.read(self._check(part))
+
+    def only(self, source: NodeId) -> Release:
+        """The release of one source alone: what its owner may be given."""
+        table, _ = read_labelled_table(self.path / _INDEX)
+        ids = NodeSet.of(table["source"])
+        if source not in ids:
+            raise UnknownNodeError(f"the release has no row for {source!r}")
+        number = int(table["part"][ids.index(source)])
+        return Release.read(self._check(self.parts[number])).only(source)
+
+    def read(self) -> Release:
+        """All rows as one release in memory."""
+        parts = list(self)
+        return replace(
+            parts[0],
+            values=np.concatenate([part.values for part in parts]),
+            sources=tuple(source for part in parts for source in part.sources),
+        )
+
+    def __str__(self) -> str:
+        made = f"{self.provenance.mechanism}: {len(self)} rows in {len(self.parts)} files"
+        return f"{made} in {self.path}. {self.guarantee}"
+
+    __repr__ = __str__

@@ -1,0 +1,357 @@
+"""The same release on a Ray cluster: equal bits, one charge, whatever breaks on the way.
+
+Every test runs against a real cluster of worker processes on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgeveil.datasets import social_network
+from edgeveil.engine import Local, Ray, embed, release, release_to
+from edgeveil.engine.packing import pack, unpack
+from edgeveil.engine.tasks import RowsTask
+from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.io import open_graph, save_graph
+from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, EdgeFlipping, TwoHopEmbedding
+from edgeveil.privacy.ledger import Ledger
+from edgeveil.privacy.noise import NoiseSource
+
+pytestmark = [
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+GRAPH = social_network(1500, average_degree=20).graph
+ALL = list(GRAPH.nodes)
+EMBED = TwoHopEmbedding(epsilon=1.0, dimension=8)
+SLOW = DPInstantEmbedding(epsilon=1.0, dimension=8, rounds=100)  # a second or so for all
+
+
+def seeded():
+    return NoiseSource.insecure(5)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger.create(tmp_path / "ledger", epsilon=2)
+
+
+# --- Whole = sharded ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4, 7])
+def test_the_same_bits_for_any_number_of_workers(workers, cluster, tmp_path):
+    for mechanism in (EMBED, DPPushFlowCap(epsilon=1.0, rounds=20), EdgeFlipping(epsilon=4.0)):
+        sources = ALL[: 40 if mechanism.name == "edge-flipping" else 600]
+        here = release(GRAPH, mechanism, sources, noise=seeded(), engine=Local(threads=1))
+        there = release(GRAPH, mechanism, sources, noise=seeded(), engine=Ray(workers=workers))
+        assert there.values.tobytes() == here.values.tobytes()
+    folder = release_to(
+        tmp_path / "out", GRAPH, EMBED, ALL, noise=seeded(), engine=Ray(workers=workers)
+    )
+    whole = embed(GRAPH, epsilon=1.0, mechanism=EMBED, noise=seeded())
+    assert folder.read().values.tobytes() == whole.values.tobytes()
+
+
+def test_without_a_seed_every_release_has_its_own_noise(cluster):
+    first = release(GRAPH, SLOW, ALL[:20], engine=Ray())
+    second = release(GRAPH, SLOW, ALL[:20], engine=Ray())
+    assert first.guarantee.protects
+    assert not (first.values == second.values).any()
+
+
+def test_workers_share_one_read_only_graph(cluster):
+    """What a worker gets are views of the object store, not copies."""
+
+    def where(packed):
+        task = unpack(packed)
+        indices = task.prepared.indices
+        views = any(np.shares_memory(indices, buffer) for buffer in packed.buffers)
+        return indices.flags.writeable, indices.flags.owndata, views
+
+    task = RowsTask(mechanism=SLOW, prepared=GRAPH, block=8)
+    shared = cluster.put(pack(task))
+    writeable, owned, is_view = cluster.get(cluster.remote(where).remote(shared))
+    assert not writeable
+    assert not owned
+    assert is_view
+
+
+def test_a_graph_in_a_shared_folder_travels_as_its_path(cluster, tmp_path):
+    path = save_graph(GRAPH, tmp_path / "graph")
+    task = RowsTask(mechanism=SLOW, prepared=open_graph(path), block=8)
+    assert sum(b.nbytes for b in pack(task).buffers) > GRAPH.indices.nbytes
+    assert sum(b.nbytes for b in pack(task, path).buffers) == 0
+    engine = Ray(graph_path=path)
+    here = release(GRAPH, EMBED, ALL[:300], noise=seeded())
+    there = release(GRAPH, EMBED, ALL[:300], noise=seeded(), engine=engine)
+    assert there.values.tobytes() == here.values.tobytes()
+    other = GRAPH.with_edge_flipped(0, 1)
+    with pytest.raises(ParameterError, match="another graph"):
+        release(other, EMBED, ALL[:3], engine=engine)
+
+
+def test_a_folder_that_is_another_graph_on_the_worker_is_refused(tmp_path):
+    path = save_graph(GRAPH, tmp_path / "graph")
+    packed = pack(RowsTask(mechanism=SLOW, prepared=GRAPH, block=8), path)
+    save_graph(GRAPH.with_edge_flipped(0, 1), path, overwrite=True)
+    with pytest.raises(EdgeveilError, match="another graph"):
+        unpack(packed)
+    shutil.rmtree(path)
+    with pytest.raises(EdgeveilError, match="no graph folder"):
+        unpack(packed)
+
+
+# --- Faults ---------------------------------------------------------------------------------
+
+
+def busy_workers():
+    """Process ids of workers of this session's cluster that run a part right now."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().startswith(b"ray::_run_part"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def kill_a_busy_worker(killed):
+    """Kill the first worker that is seen at work."""
+    deadline = time.monotonic() + 60
+    while not killed and time.monotonic() < deadline:
+        for pid in busy_workers()[:1]:
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+
+def test_a_killed_worker_costs_only_time(cluster, ledger, tmp_path):
+    killed = []
+    killer = threading.Thread(target=kill_a_busy_worker, args=(killed,))
+    killer.start()
+    made = release_to(tmp_path / "out", GRAPH, SLOW, ALL, ledger=ledger, engine=Ray(workers=2))
+    killer.join()
+    assert killed
+    made.verify()
+    assert len(made) == len(ALL)
+    assert len(ledger.spends()) == 1
+    assert made.read().values.tobytes() == release(GRAPH, SLOW, ALL, ledger=ledger).values.tobytes()
+
+
+TWO_MACHINES = """
+import pathlib
+import sys
+
+import ray
+from ray.cluster_utils import Cluster
+from edgeveil.datasets import social_network
+from edgeveil.engine import Ray, release
+from edgeveil.mechanisms import DPInstantEmbedding
+from edgeveil.privacy.noise import NoiseSource
+
+graph = social_network(1500, average_degree=20).graph
+mechanism = DPInstantEmbedding(epsilon=1.0, dimension=1024, rounds=100)  # rows for the store
+memory = {"object_store_memory": 100 << 20}
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **memory})
+nodes = [cluster.add_node(num_cpus=1, **memory) for _ in range(2)]
+ray.init(address=cluster.address, log_to_driver=False)
+gone = []
+
+def lose_a_machine(done, total):
+    if not gone:
+        gone.append(nodes[0])
+        cluster.remove_node(nodes[0], allow_graceful=False)
+
+sources = list(graph.nodes)
+far = release(graph, mechanism, sources, noise=NoiseSource.insecure(5), engine=Ray(workers=6),
+              progress=lose_a_machine)
+near = release(graph, mechanism, sources, noise=NoiseSource.insecure(5))
+same = far.values.tobytes() == near.values.tobytes()
+pathlib.Path(sys.argv[1]).write_text(f"{'equal' if same else 'different'} {len(gone)}")
+ray.shutdown()
+cluster.shutdown()
+"""
+
+
+def test_a_lost_machine_with_its_object_store_costs_only_time(tmp_path):
+    """Two machines (as far as Ray can tell), of which one dies with all results it holds."""
+    said = tmp_path / "said"
+    command = [sys.executable, "-c", TWO_MACHINES, str(said)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert said.read_text() == "equal 1"
+
+
+DRIVER = """
+import sys
+from edgeveil.datasets import social_network
+from edgeveil.engine import Ray, release_to
+from edgeveil.mechanisms import DPInstantEmbedding
+from edgeveil.privacy.ledger import Ledger
+
+graph = social_network(1500, average_degree=20).graph
+mechanism = DPInstantEmbedding(epsilon=1.0, dimension=8, rounds=100)
+release_to(
+    sys.argv[2], graph, mechanism, list(graph.nodes), ledger=Ledger.open(sys.argv[1]),
+    engine=Ray(workers=1), progress=lambda done, total: print(done, flush=True),
+)
+"""
+
+
+def processes_below(pid):
+    """All processes that descend from a process."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
+@pytest.mark.parametrize("victim", ["driver", "object store"])
+def test_a_run_that_died_is_followed_by_one_that_goes_on(victim, ledger, tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", DRIVER, ledger.location, str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as driver:
+        assert driver.stdout.readline().strip() == b"256"
+        if victim == "driver":
+            driver.kill()
+        else:
+            # The raylet holds the object store of its machine.
+            for pid in processes_below(driver.pid):
+                if "/raylet" in Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]:
+                    os.kill(pid, signal.SIGKILL)
+        assert driver.wait(timeout=100) != 0
+    assert len(ledger.spends()) == 1
+    assert not ledger.spends()[0].released
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("part-*.parquet")}
+    assert 0 < len(kept) < 6
+    shutil.copy(ledger.location, tmp_path / "copy")
+    made = release_to(out, GRAPH, SLOW, ALL, ledger=ledger)
+    undisturbed = release(GRAPH, SLOW, ALL, ledger=Ledger.open(tmp_path / "copy"))
+    assert made.read().values.tobytes() == undisturbed.values.tobytes()
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert len(ledger.spends()) == 1
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 KiB: real, and soon full."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small file system is not allowed here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_ends_in_a_plain_error_and_room_lets_it_go_on(cluster, ledger, small_disk):
+    out, engine = small_disk / "out", Ray(workers=2)
+    with pytest.raises(OSError, match=r"No space left|space"):
+        release_to(out, GRAPH, SLOW, ALL, ledger=ledger, engine=engine)
+    assert not list(out.glob(".*.part"))
+    remount = ["mount", "-o", "remount,size=16m", str(small_disk)]
+    subprocess.run(remount, check=True)
+    made = release_to(out, GRAPH, SLOW, ALL, ledger=ledger, engine=engine)
+    made.verify()
+    assert len(ledger.spends()) == 1
+
+
+def test_an_error_in_a_worker_is_the_error_one_gets(cluster, tmp_path):
+    out, engine = tmp_path / "out", Ray(workers=1)
+    with pytest.raises(FileNotFoundError):
+        release_to(
+            out, GRAPH, SLOW, ALL, engine=engine, progress=lambda done, total: shutil.rmtree(out)
+        )
+
+
+# --- The secret -----------------------------------------------------------------------------
+
+
+def test_the_secret_is_on_no_disk_and_in_no_store(cluster, ledger, tmp_path):
+    secrets = []
+    original = NoiseSource.hand_over
+
+    def watch(self):
+        key = original(self)
+        secrets.append(key.secret)
+        return key
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NoiseSource, "hand_over", watch)
+        release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger, engine=Ray(workers=2))
+    (secret,) = secrets
+    session = Path(cluster._private.worker._global_node.get_session_dir_path())
+    looked_at = 0
+    for path in [*session.rglob("*"), *Path("/dev/shm").glob("plasma*")]:
+        if path.is_file() and not path.is_socket():
+            content = path.read_bytes()
+            assert secret not in content, path
+            assert secret.hex().encode() not in content, path
+            looked_at += 1
+    assert looked_at > 3
+    assert secret.hex() not in repr(original(seeded()))
+
+
+# --- Use ------------------------------------------------------------------------------------
+
+
+def test_a_cluster_of_its_own_for_one_call(tmp_path):
+    """In a process of its own, because this one is connected to the tests' cluster."""
+    program = (
+        "from edgeveil.datasets import social_network as s\n"
+        "import edgeveil as ev\n"
+        "from edgeveil.privacy.noise import NoiseSource as N\n"
+        "g = s(300).graph\n"
+        "a = ev.embed(g, epsilon=1, noise=N.insecure(1), engine=ev.engine.Ray(workers=2))\n"
+        "b = ev.embed(g, epsilon=1, noise=N.insecure(1))\n"
+        "assert a.values.tobytes() == b.values.tobytes()\n"
+        "import ray; assert not ray.is_initialized()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "nowhere.invalid:6379", "no port"])
+def test_an_address_without_a_cluster_is_a_plain_error_at_once(address):
+    program = (
+        "import sys\n"
+        "from edgeveil.datasets import social_network\n"
+        "from edgeveil.engine import Ray, release\n"
+        "from edgeveil.errors import EdgeveilError\n"
+        "from edgeveil.mechanisms import TwoHop\n"
+        "try:\n"
+        "    graph = social_network(150).graph\n"
+        "    release(graph, TwoHop(epsilon=1), [1], engine=Ray(address=sys.argv[1]))\n"
+        "except EdgeveilError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, address], capture_output=True, text=True, timeout=30
+    )
+    assert f"no Ray cluster answers at {address!r}" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5])
+def test_workers_must_make_sense(workers):
+    with pytest.raises(ParameterError, match="workers"):
+        Ray(workers=workers)

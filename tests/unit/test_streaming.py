@@ -1,0 +1,222 @@
+"""Releases to a folder: the same values in any number of threads, stopped and resumed or not."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+
+import numpy as np
+import pytest
+
+from edgeveil.datasets import social_network
+from edgeveil.engine import Local, release, release_to
+from edgeveil.errors import BudgetError, InputError, LedgerError, ParameterError, UnknownNodeError
+from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, TwoHop, TwoHopEmbedding
+from edgeveil.privacy.ledger import Ledger
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.release_folder import ReleaseFolder
+from edgeveil.releases import Release
+
+GRAPH = social_network(900, average_degree=12).graph
+EMBED = TwoHopEmbedding(epsilon=1.0, dimension=8)
+ALL = list(GRAPH.nodes)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger.create(tmp_path / "ledger", epsilon=2)
+
+
+def seeded():
+    return NoiseSource.insecure(11)
+
+
+def stop_after(rows):
+    """Ctrl-C as soon as so many rows are done."""
+
+    def progress(done, total):
+        if done >= rows:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+MECHANISMS = [
+    EMBED,
+    DPInstantEmbedding(epsilon=1.0, dimension=8, rounds=20),
+    DPPushFlowCap(epsilon=1.0, rounds=None),
+    TwoHop(epsilon=1.0),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
+def test_the_same_bits_for_any_number_of_threads_and_in_a_folder(mechanism, tmp_path):
+    sources = ALL[3:600:2]
+    one = release(GRAPH, mechanism, sources, noise=seeded(), engine=Local(threads=1))
+    for threads in (2, 4, 7):
+        engine = Local(threads=threads)
+        many = release(GRAPH, mechanism, sources, noise=seeded(), engine=engine)
+        assert many.values.tobytes() == one.values.tobytes()
+        if one.uncertainty is not None:
+            assert many.uncertainty.tobytes() == one.uncertainty.tobytes()
+    folder = release_to(tmp_path / "out", GRAPH, mechanism, sources, noise=seeded())
+    whole = folder.read()
+    assert whole.values.tobytes() == one.values.tobytes()
+    assert whole.sources == one.sources
+    assert folder.guarantee == one.guarantee
+    assert len(folder.parts) == 2
+    assert len(folder) == len(sources)
+    np.testing.assert_array_equal(folder.only(sources[270]).values[0], one.row(sources[270]))
+    with pytest.raises(UnknownNodeError):
+        folder.only(ALL[4])
+
+
+def test_the_same_call_again_costs_nothing_in_whichever_form(ledger, tmp_path):
+    first = release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
+    again = release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
+    assert again == first
+    whole = release(GRAPH, EMBED, ALL, ledger=ledger)
+    assert whole.values.tobytes() == first.read().values.tobytes()
+    assert len(ledger.spends()) == 1
+    with pytest.raises(LedgerError, match="released before, to"):
+        release_to(tmp_path / "elsewhere", GRAPH, EMBED, ALL, ledger=ledger)
+    assert first.provenance.ledger
+
+
+def test_a_release_in_memory_can_become_a_folder(ledger, tmp_path):
+    made = release(GRAPH, EMBED, ALL[:5], ledger=ledger)
+    folder = release_to(tmp_path / "out", GRAPH, EMBED, ALL[:5], ledger=ledger)
+    assert folder.read().values.tobytes() == made.values.tobytes()
+    assert ReleaseFolder.open(tmp_path / "out") == folder
+    assert len(ledger.spends()) == 1
+
+
+def test_interrupted_it_goes_on_with_the_same_noise_for_nothing(ledger, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        release_to(
+            out, GRAPH, EMBED, ALL, ledger=ledger, engine=Local(threads=1), progress=stop_after(256)
+        )
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("part-*")}
+    assert len(kept) == 1
+    with pytest.raises(InputError, match="not finished"):
+        ReleaseFolder.open(out)
+    # The same secret, used by somebody who was not interrupted.
+    shutil.copy(tmp_path / "ledger", tmp_path / "copy")
+    undisturbed = release(GRAPH, EMBED, ALL, ledger=Ledger.open(tmp_path / "copy"))
+    made = release_to(out, GRAPH, EMBED, ALL, ledger=ledger)
+    assert made.read().values.tobytes() == undisturbed.values.tobytes()
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert len(ledger.spends()) == 1
+
+
+def test_a_crash_before_the_ledger_records_the_folder_is_mended(ledger, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(ReleaseFolder, "record", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
+    parts = {p.name: p.read_bytes() for p in (tmp_path / "out").glob("part-*")}
+    made = release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
+    assert {p.name: (made.path / p.name).read_bytes() for p in made.parts} == parts
+    assert len(ledger.spends()) == 1
+
+
+def test_without_a_ledger_an_unfinished_folder_is_started_anew(tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        release_to(out, GRAPH, EMBED, ALL, engine=Local(threads=1), progress=stop_after(256))
+    (old,) = out.glob("part-*")
+    made = release_to(out, GRAPH, EMBED, ALL)
+    assert not old.exists()
+    assert {p.name for p in made.parts} == {p.name for p in out.glob("part-*")}
+    made.verify()
+    with pytest.raises(ParameterError, match="another release"):
+        release_to(out, GRAPH, EMBED, ALL)
+
+
+@pytest.mark.parametrize("what", ["file", "folder", "release"])
+def test_nothing_of_others_is_touched_and_nothing_is_charged_for_it(what, ledger, tmp_path):
+    place = tmp_path / "place"
+    if what == "file":
+        place.write_text("mine")
+    elif what == "folder":
+        place.mkdir()
+        (place / "part-000000-aaaa.parquet").write_text("mine")
+    else:
+        release_to(place, GRAPH, EMBED, ALL[:3])
+    before = sorted((p, p.read_bytes()) for p in [place, *tmp_path.glob("place/*")] if p.is_file())
+    with pytest.raises(ParameterError, match="choose another place"):
+        release_to(place, GRAPH, EMBED, ALL, ledger=ledger)
+    after = sorted((p, p.read_bytes()) for p in [place, *tmp_path.glob("place/*")] if p.is_file())
+    assert after == before
+    assert not ledger.spends()
+
+
+def test_a_refused_budget_leaves_no_folder(tmp_path):
+    poor = Ledger.create(tmp_path / "ledger", epsilon=0.5)
+    with pytest.raises(BudgetError):
+        release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=poor)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_was_changed_or_lost_is_noticed(ledger, tmp_path):
+    made = release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
+    made.verify()
+    part = made.path / made.parts[1].name
+    part.write_bytes(part.read_bytes()[:-1])
+    with pytest.raises(InputError, match="changed since"):
+        made.verify()
+    with pytest.raises(InputError, match="changed since"):
+        made.read()
+    shutil.rmtree(made.path)
+    with pytest.raises(LedgerError, match="gone or changed"):
+        release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
+    assert len(ledger.spends()) == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 2}'])
+def test_a_forged_manifest_is_refused(text, tmp_path):
+    made = release_to(tmp_path / "out", GRAPH, EMBED, ALL[:3])
+    (made.path / "release.json").write_text(text)
+    with pytest.raises(InputError):
+        ReleaseFolder.open(made.path)
+
+
+def test_a_manifest_without_a_word_on_protection_is_refused(tmp_path):
+    made = release_to(tmp_path / "out", GRAPH, EMBED, ALL[:3], noise=seeded())
+    manifest = made.path / "release.json"
+    manifest.write_text(manifest.read_text().replace('"private": false', '"other": false'))
+    with pytest.raises(InputError, match="guarantee"):
+        ReleaseFolder.open(made.path)
+
+
+def test_every_part_is_a_release_for_its_owner_only(tmp_path):
+    made = release_to(tmp_path / "out", GRAPH, EMBED, ALL)
+    assert stat.S_IMODE(made.path.stat().st_mode) == 0o700
+    for part in made.parts:
+        path = made.path / part.name
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert Release.read(path).guarantee == made.guarantee
+    assert not [p for p in made.path.iterdir() if p.name.startswith(".")]
+
+
+def test_progress_counts_rows_and_ends_with_all(tmp_path):
+    seen = []
+    release_to(tmp_path / "out", GRAPH, EMBED, ALL, progress=lambda *numbers: seen.append(numbers))
+    assert [total for _, total in seen] == [900] * 4
+    assert sorted(done for done, _ in seen)[-1] == 900
+
+
+def test_an_error_in_one_part_stops_the_others_and_is_the_error_one_gets():
+    class Broken(TwoHopEmbedding):
+        def rows(self, prepared, sources, noise):
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        release(GRAPH, Broken(epsilon=1.0), ALL, engine=Local(threads=2))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_threads_must_make_sense(threads):
+    with pytest.raises(ParameterError, match="threads"):
+        Local(threads=threads)
