@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from edgeveil.advice import recommended
     from edgeveil.auditing import audit
     from edgeveil.datasets import LabelledGraph, load_blogcatalog, load_pos, social_network
-    from edgeveil.engine import embed, rank, release
+    from edgeveil.engine import embed, rank, release, release_to
     from edgeveil.errors import (
         BudgetError,
         EdgeveilError,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         PromiseError,
         UnknownNodeError,
     )
+    from edgeveil.estimators import PrivateEmbedding
+    from edgeveil.evaluation.own_graph import evaluate
     from edgeveil.flow import personalized_pagerank, push_flow, push_flow_cap
     from edgeveil.graph import Graph
     from edgeveil.io import as_graph, open_graph, read_graph, save_graph
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.privacy.ledger import Ledger
     from edgeveil.privacy.noise import NoiseSource
+    from edgeveil.release_folder import ReleaseFolder
     from edgeveil.releases import Release
 
 __all__ = [
@@ -77,14 +80,17 @@ __all__ = [
     "NonPrivate",
     "OwnNeighbours",
     "ParameterError",
+    "PrivateEmbedding",
     "PromiseError",
     "Release",
+    "ReleaseFolder",
     "TwoHop",
     "TwoHopEmbedding",
     "UnknownNodeError",
     "as_graph",
     "audit",
     "embed",
+    "evaluate",
     "load_blogcatalog",
     "load_pos",
     "open_graph",
@@ -95,6 +101,7 @@ __all__ = [
     "read_graph",
     "recommended",
     "release",
+    "release_to",
     "save_graph",
     "social_network",
 ]
@@ -102,9 +109,11 @@ __all__ = [
 _HOMES = {
     "auditing": "audit",
     "datasets": "LabelledGraph load_blogcatalog load_pos social_network",
-    "engine": "embed rank release",
+    "engine": "embed rank release release_to",
     "errors": "BudgetError EdgeveilError InputError LedgerError ParameterError PromiseError "
     "UnknownNodeError",
+    "estimators": "PrivateEmbedding",
+    "evaluation.own_graph": "evaluate",
     "flow": "personalized_pagerank push_flow push_flow_cap",
     "graph": "Graph",
     "io": "as_graph open_graph read_graph save_graph",
@@ -116,12 +125,15 @@ _HOMES = {
     "privacy.ledger": "Ledger",
     "privacy.noise": "NoiseSource",
     "advice": "recommended",
+    "release_folder": "ReleaseFolder",
     "releases": "Release",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "engine":  # a part of its own: ``ev.engine.Ray``
+        return import_module("edgeveil.engine")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'edgeveil' has no attribute {name!r}")
     value = getattr(import_module(f"edgeveil.{_HOME_OF[name]}"), name)

@@ -16,8 +16,9 @@ PUBLIC = {
     *("DPEmbeddingSparse", "DPForwardCap", "DPInstantEmbedding", "DPPushFlow", "DPPushFlowCap"),
     *("DPSparsePPR", "DegreePrior", "EdgeFlipping", "GraphDiffusion", "NonPrivate"),
     *("OwnNeighbours", "TwoHop", "TwoHopEmbedding", "Mechanism"),
-    *("Guarantee", "Ledger", "NoiseSource", "Release"),
-    *("audit", "embed", "rank", "recommended", "release"),
+    *("Guarantee", "Ledger", "NoiseSource", "Release", "ReleaseFolder"),
+    *("audit", "embed", "evaluate", "rank", "recommended", "release", "release_to"),
+    *("PrivateEmbedding",),
 }
 
 
@@ -42,10 +43,22 @@ def test_no_submodule_hides_a_public_name():
     assert done.stdout.strip() == "[]"
 
 
+def test_a_call_loads_no_library_that_it_does_not_need():
+    script = (
+        "import sys, edgeveil as ev\n"
+        "ev.rank(ev.social_network(60, average_degree=6).graph, 7, epsilon=1.0)\n"
+        "foreign = 'sklearn', 'pandas', 'pyarrow', 'gensim', 'networkx', 'ray', 'matplotlib'\n"
+        "print([m for m in foreign if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
 def test_importing_the_package_loads_nothing_heavy():
     script = (
         "import sys, edgeveil\n"
-        "print([m for m in ('numpy', 'numba', 'polars', 'scipy') if m in sys.modules])"
+        "heavy = 'numpy', 'numba', 'polars', 'scipy', 'sklearn', 'pandas', 'pyarrow', 'ray'\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "[]"

@@ -1,0 +1,72 @@
+"""Embeddings as word vectors, in the real gensim."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from gensim.models import KeyedVectors
+
+import edgeveil as ev
+
+KARATE = nx.karate_club_graph()
+CLUBS = nx.get_node_attributes(KARATE, "club")
+
+
+def embedded(**rest) -> ev.Release:
+    return ev.embed(ev.as_graph(KARATE), epsilon=20.0, dimension=64, **rest)
+
+
+def test_word2vec_text_is_loaded_by_gensim_to_the_last_bit_it_keeps(tmp_path):
+    made = embedded()
+    made.to_word2vec(tmp_path / "karate.txt")
+    vectors = KeyedVectors.load_word2vec_format(tmp_path / "karate.txt")
+    assert vectors.index_to_key == [str(node) for node in made.sources]
+    np.testing.assert_array_equal(vectors.vectors, made.values.astype(np.float32))
+    double = KeyedVectors.load_word2vec_format(tmp_path / "karate.txt", datatype=np.float64)
+    np.testing.assert_array_equal(double.vectors, made.values)
+
+
+def test_keyed_vectors_find_members_of_the_same_club_and_keep_the_guarantee(tmp_path):
+    made = embedded(noise=ev.NoiseSource.insecure(0))
+    vectors = made.to_keyed_vectors()
+    near = [(a, int(b)) for a in KARATE for b, _ in vectors.most_similar(str(a), topn=3)]
+    same = np.mean([CLUBS[a] == CLUBS[b] for a, b in near])
+    assert same > 0.65  # 0.49 of all pairs are of the same club
+    vectors.save(str(tmp_path / "karate.kv"))
+    again = KeyedVectors.load(str(tmp_path / "karate.kv"))
+    assert again.edgeveil["statement"] == str(made.guarantee)
+    np.testing.assert_array_equal(again["0"], made.row(0).astype(np.float32))
+
+
+def test_a_file_that_cannot_say_not_private_is_written_with_a_warning(tmp_path):
+    made = embedded(noise=ev.NoiseSource.insecure(0))
+    with pytest.warns(UserWarning, match="karate.txt cannot say: NOT PRIVATE") as caught:
+        made.to_word2vec(tmp_path / "karate.txt")
+    assert caught[0].filename == __file__
+    assert len(KeyedVectors.load_word2vec_format(tmp_path / "karate.txt")) == 34
+
+
+@pytest.mark.parametrize("odd", ["an n", "an\nn", "ann\t", "ann\u2003", "", "a\x85b", "a\u2028b"])
+def test_ids_that_the_format_cannot_hold_are_refused(odd, tmp_path):
+    graph = ev.Graph.from_edges([0, 1], [1, 2], ev.NodeSet.of(["bob", odd, "cem"]))
+    made = ev.embed(graph, epsilon=1.0, dimension=4)
+    with pytest.raises(ev.ParameterError, match="1 ids are empty or hold white space"):
+        made.to_word2vec(tmp_path / "e.txt")
+    assert not list(tmp_path.iterdir())
+    assert odd in made.to_keyed_vectors()
+
+
+def test_odd_ids_without_white_space_come_back(tmp_path):
+    names = ["zoë", "日本", "a,b", '"', "5", "3.5", "😀", "#x"]
+    graph = ev.Graph.from_edges([0, 1], [1, 2], ev.NodeSet.of(names))
+    ev.embed(graph, epsilon=1.0, dimension=4).to_word2vec(tmp_path / "e.txt")
+    assert KeyedVectors.load_word2vec_format(tmp_path / "e.txt").index_to_key == names
+
+
+def test_scores_are_no_embeddings(tmp_path):
+    made = ev.rank(ev.as_graph(KARATE), 0, epsilon=1.0)
+    with pytest.raises(ev.ParameterError, match=r"make embeddings with edgeveil\.embed"):
+        made.to_word2vec(tmp_path / "e.txt")
+    with pytest.raises(ev.ParameterError, match=r"make embeddings with edgeveil\.embed"):
+        made.to_keyed_vectors()
