@@ -1,59 +1,79 @@
-"""The command line as a person uses it: real processes, real files."""
+"""The command line as a person uses it, with real files."""
 
 from __future__ import annotations
 
 import csv
-import inspect
 import io
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from typing import get_args
 
 import pytest
 
 import edgeveil
 from edgeveil.cli import app as cli_app
-
-FOLLOWS = "follower,followed\nalice,bob\nbob,carol\ncarol,alice\ndave,alice\ndave,bob\nerin,dave\n"
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "follows.csv").write_text(FOLLOWS)
-    return tmp_path
+from edgeveil.cli.options import EmbeddingMechanism, ScoreMechanism
 
 
-def run(folder, line: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "edgeveil", *line.split()]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
-
-
-def test_rank_gives_json_with_its_guarantee(folder):
-    done = run(folder, "rank follows.csv --source alice --epsilon 1 --top 20 --format json")
+def test_rank_gives_json_with_its_guarantee(run_process):
+    done = run_process("rank follows.csv --source alice --epsilon 1 --top 20 --format json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert {row["node"] for row in said["rows"]} == {"alice", "bob", "carol", "dave", "erin"}
     assert [row["rank"] for row in said["rows"]] == [1, 2, 3, 4, 5]
     assert said["guarantee"]["epsilon"] == 1
     assert "every edge that does not touch that source" in said["says"]
-    assert "5 nodes" in done.stderr
-    assert "edges;" not in done.stderr, "an exact count of edges tells about an edge"
+    assert done.stderr == "", "an exact count of edges tells about an edge"
     assert "who appears" in said["says"], "no node list was given"
 
 
-def test_rank_gives_csv_with_nothing_but_data_on_standard_output(folder):
-    done = run(folder, "rank follows.csv --source bob --epsilon 2 --format csv --top 3")
+def test_rank_gives_csv_with_nothing_but_data_on_standard_output(folder, run):
+    done = run("rank follows.csv --source bob --epsilon 2 --format csv --top 3")
     rows = list(csv.reader(io.StringIO(done.stdout)))
-    assert rows[0] == ["rank", "node", "score"]
+    assert rows[0] == ["rank", "node", "score", "plus/minus", "first", "last"]
     assert len(rows) == 4
+    assert all(float(row[3]) > 0 and 1 <= int(row[4]) <= int(row[5]) <= 5 for row in rows[1:])
 
 
-def test_with_a_node_list_the_guarantee_has_no_reservation(folder):
+def test_a_table_says_which_places_cannot_be_told_apart(run):
+    private = run("rank follows.csv --source alice --epsilon 1 --mechanism push-flow-cap").stdout
+    assert "tied with" in private
+    assert re.search(r"places \d-5 ", private)
+    assert "nobody" in private, "alice's own score is far above the noise"
+    exact = run("rank follows.csv --source alice --mechanism own-neighbours").stdout
+    assert "places" not in exact
+
+
+def test_known_nodes_can_be_left_out_of_the_ranking_for_its_owner_only(folder, run):
+    asked = "rank follows.csv --source alice --epsilon 1 --format csv"
+
+    def nodes(extra: str) -> set[str]:
+        return {row[1] for row in list(csv.reader(io.StringIO(run(f"{asked} {extra}").stdout)))[1:]}
+
+    assert nodes("") == {"alice", "bob", "carol", "dave", "erin"}
+    assert nodes("--leave-out-source") == {"bob", "carol", "dave", "erin"}
+    assert nodes("--leave-out-source --leave-out-neighbours") == {"erin"}
+    (folder / "some.txt").write_text("bob\nerin\n")
+    assert nodes("--candidates some.txt") == {"bob", "erin"}
+    public = run(f"{asked} --model public --leave-out-neighbours")
+    assert public.returncode == 2
+    assert "joint" in public.stderr
+    (folder / "some.txt").write_text("bob\nzed\n")
+    edgeveil.Ledger.create(folder / "f.ledger", epsilon=1)
+    assert run(f"{asked} --candidates some.txt --ledger f.ledger").returncode == 2
+    assert edgeveil.Ledger.open(folder / "f.ledger").spends() == []
+    assert run(f"{asked} --leave-out-source --out r.csv").returncode == 2
+
+
+def test_with_a_node_list_the_guarantee_has_no_reservation(folder, run):
     (folder / "members.txt").write_text("alice\nbob\ncarol\ndave\nerin\nfay\n")
     ask = "rank follows.csv --nodes members.txt --source fay --epsilon 1 --format json"
-    done = run(folder, ask + " --verbose")
+    done = run(ask + " --verbose")
     said = json.loads(done.stdout)
     assert len(said["rows"]) == 6
     assert "who appears" not in said["says"]
@@ -61,43 +81,45 @@ def test_with_a_node_list_the_guarantee_has_no_reservation(folder):
 
 
 @pytest.mark.parametrize("style", ["table", "csv", "json"])
-def test_what_is_not_private_says_so_on_standard_output(folder, style):
+def test_what_is_not_private_says_so_on_standard_output(folder, run, style):
     for line in ("--epsilon 1 --insecure-seed 3", "--mechanism non-private"):
-        done = run(folder, f"rank follows.csv --source alice {line} --format {style}")
+        done = run(f"rank follows.csv --source alice {line} --format {style}")
         assert "NOT PRIVATE" in done.stdout
-    private = run(folder, f"rank follows.csv --source alice --epsilon 1 --format {style}")
+        if style == "json":
+            json.loads(done.stdout, parse_constant=pytest.fail)  # Infinity is no JSON
+    private = run(f"rank follows.csv --source alice --epsilon 1 --format {style}")
     assert "NOT PRIVATE" not in private.stdout
 
 
-def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder):
-    assert run(folder, "ledger create f.ledger --epsilon 2").returncode == 0
+def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder, run):
+    assert run("ledger create f.ledger --epsilon 2").returncode == 0
     ask = "rank follows.csv --source alice --epsilon 1 --format json --ledger f.ledger"
-    first, again = run(folder, ask), run(folder, ask)
+    first, again = run(ask), run(ask)
     assert first.stdout == again.stdout, "the same question is answered once, and charged once"
     embed = "embed follows.csv --epsilon 1 --dim 128 --out emb.parquet --ledger f.ledger"
-    assert run(folder, embed).returncode == 0
+    assert run(embed).returncode == 0
     assert edgeveil.Release.read(folder / "emb.parquet").values.shape == (5, 128)
-    refused = run(folder, ask.replace("epsilon 1", "epsilon 0.5"))
+    refused = run(ask.replace("epsilon 1", "epsilon 0.5"))
     assert refused.returncode == 3
     assert refused.stdout == ""
-    assert refused.stderr.strip().splitlines()[-1] == (
+    assert refused.stderr == (
         "edgeveil: the budget is spent: this release needs epsilon 0.5, "
-        "0 of 2 is left for recipient 'alice'"
+        "0 of 2 is left for recipient 'alice'\n"
     )
-    shown = run(folder, "ledger show f.ledger").stdout
+    shown = run("ledger show f.ledger").stdout
     assert "'alice': 2 spent, 0 left" in shown
-    assert run(folder, "ledger verify f.ledger").returncode == 0
+    assert run("ledger verify f.ledger").returncode == 0
 
 
-def test_convert_makes_a_folder_that_ranks_the_same_graph(folder):
-    assert run(folder, "convert follows.csv f.graph").returncode == 0
+def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
+    assert run("convert follows.csv f.graph").returncode == 0
     seeded = "--source alice --epsilon 1 --insecure-seed 3 --format json"
-    from_file = run(folder, f"rank follows.csv {seeded}")
-    from_folder = run(folder, f"rank f.graph {seeded}")
+    from_file = run(f"rank follows.csv {seeded}")
+    from_folder = run(f"rank f.graph {seeded}")
     assert from_file.stdout == from_folder.stdout
     assert "NOT PRIVATE" in from_file.stdout
-    assert run(folder, "convert follows.csv f.graph").returncode == 2
-    assert run(folder, "convert follows.csv f.graph --overwrite").returncode == 0
+    assert run("convert follows.csv f.graph").returncode == 2
+    assert run("convert follows.csv f.graph --overwrite").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -112,13 +134,23 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder):
         (
             "rank follows.csv --source alice --epsilon 1 --mechanism magic",
             2,
-            "there is no mechanism",
+            "Choose from",
         ),
-        ("rank follows.csv --source a --epsilon 1 --mechanism two-hop-embedding", 2, "embeddings"),
+        ("rank follows.csv --source a --epsilon 1 --mechanism twohop", 2, 'mean "two-hop"?'),
+        ("rank follows.csv --source a --epsilon 1 --mechanism two-hop-embedding", 2, "two-hop"),
         ("rank follows.csv --source a --epsilon 1 --mechanism push-flow", 2, "promised-min-degree"),
         ("rank follows.csv --source a --epsilon 1 --ledger no.ledger", 1, "no.ledger"),
         ("rank follows.csv --source a --epsilon 1 --sigma 1", 2, "no option --sigma"),
-        ("embed follows.csv --epsilon 1 --out emb.xyz", 2, ".parquet or .json"),
+        ("embed follows.csv --epsilon 1 --out emb.xyz", 2, ".parquet, .json or .csv"),
+        ("embed follows.csv --epsilon 1 --out follows.csv", 2, "would replace the input"),
+        ("embed follows.csv --epsilon 1 --out no/emb.csv", 2, "there is no folder no"),
+        ("rank follows.csv --epsilon 1", 2, "say for which node"),
+        ("rank follows.csv --sorce a --epsilon 1", 2, "--source"),
+        ("rnak follows.csv", 2, 'Did you mean "rank"?'),
+        ("ledger verfy x", 2, 'Did you mean "verify"?'),
+        ("evaluate follows.csv", 2, "no node of follows.csv has 50 neighbours"),
+        ("mechanisms --format jsn", 2, 'Did you mean "json"?'),
+        ("rank cut.parquet --source a --epsilon 1", 4, "cut.parquet"),
         ("rank ragged.csv --source a --epsilon 1", 4, "line 3"),
         ("rank empty.csv --source a --epsilon 1", 4, "empty"),
         ("rank bytes.csv --source a --epsilon 1", 4, "bytes.csv"),
@@ -128,31 +160,90 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder):
         ("ledger create x.ledger --epsilon 0", 2, "epsilon must be"),
     ],
 )
-def test_a_mistake_gets_one_sentence_and_its_exit_code(folder, arguments, code, words):
+def test_a_mistake_gets_one_sentence_and_its_exit_code(folder, run, arguments, code, words):
     (folder / "ragged.csv").write_text("a,b\nb,c\nc,d,e,f,g\n")
     (folder / "empty.csv").write_text("")
     (folder / "bytes.csv").write_bytes(b"a,b\n\xff\xfe,c\n")
     (folder / "cut.csv.gz").write_bytes(b"\x1f\x8b\x08\x00\x00\x00")
+    (folder / "cut.parquet").write_bytes(b"PAR1" + bytes(60) + b"PAR1")
     (folder / "follows.docx").write_text("x")
     before = sorted(path.name for path in folder.iterdir())
-    done = run(folder, arguments)
+    done = run(arguments)
     assert done.returncode == code, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+    assert sum(line.startswith("edgeveil: ") for line in done.stderr.splitlines()) == 1
+    assert len(done.stderr.splitlines()) == 1 or "(curator)" in done.stderr
     assert sorted(path.name for path in folder.iterdir()) == before, "nothing half written"
 
 
-def test_every_command_has_help_with_an_example_and_a_summary_that_is_true(folder):
-    listed = run(folder, "--help").stdout
-    for name in cli_app.COMMANDS:
+def test_every_command_has_help_with_an_example_and_a_summary_that_is_true(run):
+    listed = run("").stdout
+    assert run("--help").stdout == listed
+    for name, summary in cli_app.COMMANDS.items():
         assert name in listed
-        module = __import__(f"edgeveil.cli.{name}", fromlist=[name])
-        command = getattr(module, name)
-        if inspect.isfunction(command):
-            first = (command.__doc__ or "").splitlines()[0]
-            assert first == cli_app.COMMANDS[name]
-            assert "Example: edgeveil" in run(folder, f"{name} --help").stdout
+        said = " ".join(run(f"{name} --help").stdout.split())
+        assert summary in said
+        assert f"Example: edgeveil {name}" in said
+    for name in ("create", "show", "verify"):
+        assert f"Example: edgeveil ledger {name}" in run(f"help ledger {name}").stdout
+
+
+def test_names_on_the_command_line_are_those_of_the_mechanisms():
+    from edgeveil.mechanisms import MECHANISMS
+
+    names = [*get_args(ScoreMechanism), *get_args(EmbeddingMechanism)]
+    assert sorted(names) == sorted(kind.name for kind in MECHANISMS)
+    for kind in MECHANISMS:
+        words = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]+", kind.__name__.removeprefix("DP"))
+        assert kind.name == "-".join(words).lower()
+        assert (kind.name in get_args(ScoreMechanism)) == (kind.columns == "nodes")
+
+
+def test_a_name_cannot_steer_the_terminal_or_the_table(folder, run):
+    (folder / "odd.csv").write_text("alice,[/red]\nalice,[bold]x\nalice,\x1b]0;title\x07\n")
+    shown = run("rank odd.csv --source alice --epsilon 1").stdout
+    assert "[/red]" in shown
+    assert "[bold]x" in shown
+    assert r"\x1b]0;title\x07" in shown
+    unknown = run("rank odd.csv --source '\x1b\n' --epsilon 1")
+    assert unknown.returncode == 2
+    assert len(unknown.stderr.splitlines()) == 1
+
+
+def test_an_error_nobody_foresaw_is_one_sentence_without_its_own_words(monkeypatch, run):
+    def fail(*_, **__):
+        raise RuntimeError("alice and bob are joined")
+
+    monkeypatch.setattr("edgeveil.advice.when_to_use", fail)
+    monkeypatch.delenv("EDGEVEIL_TRACEBACK", raising=False)
+    done = run("mechanisms")
+    assert done.returncode == 1
+    assert "RuntimeError in edgeveil.cli.mechanisms" in done.stderr
+    assert "alice" not in done.stderr
+    monkeypatch.setenv("EDGEVEIL_TRACEBACK", "1")
+    with pytest.raises(RuntimeError):
+        run("mechanisms")
+
+
+def test_rankings_for_many_sources_go_to_a_file(folder, run):
+    (folder / "some.txt").write_text("alice\nbob\n")
+    asked = "rank follows.csv --sources some.txt --source erin --epsilon 1"
+    assert run(f"{asked} --out r.parquet").returncode == 0
+    assert edgeveil.Release.read(folder / "r.parquet").sources == ("erin", "alice", "bob")
+    shown = json.loads(run(f"{asked} --top 2 --format json").stdout)
+    assert [row["source"] for row in shown["rows"]] == ["erin"] * 2 + ["alice"] * 2 + ["bob"] * 2
+
+
+def test_colours_only_where_they_are_wanted(folder):
+    command = [sys.executable, "-m", "edgeveil", "rank", "follows.csv", "--source", "alice"]
+    command += ["--epsilon", "1"]
+    plain = {"NO_COLOR": "1", "TERM": "xterm"}
+    for extra in (plain, plain | {"FORCE_COLOR": "1"}):
+        done = subprocess.run(command, cwd=folder, capture_output=True, env=os.environ | extra)
+        assert done.returncode == 0
+        assert b"\x1b[3" not in done.stdout
 
 
 def test_help_is_fast():
@@ -165,27 +256,27 @@ def test_help_is_fast():
     assert min(times) < 1.0  # 0.3 s on a quiet machine; tests run beside each other
 
 
-def test_mechanisms_lists_all_of_them(folder):
-    said = json.loads(run(folder, "mechanisms --format json").stdout)
+def test_mechanisms_lists_all_of_them(folder, run):
+    said = json.loads(run("mechanisms --format json").stdout)
     from edgeveil.mechanisms import MECHANISMS
 
     assert [row["name"] for row in said["rows"]] == [kind.name for kind in MECHANISMS]
     assert all(row["when to use it"] for row in said["rows"])
 
 
-def test_audit_prints_its_verdict(folder):
-    done = run(folder, "audit own-neighbours --trials 100")
+def test_audit_prints_its_verdict(folder, run):
+    done = run("audit own-neighbours --trials 100")
     assert done.returncode == 0
     assert "consistent" in done.stdout
 
 
-def test_output_that_nobody_reads_is_no_error(folder):
+def test_output_that_nobody_reads_is_no_error(folder, run):
     command = f"{sys.executable} -m edgeveil mechanisms --format csv | head -n 1"
     done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True)
     assert done.stderr == ""
 
 
-def test_ctrl_c_ends_with_130_and_no_traceback(folder):
+def test_ctrl_c_ends_with_130_and_no_traceback(folder, run):
     process = subprocess.Popen(
         [sys.executable, "-m", "edgeveil", "audit", "edge-flipping", "--trials", "2000000"],
         stderr=subprocess.PIPE,

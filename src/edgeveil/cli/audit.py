@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import sys
-from typing import Literal
 
+from edgeveil.cli.options import (
+    Config,
+    EmbeddingMechanism,
+    Model,
+    PromisedMinDegree,
+    ScoreMechanism,
+)
+from edgeveil.cli.output import Format, print_table
 from edgeveil.errors import EdgeveilError
 
 __all__ = ["audit"]
 
 
 def audit(
-    mechanism: str = "push-flow-cap",
+    mechanism: ScoreMechanism | EmbeddingMechanism = "push-flow-cap",
     /,
     *,
     epsilon: float | None = 1.0,
-    model: Literal["joint", "public"] | None = None,
-    promised_min_degree: int | None = None,
+    model: Model | None = None,
+    promised_min_degree: PromisedMinDegree = None,
     trials: int | None = None,
     confidence: float = 0.95,
+    format: Format | None = None,  # noqa: A002  (the option's name)
+    config: Config = None,
 ) -> None:
     """Attack a mechanism on its worst pair of graphs and compare with what it claims.
 
@@ -32,24 +41,47 @@ def audit(
         The claim.
     model
         joint or public.
-    promised_min_degree
-        For push-flow: the promise its claim rests on.
     trials
         Releases drawn, by default 20,000 (2,000 for the slow edge-flipping).
     confidence
         Of the certified lower bound.
+    format
+        table, json or csv; a sentence if left out.
     """
     from edgeveil.auditing import audit as run
     from edgeveil.cli.mechanisms import make_mechanism
+    from edgeveil.cli.progress import counting
 
     if mechanism in ("own-neighbours", "non-private"):
         epsilon = None
-    options = {"epsilon": epsilon, "model": model, "promised_min_degree": promised_min_degree}
-    result = run(
-        make_mechanism(mechanism, None, **options),
-        trials=trials or (2_000 if mechanism == "edge-flipping" else 20_000),
-        confidence=confidence,
+    chosen = make_mechanism(
+        mechanism, None, epsilon=epsilon, model=model, promised_min_degree=promised_min_degree
     )
-    sys.stdout.write(f"{result}\n")
+    default = 2_000 if mechanism == "edge-flipping" else 20_000
+    with counting("trials") as progress:
+        result = run(
+            chosen,
+            trials=default if trials is None else trials,
+            confidence=confidence,
+            progress=progress,
+        )
+    if format is None:
+        sys.stdout.write(f"{result}\n")
+    else:
+        print_table(
+            ["mechanism", "claimed", "lower bound", "confidence", "trials", "consistent"],
+            [
+                (
+                    mechanism,
+                    result.claimed,
+                    result.lower_bound,
+                    result.confidence,
+                    result.trials,
+                    result.consistent,
+                )
+            ],
+            style=format,
+            about={"says": str(result)},
+        )
     if not result.consistent:
         raise EdgeveilError("the audit contradicts the claim")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
+from edgeveil.cli.options import Directed, Flag, Header, NodeList
 from edgeveil.cli.output import say
 
 __all__ = ["convert"]
@@ -17,16 +15,10 @@ def convert(
     folder: Path,
     /,
     *,
-    nodes: Annotated[Path | None, Parameter(help="File with one node id per line.")] = None,
-    directed: Annotated[
-        bool, Parameter(negative="", help="Read every arc as an undirected edge.")
-    ] = False,
-    header: Annotated[
-        bool | None, Parameter(help="Whether the first line of a text file holds names.")
-    ] = None,
-    overwrite: Annotated[
-        bool, Parameter(negative="", help="Replace an older graph folder.")
-    ] = False,
+    nodes: NodeList = None,
+    directed: Directed = False,
+    header: Header = None,
+    overwrite: Flag = False,
 ) -> None:
     """Turn a graph file into a folder that opens in milliseconds.
 
@@ -38,6 +30,8 @@ def convert(
         Edge list (.csv, .tsv, .txt, also .gz), Parquet, .mat, MatrixMarket or a graph folder.
     folder
         The folder to write.
+    overwrite
+        Replace an older graph folder.
     """
     from edgeveil.cli.reading import read_and_say
     from edgeveil.io import save_graph

@@ -33,10 +33,10 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), sources: int = 30, seed: int
         Which network to generate. The noise of the rankings shown is always fresh.
     """
     from edgeveil.datasets import social_network
-    from edgeveil.evaluate.ranking import choose_sources
-    from edgeveil.evaluate.results import machine_facts
-    from edgeveil.evaluate.runs import Cells
-    from edgeveil.evaluate.showcase import classification_results, ranking_results
+    from edgeveil.evaluation.ranking import choose_sources
+    from edgeveil.evaluation.results import machine_facts
+    from edgeveil.evaluation.runs import Cells
+    from edgeveil.evaluation.showcase import classification_results, ranking_results
     from edgeveil.report import write_page
     from edgeveil.report.showcase import showcase_page, summary
 

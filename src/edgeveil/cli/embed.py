@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any
 
-from cyclopts import Parameter
-
-from edgeveil.cli.output import say
+from edgeveil.cli.options import (
+    Config,
+    Directed,
+    DryRun,
+    EmbeddingMechanism,
+    EngineAddress,
+    EngineName,
+    EngineWorkers,
+    Header,
+    InsecureSeed,
+    LedgerAt,
+    Model,
+    NodeList,
+    Restart,
+    Sigma,
+    Verbose,
+    Yes,
+)
+from edgeveil.cli.output import Format, say
 
 __all__ = ["embed"]
 
@@ -19,16 +35,24 @@ def embed(
     out: Path,
     epsilon: float | None = None,
     dim: int | None = None,
-    mechanism: str | None = None,
-    model: Literal["joint", "public"] | None = None,
-    sigma: float | None = None,
-    restart: float | None = None,
-    ledger: str | None = None,
-    nodes: Path | None = None,
-    directed: Annotated[bool, Parameter(negative="")] = False,
-    header: bool | None = None,
-    verbose: Annotated[bool, Parameter(negative="")] = False,
-    insecure_seed: int | None = None,
+    sources: Path | None = None,
+    mechanism: EmbeddingMechanism | None = None,
+    model: Model | None = None,
+    sigma: Sigma = None,
+    restart: Restart = None,
+    ledger: LedgerAt = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    nodes: NodeList = None,
+    directed: Directed = False,
+    header: Header = None,
+    verbose: Verbose = False,
+    engine: EngineName = "local",
+    address: EngineAddress = None,
+    workers: EngineWorkers = None,
+    format: Format = "table",  # noqa: A002  (the option's name)
+    insecure_seed: InsecureSeed = None,
+    config: Config = None,
 ) -> None:
     """Embed the nodes of a graph, privately, each for its own owner.
 
@@ -39,50 +63,54 @@ def embed(
     graph
         Edge list, Parquet, .mat, MatrixMarket or a graph folder.
     out
-        File to write, .parquet or .json; its guarantee goes with it.
+        File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a
+        suffix becomes a folder, for more rows than fit into memory.
     epsilon
         Privacy loss of one embedding; smaller protects more.
     dim
         Length of an embedding (256).
+    sources
+        File with one id per line: embed these nodes only.
     mechanism
-        What to use instead of the recommended one; `edgeveil mechanisms` lists them.
+        What to use instead of the recommended one; `edgeveil mechanisms` says when.
     model
         joint: an embedding is for its node's owner alone. public: anyone may see all of them.
-    sigma
-        Sensitivity that a capped flow is held to.
-    restart
-        Restart probability of the walk (0.15).
-    ledger
-        Budget to charge; made by `edgeveil ledger create`.
-    nodes
-        File with one node id per line: the public node set.
-    directed
-        Read every arc as an undirected edge.
-    header
-        Whether the first line of a text file holds names; guessed if left out.
-    verbose
-        Say how many edges were read and normalised: the curator's, not private.
-    insecure_seed
-        Repeatable noise, for tests and demonstrations. The result is then NOT private.
+    format
+        How --dry-run prints the price: table, json or csv.
     """
+    from edgeveil.cli.budget import print_price, spending
+    from edgeveil.cli.engines import make_engine
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import read_and_say
-    from edgeveil.engine import release
-    from edgeveil.errors import ParameterError
-    from edgeveil.privacy.ledger import Ledger
+    from edgeveil.cli.progress import counting
+    from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
+    from edgeveil.engine import release, release_to
     from edgeveil.privacy.noise import NoiseSource
 
-    if out.suffix not in (".parquet", ".json"):
-        raise ParameterError(f"--out must end in .parquet or .json, got {out.name!r}")
-    options = {"epsilon": epsilon, "model": model, "sigma": sigma, "restart": restart}
-    chosen = make_mechanism(mechanism, "embeddings", dimension=dim, **options)
-    private_graph = read_and_say(graph, nodes, directed, header, counts=verbose)
-    made = release(
-        private_graph,
-        chosen,
-        private_graph.nodes,
-        ledger=Ledger.open(ledger) if ledger else None,
-        noise=None if insecure_seed is None else NoiseSource.insecure(insecure_seed),
+    chosen = make_mechanism(
+        mechanism,
+        "embeddings",
+        epsilon=epsilon,
+        model=model,
+        sigma=sigma,
+        restart=restart,
+        dimension=dim,
     )
-    made.write(out)
-    say(f"{out}: {len(made.sources):,} embeddings of length {len(made.columns)}. {made.guarantee}")
+    where = make_engine(engine, address, workers)
+    check_out(out, (graph, nodes, sources), folder=True)
+    private_graph = read_and_say(graph, nodes, directed, header, counts=verbose)
+    everyone = private_graph.nodes
+    wanted = wanted_nodes(everyone, None, sources) if sources else everyone
+    if dry_run:
+        print_price(private_graph, chosen, wanted, ledger, format)
+        return
+    noise = None if insecure_seed is None else NoiseSource.insecure(insecure_seed)
+    with spending(ledger, yes=yes) as budget, counting("embeddings") as progress:
+        how: dict[str, Any] = {"ledger": budget, "noise": noise}
+        how |= {"engine": where, "progress": progress}
+        if out.suffix:
+            made = release(private_graph, chosen, wanted, **how)
+            made.write(out)
+            guarantee = made.guarantee
+        else:
+            guarantee = release_to(out, private_graph, chosen, wanted, **how).guarantee
+    say(f"{out}: {len(wanted):,} embeddings. {guarantee}")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from edgeveil.cli.options import Config, Directed, Header, NodeList
 from edgeveil.cli.output import Format, print_table, say
 
 __all__ = ["evaluate"]
@@ -17,12 +18,13 @@ def evaluate(
     graph: Path,
     /,
     *,
-    epsilon: list[float] | None = None,
+    epsilon: Annotated[list[float] | None, Parameter(negative="")] = None,
     sources: int = 30,
-    nodes: Path | None = None,
-    directed: Annotated[bool, Parameter(negative="")] = False,
-    header: bool | None = None,
+    nodes: NodeList = None,
+    directed: Directed = False,
+    header: Header = None,
     format: Format = "table",  # noqa: A002  (the option's name)
+    config: Config = None,
 ) -> None:
     """Measure on your own graph how well private rankings do. For the curator only.
 
@@ -38,20 +40,19 @@ def evaluate(
         Privacy losses to try, by default 0.1, 1 and 5.
     sources
         Nodes with at least 50 neighbours that are tried.
-    nodes
-        File with one node id per line: the public node set.
-    directed
-        Read every arc as an undirected edge.
-    header
-        Whether the first line of a text file holds names; guessed if left out.
     format
         table, json or csv.
     """
+    import numpy as np
+
     from edgeveil.cli.reading import read_and_say
-    from edgeveil.evaluate.runs import Cells
-    from edgeveil.evaluate.showcase import ranking_results
+    from edgeveil.errors import ParameterError
+    from edgeveil.evaluation.runs import Cells
+    from edgeveil.evaluation.showcase import ranking_results
 
     read = read_and_say(graph, nodes, directed, header, counts=True)
+    if not (np.diff(read.indptr) >= 50).any():
+        raise ParameterError(f"no node of {graph} has 50 neighbours, and only such are tried")
     losses = epsilon or [0.1, 1.0, 5.0]
     with tempfile.TemporaryDirectory() as folder:
         results = ranking_results(graph.name, read, losses, sources, Cells(folder, {}))
@@ -60,12 +61,20 @@ def evaluate(
     rows = [
         (
             mechanism,
-            "-" if loss is None or loss == float("inf") else loss,
+            loss,
             *(found[mechanism, loss, recall, s] for s in ("all", "non-neighbours", "lift")),
             found[mechanism, loss, ndcg, "all"],
         )
         for mechanism, loss in dict.fromkeys((r.mechanism, r.epsilon) for r in results)
     ]
     columns = ["mechanism", "epsilon", "recall", "recall non-neighbours", "recall lift", "ndcg"]
-    print_table(columns, rows, style=format, title=f"{graph.name}: top 100, for the curator only")
+    warning = "NOT PRIVATE: for the curator only"
+    print_table(
+        columns,
+        rows,
+        style=format,
+        about={"graph": graph.name, "says": warning},
+        title=f"{graph.name}: top 100",
+        warning=warning,
+    )
     say("These numbers come from the exact graph. They are not private: keep them.")

@@ -6,13 +6,14 @@ import sys
 
 from cyclopts import App
 
-from edgeveil.cli.output import say
+from edgeveil.cli.output import Format, print_table, say
 
 __all__ = ["ledger"]
 
 ledger = App(
     name="ledger",
-    help="The privacy budget: a file (or PostgreSQL database) that cannot be overspent.",
+    help="The privacy budget: a file (or PostgreSQL database) that cannot be overspent.\n\n"
+    "Example: edgeveil ledger create follows.ledger --epsilon 4",
     help_format="plaintext",
 )
 
@@ -39,24 +40,58 @@ def create(location: str, /, *, epsilon: float, pooled_epsilon: float | None = N
 
 
 @ledger.command
-def show(location: str, /) -> None:
+def show(location: str, /, *, format: Format = "table") -> None:  # noqa: A002  (the option's name)
     """Show what was spent and what is left.
 
     Example: edgeveil ledger show follows.ledger
+
+    Parameters
+    ----------
+    location
+        The ledger's file, or its postgresql:// address.
+    format
+        table, json or csv; the last two list every recipient.
     """
     from edgeveil.privacy.ledger import Ledger
 
-    sys.stdout.write(Ledger.open(location).show() + "\n")
+    opened = Ledger.open(location)
+    if format == "table":
+        sys.stdout.write(opened.show() + "\n")
+        return
+    nobody = opened.account("")  # what anybody has learnt who got no row of their own
+    pooled = opened.pooled_epsilon
+    print_table(
+        ["recipient", "spent", "left"],
+        [(one.recipient, one.spent, one.left) for one in opened.accounts()]
+        + [("(anybody else)", nobody.public, (nobody.cap_nano - nobody.public_nano) / 10**9)],
+        style=format,
+        about={
+            "ledger": opened.location,
+            "epsilon": opened.epsilon,
+            "public_spent": nobody.public,
+            "pooled_spent": nobody.pooled_spent,
+            "pooled_epsilon": pooled,
+            "pooled_left": None if pooled is None else nobody.pooled_left,
+        },
+    )
 
 
 @ledger.command
-def verify(location: str, /) -> None:
-    """Check that no entry of the ledger was changed.
+def verify(location: str, /, *, known_head: str | None = None) -> None:
+    """Check that no entry of the ledger was changed; print its head.
 
     Example: edgeveil ledger verify follows.ledger
+
+    Parameters
+    ----------
+    location
+        The ledger's file, or its postgresql:// address.
+    known_head
+        A head noted earlier, somewhere else: it must still be part of the ledger. Only this
+        finds a ledger that was put back to an older copy.
     """
     from edgeveil.privacy.ledger import Ledger
 
-    head = Ledger.open(location).verify()
+    head = Ledger.open(location).verify(known_head)
     sys.stdout.write(f"{head}\n")
     say("every entry is as it was written")

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import MISSING, fields
-from typing import Any, Literal
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal
 
-from edgeveil.advice import recommended, when_to_use
 from edgeveil.cli.output import Format, print_table
 from edgeveil.errors import ParameterError
-from edgeveil.mechanisms import MECHANISMS, Mechanism
+
+if TYPE_CHECKING:
+    from edgeveil.mechanisms import Mechanism
 
 __all__ = ["make_mechanism", "mechanisms"]
 
 
 def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option's name)
-    """List what there is, what each does, and when to use it.
+    """List what there is, what each protects, and when to use it.
 
     Example: edgeveil mechanisms
+
+    Parameters
+    ----------
+    format
+        table, json or csv.
     """
-    rows = [(kind.name, _gives(kind), _summary(kind), when_to_use(kind)) for kind in MECHANISMS]
-    print_table(["name", "gives", "what it does", "when to use it"], rows, style=format)
+    from edgeveil.advice import when_to_use
+    from edgeveil.mechanisms import MECHANISMS
+
+    rows = [
+        (kind.name, _gives(kind), _summary(kind), _protects(kind), when_to_use(kind))
+        for kind in MECHANISMS
+    ]
+    if format == "table":
+        for name, gives, *parts in rows:  # too long for columns
+            sys.stdout.write(f"{name} ({gives})\n")
+            for label, words in zip(("Does", "Protects", "Use"), parts, strict=True):
+                sys.stdout.write(f"{fill(f'  {label}: {words}', 88, subsequent_indent='    ')}\n")
+        return
+    columns = ["name", "gives", "what it does", "what it protects", "when to use it"]
+    print_table(columns, rows, style=format)
 
 
 def _gives(kind: type[Mechanism]) -> str:
@@ -30,8 +51,32 @@ def _summary(kind: type[Mechanism]) -> str:
     return (kind.__doc__ or "").strip().splitlines()[0]
 
 
+def _protects(kind: type[Mechanism]) -> str:
+    """What the guarantee says, in a few words; an example is asked, it sees no graph."""
+    needed = {f.name for f in fields(kind) if f.default is MISSING}  # type: ignore[arg-type]  # all are dataclasses
+    example: Any = {"epsilon": 1.0, "promised_min_degree": 50}
+    claim = kind(**{name: example[name] for name in needed}).guarantee(2)
+    if claim.model == "none":
+        return "nothing"
+    elsewhere = "edges that do not touch the source"
+    words = {"joint": elsewhere, "public": "every edge"}[claim.model]
+    if any(field.name == "model" for field in fields(kind)):  # type: ignore[arg-type]  # all are dataclasses
+        words = f"joint model: {elsewhere}; public model: every edge"
+    if claim.model == "joint" and claim.epsilon == 0:
+        words += ", wholly"
+    elif claim.pooling == "shared":
+        words += "; also if recipients pool their rows"
+    if claim.promise:
+        words += "; under a public promise about all graphs"
+    return words
+
+
 def make_mechanism(
-    name: str | None, gives: Literal["scores", "embeddings"] | None, /, **options: Any
+    name: str | None,
+    gives: Literal["scores", "embeddings"] | None,
+    /,
+    n_nodes: int | None = None,
+    **options: Any,
 ) -> Mechanism:
     """Build a mechanism from those options that were given (not None).
 
@@ -41,26 +86,30 @@ def make_mechanism(
         Its name; None takes the recommended one.
     gives : {"scores", "embeddings"} or None
         What it has to give; None for either.
+    n_nodes : int, optional
+        Size of the public node set, which the recommendation takes into account.
     **options
         Its parameters.
 
     Raises
     ------
     ParameterError
-        If there is no such mechanism, it gives something else, or it does not know an option.
+        If it gives something else, or does not know an option.
     """
+    from edgeveil.advice import recommended
+    from edgeveil.mechanisms import MECHANISMS
+
     given = {option: value for option, value in options.items() if value is not None}
     by_name = {kind.name: kind for kind in MECHANISMS}
     if name is None:
         if "epsilon" not in given:
             raise ParameterError("say how much may be learnt: --epsilon 1, for instance")
         model = given.get("model", "joint")
-        name = recommended(epsilon=given["epsilon"], model=model, gives=gives or "scores").name
-    if name not in by_name:
-        raise ParameterError(f"there is no mechanism {name!r}; choose from {', '.join(by_name)}")
+        best = recommended(
+            epsilon=given["epsilon"], model=model, gives=gives or "scores", n_nodes=n_nodes
+        )
+        name = best.name
     kind = by_name[name]
-    if gives is not None and _gives(kind) != gives:
-        raise ParameterError(f"{name} gives {_gives(kind)}, not {gives}")
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
     if given.get("model") == "joint" and "model" not in known:
         del given["model"]  # it is for the joint model only

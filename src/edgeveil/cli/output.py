@@ -4,18 +4,48 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-__all__ = ["Format", "print_table", "say"]
+__all__ = ["Format", "as_json", "plain", "print_table", "say"]
 
 Format = Literal["table", "json", "csv"]
 
 
 def say(text: str = "") -> None:
-    """Say something to the person; never part of the data."""
-    sys.stderr.write(f"{text}\n")
+    """Say something to the person, on one line; never part of the data."""
+    sys.stderr.write(f"{plain(text)}\n")
+    sys.stderr.flush()
+
+
+def plain(text: str) -> str:
+    r"""The text on one line, without characters that steer a terminal.
+
+    Names come from files that somebody else may have written.
+
+    >>> plain("eve\x1b[2J")
+    'eve\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def as_json(value: Any) -> Any:
+    """Plain data that JSON can hold: infinity, which it cannot, becomes the text "inf".
+
+    Text and not null: where null is compared with a number it often counts as 0, and an
+    epsilon of 0 would be the best of all guarantees.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): as_json(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(part) for part in value]
+    return value
 
 
 def print_table(
@@ -32,7 +62,7 @@ def print_table(
     Parameters
     ----------
     columns, rows
-        The table.
+        The table. None is an empty cell.
     style : {"table", "json", "csv"}
         For people, for programs, for spreadsheets.
     about : dict
@@ -44,7 +74,8 @@ def print_table(
     """
     if style == "json":
         records = [dict(zip(columns, row, strict=True)) for row in rows]
-        sys.stdout.write(json.dumps({**(about or {}), "rows": records}, indent=2) + "\n")
+        whole = as_json({**(about or {}), "rows": records})
+        sys.stdout.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
     elif style == "csv":
         if warning:
             sys.stdout.write(f"# {warning}\n")
@@ -52,14 +83,28 @@ def print_table(
         writer.writerow(columns)
         writer.writerows(rows)
     else:
-        from rich.console import Console
-        from rich.table import Table
+        _print_for_people(columns, rows, f"{title}\n{warning}" if warning else title)
 
-        heading = f"{title}\n{warning}" if warning else title
-        table = Table(title=heading, title_justify="left")
-        for name, cell in zip(columns, rows[0] if rows else columns, strict=True):
-            number = isinstance(cell, (int, float))
-            table.add_column(name, justify="right" if number else "left")
-        for row in rows:
-            table.add_row(*(f"{c:.6g}" if isinstance(c, float) else str(c) for c in row))
-        Console().print(table)
+
+def _print_for_people(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None
+) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    # Text, not str: square brackets in a name are no markup.
+    heading = None if title is None else Text("\n".join(map(plain, title.split("\n"))))
+    table = Table(title=heading, title_justify="left")
+    for name, cell in zip(columns, rows[0] if rows else columns, strict=True):
+        number = isinstance(cell, (int, float))
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(plain(_in_words(cell))) for cell in row))
+    Console().print(table)
+
+
+def _in_words(cell: Any) -> str:
+    if cell is None:
+        return "-"
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)

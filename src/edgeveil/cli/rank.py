@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from edgeveil.cli.options import (
+    Config,
+    Directed,
+    DryRun,
+    Flag,
+    Header,
+    InsecureSeed,
+    LedgerAt,
+    Model,
+    NodeList,
+    PromisedMinDegree,
+    Restart,
+    ScoreMechanism,
+    Sigma,
+    Verbose,
+    Yes,
+)
 from edgeveil.cli.output import Format, print_table, say
+
+if TYPE_CHECKING:
+    from edgeveil.nodes import NodeId
+    from edgeveil.releases import Release
 
 __all__ = ["rank"]
 
@@ -16,20 +38,29 @@ def rank(
     graph: Path,
     /,
     *,
-    source: str,
+    source: Annotated[list[str] | None, Parameter(negative="")] = None,
+    sources: Path | None = None,
     epsilon: float | None = None,
     top: int = 20,
-    mechanism: str | None = None,
-    model: Literal["joint", "public"] | None = None,
-    sigma: float | None = None,
-    restart: float | None = None,
-    ledger: str | None = None,
-    nodes: Path | None = None,
-    directed: Annotated[bool, Parameter(negative="")] = False,
-    header: bool | None = None,
-    verbose: Annotated[bool, Parameter(negative="")] = False,
+    leave_out_source: Flag = False,
+    leave_out_neighbours: Flag = False,
+    candidates: Path | None = None,
+    out: Path | None = None,
+    mechanism: ScoreMechanism | None = None,
+    model: Model | None = None,
+    sigma: Sigma = None,
+    restart: Restart = None,
+    promised_min_degree: PromisedMinDegree = None,
+    ledger: LedgerAt = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    nodes: NodeList = None,
+    directed: Directed = False,
+    header: Header = None,
+    verbose: Verbose = False,
     format: Format = "table",  # noqa: A002  (the option's name)
-    insecure_seed: int | None = None,
+    insecure_seed: InsecureSeed = None,
+    config: Config = None,
 ) -> None:
     """Rank the nodes of a graph for one source, privately.
 
@@ -40,63 +71,114 @@ def rank(
     graph
         Edge list, Parquet, .mat, MatrixMarket or a graph folder.
     source
-        Id of the node to rank for.
+        Id of the node to rank for; may be given more than once.
+    sources
+        File with one id per line: rank for all of them.
     epsilon
-        Privacy loss of the ranking; smaller protects more.
+        Privacy loss of one ranking; smaller protects more.
     top
         How many nodes to show.
+    leave_out_source
+        Do not show the source in its own ranking.
+    leave_out_neighbours
+        Do not show whom the source knows already. Joint model only.
+    candidates
+        File with one id per line: show only these nodes.
+    out
+        File for all scores: .parquet, .json or .csv. Nothing is shown then.
     mechanism
-        What to use instead of the recommended one; `edgeveil mechanisms` lists them.
+        What to use instead of the recommended one; `edgeveil mechanisms` says when.
     model
         joint: the ranking is for the source's owner alone. public: anyone may see it.
-    sigma
-        Sensitivity that a capped flow is held to.
-    restart
-        Restart probability of the walk (0.15).
-    ledger
-        Budget to charge; made by `edgeveil ledger create`.
-    nodes
-        File with one node id per line: the public node set.
-    directed
-        Read every arc as an undirected edge.
-    header
-        Whether the first line of a text file holds names; guessed if left out.
-    verbose
-        Say how many edges were read and normalised: the curator's, not private.
     format
         table, json or csv.
-    insecure_seed
-        Repeatable noise, for tests and demonstrations. The result is then NOT private.
     """
+    from edgeveil.cli.budget import print_price, spending
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import read_and_say
+    from edgeveil.cli.progress import counting
+    from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
     from edgeveil.engine import release
-    from edgeveil.privacy.ledger import Ledger
+    from edgeveil.engine.shortcuts import known_to
+    from edgeveil.errors import ParameterError
     from edgeveil.privacy.noise import NoiseSource
 
-    options = {"epsilon": epsilon, "model": model, "sigma": sigma, "restart": restart}
-    chosen = make_mechanism(mechanism, "scores", **options)
+    choose = partial(
+        make_mechanism,
+        mechanism,
+        "scores",
+        epsilon=epsilon,
+        model=model,
+        sigma=sigma,
+        restart=restart,
+        promised_min_degree=promised_min_degree,
+    )
+    choose()  # what is wrong with the options is said before a file is read
+    check_out(out, (graph, nodes, sources, candidates))
+    fewer = leave_out_source or leave_out_neighbours or candidates is not None
+    if out is not None and fewer:
+        raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
     private_graph = read_and_say(graph, nodes, directed, header, counts=verbose)
-    node = source if private_graph.nodes.kind == "str" or not _is_int(source) else int(source)
-    made = release(
-        private_graph,
-        chosen,
-        [node],
-        ledger=Ledger.open(ledger) if ledger else None,
-        noise=None if insecure_seed is None else NoiseSource.insecure(insecure_seed),
-    )
-    ranked = made.top(top)
-    print_table(
-        ["rank", "node", "score"],
-        [(i, *pair) for i, pair in enumerate(ranked, 1)],
-        style=format,
-        about={"source": node, "guarantee": made.guarantee.as_dict(), "says": str(made.guarantee)},
-        title=f"{made.provenance.mechanism} for {node}",
-        warning="" if made.guarantee.protects else "NOT PRIVATE: do not publish",
-    )
-    if format != "json":
+    chosen = choose(n_nodes=private_graph.n_nodes)
+    wanted = wanted_nodes(private_graph.nodes, source, sources)
+    among = None if candidates is None else wanted_nodes(private_graph.nodes, None, candidates)
+    private_graph.nodes.indices(among or ())  # an unknown one is said before anything is spent
+    hidden = {
+        node: known_to(
+            private_graph, chosen, node, itself=leave_out_source, neighbours=leave_out_neighbours
+        )
+        for node in wanted
+        if fewer
+    }
+    if dry_run:
+        print_price(private_graph, chosen, wanted, ledger, format)
+        return
+    noise = None if insecure_seed is None else NoiseSource.insecure(insecure_seed)
+    with spending(ledger, yes=yes) as budget, counting("rankings") as progress:
+        made = release(private_graph, chosen, wanted, ledger=budget, noise=noise, progress=progress)
+    if out is not None:
+        made.write(out)
+        say(f"{out}: {len(made.sources):,} rankings of {len(made.columns):,} nodes.")
+    else:
+        _show(made, top, hidden, among, format)
+    if format != "json" or out is not None:
         say(str(made.guarantee))
 
 
-def _is_int(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+def _show(
+    made: Release,
+    top: int,
+    hidden: dict[NodeId, list[NodeId]],
+    among: list[NodeId] | None,
+    style: Format,
+) -> None:
+    several = len(made.sources) > 1
+    rows: list[tuple[Any, ...]] = []
+    for source in made.sources:
+        for place in made.ranking(top, source, without=hidden.get(source, ()), candidates=among):
+            row = tuple(place)
+            if style == "table":
+                row = (*row[:4], _ties(place.first, place.last))
+            rows.append((source, *row) if several else row)
+    about: dict[str, Any] = {
+        "guarantee": made.guarantee.as_dict(),
+        "says": str(made.guarantee),
+    }
+    if not several:
+        about = {"source": made.sources[0], **about}
+    whom = f"{len(made.sources):,} sources" if several else str(made.sources[0])
+    places = ["tied with"] if style == "table" else ["first", "last"]
+    print_table(
+        [*(["source"] if several else []), "rank", "node", "score", "plus/minus", *places],
+        rows,
+        style=style,
+        about=about,
+        title=f"{made.provenance.mechanism} for {whom}",
+        warning="" if made.guarantee.protects else "NOT PRIVATE: do not publish",
+    )
+
+
+def _ties(first: int | None, last: int | None) -> str | None:
+    """Which places the noise leaves open, in words."""
+    if first is None or last is None:
+        return None
+    return "nobody" if first == last else f"places {first}-{last}"

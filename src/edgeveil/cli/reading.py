@@ -1,32 +1,127 @@
-"""Read the graph that a command names, and say what was found."""
+"""Read the graph and the nodes that a command names, and say what was found."""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from edgeveil.cli.output import say
+from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io import read_graph
+from edgeveil.io.node_lists import read_nodes
+from edgeveil.nodes import NodeId, NodeSet
 
-__all__ = ["read_and_say"]
+__all__ = ["as_id", "check_out", "read_and_say", "wanted_nodes"]
+
+_SUFFIXES = (".parquet", ".json", ".csv")
 
 
 def read_and_say(
     path: Path, nodes: Path | None, directed: bool, header: bool | None, *, counts: bool
 ) -> Graph:
-    """Read a graph and say how many nodes it has; with `counts` all that the reader counted.
+    """Read a graph and say, on a terminal, how many nodes it has.
 
-    The number of nodes is public. The counts tell about edges: they are for commands whose
-    words only the curator sees, and for ``--verbose``.
+    The number of nodes is public. With `counts` all that the reader counted is said, anywhere:
+    that tells about edges, so it is for commands whose words only the curator sees, and for
+    ``--verbose``.
     """
     text = {".csv", ".tsv", ".txt", ".edges", ".edgelist"} & set(path.suffixes)
     if not text:
         header = None  # other formats know for themselves
-    graph = read_graph(path, nodes=nodes, directed=directed, header=header)
+    with _without_words_of_libraries():
+        graph = read_graph(path, nodes=nodes, directed=directed, header=header)
+        if path.is_dir() and not _in_range(graph):
+            raise InputError(f"the graph in {path} is damaged: its arrays do not fit together")
     if counts:
         say(f"{path}: {graph.n_nodes:,} nodes, {graph.n_edges:,} edges; {graph.intake} (curator)")
-    else:
+    elif sys.stderr.isatty():
         say(f"{path}: {graph.n_nodes:,} nodes")
-    if graph.intake.nodes_from_edges:
+    if graph.intake.nodes_from_edges and (counts or sys.stderr.isatty()):
+        # Every guarantee says so too; this is in time to do something about it.
         say("No node list was given (--nodes): who appears at all is taken to be public.")
     return graph
+
+
+def as_id(nodes: NodeSet, text: str) -> NodeId:
+    """The id that a word on the command line stands for."""
+    if nodes.kind != "str" and text.removeprefix("-").isdecimal() and len(text) < 1000:
+        return int(text)
+    return text
+
+
+def wanted_nodes(nodes: NodeSet, named: list[str] | None, listed: Path | None) -> list[NodeId]:
+    """The nodes that were named on the command line or are listed in a file."""
+    wanted = [as_id(nodes, text) for text in named or []]
+    if listed is not None:
+        with _without_words_of_libraries():
+            found = read_nodes(listed) or ()
+        wanted += [as_id(nodes, str(node)) if nodes.kind != "str" else str(node) for node in found]
+    if not wanted:
+        raise ParameterError("say for which node: --source alice, for instance")
+    return list(dict.fromkeys(wanted))
+
+
+def check_out(out: Path | None, inputs: Iterable[Path | None], *, folder: bool = False) -> None:
+    """Refuse a place where a result cannot be put, before anything is spent on it."""
+    if out is None:
+        return
+    if out.suffix not in _SUFFIXES and not (folder and not out.suffix):
+        raise ParameterError(f"--out must end in .parquet, .json or .csv, got {out.name!r}")
+    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise ParameterError(f"--out: there is no folder {out.parent} to write to")
+    if out.suffix and out.is_dir():
+        raise ParameterError(f"--out: {out} is a folder")
+    for path in inputs:
+        if path is not None and out.exists() and path.exists() and out.samefile(path):
+            raise ParameterError(f"--out would replace the input {path}")
+
+
+def _in_range(graph: Graph) -> bool:
+    """Whether no index of a saved graph, which is not verified, leads out of its arrays.
+
+    One pass over them: compiled loops that follow a wild index would read foreign memory.
+    """
+    starts, ends = graph.indptr[:-1], graph.indices
+    if np.any(starts > graph.indptr[1:]):
+        return False
+    if len(ends) and not (ends.min() >= 0 and ends.max() < graph.n_nodes):
+        return False
+    if graph.nodes.kind != "str":
+        return True
+    text, offsets = graph.nodes.arrays["text"], graph.nodes.arrays["offsets"]
+    if offsets[0] != 0 or offsets[-1] != len(text) or np.any(offsets[:-1] > offsets[1:]):
+        return False
+    firsts = text[offsets[:-1][offsets[:-1] < len(text)]]
+    try:
+        text.tobytes().decode()
+    except UnicodeDecodeError:
+        return False
+    return not np.any(firsts & 0xC0 == 0x80)  # no id starts inside a character
+
+
+@contextmanager
+def _without_words_of_libraries() -> Iterator[None]:
+    """Send file descriptor 2 nowhere for a while.
+
+    On a damaged file polars' threads print where they panicked, past Python, and may quote it.
+    """
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

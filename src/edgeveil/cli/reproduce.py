@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import Parameter
-
+from edgeveil.cli.options import Flag
 from edgeveil.cli.output import say
 
 __all__ = ["reproduce"]
@@ -20,7 +19,7 @@ def reproduce(
     *,
     data: Path = Path("data"),
     out: Path = Path("results"),
-    quick: Annotated[bool, Parameter(negative="")] = False,
+    quick: Flag = False,
     sources: int | None = None,
 ) -> None:
     """Repeat the paper's experiments and our own; write tables and figures.
@@ -43,8 +42,8 @@ def reproduce(
         from these.
     """
     from edgeveil.datasets import load_blogcatalog, load_pos
-    from edgeveil.evaluate.experiments import EXPERIMENTS
-    from edgeveil.evaluate.experiments import reproduce as run
+    from edgeveil.evaluation.experiments import EXPERIMENTS
+    from edgeveil.evaluation.experiments import reproduce as run
     from edgeveil.report import write_page
     from edgeveil.report.reproduction import reproduction_page
 

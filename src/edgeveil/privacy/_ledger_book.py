@@ -10,6 +10,7 @@ import math
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 from edgeveil.errors import BudgetError
 from edgeveil.privacy import _ledger_sql as sql
@@ -72,6 +73,46 @@ class Account:
         return (self.pooled_cap_nano - self.pooled_spent_nano) / NANO
 
 
+@dataclass(frozen=True)
+class Price:
+    """What a release would cost, and what is left before it, in nano-epsilons.
+
+    Attributes
+    ----------
+    state : {"new", "reserved", "released"}
+        Whether the release was charged before, or is stored already: then it costs nothing.
+    whom : str or None
+        The recipient who would have the least left; None: everybody, a public release.
+    n_recipients : int
+        How many recipients pay; 0 for a public release.
+    needs_nano, left_nano : int
+        The price for `whom`, and what is left for them.
+    pooled_needs_nano, pooled_left_nano : int, int or None
+        The price for all recipients together, and what is left for them, if there is a cap.
+    short : str
+        Empty, or in words why it would be refused.
+    """
+
+    state: Literal["new", "reserved", "released"]
+    whom: str | None
+    n_recipients: int
+    needs_nano: int
+    left_nano: int
+    pooled_needs_nano: int
+    pooled_left_nano: int | None
+    short: str
+
+    @property
+    def epsilon(self) -> float:
+        """The price in epsilon: 0 for what was charged before."""
+        return 0.0 if self.state != "new" else self.needs_nano / NANO
+
+    @property
+    def left(self) -> float:
+        """What is left before the release, in epsilon."""
+        return self.left_nano / NANO
+
+
 def account(transaction: Transaction, header: Header, recipient: str | None) -> Account:
     """Read the account of a recipient, or (None) of the one with the least left."""
     last = last_spend(transaction)
@@ -82,6 +123,51 @@ def account(transaction: Transaction, header: Header, recipient: str | None) -> 
     else:
         own = totals_of(transaction, [recipient]).get(recipient, 0)
     return Account(recipient, header.epsilon_nano, public + own, public, header.pooled_nano, pooled)
+
+
+def accounts(transaction: Transaction, header: Header) -> list[Account]:
+    """Read the accounts of all who got a row, those with the least left first."""
+    last = last_spend(transaction)
+    public, pooled = (last.public_total, last.pooled_total) if last else (0, 0)
+    return [
+        Account(name, header.epsilon_nano, public + own, public, header.pooled_nano, pooled)
+        for own, name in sorted(
+            ((total, name) for name, total in transaction.run(sql.ALL_TOTALS)),
+            key=lambda pair: (-pair[0], pair[1]),
+        )
+    ]
+
+
+def show(transaction: Transaction, header: Header, most: int) -> list[str]:
+    """Say in a few lines what is spent and left, naming at most so many recipients."""
+    everyone, worst = accounts(transaction, header), account(transaction, header, None)
+    head = last_spend(transaction)
+    cap, public = worst.cap_nano, worst.public_nano
+    lines = [f"public: {in_words(public)} spent; each recipient may learn {in_words(cap)} in all"]
+    for one in everyone[:most]:
+        spent = one.spent_nano
+        lines.append(f"  {one.recipient!r}: {in_words(spent)} spent, {in_words(cap - spent)} left")
+    if len(everyone) > most:
+        lines.append(f"  {len(everyone) - most} more, who have at least as much left")
+    lines.append(f"  anybody else: {in_words(public)} spent, {in_words(cap - public)} left")
+    pooled = f"all recipients together: {in_words(worst.pooled_spent_nano)} spent"
+    if worst.pooled_cap_nano is not None:
+        left = worst.pooled_cap_nano - worst.pooled_spent_nano
+        pooled += f", {in_words(left)} left of {in_words(worst.pooled_cap_nano)}"
+    lines.append(pooled)
+    lines.append(f"{head.seq} spends, head {head.hash}" if head else "no spends yet")
+    return lines
+
+
+def price(transaction: Transaction, header: Header, key: str, charge: Charge) -> Price:
+    """What the charge would cost under this key; nothing is written."""
+    last = last_spend(transaction)
+    public, pooled = (last.public_total, last.pooled_total) if last else (0, 0)
+    totals = totals_of(transaction, list(charge.per_recipient))
+    state: Literal["new", "reserved", "released"] = "new"
+    if transaction.run(sql.SPEND_OF_KEY, key):
+        state = "released" if transaction.run(sql.RELEASE_OF_KEY, key) else "reserved"
+    return _price(transaction, header, charge, public, pooled, totals, state)
 
 
 def last_spend(transaction: Transaction) -> SpendRow | None:
@@ -111,7 +197,8 @@ def add_spend(
     before = last_spend(transaction)
     public, pooled = (before.public_total, before.pooled_total) if before else (0, 0)
     totals = totals_of(transaction, list(charge.per_recipient))
-    _refuse_too_much(transaction, header, charge, public, pooled, totals)
+    if short := _price(transaction, header, charge, public, pooled, totals).short:
+        raise BudgetError(short)
     spend = SpendRow(
         seq=before.seq + 1 if before else 1,
         key=key,
@@ -144,36 +231,49 @@ def add_release(transaction: Transaction, header: Header, key: str, name: str, s
     transaction.run(sql.ERASE_SECRET, key)
 
 
-def _refuse_too_much(
+def _price(
     transaction: Transaction,
     header: Header,
     charge: Charge,
     public: int,
     pooled: int,
     totals: dict[str, int],
-) -> None:
-    """Raise BudgetError if the charge does not fit under the caps."""
+    state: Literal["new", "reserved", "released"] = "new",
+) -> Price:
+    """Hold the charge against the caps."""
     cap, pooled_cap = header.epsilon_nano, header.pooled_nano
     if charge.model == "public":
+        name = None
         worst = transaction.run(sql.GREATEST_TOTAL)
         spent, asked = public + (worst[0][1] if worst else 0), charge.epsilon_nano
-        whom = f"everybody (recipient {worst[0][0]!r} has the least)" if worst else "everybody"
+        who = f"everybody (recipient {worst[0][0]!r} has the least)" if worst else "everybody"
     else:
         name, asked = max(
             charge.per_recipient.items(), key=lambda item: totals.get(item[0], 0) + item[1]
         )
-        spent, whom = public + totals.get(name, 0), f"recipient {name!r}"
-    for needs, used, limit, who in (
-        (asked, spent, cap, whom),
+        spent, who = public + totals.get(name, 0), f"recipient {name!r}"
+    short = ""
+    for needs, used, limit, whom in (
+        (asked, spent, cap, who),
         (charge.pooled_nano, pooled, pooled_cap, "all recipients together"),
     ):
-        if limit is not None and used + needs > limit:
-            raise BudgetError(
+        if not short and limit is not None and used + needs > limit:
+            short = (
                 f"the budget is spent: this release needs epsilon {in_words(needs)}, "
-                f"{in_words(limit - used)} of {in_words(limit)} is left for {who}"
+                f"{in_words(limit - used)} of {in_words(limit)} is left for {whom}"
             )
-    if pooled + charge.pooled_nano > MOST_NANO:
-        raise BudgetError("the pooled total would be larger than a ledger can count")
+    if not short and pooled + charge.pooled_nano > MOST_NANO:
+        short = "the pooled total would be larger than a ledger can count"
+    return Price(
+        state=state,
+        whom=name,
+        n_recipients=len(charge.per_recipient),
+        needs_nano=asked,
+        left_nano=cap - spent,
+        pooled_needs_nano=charge.pooled_nano,
+        pooled_left_nano=None if pooled_cap is None else pooled_cap - pooled,
+        short=short if state == "new" else "",
+    )
 
 
 def now() -> str:

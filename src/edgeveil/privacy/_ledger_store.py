@@ -189,7 +189,7 @@ class SqliteStore:
             yield
         except sqlite3.OperationalError as error:
             raise LedgerError(f"cannot use the ledger {self.path}: {error}") from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise LedgerError(
                 f"{self.path} is not an edgeveil ledger or is damaged: {error}"
             ) from error

@@ -18,25 +18,25 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.notebook import html_pre
 from edgeveil.privacy import _ledger_book as book
 from edgeveil.privacy import _ledger_files as files
 from edgeveil.privacy import _ledger_sql as sql
-from edgeveil.privacy._ledger_book import Account
+from edgeveil.privacy._ledger_book import Account, Price
 from edgeveil.privacy._ledger_chain import Header, SpendRow, audit, read_header
 from edgeveil.privacy._ledger_charge import (
     MOST_NANO,
     NANO,
     Charge,
     check_text,
-    in_words,
     to_nano,
 )
 from edgeveil.privacy._ledger_store import Store, Transaction, store_at
 
-__all__ = ["Account", "Charge", "Ledger", "Reservation", "Spend"]
+__all__ = ["Account", "Charge", "Ledger", "Price", "Reservation", "Spend"]
 
 SHOWN_RECIPIENTS = 20
 
@@ -127,7 +127,7 @@ class Ledger:
         epsilon: float,
         pooled_epsilon: float | None = None,
         artifacts: str | os.PathLike[str] | None = None,
-    ) -> Ledger:
+    ) -> Self:
         """Make a new ledger. Its caps can never be changed.
 
         Parameters
@@ -155,7 +155,7 @@ class Ledger:
         location: str | os.PathLike[str],
         *,
         artifacts: str | os.PathLike[str] | None = None,
-    ) -> Ledger:
+    ) -> Self:
         """Open an existing ledger; arguments as for `create`."""
         return cls(store_at(location), artifacts)
 
@@ -237,6 +237,16 @@ class Ledger:
         with self._transaction(write=False) as transaction:
             return book.account(transaction, self._header, recipient)
 
+    def accounts(self) -> list[Account]:
+        """The accounts of all who got a row, those with the least left first."""
+        with self._transaction(write=False) as transaction:
+            return book.accounts(transaction, self._header)
+
+    def price(self, key: str, charge: Charge) -> Price:
+        """What `reserve` would cost and what is left before it; nothing is spent."""
+        with self._transaction(write=False) as transaction:
+            return book.price(transaction, self._header, key, charge)
+
     def spends(self) -> list[Spend]:
         """List all spends, oldest first."""
         with self._transaction(write=False) as transaction:
@@ -260,27 +270,8 @@ class Ledger:
     def show(self) -> str:
         """Say in a few lines what is spent and left."""
         with self._transaction(write=False) as transaction:
-            account = book.account(transaction, self._header, None)
-            totals = sorted((-total, name) for name, total in transaction.run(sql.ALL_TOTALS))
-            head = book.last_spend(transaction)
-        cap, public = account.cap_nano, account.public_nano
-        lines = [
-            f"ledger {self.location}",
-            f"public: {in_words(public)} spent; each recipient may learn {in_words(cap)} in all",
-        ]
-        for negative, name in totals[:SHOWN_RECIPIENTS]:
-            spent = public - negative
-            lines.append(f"  {name!r}: {in_words(spent)} spent, {in_words(cap - spent)} left")
-        if len(totals) > SHOWN_RECIPIENTS:
-            lines.append(f"  {len(totals) - SHOWN_RECIPIENTS} more, who have at least as much left")
-        lines.append(f"  anybody else: {in_words(public)} spent, {in_words(cap - public)} left")
-        pooled = f"all recipients together: {in_words(account.pooled_spent_nano)} spent"
-        if account.pooled_cap_nano is not None:
-            left = account.pooled_cap_nano - account.pooled_spent_nano
-            pooled += f", {in_words(left)} left of {in_words(account.pooled_cap_nano)}"
-        lines.append(pooled)
-        lines.append(f"{head.seq} spends, head {head.hash}" if head else "no spends yet")
-        return "\n".join(lines)
+            lines = book.show(transaction, self._header, SHOWN_RECIPIENTS)
+        return "\n".join([f"ledger {self.location}", *lines])
 
     def verify(self, known_head: str | None = None, *, artifacts: bool = True) -> str:
         """Recompute the hash chain, all totals and the artifacts' digests.
@@ -358,6 +349,9 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self.location!r}, epsilon={self.epsilon:g})"
+
+    def _repr_html_(self) -> str:
+        return html_pre(self.show())
 
     def __copy__(self) -> Ledger:
         return self

@@ -1,0 +1,240 @@
+"""What a person is told and asked about the budget: dry runs, the question, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from edgeveil.errors import BudgetError
+from edgeveil.privacy.ledger import Charge, Ledger
+
+RANK = "rank follows.csv --source alice --epsilon 1 --ledger f.ledger"
+
+
+def on_a_terminal(folder, line: str, answer: str) -> tuple[int, str]:
+    """Run a command on a pseudo-terminal and answer its question; gives code and all it said."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "edgeveil", *line.split()],
+        cwd=folder,
+        stdin=theirs,
+        stderr=theirs,
+        stdout=subprocess.DEVNULL,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "200", "NO_COLOR": "1"},
+    )
+    os.close(theirs)
+    said, answered = b"", False
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if not select.select([ours], [], [], 0.1)[0]:
+            continue
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # Linux: the other end is closed
+            break
+        if not part:
+            break
+        said += part
+        if b"[y/N]" in said and not answered:
+            os.write(ours, answer.encode())
+            answered = True
+    os.close(ours)
+    return process.wait(timeout=60), said.decode()
+
+
+@pytest.fixture
+def ledger(folder):
+    return Ledger.create(folder / "f.ledger", epsilon=3)
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "\x04", "ja\n"])
+def test_without_a_yes_nothing_is_spent(folder, ledger, answer):
+    code, said = on_a_terminal(folder, RANK, answer)
+    assert code == 1
+    assert "This spends epsilon = 1 of the 3 left for alice. Go on? [y/N]" in said
+    assert "nothing was spent" in said
+    assert ledger.spends() == []
+
+
+def test_ctrl_c_at_the_question_spends_nothing(folder, ledger):
+    code, said = _in_a_session(folder, RANK, "\x03")
+    assert code == 130
+    assert "interrupted; nothing was charged" in said
+    assert ledger.spends() == []
+
+
+def _in_a_session(folder, line: str, typed: str) -> tuple[int, str]:
+    """Like `on_a_terminal`, but the terminal is the process's own, so that it sends signals."""
+    child, ours = pty.fork()
+    if child == 0:
+        os.chdir(folder)
+        os.execv(sys.executable, [sys.executable, "-m", "edgeveil", *line.split()])
+    said, sent = b"", False
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        said += part
+        if b"[y/N]" in said and not sent:
+            os.write(ours, typed.encode())
+            sent = True
+    os.close(ours)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said.decode()
+
+
+def test_yes_spends_once_and_a_repeat_is_not_asked(folder, ledger):
+    code, said = on_a_terminal(folder, RANK, "y\n")
+    assert code == 0
+    assert "Charged epsilon = 1; 2 left for alice." in said
+    code, said = on_a_terminal(folder, RANK, "n\n")
+    assert code == 0
+    assert "[y/N]" not in said
+    assert "stored already: to get it again costs nothing" in said
+    assert len(ledger.spends()) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        (
+            "embed follows.csv --epsilon 2 --mechanism instant-embedding --out e.csv "
+            "--ledger f.ledger",
+            "This spends epsilon = 2 for each of 5 recipients; alice, who has the least, has 3 "
+            "left, and 10 of the 20 left for all recipients together.",
+        ),
+        (
+            "rank follows.csv --source alice --epsilon 2 --model public --ledger f.ledger",
+            "This spends epsilon = 2 of the 3 left for everybody",
+        ),
+    ],
+)
+def test_the_question_names_whose_budget_it_is(folder, line, asked):
+    Ledger.create(folder / "f.ledger", epsilon=3, pooled_epsilon=20)
+    assert asked in on_a_terminal(folder, line, "n\n")[1]
+
+
+@pytest.mark.parametrize(("extra", "expected"), [("--epsilon 1 --yes", 0), ("--epsilon 5", 3)])
+def test_nothing_is_asked_with_yes_or_if_it_is_refused_anyway(folder, ledger, extra, expected):
+    code, said = on_a_terminal(folder, RANK.replace("--epsilon 1", extra), "n\n")
+    assert "[y/N]" not in said
+    assert code == expected
+
+
+def test_a_terminal_sees_how_far_it_is_and_a_file_does_not(folder, run_process):
+    line = "audit push-flow-cap --trials 3000"
+    code, said = on_a_terminal(folder, line, "")
+    assert code == 0
+    assert re.search(r"trials .*6000/6000 elapsed 0:\d\d:\d\d left 0:00:00", said)
+    assert run_process(line).stderr == ""
+
+
+def test_scripts_are_not_asked(run_process, ledger):
+    done = run_process(RANK)
+    assert done.returncode == 0
+    assert "Charged epsilon = 1; 2 left for alice." in done.stderr
+
+
+def test_a_dry_run_prints_the_price_and_spends_nothing(run, folder, ledger):
+    before = (folder / "f.ledger").read_bytes()
+    dry = run(f"{RANK} --dry-run --format json")
+    assert dry.returncode == 0
+    [row] = json.loads(dry.stdout)["rows"]
+    assert row == {"for whom": "alice", "epsilon": 1.0, "left before": 3.0, "left after": 2.0}
+    assert "nothing was charged or drawn" in dry.stderr
+    assert (folder / "f.ledger").read_bytes() == before
+    assert run(RANK).returncode == 0
+    again = run(f"{RANK} --dry-run --format json")
+    assert json.loads(again.stdout)["charged_before"]
+    assert json.loads(again.stdout)["rows"][0]["epsilon"] == 0
+    refused = run(f"{RANK} --dry-run --format csv --epsilon 2.5".replace("--epsilon 1 ", ""))
+    assert refused.returncode == 3
+    assert "alice,2.5,2.0," in refused.stdout
+
+
+@pytest.mark.parametrize("nano", [1, 10**9, 3 * 10**9, 3 * 10**9 + 1])
+@pytest.mark.parametrize("recipients", [(), ("alice",), ("alice", "bob", "bob")])
+def test_a_price_says_what_reserving_will_do(folder, nano, recipients):
+    ledger = Ledger.create(folder / "f.ledger", epsilon=3, pooled_epsilon=5)
+    rows = max(1, len(recipients))
+    charge = Charge(nano, "joint" if recipients else "public", recipients, nano * rows)
+    price = ledger.price("0" * 64, charge)
+    assert price.state == "new"
+    assert ledger.spends() == []
+    if price.short:
+        with pytest.raises(BudgetError, match=re.escape(price.short)):
+            ledger.reserve("0" * 64, charge)
+        return
+    ledger.reserve("0" * 64, charge)
+    assert ledger.account(price.whom).left == (price.left_nano - price.needs_nano) / 10**9
+    again = ledger.price("0" * 64, charge)
+    assert (again.state, again.epsilon, again.short) == ("reserved", 0, "")
+
+
+def test_a_dry_run_needs_no_ledger_and_writes_nothing(run, folder):
+    line = "embed follows.csv --epsilon 1 --mechanism instant-embedding --out e.parquet --dry-run"
+    dry = run(f"{line} --format csv")
+    assert dry.returncode == 0
+    assert dry.stdout.splitlines()[1:] == ["each recipient,1.0,,", "all recipients together,5.0,,"]
+    assert not (folder / "e.parquet").exists()
+    public = run(f"{line} --model public --format csv").stdout.splitlines()
+    assert public[1:] == ["everybody,5.0,,"], "the price is for all rows together"
+
+
+def test_a_dry_run_does_not_tell_whether_a_promise_holds(run, ledger):
+    asked = f"{RANK} --mechanism push-flow --dry-run --format json --promised-min-degree"
+    holds, broken = run(f"{asked} 1"), run(f"{asked} 50")
+    assert (holds.stdout, holds.stderr) == (broken.stdout, broken.stderr)
+    assert holds.returncode == broken.returncode == 0
+
+
+def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_nothing(folder):
+    random = np.random.default_rng(0)
+    np.savetxt(folder / "g.csv", random.integers(0, 3000, (60_000, 2)), "%d", delimiter=",")
+    ledger = Ledger.create(folder / "f.ledger", epsilon=4)
+    command = [sys.executable, "-m", "edgeveil", "embed", "g.csv", "--epsilon", "1"]
+    command += ["--dim", "16", "--out", "e.parquet", "--ledger", "f.ledger"]
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    while not ledger.spends() and process.poll() is None:
+        time.sleep(0.02)
+    secret = _secret(folder)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == (
+        "edgeveil: interrupted; the release is charged: the same command again costs nothing "
+        "and goes on with the same noise"
+    )
+    assert not (folder / "e.parquet").exists()
+    [spend] = ledger.spends()
+    assert not spend.released
+    assert ledger.verify()
+    assert secret == _secret(folder), "the noise comes from this alone"
+    again = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    assert again.returncode == 0
+    assert "going on costs nothing" in again.stderr
+    [spend] = ledger.spends()
+    assert spend.released
+    assert ledger.account("7").left == 3
+    assert ledger.verify()
+
+
+def _secret(folder) -> list[tuple[str, str]]:
+    connection = sqlite3.connect(folder / "f.ledger")
+    try:
+        return list(connection.execute("SELECT key, secret FROM secrets"))
+    finally:
+        connection.close()
