@@ -1,1 +1,1 @@
-"""Measurements, side by side in one run: ``./run bench [PART] [--json FILE]``."""
+"""Measurements, side by side in one run: ``./run bench [PART ...] [--json FILE]``."""

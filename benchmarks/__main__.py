@@ -1,30 +1,98 @@
-"""``python -m benchmarks [PART ...] [--json FILE]``: run all parts, or those named."""
+"""./run bench [PART ...]: run all parts, or those named; or write the page of the figures."""
 
 from __future__ import annotations
 
-import argparse
-import json
-from importlib import import_module
-from pathlib import Path
+from benchmarks.settings import Settings, pin_threads
 
-from benchmarks.measure import machine_facts
+pin_threads()
 
-PARTS = ("flow", "noise")
+import argparse  # noqa: E402  (no library may be loaded before the threads are pinned)
+import json  # noqa: E402
+import os  # noqa: E402
+from importlib import import_module  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+from benchmarks.measure import load_average, machine_facts  # noqa: E402
+
+PARTS = (
+    *("exact", "capped", "one-source", "two-hop", "threads", "noise"),
+    *("reading", "startup", "scale"),
+)
+HOME = Path(__file__).resolve().parent
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--json", type=Path, help="write all figures to this file")
-    arguments = parser.parse_args()
-    unknown = set(arguments.parts) - set(PARTS)
-    if unknown:
-        parser.error(f"there is no part {sorted(unknown)[0]!r}; choose from {', '.join(PARTS)}")
-    figures = {"machine": machine_facts()}
+def main(words: list[str] | None = None) -> None:
+    """Read the command line and do what it says."""
+    arguments = _parser().parse_args(words)
+    if arguments.parts == ["docs"]:
+        from benchmarks.page import write_page
+
+        write_page(arguments.json or HOME / "results" / "benchmarks.json")
+        return
+    for part in arguments.parts:
+        if part not in PARTS:
+            raise SystemExit(f"there is no part {part!r}; choose from {', '.join(PARTS)}, docs")
+    settings = Settings(
+        work=arguments.work,
+        data=arguments.data,
+        rounds=arguments.rounds,
+        max_edges=arguments.max_edges,
+        paper_rounds=arguments.paper_rounds,
+        tiny=arguments.tiny,
+    )
+    figures = _known(arguments.json)
     for part in arguments.parts or PARTS:
-        figures[part] = import_module(f"benchmarks.{part}").run()
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+        load = load_average()
+        figures["parts"][part] = {
+            "load_at_start": load,
+            **import_module(f"benchmarks.{part.replace('-', '_')}").run(settings),
+        }
+        if arguments.json:  # after every part: a long run that is stopped loses nothing
+            arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def _known(file: Path | None) -> dict[str, Any]:
+    """The figures so far: of this machine and these versions, or of none."""
+    facts = machine_facts()
+    if file is None or not file.exists():
+        return {"machine": facts, "parts": {}}
+    figures: dict[str, Any] = json.loads(file.read_text())
+    if figures["machine"] != facts or "note" in figures:
+        raise SystemExit(
+            f"{file.name} holds figures of another machine or of other versions, or provisional "
+            "ones; delete it or choose another file"
+        )
+    return figures
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="./run bench",
+        description=__doc__,
+        epilog="./run bench --install-peers gets the libraries to compare with, into .run/peers",
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}, or docs")
+    parser.add_argument("--json", type=Path, help="file for the figures; parts are added to it")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("EDGEVEIL_DATA"),
+        help="folder with blogcatalog.mat (or EDGEVEIL_DATA); else a generated graph",
+    )
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=HOME.parent / ".run" / "bench",
+        help="folder for generated graphs (default: .run/bench)",
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="how often all are measured")
+    parser.add_argument("--max-edges", type=int, default=100_000_000, help="limit of scale")
+    parser.add_argument(
+        "--paper-rounds", type=int, default=8, help="rounds of the paper's algorithm in Python"
+    )
+    parser.add_argument("--tiny", action="store_true", help="tiny graphs, to try the harness")
+    return parser
 
 
 if __name__ == "__main__":

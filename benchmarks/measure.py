@@ -6,48 +6,124 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
-from importlib.metadata import version
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
+
+__all__ = ["interleaved", "load_average", "machine_facts", "ratios", "show", "summary"]
+
+Summary = dict[str, float]
+
+_PACKAGES = (
+    *("numpy", "scipy", "numba", "polars", "cryptography"),
+    *("torch", "torch-geometric", "mkl", "sparse_dot_mkl", "igraph", "networkx"),
+    *("scikit-network", "python-graphblas", "suitesparse-graphblas", "opendp"),
+)
 
 
 def interleaved(
-    tasks: dict[str, Callable[[], object]], seconds: float = 3.0, at_least: int = 5
+    tasks: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int = 7,
+    seconds: float = 60.0,
+    warm: bool = False,
+    clock: Callable[[], float] = time.process_time,
 ) -> dict[str, list[float]]:
-    """CPU seconds of every call, after one call to warm up."""
-    for task in tasks.values():
-        task()
-    times: dict[str, list[float]] = {name: [] for name in tasks}
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(next(iter(times.values()))) < at_least:
-        for name, task in tasks.items():
-            start = time.process_time()
+    """Seconds of every call, round by round: CPU seconds of all threads unless told otherwise.
+
+    Every task is called once to warm up, unless they are `warm`, and then once a round. A task
+    that has used up its `seconds` sits out the later rounds, but for two; so entry i of every
+    list was measured in round i.
+    """
+    if not warm:
+        for task in tasks.values():
             task()
-            times[name].append(time.process_time() - start)
+    times: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(rounds):
+        for name, task in tasks.items():
+            if len(times[name]) >= 2 and sum(times[name]) > seconds:
+                continue
+            start = clock()
+            task()
+            times[name].append(clock() - start)
     return times
 
 
-def quartiles(values: list[float]) -> dict[str, float]:
-    low, middle, high = statistics.quantiles(values, n=4)
-    return {"q1": low, "median": middle, "q3": high, "best": min(values), "runs": len(values)}
+def summary(values: Iterable[float]) -> Summary:
+    """Median, quartiles, extremes and number of runs."""
+    listed = list(values)
+    low, middle, high = listed * 3 if len(listed) == 1 else _quartiles(listed)
+    extremes = {"min": min(listed), "max": max(listed), "runs": len(listed)}
+    return {"median": middle, "q1": low, "q3": high, **extremes}
 
 
-def ratios(base: list[float], other: list[float]) -> dict[str, float]:
-    """How many times faster `other` is, run by run."""
-    return quartiles([b / o for b, o in zip(base, other, strict=True)])
+def _quartiles(values: list[float]) -> list[float]:
+    return statistics.quantiles(values, n=4, method="inclusive")
+
+
+def ratios(other: list[float], ours: list[float]) -> Summary:
+    """How many times longer `other` took, over the rounds in which both ran."""
+    return summary(a / b for a, b in zip(other, ours, strict=False))
+
+
+def show(ratio: Summary) -> str:
+    """A ratio with its spread, for the terminal."""
+    return f"{ratio['median']:.3g} ({ratio['min']:.3g} ... {ratio['max']:.3g})"
+
+
+def load_average() -> float | None:
+    """Load of the last minute, rounded; None where the system does not tell."""
+    try:
+        return round(os.getloadavg()[0], 2)
+    except (AttributeError, OSError):
+        return None
 
 
 def machine_facts() -> dict[str, Any]:
-    model = platform.machine()
-    try:
-        with open("/proc/cpuinfo") as lines:
-            model = next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
-    except (OSError, StopIteration):
-        pass
-    packages = ("numpy", "scipy", "numba", "polars", "cryptography")
+    """What the figures depend on; nothing that names the machine."""
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
     return {
-        "processor": model,
+        "processor": _processor(),
         "cores": os.cpu_count(),
+        "caches": _caches(),
+        "memory_gb": _memory(),
+        "system": platform.system(),
         "python": platform.python_version(),
-        **{name: version(name) for name in packages},
+        "packages": found,
     }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+def _caches() -> dict[str, str]:
+    """Size of every cache that the first core sees."""
+    found = {}
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            level, kind, size = (
+                (folder / name).read_text().strip() for name in ("level", "type", "size")
+            )
+        except OSError:
+            continue
+        if kind != "Instruction":
+            found[f"L{level}"] = size
+    return found
+
+
+def _memory() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, ValueError, OSError):
+        return None

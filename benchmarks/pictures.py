@@ -1,0 +1,135 @@
+"""Pictures of the figures: bars of exact PageRank per graph, and time against edges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.markdown import number
+
+__all__ = ["draw"]
+
+OURS, PEER, SAME, WEAK, INK = "#0f6b5c", "#9aa5b1", "#5b8fb9", "#d9b8a7", "#26323d"
+COLOURS = {"ours": OURS, "peer": PEER, "other method": SAME}
+LINES = {"exact": "#0f6b5c", "capped": "#c8553d", "fixed point": "#588bae", "two-hop": "#8a6fb0"}
+
+Figures = dict[str, Any]
+
+
+def draw(figures: Figures, folder: Path) -> None:
+    """Write what the figures have parts for, as SVG, the same bytes from the same figures."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    style = {
+        "svg.hashsalt": "edgeveil",
+        "font.family": "DejaVu Sans",
+        "font.size": 10,
+        "text.color": INK,
+        "axes.edgecolor": INK,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+    with mpl.rc_context(style):
+        if "exact" in figures["parts"]:
+            part = figures["parts"]["exact"]
+            for graph, size in zip(part["graphs"], ("small", "large"), strict=False):
+                _bars(graph, part["error_wanted"], folder / f"exact-{size}.svg")
+        if "scale" in figures["parts"]:
+            _scale(figures["parts"]["scale"], folder / "scale.svg")
+
+
+def _bars(graph: Figures, wanted: float, file: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    rows = sorted(graph["contenders"], key=lambda c: -c["seconds"]["median"])
+    figure, axes = plt.subplots(figsize=(10.4, 0.4 * len(rows) + 1.5), layout="constrained")
+    for y, row in enumerate(rows):
+        seconds, missed = row["seconds"], row["error"] > wanted
+        middle = seconds["median"] * 1e3
+        axes.barh(y, middle, color=WEAK if missed else COLOURS[row["kind"]], height=0.68)
+        axes.plot([seconds["min"] * 1e3, seconds["max"] * 1e3], [y, y], color=INK, lw=1)
+        said = f"{number(middle)} ms"
+        if row["name"] != "edgeveil":
+            said += f"   {number(row['times_ours']['median'])}×"
+        if missed:
+            said += f"   error {row['error']:.0e}"
+        bold = "bold" if row["kind"] == "ours" else "normal"
+        end = max(middle, seconds["max"] * 1e3)
+        axes.annotate(said, (end, y), (5, 0), textcoords="offset points", va="center", weight=bold)
+    axes.set_yticks(range(len(rows)), [row["name"] for row in rows])
+    for label, row in zip(axes.get_yticklabels(), rows, strict=True):
+        label.set_weight("bold" if row["kind"] == "ours" else "normal")
+    axes.tick_params(axis="y", length=0)
+    axes.set_xscale("log")
+    times = [row["seconds"]["median"] * 1e3 for row in rows]
+    axes.set_xlim(min(times) / 3, max(times) * 30)
+    axes.set_xlabel("CPU ms per source, logarithmic; × = times edgeveil's")
+    about = graph["graph"]
+    figure.suptitle(
+        f"Exact PageRank, L1 error ≤ {wanted:g}: {about['name']}, "
+        f"{about['nodes']:,} nodes, {about['edges']:,} edges",
+        x=0.01,
+        ha="left",
+        fontsize=11,
+        weight="bold",
+    )
+    handles = [plt.Rectangle((0, 0), 1, 1, color=c) for c in (OURS, PEER, SAME, WEAK)]
+    names = ["edgeveil", "peer", "another method on scipy's product", "peer, misses the error"]
+    kinds = {row["kind"] for row in rows}
+    misses = any(row["error"] > wanted for row in rows)
+    shown = [True, "peer" in kinds, "other method" in kinds, misses]
+    axes.legend(
+        [h for h, use in zip(handles, shown, strict=True) if use],
+        [n for n, use in zip(names, shown, strict=True) if use],
+        loc="upper right",
+        frameon=False,
+        fontsize=9,
+    )
+    _save(figure, file)
+
+
+def _scale(part: Figures, file: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 4.2), layout="constrained")
+    edges = [row["edges"] for row in part["sizes"]]
+    for what, colour in LINES.items():
+        seconds = [row["calls"][what]["seconds"]["median"] for row in part["sizes"]]
+        memory = [row["calls"][what]["peak_bytes"] / 2**30 for row in part["sizes"]]
+        name = {"capped": "capped, R = 100", "exact": "exact PageRank"}.get(what, what)
+        if "exponents" in part:
+            name += f": edges^{part['exponents'][what]:.2f}"
+        left.plot(edges, seconds, "o-", color=colour, lw=2, ms=5, label=name)
+        right.plot(edges, memory, "o-", color=colour, lw=2, ms=5)
+    built = [row["build_seconds"] for row in part["sizes"]]
+    left.plot(edges, built, "s--", color=PEER, lw=1.5, ms=4, label="building, in all")
+    needed = [row["peak_bytes"] / 2**30 for row in part["sizes"]]
+    right.plot(edges, needed, "s--", color=PEER, lw=1.5, ms=4, label="building")
+    size = [row["graph_bytes"] / 2**30 for row in part["sizes"]]
+    right.plot(edges, size, ":", color=INK, lw=1.5, label="the graph itself")
+    for axes, label in ((left, "CPU seconds per source"), (right, "peak memory, GB")):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("edges")
+        axes.set_xticks(edges, [_short(count) for count in edges])
+        axes.minorticks_off()
+        axes.set_title(label, loc="left", fontsize=10.5, weight="bold")
+        axes.grid(alpha=0.25, which="major")
+        axes.margins(y=0.12)
+        axes.legend(frameon=False, fontsize=8.5, loc="upper left")
+    _save(figure, file)
+
+
+def _short(count: int) -> str:
+    return f"{count / 1e6:.3g}M" if count >= 1e5 else f"{count:,}"
+
+
+def _save(figure: Any, file: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)

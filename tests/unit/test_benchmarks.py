@@ -1,0 +1,116 @@
+"""The harness runs, its figures have their shape, and the page is what the figures say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.exact import _tune
+from benchmarks.goals import outcomes
+from benchmarks.graphs import draw_edges
+from benchmarks.measure import interleaved, ratios, summary
+from benchmarks.page import page
+from benchmarks.paper_python import as_lists, push_lists, push_rows
+from benchmarks.peers import MAKERS
+from benchmarks.pictures import draw
+from benchmarks.problem import Problem
+from benchmarks.scale import exponent
+from benchmarks.settings import ERROR, ROUNDS, SIGMA
+from edgeveil import push_flow_cap, social_network
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = ROOT / "benchmarks" / "results" / "benchmarks.json"
+
+
+def test_all_parts_on_tiny_graphs(tmp_path: Path) -> None:
+    """One test, so that a run on several workers does the work once."""
+    sizes = ["--tiny", "--rounds", "2", "--max-edges", "2000", "--work", str(tmp_path / "work")]
+    file = tmp_path / "figures.json"
+    subprocess.run(
+        [sys.executable, "-m", "benchmarks", *sizes, "--json", str(file)],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    figures = json.loads(file.read_text())
+    assert set(figures) == {"machine", "parts"}
+    assert len(figures["parts"]) == 9
+    assert not any(str(path) in file.read_text() for path in (ROOT, tmp_path))
+    # every goal is measured but those that need a million draws or more than one size
+    missing = [o.goal for o in outcomes(figures["parts"]) if o.value is None]
+    assert all("a million values" in goal or "exponent" in goal for goal in missing)
+    _check_contenders(figures["parts"])
+    _check_page(figures, tmp_path)
+
+
+def _check_contenders(parts: dict[str, Any]) -> None:
+    found = {c["name"]: c for c in parts["exact"]["graphs"][0]["contenders"]}
+    assert {"edgeveil", "scipy, one source", "scipy, block", "networkx"} <= set(found)
+    assert all(c["error"] <= ERROR for c in found.values())
+    assert found["edgeveil"]["times_ours"]["median"] == 1
+    assert found["scipy, block"]["sources_per_call"] == 8
+    capped = parts["capped"]["graphs"][0]["contenders"]
+    assert all(c["l1_from_ours"] < 1e-12 for c in capped if c["kind"] == "peer")
+
+
+def _check_page(figures: dict[str, Any], folder: Path) -> None:
+    text = page(figures)
+    for title in ("Goals", "Exact PageRank", "Capped flow", "Noise", "Reading", "Scale"):
+        assert f"\n## {title}\n" in text
+    assert page({**figures, "parts": {}}).count("not measured") == 1 + len(outcomes({}))
+    pictures = []
+    for name in ("first", "second"):
+        (folder / name).mkdir()
+        draw(figures, folder / name)
+        pictures.append({f.name: f.read_bytes() for f in (folder / name).iterdir()})
+    assert set(pictures[0]) == {"exact-small.svg", "exact-large.svg", "scale.svg"}
+    assert pictures[0] == pictures[1]
+
+
+def test_committed_page_is_that_of_the_committed_figures() -> None:
+    figures = json.loads(FIGURES.read_text())
+    assert (ROOT / "docs" / "benchmarks.md").read_text() == page(figures)
+
+
+def test_plain_python_is_the_paper_s_algorithm() -> None:
+    graph = social_network(60, average_degree=6).graph
+    ours = push_flow_cap(graph, [3], sigma=SIGMA, rounds=ROUNDS)[0]
+    rows, lists = push_rows(graph, 3, ROUNDS), push_lists(as_lists(graph), 3, ROUNDS)
+    np.testing.assert_allclose(rows.output, ours, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(lists.output, ours, rtol=0, atol=1e-15)
+    assert (rows.nodes, rows.edges) == (lists.nodes, lists.edges)
+
+
+def test_tuning_takes_the_loosest_setting_that_does() -> None:
+    problem = Problem.of(social_network(100, average_degree=8).graph, block=4, checked=4)
+    vector = next(c for c in MAKERS["scipy"](problem) if c.name == "scipy, block")
+    assert _tune(vector, problem)[0] == problem.power_rounds
+    looser = type(vector)(**{**vector.__dict__, "settings": range(1, 100)})
+    assert _tune(looser, problem)[0] == problem.power_rounds
+
+
+def test_slow_tasks_sit_out_and_ratios_compare_the_same_rounds() -> None:
+    now = 0.0
+
+    def spend(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    tasks = {"fast": lambda: spend(1.0), "slow": lambda: spend(50.0)}
+    times = interleaved(tasks, rounds=4, seconds=60.0, clock=lambda: now)
+    assert times == {"fast": [1.0] * 4, "slow": [50.0] * 2}
+    assert ratios(times["slow"], [1.0, 2.0, 5.0]) == summary([50.0, 25.0])
+    assert summary([2.0])["median"] == 2.0
+
+
+def test_generated_degrees_and_exponent() -> None:
+    u, v = draw_edges(1000, 10_000)
+    degrees = np.bincount(np.concatenate([u, v]), minlength=1000)
+    assert 10 * np.median(degrees) < degrees.max()
+    assert exponent([10, 100, 1000], [3.0, 30.0, 300.0]) == pytest.approx(1.0)
