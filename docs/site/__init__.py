@@ -1,0 +1,1 @@
+"""How the documentation is built: staged, made strict, kept offline. Run by ``./run docs``."""

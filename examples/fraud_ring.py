@@ -1,0 +1,94 @@
+"""Fraud ring: which accounts are close to a flagged one, and who may be told.
+
+A clearing house holds the payments between the accounts of several banks (the private graph).
+One account is flagged. It belongs to a ring: accounts that never pay one another, but pay out
+through the same few mules. Who asks decides what may be answered:
+
+- The clearing house's own analyst is the curator. Exact values are fine, and stay in the house.
+- The bank that holds the flagged account is the recipient of the *joint* model. It knows that
+  account's payments already; protected are all payments between other accounts. Two duties:
+  the row stays in the bank (it shows the flagged account's payments without protection, also
+  to the other banks), and rows for several of its accounts add up, because one reader has them
+  all. The ledger counts by account, so its pooled cap is the one that binds a bank.
+- Anyone else (another bank, an outside analyst) holds none of these payments: only the *public*
+  model is for them. At small epsilon it tells who is busy, and no more.
+
+That the ring shows up is no leak: a ring is many payments, and epsilon is about one of them.
+
+    python examples/fraud_ring.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import edgeveil as ev
+
+ACCOUNTS, RING, MULES, PAYOUTS = 4000, 14, 30, 16
+SHOWN = 20
+
+
+def main() -> None:
+    """Look for the ring from three places."""
+    graph, ring = payments()
+    flagged, accomplices = ring[0], set(ring[1:])
+    known = [flagged, *(int(a) for a in graph.neighbours(flagged))]  # the bank's own records
+    print(f"{graph.n_nodes:,} accounts; account {flagged} is flagged. Its {RING - 1} accomplices")
+    print(f"are unknown. How many of them are in a list of {SHOWN}?\n")
+
+    def show(who: str, how: str, made: ev.Release) -> None:
+        found = {node for node, _ in made.top(SHOWN, without=known)} & accomplices
+        print(f"  {who:34}{how:42}{len(found):3}")
+
+    exact = ev.release(graph, ev.NonPrivate(), [flagged])
+    show("the clearing house", "exact PageRank", exact)
+
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = ev.Ledger.create(Path(folder) / "bank.ledger", epsilon=6, pooled_epsilon=6)
+        for mechanism in (
+            ev.TwoHop(epsilon=2.0),
+            ev.TwoHop(epsilon=1.0, score="lift"),
+            ev.TwoHop(epsilon=3.0, score="lift"),
+        ):
+            made = ev.release(graph, mechanism, [flagged], ledger=ledger)
+            how = f"joint, {mechanism.score}, epsilon = {mechanism.epsilon:g}"
+            show("the flagged account's bank", how, made)
+        # Tried out here without the ledger; to hand them out they would have to be charged.
+        for name, outside in (
+            ("degree prior, epsilon = 3", ev.DegreePrior(epsilon=3, model="public")),
+            ("flipped graph, epsilon = 8", ev.EdgeFlipping(epsilon=8, model="public")),
+        ):
+            show("anyone else", f"public, {name}", ev.release(graph, outside, [flagged]))
+
+        print("\nLift divides by popularity: a ring is not popular, so PageRank alone hides it.")
+        print(f"\nWhat the bank is told about its list:\n{made.guarantee}")
+
+        # The bank has 6 of 6. A row for another of its accounts would be read by the same eyes.
+        other = int(graph.neighbours(flagged)[0])
+        try:
+            ev.release(graph, ev.TwoHop(epsilon=1.0), [other], ledger=ledger)
+        except ev.BudgetError as refused:
+            print(f"\nA second account of the same bank: {refused}")
+
+
+def payments() -> tuple[ev.Graph, list[int]]:
+    """Ordinary payments, and a ring whose members share mules. Generated: nobody's data."""
+    ordinary = ev.social_network(ACCOUNTS, average_degree=24, communities=12, seed=3).graph
+    rng = np.random.default_rng(3)
+    ends = rng.choice(ACCOUNTS, RING + MULES, replace=False)
+    ring, mules = ends[:RING], ends[RING:]
+    payers = np.repeat(np.arange(ACCOUNTS), ordinary.degrees)
+    to_mules = np.concatenate([rng.choice(mules, PAYOUTS, replace=False) for _ in ring])
+    graph = ev.Graph.from_edges(
+        np.concatenate([payers, np.repeat(ring, PAYOUTS)]),
+        np.concatenate([ordinary.indices, to_mules]),
+        ordinary.nodes,
+    )
+    return graph, [int(account) for account in ring]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Private features: predict a member's community from the graph, with a classifier.
+
+Three kinds of features, for three kinds of people who may hold them:
+
+- joint embeddings: each is for its own member. Here one classifier is trained on all of them.
+  That measures what the embeddings are good for, but it is no joint release: every edge touches
+  one of the members whose rows are pooled, and edges at a recipient are not protected.
+- features of a flipped graph (public model): anyone may have them and train on them, at
+  epsilon in all.
+- exact ones: for the curator only.
+
+    python examples/private_features.py       (needs scikit-learn)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import normalize
+
+import edgeveil as ev
+from edgeveil.postprocess import embed as hash_scores
+
+DIMENSION = 256
+
+
+def main() -> None:
+    """Train the same classifier on each kind of feature and print its accuracy."""
+    network = ev.social_network(1000, average_degree=16, communities=8, seed=1)
+    graph = network.graph
+    label = network.labels.toarray().argmax(axis=1)  # the first of a member's communities
+    split = train_test_split(
+        np.arange(graph.n_nodes), train_size=0.5, random_state=0, stratify=label
+    )
+    print(f"{graph.n_nodes:,} members, {len(network.label_names)} communities, half to train on.\n")
+    print(f"  {'features':38}{'who may hold them':20}{'accuracy':>9}   one model on all")
+
+    train, test = split
+    majority = np.bincount(label[train]).argmax()
+    show("most frequent community", "anyone", float(np.mean(label[test] == majority)), None)
+
+    own = hash_scores(ev.release(graph, ev.OwnNeighbours(), graph.nodes), dimension=DIMENSION)
+    show("own friend list, epsilon = 0", "each member", accuracy(own, label, split), own)
+    for epsilon in (1.0, 3.0, 5.0):
+        made = ev.embed(graph, epsilon=epsilon, dimension=DIMENSION)
+        name = f"two-hop embedding, epsilon = {epsilon:g}"
+        show(name, "each member", accuracy(made, label, split), made)
+    flipping = ev.EdgeFlipping(epsilon=5.0, model="public")
+    flipped = hash_scores(ev.release(graph, flipping, graph.nodes), dimension=DIMENSION)
+    show("flipped graph, epsilon = 5", "anyone", accuracy(flipped, label, split), flipped)
+    exact = hash_scores(ev.release(graph, ev.NonPrivate(), graph.nodes), dimension=DIMENSION)
+    show("exact PageRank", "the curator", accuracy(exact, label, split), exact)
+
+    print(
+        "\nAn embedding has to beat the own friend list, which costs nothing."
+        "\nIf one model is to be trained on everybody, take the flipped graph: its epsilon holds"
+        "\nfor all rows together. Joint embeddings are for what happens at each member's side."
+    )
+
+
+def accuracy(made: ev.Release, label: np.ndarray, split: tuple[np.ndarray, np.ndarray]) -> float:
+    """Share of the test nodes whose community a logistic regression finds."""
+    features = normalize(made.values)
+    train, test = split
+    model = LogisticRegression(max_iter=1000).fit(features[train], label[train])
+    return float(np.mean(model.predict(features[test]) == label[test]))
+
+
+def show(name: str, who: str, share: float, made: ev.Release | None) -> None:
+    """One line of the table; the last column is the promise for a model trained on all rows."""
+    if made is None:
+        promise = "-"
+    elif made.guarantee.model == "public":
+        promise = f"epsilon = {made.guarantee.epsilon:g}"
+    else:
+        promise = "no promise"
+    print(f"  {name:38}{who:20}{share:9.1%}   {promise}")
+
+
+if __name__ == "__main__":
+    main()

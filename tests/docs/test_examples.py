@@ -1,0 +1,76 @@
+"""The examples run as they stand and print what their pages say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")],
+        cwd=folder,
+        # One thread each: the suite runs several tests at once, and small products only wait.
+        env=os.environ | {"PYTHONUTF8": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(folder.iterdir()) == [], "an example leaves nothing behind"
+    return done.stdout
+
+
+def number(text: str, line: str) -> float:
+    """The first number that follows the words of a table's line."""
+    found = re.search(rf"^ *{re.escape(line)}\D*([\d.]+)", text, re.MULTILINE)
+    assert found, f"no line {line!r} in\n{text}"
+    return float(found[1])
+
+
+def test_friend_recommendation(tmp_path):
+    said = run("friend_recommendation", tmp_path)
+    popular = number(said, "most popular (not private)")
+    assert number(said, "two-hop, epsilon = 2.5") > popular + 1
+    assert number(said, "exact (for the curator only)") == 20
+    community = re.search(r"by lift, epsilon = 2 +[\d.]+ +(\d+)%", said)
+    assert community
+    assert int(community[1]) > 35, "lift finds the member's own community (chance is near 20 %)"
+    assert "Each row is for the owner of its source alone." in said
+    assert "0 of 6 is left" in said
+
+
+def test_private_features(tmp_path):
+    pytest.importorskip("sklearn")
+    said = run("private_features", tmp_path)
+    share = {
+        found[1].strip(): float(found[2])
+        for found in re.finditer(r"^  (.{38}).*?([\d.]+)%", said, re.MULTILINE)
+    }
+    assert share["most frequent community"] < 30
+    assert share["two-hop embedding, epsilon = 5"] > share["own friend list, epsilon = 0"]
+    assert share["exact PageRank"] > share["two-hop embedding, epsilon = 1"]
+    assert share["flipped graph, epsilon = 5"] > 60
+    assert said.count("no promise") == 5
+    assert said.count("epsilon = 5\n") == 1
+
+
+def test_fraud_ring(tmp_path):
+    said = run("fraud_ring", tmp_path)
+    found = {
+        line[34:76].strip(): int(line.split()[-1])
+        for line in said.splitlines()
+        if line.startswith("  ")
+    }
+    assert found["joint, lift, epsilon = 3"] >= 9
+    assert found["joint, lift, epsilon = 3"] > found["joint, pagerank, epsilon = 2"]
+    assert found["public, degree prior, epsilon = 3"] <= 1
+    assert "0 of 6 is left for all recipients together" in said
