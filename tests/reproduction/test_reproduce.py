@@ -11,9 +11,9 @@ import pytest
 from edgeveil.cli.reproduce import reproduce as command
 from edgeveil.datasets import social_network
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.evaluate import experiments
-from edgeveil.evaluate.experiments import EXPERIMENTS, reproduce
-from edgeveil.evaluate.results import read_results
+from edgeveil.evaluation import experiments
+from edgeveil.evaluation.experiments import EXPERIMENTS, reproduce
+from edgeveil.evaluation.results import read_results
 
 SMALL = {
     "figure1": {

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluate.ranking import choose_sources
-from edgeveil.evaluate.results import Result, read_results
+from edgeveil.evaluation.ranking import choose_sources
+from edgeveil.evaluation.results import Result, read_results
 from edgeveil.report.page_data import GuaranteeText, PageData, RankingExample
 from edgeveil.report.showcase import ranking_examples, result_rows
 

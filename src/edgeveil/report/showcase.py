@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from edgeveil.engine import rank
-from edgeveil.evaluate.results import Result
+from edgeveil.evaluation.results import Result
 from edgeveil.flow import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.report.page_data import (

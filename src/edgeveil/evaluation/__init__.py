@@ -1,0 +1,5 @@
+"""How good a private result is: metrics, protocols, and the paper's experiments.
+
+Everything in here is the curator's analysis. It compares with exact values, so none of its
+numbers may be published as if they were private.
+"""

@@ -1,0 +1,149 @@
+"""The paper's experiments and our own, each one module with the same three functions.
+
+settings(quick)                      everything that decides the results, as plain data
+measure(datasets, settings, cells)   the results, cell by cell
+draw(results)                        the figure, or None
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgeveil.errors import ParameterError
+from edgeveil.evaluation.figures import draw_to_files
+from edgeveil.evaluation.results import Result, write_machine_facts, write_results
+from edgeveil.evaluation.runs import Cells
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from edgeveil.datasets import LabelledGraph
+
+__all__ = ["EXPERIMENTS", "Experiment", "reproduce"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment, loaded when first used."""
+
+    name: str
+    summary: str
+    needs_data: bool = True
+    # Settings that choose which cells there are but change none: a larger run goes on from the
+    # cells of a smaller one.
+    selects: tuple[str, ...] = ()
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        module = import_module(f"edgeveil.evaluation.experiments.{self.name}")
+        function: Callable[..., Any] = getattr(module, name)
+        return function
+
+    def settings(self, quick: bool) -> dict[str, Any]:
+        """Everything that decides the results."""
+        return dict(self._function("settings")(quick))
+
+    def measure(
+        self, datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
+    ) -> list[Result]:
+        """All results; finished cells are not computed again."""
+        return list(self._function("measure")(datasets, settings, cells))
+
+    def draw(self, results: list[Result]) -> Figure:
+        """The figure."""
+        figure: Figure = self._function("draw")(results)
+        return figure
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment("table1", "Sizes of the data sets."),
+        Experiment(
+            "figure1",
+            "Accuracy of private rankings against epsilon.",
+            selects=("epsilons", "sources", "flipping_sources"),
+        ),
+        Experiment(
+            "figure2",
+            "Node classification from private embeddings against epsilon.",
+            selects=("datasets", "epsilons", "flipping_epsilons", "splits"),
+        ),
+        Experiment(
+            "sigma",
+            "Accuracy over the sensitivity sigma and epsilon.",
+            selects=("sigmas", "epsilons"),
+        ),
+        Experiment(
+            "residual",
+            "Flow that is never pushed, joint and public, over sigma.",
+            selects=("sigmas",),
+        ),
+        Experiment(
+            "beyond",
+            "Our mechanisms beside the paper's, at the same epsilon.",
+            selects=("epsilons", "sources", "slow_sources"),
+        ),
+        Experiment(
+            "tightness",
+            "Sensitivity of PageRank on cliques.",
+            needs_data=False,
+            selects=("degrees",),
+        ),
+    )
+}
+
+
+def reproduce(
+    name: str,
+    datasets: Mapping[str, LabelledGraph],
+    out: Path,
+    *,
+    quick: bool = False,
+    settings: Mapping[str, Any] | None = None,
+) -> list[Result]:
+    """Run an experiment and write its table, figure and machine facts to ``out/name``.
+
+    Killed in the middle, the same call goes on where it stopped.
+
+    Parameters
+    ----------
+    name : str
+        One of `EXPERIMENTS`.
+    datasets : mapping
+        Labelled graphs by name.
+    out : Path
+        Folder for the results.
+    quick : bool
+        Less of everything: under two minutes.
+    settings : mapping, optional
+        Replaces some of the experiment's settings.
+
+    Returns
+    -------
+    list of Result
+    """
+    if name not in EXPERIMENTS:
+        raise ParameterError(f"there is no experiment {name!r}; choose from {list(EXPERIMENTS)}")
+    experiment = EXPERIMENTS[name]
+    known = experiment.settings(quick)
+    if strange := sorted(set(settings or ()) - set(known)):
+        raise ParameterError(f"{name} has no setting {strange[0]!r}")
+    used = {**known, **(settings or {})}
+    identity = {
+        **{key: value for key, value in used.items() if key not in experiment.selects},
+        "experiment": name,
+        "version": version("edgeveil"),
+        "datasets": {key: data.graph.fingerprint for key, data in datasets.items()},
+    }
+    folder = out / name
+    cells = Cells(folder / "parts", identity)
+    results = experiment.measure(datasets, used, cells)
+    write_results(folder / "results.csv", results)
+    write_machine_facts(folder / "machine.json", cells.seconds, used)
+    draw_to_files(folder / name, lambda: experiment.draw(results))
+    return results

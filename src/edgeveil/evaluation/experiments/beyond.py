@@ -1,0 +1,131 @@
+"""Beyond the paper: our mechanisms and the paper's on the same sources, at the same epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from edgeveil.datasets import LabelledGraph
+from edgeveil.evaluation.baselines import RandomOrder
+from edgeveil.evaluation.contest import Contender, draw_curve, draw_level, measure_contest
+from edgeveil.evaluation.figures import BLUE, GREEN, GREY, ORANGE, PINK, SKY, VERMILION
+from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.runs import Cells
+from edgeveil.mechanisms import (
+    DegreePrior,
+    DPForwardCap,
+    DPPushFlowCap,
+    EdgeFlipping,
+    GraphDiffusion,
+    Mechanism,
+    NonPrivate,
+    OwnNeighbours,
+    TwoHop,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw", "measure", "settings"]
+
+_CURVES = {
+    "two-hop": (GREEN, "o", "two-hop (recommended)"),
+    "degree-prior": (ORANGE, "^", "degree prior"),
+    "forward-cap": (SKY, "v", "forward cap, tight constant, fixed point"),
+    "push-flow-cap (paper)": (BLUE, "D", "push-flow-cap (the paper's)"),
+    "graph-diffusion": (PINK, "P", "graph diffusion (Wei et al. 2024, our guarantee)"),
+    "edge flipping": (VERMILION, "s", "edge flipping"),
+}
+_LEVELS = {"own neighbours": (GREY, "-."), "random": (GREY, ":")}
+
+
+def settings(quick: bool) -> dict[str, Any]:
+    """Joint model; the paper's parameters for the paper's mechanism, defaults for the others."""
+    return {
+        "epsilons": [0.1, 1.0, 5.0] if quick else [0.1, 0.2, 0.4, 0.7, 1.0, 2.0, 3.0, 5.0, 10.0],
+        "min_degree": 50,
+        "k": 100,
+        "sources": 40 if quick else 200,
+        "repeats": 2 if quick else 10,
+        "slow_sources": 8 if quick else 40,
+        "slow_repeats": 1,
+        "sigma": 1e-6,
+        "restart": 0.15,
+        "seed": 0,
+    }
+
+
+def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
+    restart, sigma = settings["restart"], settings["sigma"]
+    many, repeats = settings["sources"], settings["repeats"]
+    few, once = settings["slow_sources"], settings["slow_repeats"]
+    levels: dict[str, Mechanism] = {
+        "non-private": NonPrivate(restart=restart),
+        "own neighbours": OwnNeighbours(restart=restart),
+        "random": RandomOrder(),
+    }
+    paper: dict[str, Any] = {"sigma": sigma, "rounds": 100, "prepush": True, "bound": "paper"}
+    for label, fixed in levels.items():
+        yield Contender(label, fixed, fixed.guarantee(1).epsilon, many, 1)
+    for epsilon in settings["epsilons"]:
+        fast: dict[str, Mechanism] = {
+            "two-hop": TwoHop(epsilon=epsilon, restart=restart),
+            "degree-prior": DegreePrior(epsilon=epsilon, restart=restart),
+            "forward-cap": DPForwardCap(epsilon=epsilon, sigma=sigma, restart=restart),
+            "push-flow-cap (paper)": DPPushFlowCap(epsilon=epsilon, restart=restart, **paper),
+        }
+        slow: dict[str, Mechanism] = {
+            "graph-diffusion": GraphDiffusion(epsilon=epsilon, restart=restart),
+            "edge flipping": EdgeFlipping(epsilon=epsilon, restart=restart),
+        }
+        for label, mechanism in fast.items():
+            yield Contender(label, mechanism, epsilon, many, repeats)
+        for label, mechanism in slow.items():
+            yield Contender(label, mechanism, epsilon, few, once, cost=1 + 1 / epsilon)
+
+
+def measure(
+    datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
+) -> list[Result]:
+    """Every contender on every data set."""
+    return measure_contest("beyond", list(_contenders(settings)), datasets, settings, cells)
+
+
+def draw(results: list[Result]) -> Figure:
+    """Rows are data sets, columns what is ranked."""
+    from matplotlib.figure import Figure
+
+    datasets = list(dict.fromkeys(r.dataset for r in results))
+    recall = next(r.metric for r in results if r.metric.startswith("recall"))
+    scopes = {
+        "all": "all nodes",
+        "non-neighbours": "non-neighbours",
+        "lift": "beyond popularity (lift)",
+    }
+    figure = Figure(figsize=(11, 3.1 * len(datasets)))
+    grid = figure.subplots(len(datasets), len(scopes), squeeze=False, sharex=True)
+    for i, dataset in enumerate(datasets):
+        for axes, (scope, words) in zip(grid[i], scopes.items(), strict=True):
+            here = [
+                r for r in results if (r.dataset, r.metric, r.scope) == (dataset, recall, scope)
+            ]
+            for label, (colour, mark, name) in _CURVES.items():
+                draw_curve(axes, here, label, colour, mark, name)
+            for label, (colour, style) in _LEVELS.items():
+                draw_level(axes, here, label, colour, style)
+            axes.set_title(f"{dataset}: {recall.replace('recall', 'Recall')}, {words}")
+            axes.set_ylim(0, 1.02)
+            axes.set_xscale("log")
+    for axes in grid[-1]:
+        axes.set_xlabel("epsilon")
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="upper center",
+        ncol=3,
+        bbox_to_anchor=(0.5, 0.0),
+        title="Exact PageRank (non-private) is 1 in every panel. Shaded: 95 % intervals.",
+    )
+    figure.tight_layout()
+    return figure

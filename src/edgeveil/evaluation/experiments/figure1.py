@@ -1,0 +1,126 @@
+"""Figure 1: Recall@100 and NDCG@100 of private rankings against epsilon.
+
+The paper's setting: joint model, sigma = 1e-6, R = 100, restart 0.15, prepush, sources of
+degree >= 50, 100 repeats. Beside it, always: exact PageRank, the source's own list (epsilon 0),
+edge flipping, a random order; and what the paper's algorithm comes down to at this sigma: the
+capped flow without noise, and the own list followed by exact degrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from edgeveil.datasets import LabelledGraph
+from edgeveil.evaluation.baselines import CapWithoutNoise, OwnListWithDegrees, RandomOrder
+from edgeveil.evaluation.contest import Contender, draw_curve, draw_level, measure_contest
+from edgeveil.evaluation.figures import BLUE, GREEN, GREY, ORANGE, PINK, VERMILION
+from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.runs import Cells
+from edgeveil.mechanisms import DPPushFlowCap, EdgeFlipping, NonPrivate, OwnNeighbours
+from edgeveil.mechanisms.protocol import Mechanism
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw", "measure", "settings"]
+
+_PRIVATE, _FLIPPING = "push-flow-cap", "edge flipping"
+
+
+def settings(quick: bool) -> dict[str, Any]:
+    """Full: all sources, 100 repeats; edge flipping on fewer, for its cost."""
+    return {
+        "epsilons": [1.0, 2.0, 5.0] if quick else [0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0],
+        "min_degree": 50,
+        "k": 100,
+        "sources": 40 if quick else None,
+        "repeats": 5 if quick else 100,
+        "flipping_sources": 20 if quick else 40,
+        "flipping_repeats": 1 if quick else 2,
+        "sigma": 1e-6,
+        "rounds": 100,
+        "restart": 0.15,
+        "prepush": True,
+        "bound": "paper",
+        "seed": 0,
+    }
+
+
+def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
+    flow = {name: settings[name] for name in ("sigma", "rounds", "restart", "prepush", "bound")}
+    fixed: dict[str, Mechanism] = {
+        "non-private": NonPrivate(restart=settings["restart"]),
+        "own neighbours": OwnNeighbours(restart=settings["restart"]),
+        "random": RandomOrder(),
+        "push-flow-cap without noise (not private)": CapWithoutNoise(**flow),
+        "own list + exact degrees (not private)": OwnListWithDegrees(),
+    }
+    for label, mechanism in fixed.items():
+        epsilon = mechanism.guarantee(1).epsilon
+        yield Contender(label, mechanism, epsilon, settings["sources"], 1)
+    for epsilon in settings["epsilons"]:
+        private = DPPushFlowCap(epsilon=epsilon, **flow)
+        yield Contender(_PRIVATE, private, epsilon, settings["sources"], settings["repeats"])
+    for epsilon in settings["epsilons"]:
+        flipping = EdgeFlipping(epsilon=epsilon, restart=settings["restart"])
+        few, repeats = settings["flipping_sources"], settings["flipping_repeats"]
+        # Last, its cheap (large) epsilons first.
+        yield Contender(_FLIPPING, flipping, epsilon, few, repeats, cost=1 / epsilon)
+
+
+def measure(
+    datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
+) -> list[Result]:
+    """Every contender on every data set."""
+    return measure_contest("figure1", list(_contenders(settings)), datasets, settings, cells)
+
+
+_LEVELS = {
+    "push-flow-cap without noise (not private)": (PINK, ":"),
+    "own list + exact degrees (not private)": (GREEN, "--"),
+    "own neighbours": (ORANGE, "-."),
+    "random": (GREY, ":"),
+}
+
+
+def draw(results: list[Result]) -> Figure:
+    """Rows are data sets; the first two columns are the paper's panels."""
+    from matplotlib.figure import Figure
+
+    datasets = list(dict.fromkeys(r.dataset for r in results))
+    recall, ndcg = dict.fromkeys(r.metric for r in results)
+    panels = [(recall, "all"), (ndcg, "all"), (recall, "non-neighbours"), (recall, "lift")]
+    figure = Figure(figsize=(12, 2.9 * len(datasets)))
+    grid = figure.subplots(len(datasets), len(panels), squeeze=False, sharex=True)
+    for i, dataset in enumerate(datasets):
+        for axes, (metric, scope) in zip(grid[i], panels, strict=True):
+            here = [
+                r for r in results if (r.dataset, r.metric, r.scope) == (dataset, metric, scope)
+            ]
+            _panel(axes, here)
+            name = metric.replace("recall", "Recall").replace("ndcg", "NDCG")
+            axes.set_title(f"{dataset}: {name}, {scope}")
+            axes.set_ylim(0, 1.02)
+            axes.set_xlim(left=0)
+    for axes in grid[-1]:
+        axes.set_xlabel("epsilon")
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="upper center",
+        ncol=3,
+        bbox_to_anchor=(0.5, 0.0),
+        title="Exact PageRank (non-private) is 1 in every panel. Shaded: 95 % intervals.",
+    )
+    figure.tight_layout()
+    return figure
+
+
+def _panel(axes: Axes, results: list[Result]) -> None:
+    draw_curve(axes, results, _PRIVATE, BLUE, "o", "push-flow-cap, joint (the paper's)")
+    draw_curve(axes, results, _FLIPPING, VERMILION, "s", "edge flipping, joint")
+    for label, (colour, style) in _LEVELS.items():
+        draw_level(axes, results, label, colour, style)

@@ -1,0 +1,359 @@
+"""Figure 2: node classification from private embeddings against epsilon.
+
+Joint model, sigma = 1e-6, R = 100, prepush, dimension 256, half of the nodes to train on.
+Repeat r has its own split and, for the paper's mechanism, its own noise. Training one
+classifier on the embeddings of all nodes is a measurement of utility, as in the paper: it is
+not a joint-private release of the classifier.
+
+Edge flipping. One flipped graph per epsilon is shared by all sources. PageRank of all sources
+on it comes from one Cholesky inverse. In the joint model the source's own edges are true: they
+are put into the first step of its walk,
+
+    p_s = restart e_s + (1 - restart) / d_s sum over u in N(s) of p~_u,
+
+where p~_u is the PageRank of u on the shared flipped graph. That is a function of the flipped
+graph, which is epsilon-private, and of the edges at s, which the owner of s knows: joint
+epsilon-private by post-processing, whatever recipients pool. It differs from putting the edges
+back into the graph (`EdgeFlipping`) only where a walk comes back to s or crosses a changed
+degree; the row "edge flipping, first step against exact" says by how much, in L1. The same
+flipped graph without any true edge put back (the public model) is measured beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from edgeveil.datasets import LabelledGraph
+from edgeveil.evaluation.classification import F1, classify, majority_floor, random_embedding
+from edgeveil.evaluation.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY, VERMILION
+from edgeveil.evaluation.flipped_walk import FlippedWalk, all_pairs
+from edgeveil.evaluation.intervals import estimate
+from edgeveil.evaluation.metrics import l1_distance
+from edgeveil.evaluation.noiseless import noiseless_rows, with_noise
+from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.runs import Cells
+from edgeveil.graph import Graph
+from edgeveil.hashing import hash_nodes, instant_embedding
+from edgeveil.mechanisms import DPInstantEmbedding, EdgeFlipping, NonPrivate, OwnNeighbours
+from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.privacy.noise import NoiseSource
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw", "measure", "settings", "walk_from_own_edges"]
+
+Matrix = npt.NDArray[np.float64]
+
+_BLOCK = 512  # sources whose rows are in memory together
+_PRIVATE, _FLIPPING = "instant-embedding", "edge flipping + InstantEmbedding"
+_FLIPPING_PUBLIC = "edge flipping + InstantEmbedding, public"
+_CHECK = "edge flipping, first step against exact"
+_FLOORS = (
+    "non-private",
+    "own list, unit length",
+    "own list",
+    "majority labels",
+    "random embedding",
+)
+
+_PAPER: dict[str, dict[str, dict[float, float]]] = {
+    "BlogCatalog": {
+        _PRIVATE: {0.01: 16.6939, 0.1: 23.4103, 0.5: 23.5266, 1: 23.5168, 2: 23.5246, 3: 23.5296}
+        | {4: 23.5248, 5: 23.6052, 6: 23.5974, 7: 23.6309, 8: 23.5970, 9: 23.5167, 10: 23.5843},
+        _FLIPPING: {0.01: 15.4598, 0.1: 15.5202, 1: 14.0937, 2: 12.2169, 3: 11.8794, 4: 12.7143}
+        | {5: 14.7460, 6: 18.5687, 7: 22.5679, 8: 26.5911, 9: 29.0269, 10: 30.3027},
+        "random embedding": {0: 12.4846},
+        "non-private": {np.inf: 30.6802},
+    }
+}
+_PAPER["BlogCatalog"][_FLIPPING_PUBLIC] = _PAPER["BlogCatalog"][_FLIPPING]
+
+
+def settings(quick: bool) -> dict[str, Any]:
+    """Quick: POS only, few epsilons, two splits."""
+    return {
+        "datasets": ["POS"] if quick else None,
+        "epsilons": [0.01, 0.1, 1.0, 10.0]
+        if quick
+        else [0.01, 0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0],
+        "flipping_epsilons": [1.0, 10.0]
+        if quick
+        else [0.1, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0],
+        "splits": 2 if quick else 3,
+        "train": 0.5,
+        "dimension": 256,
+        "sigma": 1e-6,
+        "rounds": 100,
+        "restart": 0.15,
+        "prepush": True,
+        "bound": "paper",
+        "checked_sources": 32,
+        "seed": 0,
+    }
+
+
+def measure(
+    datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
+) -> list[Result]:
+    """Floors, the paper's mechanism and edge flipping on every data set."""
+    wanted = settings["datasets"] or list(datasets)
+    results = []
+    studies = [_Study(name, datasets[name], settings, cells) for name in wanted if name in datasets]
+    with cells.progress(sum(study.size for study in studies), "figure2"):
+        for study in studies:
+            results += [result for part in study.parts() for result in part]
+    return results
+
+
+class _Study:
+    """All measurements on one data set."""
+
+    def __init__(
+        self, name: str, data: LabelledGraph, settings: dict[str, Any], cells: Cells
+    ) -> None:
+        self._name, self._data, self._settings, self._cells = name, data, settings, cells
+        self._graph = data.graph
+        self._hash = hash_nodes(data.graph.nodes, settings["dimension"])
+        self._noise = NoiseSource.insecure(settings["seed"]).derive(name)
+        self._splits = range(settings["splits"])
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        blocks = 2 * len(self._blocks())
+        flipping = len(self._settings["flipping_epsilons"])
+        lines = len(_FLOORS) + len(self._settings["epsilons"]) + 2 * flipping
+        return blocks + lines * len(self._splits) + 2 * flipping
+
+    def parts(self) -> Iterator[list[Result]]:
+        """Floors first, then line by line."""
+        yield from self._floors()
+        known = self._embedded(
+            "capped flow", lambda sources: noiseless_rows(self._graph, self._private(1.0), sources)
+        )
+        everybody = range(self._graph.n_nodes)
+        for epsilon in self._settings["epsilons"]:
+            mechanism, stream = self._private(epsilon), self._noise.derive(f"{epsilon:g}")
+
+            def embedding(
+                split: int, mechanism: Any = mechanism, stream: NoiseSource = stream
+            ) -> Matrix:
+                rows = stream.derive("repeat", split).derive("rows")
+                return with_noise(self._graph, mechanism, known, everybody, rows)
+
+            yield self._line(_PRIVATE, epsilon, lambda split: self._classified(embedding, split))
+        for epsilon in self._settings["flipping_epsilons"]:
+            yield from self._flipping(epsilon)
+
+    def _private(self, epsilon: float) -> DPInstantEmbedding:
+        names = ("dimension", "sigma", "rounds", "restart", "prepush", "bound")
+        return DPInstantEmbedding(epsilon=epsilon, **{n: self._settings[n] for n in names})
+
+    def _floors(self) -> Iterator[list[Result]]:
+        n, options = self._graph.n_nodes, {"train": self._settings["train"]}
+        labels = self._data.labels
+        yield self._line(
+            "majority labels", 0.0, lambda seed: majority_floor(labels, seed=seed, **options)
+        )
+        yield self._line(
+            "random embedding",
+            0.0,
+            lambda seed: self._classified(
+                lambda s: random_embedding(n, self._settings["dimension"], seed=s), seed
+            ),
+        )
+        restart = self._settings["restart"]
+        own = self._rows_embedded(OwnNeighbours(restart=restart), range(n))
+        unit = own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-300)
+        exact = NonPrivate(restart=restart, tol=1e-6)
+        full = self._embedded("exact", lambda sources: self._rows_embedded(exact, sources))
+        for label, epsilon, embedding in (
+            ("own list", 0.0, own),
+            ("own list, unit length", 0.0, unit),
+            ("non-private", np.inf, full),
+        ):
+            yield self._line(label, epsilon, partial(self._classified_as, embedding))
+
+    def _flipping(self, epsilon: float) -> Iterator[list[Result]]:
+        """One flipped graph; its embedding; how far the first-step walk is from the exact one."""
+        s = self._settings
+        mechanism = EdgeFlipping(epsilon=epsilon, restart=s["restart"])
+        shared = self._noise.derive("flipping", f"{epsilon:g}").derive("shared")
+        cell = f"{self._name} / flipped {epsilon:g}, joint and public"
+        check: list[Matrix] = []
+
+        def compute() -> Matrix:
+            flipped = mechanism.prepare(self._graph, shared).flipped
+            everywhere = all_pairs(flipped, restart=s["restart"])
+            rows = walk_from_own_edges(self._graph, everywhere, restart=s["restart"])
+            few = _spread(self._graph.n_nodes, s["checked_sources"])
+            walk = FlippedWalk(self._graph, flipped, restart=s["restart"], tol=mechanism.tol)
+            exact = walk.rows(few)
+            check.append(
+                np.array([l1_distance(e, rows[v])[0] for v, e in zip(few, exact, strict=True)])
+            )
+            return np.hstack([self._embed_blocks(rows), self._embed_blocks(everywhere)])
+
+        def measured() -> list[float]:
+            # Known only together with the embedding; after a stop between the two, made again.
+            if not check:
+                compute()
+            return [float(v) for v in check[-1]]
+
+        joint, public = np.hsplit(self._cells.array(cell, compute), 2)
+        distances = self._cells.get(f"{cell} / check", measured)
+        yield self._line(_FLIPPING, epsilon, partial(self._classified_as, joint))
+        yield self._line(_FLIPPING_PUBLIC, epsilon, partial(self._classified_as, public))
+        yield [
+            Result.of(
+                estimate(distances),
+                experiment="figure2",
+                dataset=self._name,
+                mechanism=_CHECK,
+                epsilon=epsilon,
+                metric="L1 distance",
+                scope="all",
+                n_sources=len(distances),
+                repeats=1,
+            )
+        ]
+
+    def _blocks(self) -> list[range]:
+        n = self._graph.n_nodes
+        return [range(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
+
+    def _embedded(self, what: str, rows: Callable[[Sequence[int]], Matrix]) -> Matrix:
+        """Embeddings of all nodes, kept block by block."""
+        return np.vstack(
+            [
+                self._cells.array(f"{self._name} / {what} / {b.start}", partial(rows, b))
+                for b in self._blocks()
+            ]
+        )
+
+    def _rows_embedded(self, mechanism: Mechanism, sources: Sequence[int]) -> Matrix:
+        prepared = mechanism.prepare(self._graph, self._noise)
+        return instant_embedding(mechanism.rows(prepared, sources, self._noise), self._hash)
+
+    def _embed_blocks(self, rows: npt.NDArray[np.float32]) -> Matrix:
+        return np.vstack(
+            [
+                instant_embedding(rows[b.start : b.stop].astype(np.float64), self._hash)
+                for b in self._blocks()
+            ]
+        )
+
+    def _classified(self, embedding: Callable[[int], Matrix], split: int) -> F1:
+        return classify(
+            embedding(split), self._data.labels, train=self._settings["train"], seed=split
+        )
+
+    def _classified_as(self, embedding: Matrix, split: int) -> F1:
+        return self._classified(lambda _: embedding, split)
+
+    def _line(self, label: str, epsilon: float, score: Callable[[int], F1]) -> list[Result]:
+        """One point of the figure: all splits."""
+        found = [
+            self._cells.get(
+                f"{self._name} / {label} {epsilon:g} / split {split}",
+                partial(_as_json, score, split),
+            )
+            for split in self._splits
+        ]
+        paper = _PAPER.get(self._name, {}).get(label, {}).get(epsilon)
+        return [
+            Result.of(
+                estimate([100 * f[metric] for f in found]),
+                experiment="figure2",
+                dataset=self._name,
+                mechanism=label,
+                epsilon=epsilon,
+                metric=f"{metric}-F1 x 100",
+                scope="all",
+                n_sources=self._graph.n_nodes,
+                repeats=len(found),
+                paper_value=paper if metric == "micro" else None,
+            )
+            for metric in ("micro", "macro")
+        ]
+
+
+def walk_from_own_edges(
+    original: Graph, shared: npt.NDArray[np.float32], *, restart: float = 0.15
+) -> npt.NDArray[np.float32]:
+    """PageRank of every source with its true first step and the flipped graph from there on.
+
+    `shared` is `all_pairs` of the flipped graph.
+    """
+    degrees = original.degrees
+    follow = (1 - restart) / np.maximum(degrees, 1)
+    step = sp.csr_array(sp.diags_array(follow) @ original.adjacency()).astype(np.float32)
+    rows = np.asarray(step @ shared)
+    everybody = np.arange(original.n_nodes)
+    rows[everybody, everybody] += np.where(degrees > 0, restart, 1.0).astype(np.float32)
+    return rows
+
+
+def _as_json(score: Callable[[int], F1], split: int) -> dict[str, float]:
+    return asdict(score(split))
+
+
+def _spread(n: int, count: int) -> list[int]:
+    """Some nodes, evenly spread over the node set."""
+    return [int(v) for v in np.unique(np.linspace(0, n - 1, min(n, count)).astype(np.int64))]
+
+
+def draw(results: list[Result]) -> Figure:
+    """One panel per data set, epsilon on a logarithmic axis as in the paper."""
+    from matplotlib.figure import Figure
+
+    datasets = list(dict.fromkeys(r.dataset for r in results))
+    figure = Figure(figsize=(5.2 * len(datasets), 3.8))
+    grid = figure.subplots(1, len(datasets), squeeze=False)[0]
+    levels = dict(
+        zip(
+            _FLOORS,
+            ((GREEN, "-"), (ORANGE, "-."), (ORANGE, ":"), (GREY, "--"), (SKY, ":")),
+            strict=True,
+        )
+    )
+    for axes, dataset in zip(grid, datasets, strict=True):
+        here = [r for r in results if r.dataset == dataset and r.metric == "micro-F1 x 100"]
+        for label, colour, mark, name in (
+            (_PRIVATE, BLUE, "o", "DP InstantEmbedding, joint (the paper's)"),
+            (_FLIPPING, VERMILION, "s", "edge flipping + InstantEmbedding, joint"),
+            (_FLIPPING_PUBLIC, BLACK, "^", "the same without own edges (public)"),
+        ):
+            line = sorted(
+                (r.epsilon or 0.0, r.mean, r.low, r.high, r.paper_value or np.nan)
+                for r in here
+                if r.mechanism == label
+            )
+            x, mean, low, high, paper = np.array(line).T
+            axes.plot(x, mean, color=colour, marker=mark, markersize=4, label=name)
+            axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+            if not np.isnan(paper).all():
+                axes.plot(x, paper, "x", color=PINK, markersize=6, label="printed in the paper")
+        for label, (colour, style) in levels.items():
+            level = next(r.mean for r in here if r.mechanism == label)
+            axes.axhline(level, color=colour, linestyle=style, linewidth=1.5, label=label)
+        axes.set_xscale("log")
+        axes.set_xlabel("epsilon")
+        axes.set_title(f"{dataset}: Micro-F1 x 100")
+    found: dict[str, Any] = {}
+    for axes in grid:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(
+        list(found.values()), list(found), loc="upper center", ncol=2, bbox_to_anchor=(0.5, 0.0)
+    )
+    figure.tight_layout()
+    return figure

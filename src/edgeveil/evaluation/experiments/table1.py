@@ -1,0 +1,102 @@
+"""Table 1: sizes of the data sets, recounted beside what the paper prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from edgeveil.datasets import LabelledGraph
+from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.runs import Cells
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw", "measure", "settings"]
+
+_PAPER = {
+    "POS": {
+        "nodes": 5_000,
+        "edges": 185_000,
+        "labels": 40,
+        "average degree": 38.7,
+        "density": 8.1e-3,
+    },
+    "BlogCatalog": {
+        "nodes": 10_000,
+        "edges": 334_000,
+        "labels": 39,
+        "average degree": 64.8,
+        "density": 6.3e-3,
+    },
+}
+
+
+def settings(quick: bool) -> dict[str, Any]:
+    """There is nothing to choose."""
+    return {}
+
+
+def measure(
+    datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
+) -> list[Result]:
+    """Count."""
+    results = []
+    for name, data in datasets.items():
+        counts = cells.get(name, partial(_counts, data))
+        results += [
+            Result.of(
+                value,
+                experiment="table1",
+                dataset=name,
+                mechanism="none",
+                epsilon=None,
+                metric=metric,
+                scope="all",
+                n_sources=data.graph.n_nodes,
+                repeats=1,
+                paper_value=_PAPER.get(name, {}).get(metric),
+            )
+            for metric, value in counts.items()
+        ]
+    return results
+
+
+def _counts(data: LabelledGraph) -> dict[str, float]:
+    n, edges = data.graph.n_nodes, data.graph.n_edges
+    return {
+        "nodes": n,
+        "edges": edges,
+        "entries read": data.graph.intake.entries,
+        "self-loops dropped": data.graph.intake.self_loops,
+        "labels": len(data.label_names),
+        "average degree": 2 * edges / n,
+        "density": 2 * edges / (n * (n - 1)),
+        "isolated nodes": int((data.graph.degrees == 0).sum()),
+        "nodes of degree >= 50": int((data.graph.degrees >= 50).sum()),
+    }
+
+
+def draw(results: list[Result]) -> Figure:
+    """The table as a picture."""
+    from matplotlib.figure import Figure
+
+    datasets = list(dict.fromkeys(r.dataset for r in results))
+    metrics = list(dict.fromkeys(r.metric for r in results))
+    value = {(r.dataset, r.metric): r for r in results}
+    header = ["", *(f"{d}, {who}" for d in datasets for who in ("ours", "paper"))]
+    body = []
+    for metric in metrics:
+        line = [metric]
+        for dataset in datasets:
+            found = value[dataset, metric]
+            paper = "" if found.paper_value is None else f"{found.paper_value:,.6g}"
+            line += [f"{found.mean:,.6g}" if found.mean < 1 else f"{found.mean:,.7g}", paper]
+        body.append(line)
+    figure = Figure(figsize=(1.9 * len(header), 0.3 * (len(body) + 1)))
+    axes = figure.add_subplot()
+    axes.axis("off")
+    table = axes.table(cellText=body, colLabels=header, loc="center", edges="horizontal")
+    table.scale(1, 1.4)
+    return figure

@@ -1,0 +1,198 @@
+"""Metrics that compare rows of scores with exact PageRank. Pure numpy, no graph.
+
+Ties. A row of zeros must not score well because of the order of the columns. On the scored side
+equal scores stand in random order, and every metric is the expected value over that order,
+computed exactly, not drawn. On the exact side every node that ties with the k-th counts as right.
+
+Each function takes one exact row of n values and one row of scores, or a matrix of them, and
+gives one value per row of scores.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import ParameterError
+
+__all__ = [
+    "area_under_curve",
+    "average_ranks",
+    "hits_at_k",
+    "l1_distance",
+    "ndcg_at_k",
+    "recall_at_k",
+    "residual_mass",
+    "spearman",
+    "top_k_metrics",
+]
+
+Vector = npt.NDArray[np.float64]
+
+
+def recall_at_k(exact: Vector, scores: Vector, k: int = 100) -> Vector:
+    """Share of the k highest scores that belong to the k highest exact values.
+
+    Parameters
+    ----------
+    exact : array of shape (n,)
+        The true values.
+    scores : array of shape (n,) or (rows, n)
+        What is compared with them.
+    k : int
+        How many; all n if k is larger.
+
+    Returns
+    -------
+    array of shape (rows,)
+
+    Examples
+    --------
+    >>> exact = np.array([4.0, 3.0, 2.0, 1.0])
+    >>> recall_at_k(exact, np.array([4.0, 1.0, 3.0, 2.0]), 2)
+    array([0.5])
+    >>> recall_at_k(exact, np.zeros(4), 2)  # as good as a random order
+    array([0.5])
+    """
+    return top_k_metrics(exact, scores, k)[0]
+
+
+def ndcg_at_k(exact: Vector, scores: Vector, k: int = 100) -> Vector:
+    """Discounted gain of the k highest scores, as a share of the largest possible.
+
+    The gain of a node is its exact value; place i (from 1) counts 1 / log2(i + 1). Exact values
+    must not be negative. Parameters as for `recall_at_k`.
+
+    Examples
+    --------
+    >>> ndcg_at_k(np.array([3.0, 0.0]), np.array([1.0, 2.0]), 2).round(4)
+    array([0.6309])
+    """
+    return top_k_metrics(exact, scores, k)[1]
+
+
+def top_k_metrics(exact: Vector, scores: Vector, k: int = 100) -> tuple[Vector, Vector]:
+    """Give `recall_at_k` and `ndcg_at_k` from one search for the k highest."""
+    exact, scores = _checked(exact, scores)
+    n = len(exact)
+    if k < 1:
+        raise ParameterError(f"k must be at least 1, got {k}")
+    if n == 0:
+        return np.ones(len(scores)), np.ones(len(scores))
+    ideal = np.sort(exact)[::-1][:k]
+    relevant = (exact >= ideal[-1]).astype(np.float64)
+    discount = 1 / np.log2(np.arange(2, len(ideal) + 2))
+    right, gain = _top_worth(scores, np.stack([relevant, exact]), k)
+    best = float(ideal @ discount)
+    ndcg = gain @ discount / best if best > 0 else np.ones(len(scores))
+    return right.mean(axis=1), ndcg
+
+
+def hits_at_k(relevant: npt.NDArray[np.bool_], scores: Vector, k: int = 100) -> Vector:
+    """How many of the k highest scores are relevant.
+
+    Examples
+    --------
+    >>> hits_at_k(np.array([True, False, False]), np.array([0.0, 0.0, 5.0]), 2)
+    array([0.5])
+    """
+    worth, scores = _checked(np.asarray(relevant, dtype=np.float64), scores)
+    return np.asarray(_top_worth(scores, worth[None], k)[0].sum(axis=1))
+
+
+def _top_worth(scores: Vector, worth: Vector, k: int) -> Vector:
+    """Expected worth of each of the top k places, best first: (kinds of worth, rows, k)."""
+    n = scores.shape[1]
+    k = min(k, n)
+    top = np.argpartition(scores, n - k, axis=1)[:, n - k :]
+    values = np.take_along_axis(scores, top, axis=1)
+    order = np.argsort(-values, axis=1)
+    top = np.take_along_axis(top, order, axis=1)
+    values = np.take_along_axis(values, order, axis=1)
+    found = worth[:, top]
+    last = values[:, -1:]
+    cut = (scores == last).sum(axis=1) > (values == last).sum(axis=1)
+    tied = cut | (values[:, 1:] == values[:, :-1]).any(axis=1)
+    for row in np.flatnonzero(tied):
+        found[:, row] = _mean_over_ties(scores[row], values[row], worth)
+    return found
+
+
+def _mean_over_ties(scores: Vector, values: Vector, worth: Vector) -> Vector:
+    """Expected worth of each of the top places, over random orders of equal scores.
+
+    `values` are the sorted k highest of `scores`; `worth` has a row per kind of worth.
+    """
+    levels, place = np.unique(values, return_inverse=True)
+    at = np.searchsorted(levels, scores)
+    at[at == len(levels)] = 0
+    member = levels[at] == scores
+    count = np.bincount(at[member], minlength=len(levels))
+    means = [np.bincount(at[member], w[member], minlength=len(levels)) / count for w in worth]
+    return np.stack(means)[:, place]
+
+
+def spearman(exact: Vector, scores: Vector) -> Vector:
+    """Spearman's rank correlation; 0 for a row of equal scores. Ties share their mean rank.
+
+    Examples
+    --------
+    >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0, 9.0], [3.0, 2.0, 1.0]]))
+    array([ 1., -1.])
+    """
+    exact, scores = _checked(exact, scores)
+    return np.array([_correlation(average_ranks(exact), average_ranks(row)) for row in scores])
+
+
+def _correlation(x: Vector, y: Vector) -> float:
+    x, y = x - x.mean(), y - y.mean()
+    spread = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / spread if spread > 0 else 0.0
+
+
+def average_ranks(values: Vector) -> Vector:
+    """Ranks from 1 for the smallest; equal values share the mean of their ranks."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    first = np.r_[True, ordered[1:] != ordered[:-1]]
+    group = np.cumsum(first) - 1
+    starts = np.r_[np.flatnonzero(first), len(values)]
+    ranks = np.empty(len(values))
+    ranks[order] = ((starts[:-1] + starts[1:] + 1) / 2)[group]
+    return ranks
+
+
+def area_under_curve(scores: Vector, positive: npt.NDArray[np.bool_]) -> float:
+    """Chance that a positive scores above a negative, ties counting one half.
+
+    Examples
+    --------
+    >>> area_under_curve(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
+    0.875
+    """
+    hits, misses = int(positive.sum()), int((~positive).sum())
+    if not hits or not misses:
+        raise ParameterError("the area under the curve needs positives and negatives")
+    above = float(average_ranks(scores)[positive].sum()) - hits * (hits + 1) / 2
+    return above / (hits * misses)
+
+
+def l1_distance(exact: Vector, scores: Vector) -> Vector:
+    """Sum of absolute differences."""
+    exact, scores = _checked(exact, scores)
+    return np.asarray(np.abs(scores - exact).sum(axis=1))
+
+
+def residual_mass(scores: Vector) -> Vector:
+    """What is missing to a total of 1: the flow that was never pushed or was capped away."""
+    return np.asarray(1 - np.atleast_2d(scores).sum(axis=1))
+
+
+def _checked(exact: Vector, scores: Vector) -> tuple[Vector, Vector]:
+    exact, scores = np.asarray(exact, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    scores = np.atleast_2d(scores)
+    if exact.ndim != 1 or scores.ndim != 2 or scores.shape[1] != len(exact):
+        raise ParameterError("scores must have one value for each exact value")
+    if np.isnan(exact).any() or np.isnan(scores).any():
+        raise ParameterError("scores must not be NaN")
+    return exact, scores

@@ -1,0 +1,171 @@
+"""The protocol measures exactly what a release would give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgeveil.datasets import social_network
+from edgeveil.engine import release
+from edgeveil.errors import ParameterError
+from edgeveil.evaluation.baselines import CapWithoutNoise, OwnListWithDegrees, RandomOrder
+from edgeveil.evaluation.flipped_walk import FlippedWalk, all_pairs
+from edgeveil.evaluation.metrics import ndcg_at_k, recall_at_k
+from edgeveil.evaluation.noiseless import noiseless_rows, with_noise
+from edgeveil.evaluation.ranking import Measured, choose_sources, measure_ranking, repeated_rows
+from edgeveil.flow import personalized_pagerank
+from edgeveil.graph import Graph
+from edgeveil.mechanisms import (
+    DPInstantEmbedding,
+    DPPushFlowCap,
+    DPSparsePPR,
+    EdgeFlipping,
+    NonPrivate,
+    OwnNeighbours,
+)
+from edgeveil.nodes import NodeSet
+from edgeveil.privacy.noise import NoiseSource
+
+NOISE = NoiseSource.insecure(5)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return social_network(300, average_degree=16, seed=3).graph
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [DPPushFlowCap(epsilon=1, prepush=True), DPSparsePPR(epsilon=3), NonPrivate(), OwnNeighbours()],
+    ids=lambda m: m.name,
+)
+def test_a_repeat_is_the_release_with_the_same_noise(graph, mechanism):
+    sources = [3, 77, 150]
+    for repeat, (rows, _) in enumerate(repeated_rows(graph, mechanism, sources, 2, NOISE)):
+        made = release(graph, mechanism, sources, noise=NOISE.derive("repeat", repeat))
+        assert np.array_equal(rows, made.values)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 6.0])
+def test_walking_for_all_sources_together_gives_the_rows_of_edge_flipping(graph, epsilon):
+    mechanism, sources = EdgeFlipping(epsilon=epsilon), [3, 77, 150, 299]
+    [(rows, _)] = repeated_rows(graph, mechanism, sources, 1, NOISE)
+    made = release(graph, mechanism, sources, noise=NOISE.derive("repeat", 0))
+    assert np.abs(rows - made.values).sum(axis=1).max() <= 4 * mechanism.tol
+
+
+@pytest.mark.parametrize("kind", [DPPushFlowCap, DPInstantEmbedding])
+@pytest.mark.parametrize("options", [{"prepush": True}, {"model": "public", "sigma": 1e-3}])
+def test_noise_on_the_noiseless_rows_gives_the_mechanism_to_the_last_bit(graph, kind, options):
+    mechanism, sources = kind(epsilon=0.7, **options), [0, 5, 9]
+    known = noiseless_rows(graph, kind(epsilon=3.0, **options), sources)
+    rows = with_noise(graph, mechanism, known, sources, NOISE.derive("rows"))
+    assert np.array_equal(rows, mechanism.rows(graph, sources, NOISE.derive("rows")))
+
+
+def test_all_pairs_is_exact_pagerank_up_to_float32(graph):
+    isolated = Graph.from_edges([0, 1], [1, 2], NodeSet.range(4))
+    for g in (graph, isolated):
+        exact = personalized_pagerank(g, range(g.n_nodes))
+        assert np.abs(all_pairs(g) - exact).sum(axis=1).max() < 1e-4
+
+
+def test_a_flipped_walk_from_an_isolated_source_stays_there():
+    graph = Graph.from_edges([0, 1], [1, 2], NodeSet.range(4))
+    other = Graph.from_edges([0, 1, 2], [1, 2, 3], NodeSet.range(4))
+    rows = FlippedWalk(graph, other, restart=0.15, tol=1e-9).rows([3, 0])
+    assert rows[0].tolist() == [0, 0, 0, 1]
+    assert rows[1].sum() == pytest.approx(1)
+
+
+def test_all_scopes_by_hand(graph):
+    sources, mechanism = [4, 60], DPPushFlowCap(epsilon=2, prepush=True)
+    exact = personalized_pagerank(graph, sources)
+    measured = measure_ranking(graph, mechanism, sources, repeats=3, noise=NOISE, k=10)
+    for repeat in range(3):
+        rows = release(graph, mechanism, sources, noise=NOISE.derive("repeat", repeat)).values
+        found = {("recall@10", s): [] for s in ("all", "non-neighbours", "lift")}
+        for source, truth, row in zip(sources, exact, rows, strict=True):
+            others = np.setdiff1d(np.arange(300), [source, *graph.neighbours(source)])
+            known = others[graph.degrees[others] >= 20]
+            found["recall@10", "all"] += [recall_at_k(truth, row, 10)[0]]
+            found["recall@10", "non-neighbours"] += [recall_at_k(truth[others], row[others], 10)[0]]
+            # No degrees are released: the scores stand as they are.
+            lift = truth[known] / graph.degrees[known]
+            found["recall@10", "lift"] += [recall_at_k(lift, row[known], 10)[0]]
+        for key, values in found.items():
+            assert measured.by_repeat[key][repeat] == pytest.approx(np.mean(values))
+    assert measured.by_source["ndcg@10", "all"][0] == pytest.approx(
+        np.mean(
+            [
+                ndcg_at_k(exact[0], rows[0], 10)[0]
+                for rows, _ in repeated_rows(graph, mechanism, sources, 3, NOISE)
+            ]
+        )
+    )
+
+
+def test_exact_pagerank_is_perfect_and_a_random_order_is_at_chance(graph):
+    sources = choose_sources(graph, min_degree=20, limit=10)
+    options = {"repeats": 1, "noise": NOISE, "k": 30}
+    perfect = measure_ranking(graph, NonPrivate(), sources, **options)
+    assert all(v.min() == pytest.approx(1) for v in perfect.by_source.values())
+    chance = measure_ranking(graph, RandomOrder(), sources, **options)
+    assert chance.estimate("recall@30", "all").mean == pytest.approx(0.1)
+    own = measure_ranking(graph, OwnNeighbours(), sources, **options)
+    for metric in ("recall@30", "ndcg@30"):
+        # Of nodes that are not its neighbours the own list says nothing.
+        assert own.estimate(metric, "lift").mean == pytest.approx(
+            chance.estimate(metric, "lift").mean
+        )
+
+
+def test_a_tiny_sigma_makes_the_flow_the_own_list_followed_by_degrees(graph):
+    sources = choose_sources(graph, min_degree=20, limit=10)
+    options = {"repeats": 1, "noise": NOISE, "k": 50}
+    flow = measure_ranking(graph, CapWithoutNoise(sigma=1e-9, prepush=True), sources, **options)
+    plain = measure_ranking(graph, OwnListWithDegrees(), sources, **options)
+    assert flow.estimate("recall@50", "all").mean == pytest.approx(
+        plain.estimate("recall@50", "all").mean, abs=0.03
+    )
+
+
+def test_lift_divides_by_released_degrees_only(graph):
+    class Prepared:
+        degrees = graph.degrees + 0.0
+
+    class WithDegrees(OwnNeighbours):
+        def prepare(self, graph, noise):
+            return Prepared()
+
+        def rows(self, prepared, sources, noise):
+            return personalized_pagerank(graph, sources)
+
+    found = measure_ranking(graph, WithDegrees(), [8], repeats=1, noise=NOISE, k=20)
+    assert found.by_source["recall@20", "lift"][0] == 1
+    assert found.shared
+
+
+def test_blocks_of_sources_add_up(graph):
+    mechanism = DPPushFlowCap(epsilon=1)
+    options = {"repeats": 4, "noise": NOISE, "k": 20}
+    whole = measure_ranking(graph, mechanism, [1, 2, 3], **options)
+    parts = [measure_ranking(graph, mechanism, s, **options).as_json() for s in ([1, 2], [3])]
+    joined = Measured.from_json(parts)
+    for key, values in whole.by_source.items():
+        assert joined.by_source[key] == pytest.approx(values, abs=1e-6)
+        assert joined.by_repeat[key] == pytest.approx(whole.by_repeat[key], abs=1e-6)
+
+
+def test_sources_have_the_degree_asked_for(graph):
+    chosen = choose_sources(graph, min_degree=20)
+    assert sorted(chosen) == np.flatnonzero(graph.degrees >= 20).tolist()
+    # A smaller choice is the beginning of a larger one.
+    assert choose_sources(graph, min_degree=20, limit=5) == chosen[:5]
+    with pytest.raises(ParameterError, match="no node"):
+        choose_sources(graph, min_degree=299)
+
+
+def test_an_embedding_has_no_ranking(graph):
+    with pytest.raises(ParameterError, match="scores"):
+        measure_ranking(graph, DPInstantEmbedding(epsilon=1), [0], repeats=1, noise=NOISE)
