@@ -19,6 +19,8 @@ PARTS = (
     *("exact", "capped", "one-source", "two-hop", "threads", "noise"),
     *("reading", "startup", "scale"),
 )
+# Run when named: they need a cluster, much disk, or the right to set a memory limit.
+MORE = ("streaming", "cluster", "beyond-memory")
 HOME = Path(__file__).resolve().parent
 
 
@@ -31,8 +33,8 @@ def main(words: list[str] | None = None) -> None:
         write_page(arguments.json or HOME / "results" / "benchmarks.json")
         return
     for part in arguments.parts:
-        if part not in PARTS:
-            raise SystemExit(f"there is no part {part!r}; choose from {', '.join(PARTS)}, docs")
+        if part not in (*PARTS, *MORE):
+            raise SystemExit(f"there is no part {part!r}; choose from {', '.join(PARTS + MORE)}, docs")
     settings = Settings(
         work=arguments.work,
         data=arguments.data,
@@ -72,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         epilog="./run bench --install-peers gets the libraries to compare with, into .run/peers",
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}, or docs")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; {', '.join(MORE)}; docs")
     parser.add_argument("--json", type=Path, help="file for the figures; parts are added to it")
     parser.add_argument(
         "--data",

@@ -21,6 +21,7 @@ import numpy as np
 
 from edgeveil.errors import InputError, LedgerError, UnknownNodeError
 from edgeveil.io.labelled_tables import (
+    as_json,
     read_labelled_table,
     sha256_of,
     write_atomically,
@@ -98,13 +99,10 @@ class ReleaseFolder:
     def _from_manifest(cls, folder: Path, manifest: Mapping[str, Any]) -> ReleaseFolder:
         if manifest["format"] != _FORMAT:
             raise InputError(f"{folder} was written by another version of edgeveil")
-        if set(manifest["guarantee"]) != {field.name for field in fields(Guarantee)}:
-            # A default must not stand in for what is missing: `private` is True by default.
-            raise InputError(f"part of the guarantee in {folder} is missing")
         return cls(
             path=folder,
             kind=manifest["kind"],
-            guarantee=Guarantee(**manifest["guarantee"]),
+            guarantee=Guarantee.from_dict(manifest["guarantee"]),
             provenance=Provenance(**manifest["provenance"]),
             parts=tuple(PartFile(**part) for part in manifest["parts"]),
         )
@@ -126,14 +124,14 @@ class ReleaseFolder:
         """Write index and manifest: from now on the folder is a release."""
         numbers = np.repeat(np.arange(len(self.parts)), [part.rows for part in self.parts])
         write_labelled_table(self.path / _INDEX, {"source": list(sources), "part": numbers}, {})
-        write_atomically(
-            self.path / MANIFEST, lambda path: path.write_text(json.dumps(self.manifest, indent=1))
-        )
-        (self.path / UNFINISHED).unlink(missing_ok=True)
+        text = json.dumps(as_json(self.manifest), indent=1)
+        write_atomically(self.path / MANIFEST, lambda path: path.write_text(text))
+        for left in [self.path / UNFINISHED, *self.path.glob("part-*.seal")]:
+            left.unlink(missing_ok=True)
 
     def record(self) -> str:
         """What a ledger keeps of a folder: where it is, and the digests of all that is in it."""
-        return json.dumps({"folder": str(self.path.resolve()), "manifest": self.manifest})
+        return json.dumps({"folder": str(self.path.resolve()), "manifest": as_json(self.manifest)})
 
     @classmethod
     def from_record(cls, artifact: Path) -> ReleaseFolder:
@@ -151,7 +149,7 @@ class ReleaseFolder:
             found = cls.open(folder)
         except InputError as error:
             raise LedgerError(lost) from error
-        if found.manifest != kept["manifest"]:
+        if as_json(found.manifest) != kept["manifest"]:
             raise LedgerError(lost)
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -186,7 +186,12 @@ class Release:
     def showing(
         self, *, without: Iterable[NodeId] = (), candidates: Iterable[NodeId] | None = None
     ) -> Release:
-        """The same release, whose `top` and `ranking` leave these nodes out for good."""
+        """The same release, whose `top` and `ranking` leave these nodes out for good.
+
+        For one row only: what is left out may be what one owner knows.
+        """
+        if len(self.sources) != 1:
+            raise ParameterError("this release has several rows: take one with only(source)")
         return replace(self, shown=self._chosen(without, candidates))
 
     def _chosen(
@@ -370,9 +375,6 @@ class Release:
         if label["format"] == _FIRST_FORMAT:
             # Not more protection than the file promised: all rows add up.
             guarantee = guarantee | {"shared_epsilon": 0.0}
-        if set(guarantee) != {field.name for field in fields(Guarantee)}:
-            # A default must not stand in for what is missing: `private` is True by default.
-            raise InputError("part of the guarantee is missing")
         sources = tuple(NodeSet.of(label["sources"]))
         if kind == "nodes":
             columns = NodeSet.of(table["node"])
@@ -388,7 +390,7 @@ class Release:
             sources=sources,
             columns=columns,
             kind=kind,
-            guarantee=Guarantee(**guarantee),
+            guarantee=Guarantee.from_dict(guarantee),
             provenance=Provenance(**label["provenance"]),
             uncertainty=doubt_from(table, label, sources),
             shown=shown_from(table) if kind == "nodes" else None,

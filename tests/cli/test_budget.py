@@ -107,6 +107,13 @@ def test_yes_spends_once_and_a_repeat_is_not_asked(folder, ledger):
     assert len(ledger.spends()) == 1
 
 
+def test_another_nonce_is_another_release_and_charged(ledger, run):
+    assert run(RANK).returncode == 0
+    assert run(f"{RANK} --nonce again").returncode == 0
+    assert "stored already" in run(f"{RANK} --nonce again --dry-run").stderr
+    assert len(ledger.spends()) == 2
+
+
 @pytest.mark.parametrize(
     ("line", "asked"),
     [

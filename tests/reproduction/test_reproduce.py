@@ -45,6 +45,13 @@ SMALL = {
         "repeats": 2,
         "slow_sources": 3,
     },
+    "embeddings": {
+        "datasets": None,
+        "epsilons": [0.1, 10.0],
+        "splits": 2,
+        "dimension": 32,
+        "rounds": 30,
+    },
     "tightness": {"degrees": [3, 8]},
     "table1": {},
 }
@@ -116,6 +123,38 @@ def test_figure2_has_every_floor_and_says_how_far_its_short_cut_is_off(network, 
     assert 0 <= off.mean < 0.05
 
 
+def test_embeddings_are_measured_as_in_figure2(network, tmp_path):
+    ours, paper = (_run(name, network, tmp_path) for name in ("embeddings", "figure2"))
+    for label, epsilon in (
+        ("majority labels", 0.0),
+        ("own list", 0.0),
+        ("own list, unit length", 0.0),
+        ("non-private", math.inf),
+        ("instant-embedding", 0.1),
+        ("instant-embedding", 10.0),
+    ):
+        for metric in ("micro-F1 x 100", "macro-F1 x 100"):
+            here, there = (_at(found, label, metric, epsilon) for found in (ours, paper))
+            assert (here.mean, here.low, here.high) == (there.mean, there.low, there.high)
+
+
+def test_embeddings_are_held_against_the_best_floor(network, tmp_path):
+    results = _run("embeddings", network, tmp_path)
+    metric, above = "micro-F1 x 100", "above the floor"
+    floors = [r.mean for r in results if (r.metric, r.scope, r.epsilon) == (metric, "all", 0)]
+    assert len(floors) == 4
+    # All of so small an epsilon goes to the degrees: what is embedded is the own list.
+    list_alone = _at(results, "own list, equal weights, unit length", metric)
+    assert _at(results, "two-hop-embedding", metric, 0.1).mean == list_alone.mean
+    for epsilon in (0.1, 10.0):
+        found = _at(results, "two-hop-embedding", metric, epsilon)
+        more = _at(results, "two-hop-embedding", metric, epsilon, above)
+        assert more.mean == pytest.approx(found.mean - max(floors))
+        assert more.repeats == found.repeats == 2
+    assert _at(results, "two-hop-embedding", metric, 10.0, above).mean > 0
+    assert not [r for r in results if r.scope == above and r.epsilon == 0]
+
+
 def test_the_command_knows_every_experiment():
     names = get_args(get_type_hints(command)["experiment"])
     assert sorted(names) == sorted([*EXPERIMENTS, "all"])
@@ -137,7 +176,7 @@ def test_a_stop_between_an_embedding_and_its_check_does_no_harm(network, tmp_pat
     assert _at(results, "edge flipping, first step against exact", "L1 distance", 1.0).mean >= 0
 
 
-@pytest.mark.parametrize("name", ["figure1", "figure2"])
+@pytest.mark.parametrize("name", ["figure1", "figure2", "embeddings"])
 def test_an_interrupted_experiment_ends_with_the_same_results(name, network, tmp_path, monkeypatch):
     whole = _run(name, network, tmp_path / "whole")
     get, calls = experiments.Cells.get, []

@@ -62,8 +62,22 @@ DIFFERENT = {
     "sigma": {"mechanism": DPPushFlowCap(epsilon=0.5, sigma=2e-6)},
     "rounds": {"mechanism": DPPushFlowCap(epsilon=0.5, rounds=99)},
     "mechanism": {"mechanism": EdgeFlipping(epsilon=0.5)},
-    "graph": {"graph": GRAPH.with_edge_flipped(2, 5)},
 }
+
+
+def test_a_changed_graph_does_not_show_by_itself(ledger):
+    """New rows just when an edge has changed would tell that one has."""
+    changed = GRAPH.with_edge_flipped(2, 5)
+    release(GRAPH, CAP, [0], ledger=ledger)
+    with pytest.raises(LedgerError, match="public schedule"):
+        release(changed, CAP, [0], ledger=ledger)
+    assert len(ledger.spends()) == 1
+    today = [
+        release(g, CAP, [0], ledger=ledger, nonce=f"day {i}")
+        for i, g in enumerate([GRAPH, changed])
+    ]
+    assert len(ledger.spends()) == 3
+    assert not (today[0].values == today[1].values).any()
 
 
 @pytest.mark.parametrize("what", DIFFERENT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def test_interrupted_it_goes_on_with_the_same_noise_for_nothing(ledger, tmp_path
         release_to(
             out, GRAPH, EMBED, ALL, ledger=ledger, engine=Local(threads=1), progress=stop_after(256)
         )
-    kept = {path: path.stat().st_mtime_ns for path in out.glob("part-*")}
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("part-*.parquet")}
     assert len(kept) == 1
     with pytest.raises(InputError, match="not finished"):
         ReleaseFolder.open(out)
@@ -121,17 +122,67 @@ def test_a_crash_before_the_ledger_records_the_folder_is_mended(ledger, tmp_path
     assert len(ledger.spends()) == 1
 
 
-def test_without_a_ledger_an_unfinished_folder_is_started_anew(tmp_path):
+def test_an_unfinished_folder_of_another_call_is_left_alone(ledger, tmp_path):
+    """That call may still be running: its parts must not vanish under its hands."""
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         release_to(out, GRAPH, EMBED, ALL, engine=Local(threads=1), progress=stop_after(256))
-    (old,) = out.glob("part-*")
-    made = release_to(out, GRAPH, EMBED, ALL)
-    assert not old.exists()
-    assert {p.name for p in made.parts} == {p.name for p in out.glob("part-*")}
-    made.verify()
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    for budget in (None, ledger):
+        with pytest.raises(ParameterError, match="unfinished release of another call"):
+            release_to(out, GRAPH, EMBED, ALL, ledger=budget)
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+    assert not ledger.spends()
+
+
+@pytest.mark.parametrize("how", ["another part", "a link", "no seal"])
+def test_a_planted_part_is_computed_again(how, ledger, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        release_to(
+            out, GRAPH, EMBED, ALL, ledger=ledger, engine=Local(threads=1), progress=stop_after(256)
+        )
+    (part,) = out.glob("part-*.parquet")
+    true = part.read_bytes()
+    forged = tmp_path / "forged.parquet"
+    found = Release.read(part)
+    replace(found, values=np.full_like(found.values, 42.0)).write(forged)
+    if how == "another part":
+        part.write_bytes(forged.read_bytes())
+    elif how == "a link":
+        part.unlink()
+        part.symlink_to(forged)
+    else:
+        next(out.glob("part-*.seal")).unlink()
+    made = release_to(out, GRAPH, EMBED, ALL, ledger=ledger)
+    assert (made.path / made.parts[0].name).read_bytes() == true
+    assert not part.is_symlink()
+    assert not list(out.glob("*.seal"))
+
+
+def test_a_forged_manifest_does_not_stand_for_a_stored_release(ledger, tmp_path):
+    release(GRAPH, EMBED, ALL[:5], ledger=ledger)
+    forged = release_to(tmp_path / "out", GRAPH, EMBED, ALL[:5], noise=seeded())
     with pytest.raises(ParameterError, match="another release"):
-        release_to(out, GRAPH, EMBED, ALL)
+        release_to(forged.path, GRAPH, EMBED, ALL[:5], ledger=ledger)
+    for part in forged.path.glob("part-*"):
+        part.unlink()
+    with pytest.raises(ParameterError, match="another release"):
+        release_to(forged.path, GRAPH, EMBED, ALL[:5], ledger=ledger)
+
+
+def test_parts_lost_on_the_way_are_noticed_before_the_secret_is_erased(ledger, tmp_path):
+    out = tmp_path / "out"
+
+    def lose_one(done, total):
+        if done == total:
+            next(out.glob("part-*.parquet")).unlink()
+
+    with pytest.raises(InputError, match="missing"):
+        release_to(out, GRAPH, EMBED, ALL, ledger=ledger, progress=lose_one)
+    assert not ledger.spends()[0].released
+    release_to(out, GRAPH, EMBED, ALL, ledger=ledger).verify()
+    assert len(ledger.spends()) == 1
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "release"])

@@ -15,6 +15,7 @@ from functools import cache
 from cyclopts import App, CycloptsError
 
 from edgeveil.cli.config import apply_config
+from edgeveil.cli.interrupts import watching
 from edgeveil.cli.output import say
 from edgeveil.errors import BudgetError, EdgeveilError, InputError, ParameterError, UnknownNodeError
 
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     try:
-        with warnings.catch_warnings():
+        with watching(), warnings.catch_warnings():
             if not sys.warnoptions:
                 warnings.simplefilter("ignore")  # a library's words, and of private numbers
             app = make_app(summaries=not words or words[0].startswith("-"))

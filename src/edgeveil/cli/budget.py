@@ -95,6 +95,7 @@ def print_price(
     sources: list[NodeId] | NodeSet,
     location: str | None,
     style: Format,
+    nonce: str = "",
 ) -> None:
     """Print what a release would cost and what is left. Nothing is charged or drawn.
 
@@ -112,7 +113,7 @@ def print_price(
         ledger = _Watched.open(location)
         ledger.only_price = True
         try:
-            release(graph, mechanism, sources, ledger=ledger)
+            release(graph, mechanism, sources, ledger=ledger, nonce=nonce)
         except _Priced as priced:
             price = priced.price
         except PromiseError:

@@ -18,6 +18,7 @@ from edgeveil.cli.options import (
     LedgerAt,
     Model,
     NodeList,
+    Nonce,
     Restart,
     Sigma,
     Verbose,
@@ -41,6 +42,7 @@ def embed(
     sigma: Sigma = None,
     restart: Restart = None,
     ledger: LedgerAt = None,
+    nonce: Nonce = "",
     dry_run: DryRun = False,
     yes: Yes = False,
     nodes: NodeList = None,
@@ -101,11 +103,11 @@ def embed(
     everyone = private_graph.nodes
     wanted = wanted_nodes(everyone, None, sources) if sources else everyone
     if dry_run:
-        print_price(private_graph, chosen, wanted, ledger, format)
+        print_price(private_graph, chosen, wanted, ledger, format, nonce)
         return
     noise = None if insecure_seed is None else NoiseSource.insecure(insecure_seed)
     with spending(ledger, yes=yes) as budget, counting("embeddings") as progress:
-        how: dict[str, Any] = {"ledger": budget, "noise": noise}
+        how: dict[str, Any] = {"ledger": budget, "nonce": nonce, "noise": noise}
         how |= {"engine": where, "progress": progress}
         if out.suffix:
             made = release(private_graph, chosen, wanted, **how)

@@ -21,6 +21,7 @@ __all__ = [
     "LedgerAt",
     "Model",
     "NodeList",
+    "Nonce",
     "PromisedMinDegree",
     "Restart",
     "ScoreMechanism",
@@ -53,6 +54,13 @@ PromisedMinDegree = Annotated[
 ]
 LedgerAt = Annotated[
     str | None, Parameter(help="Budget to charge; made by `edgeveil ledger create`.")
+]
+Nonce = Annotated[
+    str,
+    Parameter(
+        help="With a ledger: any other word asks for a fresh release, charged anew.",
+        show_default=False,
+    ),
 ]
 NodeList = Annotated[
     Path | None, Parameter(help="File with one node id per line: the public node set.")

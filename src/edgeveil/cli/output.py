@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
-__all__ = ["Format", "as_json", "plain", "print_table", "say"]
+__all__ = ["Format", "plain", "print_table", "say"]
 
 Format = Literal["table", "json", "csv"]
 
@@ -31,21 +30,6 @@ def plain(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def as_json(value: Any) -> Any:
-    """Plain data that JSON can hold: infinity, which it cannot, becomes the text "inf".
-
-    Text and not null: where null is compared with a number it often counts as 0, and an
-    epsilon of 0 would be the best of all guarantees.
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(name): as_json(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [as_json(part) for part in value]
-    return value
 
 
 def print_table(
@@ -74,6 +58,8 @@ def print_table(
     """
     if style == "json":
         records = [dict(zip(columns, row, strict=True)) for row in rows]
+        from edgeveil.io.labelled_tables import as_json
+
         whole = as_json({**(about or {}), "rows": records})
         sys.stdout.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
     elif style == "csv":

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from edgeveil.cli.interrupts import raise_if_interrupted
+
 __all__ = ["counting"]
 
 
@@ -23,7 +25,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
         What is counted.
     """
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda done, total: raise_if_interrupted()
         return
     from rich.console import Console
     from rich.progress import (
@@ -50,6 +52,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
 
     def show(done: int, total: int) -> None:
         nonlocal task
+        raise_if_interrupted()
         if task is None:
             task = bar.add_task(what, total=total)
             bar.start()

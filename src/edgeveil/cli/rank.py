@@ -18,6 +18,7 @@ from edgeveil.cli.options import (
     LedgerAt,
     Model,
     NodeList,
+    Nonce,
     PromisedMinDegree,
     Restart,
     ScoreMechanism,
@@ -52,6 +53,7 @@ def rank(
     restart: Restart = None,
     promised_min_degree: PromisedMinDegree = None,
     ledger: LedgerAt = None,
+    nonce: Nonce = "",
     dry_run: DryRun = False,
     yes: Yes = False,
     nodes: NodeList = None,
@@ -130,11 +132,19 @@ def rank(
         if fewer
     }
     if dry_run:
-        print_price(private_graph, chosen, wanted, ledger, format)
+        print_price(private_graph, chosen, wanted, ledger, format, nonce)
         return
     noise = None if insecure_seed is None else NoiseSource.insecure(insecure_seed)
     with spending(ledger, yes=yes) as budget, counting("rankings") as progress:
-        made = release(private_graph, chosen, wanted, ledger=budget, noise=noise, progress=progress)
+        made = release(
+            private_graph,
+            chosen,
+            wanted,
+            ledger=budget,
+            nonce=nonce,
+            noise=noise,
+            progress=progress,
+        )
     if out is not None:
         made.write(out)
         say(f"{out}: {len(made.sources):,} rankings of {len(made.columns):,} nodes.")

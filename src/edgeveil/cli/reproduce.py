@@ -13,7 +13,15 @@ __all__ = ["reproduce"]
 
 def reproduce(
     experiment: Literal[
-        "table1", "figure1", "figure2", "sigma", "residual", "tightness", "beyond", "all"
+        "table1",
+        "figure1",
+        "figure2",
+        "sigma",
+        "residual",
+        "tightness",
+        "beyond",
+        "embeddings",
+        "all",
     ],
     /,
     *,

@@ -22,7 +22,7 @@ from edgeveil.privacy.ledger import Charge, Ledger, Reservation
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Provenance
 
-__all__ = ["Question", "ask", "fresh_noise", "key_of", "reserve"]
+__all__ = ["Question", "ask", "code_digest", "fresh_noise", "key_of", "reserve"]
 
 _NODES_ARE_PUBLIC = (
     "that these nodes exist is public knowledge (no node list was given, so it was read off the "
@@ -99,16 +99,21 @@ def fresh_noise(noise: NoiseSource | None) -> NoiseSource:
 
 
 def key_of(question: Question, ledger: Ledger, nonce: str) -> str:
-    """The key that stands for exactly this release in this ledger."""
+    """The key that stands for this question in this ledger.
+
+    The graph's edges are not part of it: otherwise the same call would give the stored rows
+    while the graph is the same and new rows as soon as one edge has changed, and whoever sees
+    them would know. A question that was asked of another state of the graph is refused by the
+    ledger instead, whatever the two states are.
+    """
     asked = {
-        "graph": question.graph.fingerprint,
         "mechanism": question.mechanism.name,
         # 1 and 1.0 are the same question
         "parameters": {
             name: float(value) if type(value) is int else value
             for name, value in _parameters(question.mechanism).items()
         },
-        "code": _code_digest(),
+        "code": code_digest(),
         "sources": list(question.sources),
         "nonce": nonce,
     }
@@ -129,7 +134,7 @@ def reserve(question: Question, ledger: Ledger, key: str, nonce: str) -> Reserva
 
 
 @cache
-def _code_digest() -> str:
+def code_digest() -> str:
     """SHA-256 of edgeveil's own code: other code under one key would reuse its noise."""
     folder = Path(__file__).parents[1]
     digest = hashlib.sha256(version("edgeveil").encode())

@@ -7,11 +7,13 @@ import secrets
 import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from edgeveil.engine.charging import code_digest
 from edgeveil.engine.packing import Packed, pack, unpack
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import EdgeveilError, ParameterError
@@ -74,7 +76,7 @@ class Ray:
                 at_once = self.workers or int(ray.cluster_resources().get("CPU", 1)) * _AHEAD
                 while waiting and len(running) < at_once:
                     part, attempt = waiting.popleft()
-                    running[remote.remote(shared, token, part, key)] = part, attempt
+                    running[remote.remote(shared, token, code_digest(), part, key)] = part, attempt
                 for reference in ray.wait(list(running), num_returns=1)[0]:
                     part, attempt = running.pop(reference)
                     try:
@@ -102,16 +104,20 @@ class Ray:
             return
         _refuse_silence(self.address)
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
-        if self.address is None:
-            options |= {"num_cpus": self.workers, "include_dashboard": False}
-        try:
-            ray.init(address=self.address or "local", **options)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise EdgeveilError(f"no Ray cluster answers at {self.address!r}: {error}") from error
-        try:
+        with ExitStack() as undo:
+            if self.address is None:
+                # Logs, sockets and spilled objects of a cluster of our own are for us only, and
+                # it listens on this machine only.
+                folder = undo.enter_context(TemporaryDirectory(prefix="ev-", dir=_short_folder()))
+                options |= {"num_cpus": self.workers, "include_dashboard": False}
+                options |= {"_temp_dir": folder, "_node_ip_address": "127.0.0.1"}
+            try:
+                ray.init(address=self.address or "local", **options)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                said = f"no Ray cluster answers at {self.address!r}: {error}"
+                raise EdgeveilError(said) from error
+            undo.callback(ray.shutdown)
             yield
-        finally:
-            ray.shutdown()
 
 
 def _refuse_silence(address: str | None) -> None:
@@ -125,8 +131,16 @@ def _refuse_silence(address: str | None) -> None:
         raise EdgeveilError(f"no Ray cluster answers at {address!r}: {error}") from error
 
 
-def _run_part(packed: Packed, token: str, part: Part, key: NoiseKey) -> Any:
+def _short_folder() -> str | None:
+    """Where temporary folders go: sockets lie in them, whose paths must be short."""
+    return "/tmp" if os.path.isdir("/tmp") else None
+
+
+def _run_part(packed: Packed, token: str, code: str, part: Part, key: NoiseKey) -> Any:
     """What a worker does. It keeps the task for the next part: kernels have set it up."""
+    if code != code_digest():
+        # Other code could draw other values under the same key, or less noise.
+        raise EdgeveilError("a worker has another version of edgeveil than the calling process")
     if token not in _unpacked:
         _unpacked.clear()
         _unpacked[token] = unpack(packed)

@@ -44,7 +44,7 @@ def release_to(
 
     Memory: the graph, and for every worker a block of rows. Interrupted, with a ledger: the
     same call goes on where it stopped, with the same noise, for nothing. Interrupted without
-    one: the same call starts anew, because nobody kept the secret of the noise.
+    one: the folder must be deleted and all made anew, for nobody kept the secret of the noise.
 
     Parameters
     ----------
@@ -67,8 +67,7 @@ def release_to(
         source = fresh_noise(noise)
         _prepare_folder(folder, run := secrets.token_hex(32))
         made = _stream(folder, run, question, source, engine, progress, charged=False)
-        made.finish(question.sources)
-        return made
+        return _finished(made, question)
     if noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
     key = key_of(question, ledger, nonce)
@@ -78,9 +77,16 @@ def release_to(
         _prepare_folder(folder, reservation.key)
         source = NoiseSource.from_secret(reservation.secret)
         made = _stream(folder, reservation.key, question, source, engine, progress, charged=True)
-        made.finish(question.sources)
+        made = _finished(made, question)
         reservation = reservation.release(lambda p: _write_record(p, made), suffix=".json")
     return _released(folder, reservation)
+
+
+def _finished(made: ReleaseFolder, question: Question) -> ReleaseFolder:
+    """Look at every part once more, for its secret is about to be erased; then write the rest."""
+    made.verify()
+    made.finish(question.sources)
+    return made
 
 
 def _released(folder: Path, reservation: Reservation) -> ReleaseFolder:
@@ -101,7 +107,11 @@ def _released(folder: Path, reservation: Reservation) -> ReleaseFolder:
 
 def _unfolded(whole: Release, folder: Path, run: str) -> ReleaseFolder:
     """A release that was made in memory before, as a folder."""
-    if not (folder / MANIFEST).is_file():
+    if (folder / MANIFEST).is_file():
+        there = ReleaseFolder.open(folder).read()
+        if there.values.tobytes() != whole.values.tobytes() or there.sources != whole.sources:
+            raise ParameterError(f"{folder} holds another release: choose another place")
+    else:
         _prepare_folder(folder, run)
         name = part_name(0, run)
         whole.write(folder / name)
@@ -171,25 +181,40 @@ def _write_record(path: Path, made: ReleaseFolder) -> None:
 
 
 def _refuse_others(folder: Path, run: str) -> None:
-    """Refuse a place that holds a file, a folder we did not make, or another finished release."""
+    """Refuse a place where something else is, or may still be at work."""
     if not folder.exists():
         return
-    finished = (folder / MANIFEST).is_file()
-    ours = (folder / UNFINISHED).is_file() or finished
-    if not folder.is_dir() or (any(folder.iterdir()) and not ours):
+    if not folder.is_dir() or (any(folder.iterdir()) and not _is_ours(folder)):
         raise ParameterError(f"{folder} exists and is not a release: choose another place")
-    if finished and not all(part.name.endswith(_tail(run)) for part in _parts_in(folder)):
-        raise ParameterError(f"{folder} holds another release: choose another place")
+    parts = _parts_in(folder)
+    if (folder / MANIFEST).is_file():
+        if not parts or not all(part.name.endswith(_tail(run)) for part in parts):
+            raise ParameterError(f"{folder} holds another release: choose another place")
+    elif _is_ours(folder) and _run_in(folder) != run:
+        # Not cleared away: another process may be writing it.
+        raise ParameterError(
+            f"{folder} holds an unfinished release of another call: delete it, or choose another "
+            "place"
+        )
 
 
 def _prepare_folder(folder: Path, run: str) -> None:
-    """Make the folder, or clear it of another run's unfinished parts; keep this run's own."""
+    """Make the folder, or go on with this run's own."""
     _refuse_others(folder, run)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for part in _parts_in(folder):
-        if not part.name.endswith(_tail(run)):
-            part.unlink()
     write_atomically(folder / UNFINISHED, lambda path: path.write_text(json.dumps({"run": run})))
+
+
+def _is_ours(folder: Path) -> bool:
+    return (folder / UNFINISHED).is_file() or (folder / MANIFEST).is_file()
+
+
+def _run_in(folder: Path) -> str | None:
+    """Whose unfinished parts these are."""
+    try:
+        return str(json.loads((folder / UNFINISHED).read_text())["run"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def _parts_in(folder: Path) -> list[Path]:

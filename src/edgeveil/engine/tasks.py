@@ -6,6 +6,7 @@ from it, because what is shared between machines may be spilled to a disk and a 
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.io.labelled_tables import sha256_of
+from edgeveil.io.labelled_tables import sha256_of, write_atomically
 from edgeveil.mechanisms.protocol import KnowsUncertainty, Mechanism, Rows
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
@@ -22,6 +23,7 @@ from edgeveil.privacy.noise import NoiseKey, NoiseSource
 from edgeveil.releases import Provenance, Release
 
 __all__ = [
+    "SEAL",
     "Computed",
     "Engine",
     "Part",
@@ -39,6 +41,8 @@ __all__ = [
 _BLOCK_BYTES = 16 << 20
 _LANES = 8  # rows that the kernels compute side by side
 _MOST_ROWS = 256
+
+SEAL = ".seal"  # suffix of the file beside a part, until the release is finished
 
 
 @dataclass(frozen=True)
@@ -158,10 +162,18 @@ class WriteTask:
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Written:
         """Write the part, wholly or not at all, unless it is there already."""
         path = self.path_of(part)
-        if not path.exists():
-            values = self.rows(part, noise, check).rows
-            self.release_of(part, values).write(path)
-        return Written(path.name, sha256_of(path))
+        # Whoever can write to the folder could put a part there: what we find is ours only
+        # with a seal that needs the release's secret.
+        key = noise.derive("seal", part.number).words(4).tobytes()
+        seal = path.with_suffix(SEAL)
+        if path.is_file() and seal.is_file():
+            digest = sha256_of(path)
+            if hmac.compare_digest(seal.read_text(), _sealed(key, digest)):
+                return Written(path.name, digest)
+        self.release_of(part, self.rows(part, noise, check).rows).write(path)
+        digest = sha256_of(path)
+        write_atomically(seal, lambda place: place.write_text(_sealed(key, digest)))
+        return Written(path.name, digest)
 
     def release_of(self, part: Part, values: Rows) -> Release:
         """The part as a release."""
@@ -174,6 +186,10 @@ class WriteTask:
             guarantee=self.guarantee,
             provenance=self.provenance,
         )
+
+
+def _sealed(key: bytes, digest: str) -> str:
+    return hmac.digest(key, digest.encode(), "sha256").hex()
 
 
 def _stacked(blocks: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:

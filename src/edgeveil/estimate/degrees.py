@@ -59,10 +59,15 @@ class DegreeEstimates:
 
     def seen_by(self, friends: npt.NDArray[np.integer]) -> DegreeEstimates:
         """The same as somebody with these friends sees it."""
-        degrees, doubt = self.degrees.copy(), self.doubt.copy()
-        degrees[friends] = self.of_friends[friends]
+        doubt = self.doubt.copy()
         doubt[friends] += self.of_friends[friends] - self.degrees[friends]
-        return replace(self, degrees=degrees, doubt=doubt)
+        return replace(self, degrees=self.degrees_seen_by(friends), doubt=doubt)
+
+    def degrees_seen_by(self, friends: npt.NDArray[np.integer]) -> Vector:
+        """The degrees alone, as somebody with these friends sees them."""
+        degrees = self.degrees.copy()
+        degrees[friends] = self.of_friends[friends]
+        return degrees
 
 
 def estimate_degrees(noisy: Vector, scale: float) -> Vector:

@@ -9,11 +9,11 @@ is that between estimate and truth, noise and pull together, as far as the relea
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from edgeveil.estimate import _kernels
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.walk_model import (
     IN_COMMON,
@@ -99,7 +99,7 @@ def sums_of_row(
     whole = max((float(hop.sum()) - far * echo) / direct, 1e-300)
     by_sum = direct + far * echo / whole
     sums = np.maximum(hop / by_sum, 0.0)
-    sums[source] = float(weights[own].sum())
+    sums[source] = float(weights.sum())
     return sums, by_sum, by_degree
 
 
@@ -125,51 +125,26 @@ def two_hop_doubt(
     """
     degrees = known.degrees
     sums, by_sum, by_degree = sums_of_row(row, source, own, degrees, weights, restart)
-    mass = float(weights[own] @ degrees[own])
-    grain = float(weights[own] ** 2 @ degrees[own]) / mass
+    mass, largest = float(weights @ degrees[own]), float(weights.sum())
+    grain = float(weights**2 @ degrees[own]) / mass
     prior = expected_sums(own, degrees, weights)
-    spread, noise = prior * grain, 2 * scales**2
+    spread = prior * grain
     prior[own] += IN_COMMON * min(mass / len(own), 1.0)
-    others = np.ones(len(row), dtype=np.bool_)
-    others[source] = False  # its sum is known
-    tau, error = _tau(sums[others], prior[others], spread[others], noise[others])
-    trust = tau * spread / (tau * spread + noise)
+    tau, error = _kernels.fit_tau(sums, prior, spread, scales, source, _MOST_TAU)
     # The truth may be spread wider than the fit says, among friends above all, and then the
     # pull does more harm.
+    among = _kernels.fit_tau(sums[own], prior[own], spread[own], scales[own], -1, _MOST_TAU)
     wider = np.full(len(row), tau + 2 * error)
-    wider[own] = np.maximum(wider[own], sum(_tau(sums[own], prior[own], spread[own], noise[own])))
-    off = _DEVIATIONS * np.sqrt((1 - trust) ** 2 * wider * spread + trust**2 * noise)
+    wider[own] = max(tau + 2 * error, sum(among))
+    off = np.empty(len(row))
     # The truth is not negative and not more than all weights of the own list together.
-    off = np.minimum(off, np.maximum(sums, float(weights[own].sum()) - sums))
-    off[source] = 0.0
+    _kernels.sums_doubt(sums, spread, scales, tau, wider, _DEVIATIONS, largest, off)
+    off[source] = 0.0  # its sum is known
     # What all scores have in common: the sum of the degrees, and the share of the second hop
     # that the weights carry.
     direct, _, far, _ = two_hop_shares(own, degrees, weights, restart)
-    carried = float(np.sqrt(((weights * known.doubt)[own] ** 2).sum()))
+    carried = float(np.sqrt(((weights * known.doubt[own]) ** 2).sum()))
     common = known.total_doubt + direct * carried / far
-    whole = abs(float(sums[others].sum()) / mass - 1) + carried / mass
+    whole = abs((float(sums.sum()) - largest) / mass - 1) + carried / mass
     besides = by_sum * off + by_degree * common * degrees + (by_sum - direct) * whole * sums
     return RowDoubt(by_degree, besides)
-
-
-def _tau(sums: Vector, prior: Vector, spread: Vector, noise: Vector) -> tuple[float, float]:
-    """The tau that `shrink` must have used, up to a little more, and its standard error.
-
-    A shrunk sum departs from its prior by (tau spread)^2 / (tau spread + noise) in the mean
-    square, which grows with tau. Only sums above their prior are looked at: those below may
-    have been cut at 0.
-    """
-    above = sums > prior
-    seen = 2 * float(((sums - prior)[above] ** 2 / spread[above]).sum())
-    low, high = 0.0, _MOST_TAU
-    for _ in range(50):
-        tau = (low + high) / 2
-        if float((tau**2 * spread / (tau * spread + noise)).sum()) < seen:
-            low = tau
-        else:
-            high = tau
-    # As in `shrink`: tau is a regression of squares on the spread. Squares of Laplace noise
-    # have variance 5 noise^2.
-    weight = 1 / (noise + 6 * spread) ** 2
-    scatter = float((weight**2 * spread**2 * 5 * (noise + tau * spread) ** 2).sum())
-    return tau, math.sqrt(scatter) / float((weight * spread**2).sum())

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.estimate import _kernels
+
 __all__ = [
     "ECHO",
     "IN_COMMON",
@@ -36,6 +38,7 @@ _OVERDISPERSION = 4.0  # of two-hop sums against independent edges; tuned on gen
 _FLOOR_CANDIDATES = 41
 _DEGREE_STEPS = 64
 _USUAL_TAU = 3.0  # overdispersion of sums on generated networks: 2 to 4
+_MOST_TAU = 50.0
 
 
 def prior_row(
@@ -91,11 +94,9 @@ def best_degree_floor(own_degrees: Vector, n: int, epsilon: float) -> float:
     neighbours with fewer than D0 friends, which costs sum (1/d - 1/D0)^2 d / n over them for a
     typical node, times an overdispersion. Both are functions of released degrees.
     """
-    floors = np.unique(np.quantile(own_degrees, np.linspace(0, 1, _FLOOR_CANDIDATES)))
-    cut = np.maximum(1 / own_degrees[None, :] - 1 / floors[:, None], 0.0)
-    lost = _OVERDISPERSION / n * (cut**2 * own_degrees[None, :]).sum(axis=1)
-    noise = 2 / (floors * epsilon) / (floors * epsilon)
-    return float(floors[np.argmin(lost + noise)])
+    return float(
+        _kernels.degree_floor(np.sort(own_degrees), n, epsilon, _OVERDISPERSION, _FLOOR_CANDIDATES)
+    )
 
 
 def expected_sums(own: Indices, degrees: Vector, weights: Vector) -> Vector:
@@ -110,11 +111,10 @@ def expected_sums(own: Indices, degrees: Vector, weights: Vector) -> Vector:
     own, degrees, weights
         As for `two_hop_row`; `own` is not empty.
     """
-    low, high = float(degrees.min()), float(degrees.max())
-    at = np.geomspace(low, high, _DEGREE_STEPS) if high > low else np.array([low])
-    joined = -np.expm1(-np.outer(at, degrees[own] / degrees.sum()))
-    expected = np.interp(degrees, at, joined @ weights[own])
-    return np.asarray(expected * (float(weights[own] @ degrees[own]) / expected.sum()))
+    expected = np.empty(len(degrees))
+    total, low, high = float(degrees.sum()), float(degrees.min()), float(degrees.max())
+    _kernels.expected(degrees[own], weights, degrees, total, low, high, _DEGREE_STEPS, expected)
+    return expected
 
 
 def shrink(noisy: Vector, scales: Vector, prior: Vector, grain: float) -> Vector:
@@ -135,19 +135,9 @@ def shrink(noisy: Vector, scales: Vector, prior: Vector, grain: float) -> Vector
     grain : float
         Size of a typical weight.
     """
-    spread = prior * grain
-    noise = 2 * scales**2
-    surplus = (noisy - prior) ** 2 - noise
-    # Weighted least squares of the surplus on the spread; the weight is about 1 / variance.
-    weight = 1 / (noise + 6 * spread) ** 2
-    certainty = (weight * spread**2).sum()
-    fitted = (weight * spread * surplus).sum() / certainty
-    # Squares of Laplace noise have variance 5 noise^2.
-    doubt = 5 * (weight**2 * spread**2 * (noise + _USUAL_TAU * spread) ** 2).sum() / certainty**2
-    belief = _USUAL_TAU**2 / (_USUAL_TAU**2 + doubt)
-    tau = np.clip(belief * fitted + (1 - belief) * _USUAL_TAU, 0.0, 50.0)
-    trust = tau * spread / (tau * spread + noise)
-    return np.asarray(np.maximum(prior + trust * (noisy - prior), 0.0))
+    sums = np.empty(len(noisy))
+    _kernels.shrunk(noisy, scales, prior, grain, _USUAL_TAU, _MOST_TAU, sums)
+    return sums
 
 
 def two_hop_row(
@@ -159,20 +149,20 @@ def two_hop_row(
     ----------
     source, own, degrees, restart
         As for `prior_row`; `own` is not empty.
-    weights : array of shape (n,)
-        Weight of each node in the sums, about 1 / degree.
+    weights : array of shape (k,)
+        Weight of each friend in the sums, about 1 / degree.
     sums : array of shape (n,)
         Estimated sum of the weights of the common neighbours with the source.
     """
     direct, friends, far, echo = two_hop_shares(own, degrees, weights, restart)
-    by_degree = degrees / degrees.sum()
-    seen = sums.copy()
-    seen[source] = 0.0  # what is there goes to the friends next
-    seen = seen / seen.sum() if seen.sum() > 0 else by_degree
-    row = direct * sums + far * ((1 - echo) * by_degree + echo * seen)
+    # What is at the source goes to the friends next, so it has no echo.
+    seen = float(sums[:source].sum() + sums[source + 1 :].sum())
+    by_echo, rest = (far * echo / seen, far * (1 - echo)) if seen > 0 else (0.0, far)
+    row = np.empty(len(degrees))
+    _kernels.mixed(sums, degrees, direct + by_echo, rest / float(degrees.sum()), row)
     row[own] += friends / len(own)
-    row[source] += restart
-    return np.asarray(row)
+    row[source] += restart - by_echo * sums[source]
+    return row
 
 
 def two_hop_shares(
@@ -192,8 +182,8 @@ def two_hop_shares(
         The share of `far` that follows the sums and not the degrees.
     """
     follow, k = 1 - restart, len(own)
-    carried = min(float(weights[own] @ degrees[own]) / k, 1.0)
-    back = restart * follow**3 * float(np.mean(1 / degrees[own]))
+    carried = min(float(weights @ degrees[own]) / k, 1.0)
+    back = restart * follow**3 * float((1 / degrees[own]).sum()) / k
     # What the floor cuts off follows the degrees, but for what friends have in common.
     back += restart * follow**2 * (1 - carried) * IN_COMMON
     far = follow**3 + restart * follow**2 * (1 - carried) - back
@@ -226,11 +216,19 @@ def closeness_weights(
     """
     if len(own) == 0:
         return np.zeros(len(row))
-    explained = degrees * np.median(row / degrees)
     friend = restart * (1 - restart) / len(own)
-    excess = np.maximum(row - explained, 0.0) / friend
-    excess[excess < 1e-12] = 0.0  # rounding
-    weights = second_hop * np.sqrt(excess)
+    weights = np.empty(len(row))
+    usual = _median(row / degrees)
+    _kernels.closeness(row, degrees, usual, friend, second_hop, weights)
     weights[source] = 0.0
     weights[own] = 1.0
-    return np.asarray(weights)
+    return weights
+
+
+def _median(values: Vector) -> float:
+    """As numpy.median, which takes four times as long; `values` is overwritten."""
+    middle = len(values) // 2
+    values.partition(middle)
+    if len(values) % 2:
+        return float(values[middle])
+    return float((values[:middle].max() + values[middle]) / 2)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import EdgeveilError, ParameterError
-from edgeveil.io.labelled_tables import write_atomically
+from edgeveil.io.labelled_tables import as_json, write_atomically
 from edgeveil.nodes import NodeId, NodeSet
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def arrow_table(columns: Columns, label: Mapping[str, Any]) -> pa.Table:
             for name, values in columns.items()
         }
     )
-    return table.replace_schema_metadata({KEY: json.dumps(label)})
+    return table.replace_schema_metadata({KEY: json.dumps(as_json(label))})
 
 
 def keyed_vectors(

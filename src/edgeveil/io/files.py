@@ -92,10 +92,9 @@ def read_graph(
 
     Notes
     -----
-    Read ``.mat`` and ``.parquet`` only from sources you trust: a file of these kinds that was
-    forged, or damaged in the middle, can crash the readers of scipy and polars, and with them
-    the process. Truncated ones, and every damage to text, MatrixMarket and saved graphs
-    (``open_graph(path, verify=True)``), are refused in words.
+    Read ``.parquet`` only from sources you trust: a forged file can crash polars' reader, and
+    with it the process. Truncated ones, and every damage to text, .mat, MatrixMarket and saved
+    graphs (``open_graph(path, verify=True)``), are refused in words.
 
     Examples
     --------

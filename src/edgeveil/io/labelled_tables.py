@@ -9,15 +9,22 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
-import threading
+import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from edgeveil.errors import InputError, ParameterError
 
-__all__ = ["read_labelled_table", "sha256_of", "write_atomically", "write_labelled_table"]
+__all__ = [
+    "as_json",
+    "read_labelled_table",
+    "sha256_of",
+    "write_atomically",
+    "write_labelled_table",
+]
 
 _KEY = "edgeveil"
 
@@ -39,16 +46,33 @@ def write_labelled_table(
 
             # Through memory, because polars does not say reliably that a disk is full.
             buffer = io.BytesIO()
-            pl.DataFrame(dict(columns)).write_parquet(buffer, metadata={_KEY: json.dumps(label)})
+            pl.DataFrame(dict(columns)).write_parquet(
+                buffer, metadata={_KEY: json.dumps(as_json(label))}
+            )
             path.write_bytes(buffer.getbuffer())
         else:
             listed = {
                 name: values.tolist() if hasattr(values, "tolist") else list(values)
                 for name, values in columns.items()
             }
-            path.write_text(json.dumps({_KEY: label, "columns": listed}))
+            path.write_text(json.dumps({_KEY: as_json(label), "columns": listed}))
 
     write_atomically(target, write)
+
+
+def as_json(value: Any) -> Any:
+    """Plain data that JSON can hold: infinity, which it cannot, becomes the text "inf".
+
+    Text and not null: where null is compared with a number it often counts as 0, and an
+    epsilon of 0 would be the best of all guarantees.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): as_json(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(part) for part in value]
+    return value
 
 
 def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
@@ -56,10 +80,12 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
 
     For its owner only: rows of several people may be in it.
     """
-    part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
+    # A name that nobody can guess, made by us and readable for nobody else from the start: no
+    # link can have been planted there, and no handle opened before the rights were set.
+    part = target.with_name(f".{target.name[:150]}.{secrets.token_hex(16)}.part")
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         write(part)
-        part.chmod(0o600)
         with part.open("rb") as handle:
             os.fsync(handle.fileno())
         part.replace(target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from edgeveil.estimate.walk_model import (
 from edgeveil.flow.two_hop import exact_weights, two_hop_sums
 from edgeveil.graph import Graph
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
+from edgeveil.privacy.noise import Calibration, NoiseSource, add_laplace, calibrate
 
 __all__ = [
     "ReleasedDegrees",
@@ -58,6 +59,10 @@ class ReleasedDegrees:
     def seen_by(self, source: int) -> DegreeEstimates:
         """What the owner of `source` makes of them, who knows its own list."""
         return self.known.seen_by(self.graph.neighbours(source))
+
+    def degrees_seen_by(self, source: int) -> Vector:
+        """The degrees alone, as the owner of `source` sees them."""
+        return self.known.degrees_seen_by(self.graph.neighbours(source))
 
 
 def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fraction, Fraction]:
@@ -101,43 +106,58 @@ def noisy_two_hop_row(
     released: ReleasedDegrees, source: int, epsilon: Fraction, restart: float, noise: NoiseSource
 ) -> Vector:
     """The PageRank row of one source from its own list, the degrees and a noisy second hop."""
-    graph, degrees = released.graph, released.seen_by(source).degrees
+    graph, degrees = released.graph, released.degrees_seen_by(source)
     n, own = graph.n_nodes, graph.neighbours(source)
     if epsilon == 0 or len(own) == 0:  # public, or known to the recipient
         return prior_row(n, source, own, degrees, restart)
-    floor, weights = _weights(released, own, epsilon)
-    calibration = calibrate(coordinates=n, sensitivity=1, epsilon=epsilon)
-    noisy = np.array(add_laplace(two_hop_sums(graph, source, weights), calibration, noise))
-    scales = np.full(n, calibration.noise_scale)
-    noisy[own] *= 2
-    scales[own] *= 2
-    mass = float(weights[own] @ degrees[own])
-    grain = float(weights[own] ** 2 @ degrees[own]) / mass
+    floor, all_weights = _weights(released, own, epsilon)
+    calibration, scale = _noise_of_sums(n, epsilon)
+    noisy = np.array(add_laplace(two_hop_sums(graph, source, all_weights), calibration, noise))
+    scales = np.full(n, scale)
+    scales[own] = 2 * scale
+    weights, of_friends = all_weights[own], degrees[own]
+    mass = float(weights @ of_friends)
+    grain = float(weights**2 @ of_friends) / mass
     # Friends are expected to have more in common than the prior says, as far as weights carry.
     more = IN_COMMON * min(mass / len(own), floor)
-    noisy[own] -= more
+    noisy[own] = 2 * noisy[own] - more
     sums = shrink(noisy, scales, expected_sums(own, degrees, weights), grain)
     sums[own] += more
-    sums[source] = weights[own].sum()  # known: every friend has the source for a friend
-    return two_hop_row(source, own, degrees, weights / floor, sums / floor, restart)
+    sums[source] = weights.sum()  # known: every friend has the source for a friend
+    sums /= floor
+    return two_hop_row(source, own, degrees, weights / floor, sums, restart)
 
 
 def two_hop_row_doubt(
-    released: ReleasedDegrees, source: int, epsilon: Fraction, restart: float, row: Vector
+    released: ReleasedDegrees,
+    source: int,
+    epsilon: Fraction,
+    restart: float,
+    row: Vector,
+    known: DegreeEstimates,
 ) -> RowDoubt:
-    """How far the noise may have moved a row of `noisy_two_hop_row`: post-processing of it."""
+    """How far the noise may have moved a row of `noisy_two_hop_row`: post-processing of it.
+
+    `known` is what the owner of `source` makes of the degrees, from `ReleasedDegrees.seen_by`.
+    """
     graph, n = released.graph, released.graph.n_nodes
     own = graph.neighbours(source)
     if len(own) == 0:
         return RowDoubt(0.0, np.zeros(n))
     if epsilon == 0:
-        return prior_doubt(own, released.seen_by(source), restart, 1)
+        return prior_doubt(own, known, restart, 1)
     floor, weights = _weights(released, own, epsilon)
-    scale = calibrate(coordinates=n, sensitivity=1, epsilon=epsilon).noise_scale / floor
+    scale = _noise_of_sums(n, epsilon)[1] / floor
     scales = np.full(n, scale)
-    scales[own] *= 2
-    known = released.seen_by(source)
-    return two_hop_doubt(row, source, own, known, weights / floor, scales, restart)
+    scales[own] = 2 * scale
+    return two_hop_doubt(row, source, own, known, weights[own] / floor, scales, restart)
+
+
+@lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release
+def _noise_of_sums(n: int, epsilon: Fraction) -> tuple[Calibration, float]:
+    """The noise of one recipient's two-hop sums, and its scale: from public parameters."""
+    calibration = calibrate(coordinates=n, sensitivity=1, epsilon=epsilon)
+    return calibration, calibration.noise_scale
 
 
 def _weights(

@@ -83,7 +83,7 @@ class TwoHop:
             stream = noise.derive("row", int(source))
             row[:] = noisy_two_hop_row(prepared, int(source), epsilon, self.restart, stream)
             if self.score == "lift":
-                row /= prepared.seen_by(source).degrees
+                row /= prepared.degrees_seen_by(source)
         return rows
 
     def uncertainty(self, prepared: ReleasedDegrees, sources: Sequence[int], rows: Rows) -> Rows:
@@ -100,6 +100,6 @@ class TwoHop:
         for doubt, scores, source in zip(out, rows, sources, strict=True):
             known = prepared.seen_by(source)
             row = scores * known.degrees if lift else scores
-            about = two_hop_row_doubt(prepared, int(source), epsilon, self.restart, row)
+            about = two_hop_row_doubt(prepared, int(source), epsilon, self.restart, row, known)
             doubt[:] = about.of_lift(row, known) if lift else about.of_pagerank(known)
         return out

@@ -95,7 +95,7 @@ class TwoHopEmbedding:
             stream = noise.derive("row", int(source))
             row = noisy_two_hop_row(prepared, int(source), epsilon, self.restart, stream)
             own = graph.neighbours(source)
-            degrees = prepared.seen_by(source).degrees
+            degrees = prepared.degrees_seen_by(source)
             weights = closeness_weights(row, source, own, degrees, self.restart, self.second_hop)
             embedding = hash_weights(weights, node_hash)
             out[:] = embedding / max(float(np.linalg.norm(embedding)), 1e-12)

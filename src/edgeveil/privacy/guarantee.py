@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
 
-from edgeveil.errors import ParameterError
+from edgeveil.errors import InputError, ParameterError
 from edgeveil.notebook import html_card
 from edgeveil.privacy.epsilon import exact_epsilon
 
@@ -118,6 +119,20 @@ class Guarantee:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for files."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
+        """What `as_dict` gave. JSON has no infinity: there it is the text "inf".
+
+        Raises
+        ------
+        InputError
+            If an entry is missing or too many. A default must not stand in for one: `private`
+            is True by default.
+        """
+        if set(data) != {field.name for field in fields(cls)}:
+            raise InputError("part of the guarantee is missing")
+        return cls(**{**data, "epsilon": float(data["epsilon"])})
 
     def _repr_html_(self) -> str:
         return html_card(self.brief, str(self), alarm=not self.protects)

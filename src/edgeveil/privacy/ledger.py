@@ -223,9 +223,15 @@ class Ledger:
             known = transaction.run(sql.SPEND_OF_KEY, key)
             if known:
                 spend = SpendRow(*known[0])
-                if (spend.charge, spend.fingerprint) != (charge.digest, fingerprint):
+                if spend.fingerprint != fingerprint:
                     raise LedgerError(
-                        f"key {key[:12]}... was reserved before with another charge or graph; "
+                        "this was asked before, of another state of the graph; to ask again, give "
+                        "a nonce, and choose nonces by a public schedule such as the date: a new "
+                        "answer just when the graph has changed tells that it has"
+                    )
+                if spend.charge != charge.digest:
+                    raise LedgerError(
+                        f"key {key[:12]}... was reserved before with another charge; "
                         "a key stands for one release"
                     )
                 return self._reservation(transaction, key)

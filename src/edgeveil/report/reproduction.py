@@ -14,7 +14,7 @@ from edgeveil.report.showcase import ranking_examples, result_rows
 __all__ = ["reproduction_page"]
 
 _EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
-_SHOWN = ("figure1", "figure2", "beyond")  # what the page's plots are made for
+_SHOWN = ("figure1", "figure2", "beyond", "embeddings")  # what the page's plots are made for
 
 
 def reproduction_page(folder: Path, datasets: Mapping[str, LabelledGraph]) -> PageData:

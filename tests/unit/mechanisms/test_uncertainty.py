@@ -55,7 +55,9 @@ def without_noise(mechanism, prepared, graph, source):
         weights = exact_weights(floor / prepared.degrees)
         sums = two_hop_sums(graph, source, weights)
         sums[own] *= 2
-        row = two_hop_row(source, own, degrees, weights / floor, sums / floor, mechanism.restart)
+        row = two_hop_row(
+            source, own, degrees, weights[own] / floor, sums / floor, mechanism.restart
+        )
     return row / degrees if mechanism.score == "lift" else row
 
 

@@ -89,6 +89,11 @@ EXPERIMENTS: dict[str, Experiment] = {
             selects=("epsilons", "sources", "slow_sources"),
         ),
         Experiment(
+            "embeddings",
+            "Our private embedding beside the paper's and the floor that costs nothing.",
+            selects=("datasets", "epsilons", "splits"),
+        ),
+        Experiment(
             "tightness",
             "Sensitivity of PageRank on cliques.",
             needs_data=False,

@@ -1,0 +1,83 @@
+"""What the kernels of `edgeveil.estimate` compute, in plain numpy: the definition, slower."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from edgeveil.estimate.walk_model import two_hop_shares
+
+
+def best_degree_floor(own_degrees, n, epsilon):
+    floors = np.unique(np.quantile(own_degrees, np.linspace(0, 1, 41)))
+    cut = np.maximum(1 / own_degrees[None, :] - 1 / floors[:, None], 0.0)
+    lost = 4.0 / n * (cut**2 * own_degrees[None, :]).sum(axis=1)
+    noise = 2 / (floors * epsilon) / (floors * epsilon)
+    return float(floors[np.argmin(lost + noise)])
+
+
+def expected_sums(own, degrees, weights):
+    low, high = degrees.min(), degrees.max()
+    at = np.geomspace(low, high, 64) if high > low else np.array([low])
+    joined = -np.expm1(-np.outer(at, degrees[own] / degrees.sum()))
+    expected = np.interp(degrees, at, joined @ weights)
+    return expected * ((weights @ degrees[own]) / expected.sum())
+
+
+def shrink(noisy, scales, prior, grain):
+    spread, noise = prior * grain, 2 * scales**2
+    surplus = (noisy - prior) ** 2 - noise
+    weight = 1 / (noise + 6 * spread) ** 2
+    certainty = (weight * spread**2).sum()
+    fitted = (weight * spread * surplus).sum() / certainty
+    doubt = 5 * (weight**2 * spread**2 * (noise + 3 * spread) ** 2).sum() / certainty**2
+    belief = 9 / (9 + doubt)
+    tau = np.clip(belief * fitted + (1 - belief) * 3, 0.0, 50.0)
+    trust = tau * spread / (tau * spread + noise)
+    return np.maximum(prior + trust * (noisy - prior), 0.0)
+
+
+def two_hop_row(source, own, degrees, weights, sums, restart):
+    direct, friends, far, echo = two_hop_shares(own, degrees, weights, restart)
+    by_degree = degrees / degrees.sum()
+    seen = sums.copy()
+    seen[source] = 0.0
+    seen = seen / seen.sum() if seen.sum() > 0 else by_degree
+    row = direct * sums + far * ((1 - echo) * by_degree + echo * seen)
+    row[own] += friends / len(own)
+    row[source] += restart
+    return row
+
+
+def closeness_weights(row, source, own, degrees, restart, second_hop):
+    explained = degrees * np.median(row / degrees)
+    excess = np.maximum(row - explained, 0.0) / (restart * (1 - restart) / len(own))
+    excess[excess < 1e-12] = 0.0
+    weights = second_hop * np.sqrt(excess)
+    weights[source] = 0.0
+    weights[own] = 1.0
+    return weights
+
+
+def fit_tau(sums, prior, spread, scales):
+    """By bisection, to the last bit."""
+    noise, above = 2 * scales**2, sums > prior
+    seen = 2 * ((sums - prior)[above] ** 2 / spread[above]).sum()
+    low, high = 0.0, 200.0
+    for _ in range(100):
+        tau = (low + high) / 2
+        if (tau**2 * spread / (tau * spread + noise)).sum() < seen:
+            low = tau
+        else:
+            high = tau
+    weight = 1 / (noise + 6 * spread) ** 2
+    scatter = (weight**2 * spread**2 * 5 * (noise + tau * spread) ** 2).sum()
+    return tau, math.sqrt(scatter) / (weight * spread**2).sum()
+
+
+def sums_doubt(sums, spread, scales, tau, wider, largest):
+    noise = 2 * scales**2
+    trust = tau * spread / (tau * spread + noise)
+    off = 3.0 * np.sqrt((1 - trust) ** 2 * wider * spread + trust**2 * noise)
+    return np.minimum(off, np.maximum(sums, largest - sums))
