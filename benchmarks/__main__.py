@@ -34,11 +34,14 @@ def main(words: list[str] | None = None) -> None:
         return
     for part in arguments.parts:
         if part not in (*PARTS, *MORE):
-            raise SystemExit(f"there is no part {part!r}; choose from {', '.join(PARTS + MORE)}, docs")
+            raise SystemExit(
+                f"there is no part {part!r}; choose from {', '.join(PARTS + MORE)}, docs"
+            )
     settings = Settings(
         work=arguments.work,
         data=arguments.data,
         rounds=arguments.rounds,
+        rounds_large=arguments.rounds_large,
         max_edges=arguments.max_edges,
         paper_rounds=arguments.paper_rounds,
         tiny=arguments.tiny,
@@ -74,7 +77,9 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         epilog="./run bench --install-peers gets the libraries to compare with, into .run/peers",
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; {', '.join(MORE)}; docs")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; {', '.join(MORE)}; docs"
+    )
     parser.add_argument("--json", type=Path, help="file for the figures; parts are added to it")
     parser.add_argument(
         "--data",
@@ -89,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
         help="folder for generated graphs (default: .run/bench)",
     )
     parser.add_argument("--rounds", type=int, default=7, help="how often all are measured")
+    parser.add_argument(
+        "--rounds-large", type=int, default=3, help="the same on the large graph; 0: leave it out"
+    )
     parser.add_argument("--max-edges", type=int, default=100_000_000, help="limit of scale")
     parser.add_argument(
         "--paper-rounds", type=int, default=8, help="rounds of the paper's algorithm in Python"

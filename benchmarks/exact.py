@@ -19,6 +19,8 @@ def run(settings: Settings) -> dict[str, Any]:
     name, graph = small_graph(settings)
     small = _compare(Problem.of(graph, settings.block, 4), settings.rounds, (), settings)
     small["graph"] = described(name, graph)
+    if not settings.rounds_large:
+        return {"error_wanted": ERROR, "graphs": [small]}
     name, graph = large_graph(settings)
     problem = Problem.of(graph, settings.block, 2)
     large = _compare(problem, settings.rounds_large, NOT_ON_LARGE, settings)

@@ -29,7 +29,9 @@ class Settings:
     data : Path or None
         Folder with blogcatalog.mat.
     rounds : int
-        How often every contender is measured; on the large graph at most three times.
+        How often every contender is measured.
+    rounds_large : int
+        The same on the large graph; 0 leaves it out.
     max_edges : int
         Largest graph of the part ``scale``.
     paper_rounds : int
@@ -41,13 +43,10 @@ class Settings:
     work: Path
     data: Path | None = None
     rounds: int = 7
+    rounds_large: int = 3
     max_edges: int = 100_000_000
     paper_rounds: int = 8
     tiny: bool = False
-
-    @property
-    def rounds_large(self) -> int:
-        return min(self.rounds, 3)
 
     @property
     def block(self) -> int:

@@ -18,12 +18,10 @@ __all__ = ["run"]
 
 def run(settings: Settings) -> dict[str, Any]:
     """Measure on the small and the large graph."""
-    return {
-        "graphs": [
-            _compare(*small_graph(settings), settings.rounds, settings),
-            _compare(*large_graph(settings), settings.rounds_large, settings),
-        ]
-    }
+    found = [_compare(*small_graph(settings), settings.rounds, settings)]
+    if settings.rounds_large:
+        found.append(_compare(*large_graph(settings), settings.rounds_large, settings))
+    return {"graphs": found}
 
 
 def _compare(name: str, graph: Graph, rounds: int, settings: Settings) -> dict[str, Any]:

@@ -35,15 +35,17 @@ _WHEN: dict[type[Mechanism], str] = {
     "second hop, below it is the degree prior",
     DegreePrior: "many recipients who may collude, epsilon below 0.4, or the public model: one "
     "release for everybody",
-    TwoHopEmbedding: "the default for embeddings in the joint model",
+    TwoHopEmbedding: "the default for embeddings in the joint model; up to epsilon 0.4 it is the "
+    "own list alone, which costs nothing",
     DPPushFlowCap: "to compare with the paper, or where a bound on the L1 error is wanted",
     DPForwardCap: "as push-flow-cap, with nodes' own values uncut",
     DPPushFlow: "every possible graph is known to have a high minimum degree",
     DPSparsePPR: "a short list of large scores is all that is needed",
-    DPInstantEmbedding: "to compare with the paper's embeddings",
+    DPInstantEmbedding: "to compare with the paper's embeddings, or a few public ones; n public "
+    "ones cost n times epsilon: for many, hash the scores of edge-flipping",
     DPEmbeddingSparse: "to compare with the paper's sparse embeddings",
     EdgeFlipping: "the default for rankings where epsilon is large for the graph's size: it "
-    "adds n / (1 + e^epsilon) false edges to a node, and from 4 on down it beats the others",
+    "adds n / (1 + e^epsilon) false edges to a node, and beats the others where that is at most 4",
     GraphDiffusion: "to compare with noisy diffusion",
     OwnNeighbours: "no budget at all: the floor that everything else has to beat",
     NonPrivate: "the truth, for the curator only",
@@ -66,6 +68,10 @@ def recommended(
     two-hop gains little from a larger epsilon. On all generated networks that were tried, of
     60 to 30,000 nodes with average degrees of 8 to 160, edge flipping finds more of the
     nearest nodes from there on. `when_to_use` says why in words.
+
+    Embeddings: two-hop-embedding, and instant-embedding in the public model, **where every row
+    costs epsilon**: it is for a few rows. For many, release ``EdgeFlipping(model="public")`` and
+    hash the scores by `edgeveil.postprocess.embed`: epsilon in all, useful under the rule above.
 
     Parameters
     ----------

@@ -60,15 +60,18 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     model : {"joint", "public"}
         Who may see a row: its node's owner alone, or anyone. **Training one classifier on the
         rows of many owners is not covered by the joint model**: its predictions are the
-        curator's. In the public model the rows' losses add up: ``guarantee_`` has the total.
+        curator's. **In the public model n rows cost n times epsilon** by default, as
+        ``guarantee_`` says: ``mechanism=EdgeFlipping(epsilon=..., model="public")`` costs epsilon
+        for all rows together, and is useful where n / (1 + e^epsilon) is small beside the degrees.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.recommended`. It brings its own parameters; then
         `epsilon` and `model` must be the same as its own, and rows of scores are hashed to
         `dimension` columns.
     ledger : Ledger, optional
         The budget to charge. A clone of the estimator has the same ledger. Fitting again on the
-        same graph gives the stored release and costs nothing. **Without a ledger every fit
-        draws fresh noise and nobody keeps count**: a grid search makes many releases.
+        same graph gives the stored release and costs nothing; a changed graph needs another
+        `nonce`. **Without a ledger every fit draws fresh noise and nobody keeps count**: a grid
+        search makes many releases.
     nonce : str
         With a ledger: ask for a fresh, separately charged release by changing it.
     directed : bool

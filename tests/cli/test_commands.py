@@ -28,7 +28,8 @@ def test_rank_gives_json_with_its_guarantee(run_process):
     assert [row["rank"] for row in said["rows"]] == [1, 2, 3, 4, 5]
     assert said["guarantee"]["epsilon"] == 1
     assert "every edge that does not touch that source" in said["says"]
-    assert done.stderr == "", "an exact count of edges tells about an edge"
+    counted = "No ledger was named (--ledger): nobody keeps count of what was released.\n"
+    assert done.stderr == counted, "an exact count of edges tells about an edge"
     assert "who appears" in said["says"], "no node list was given"
 
 
@@ -103,7 +104,7 @@ def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder, r
     assert refused.returncode == 3
     assert refused.stdout == ""
     assert refused.stderr == (
-        "edgeveil: the budget is spent: this release needs epsilon 0.5, "
+        "edgeveil: the budget does not allow this: it needs epsilon 0.5, "
         "0 of 2 is left for recipient 'alice'\n"
     )
     shown = run("ledger show f.ledger").stdout
@@ -148,7 +149,8 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
         ("rank follows.csv --sorce a --epsilon 1", 2, "--source"),
         ("rnak follows.csv", 2, 'Did you mean "rank"?'),
         ("ledger verfy x", 2, 'Did you mean "verify"?'),
-        ("evaluate follows.csv", 2, "no node of follows.csv has 50 neighbours"),
+        ("evaluate follows.csv --top 4", 2, "lower min_degree"),
+        ("evaluate follows.csv", 2, "k must be less than the number of nodes"),
         ("mechanisms --format jsn", 2, 'Did you mean "json"?'),
         ("rank cut.parquet --source a --epsilon 1", 4, "cut.parquet"),
         ("rank ragged.csv --source a --epsilon 1", 4, "line 3"),

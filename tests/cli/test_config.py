@@ -29,6 +29,7 @@ def test_what_a_named_file_sets_is_said_with_where_it_came_from(folder, run, mon
         "mine.toml sets --epsilon to 0.5",
         "mine.toml sets --format to json",
         "mine.toml sets --source to ['alice']",
+        "No ledger was named (--ledger): nobody keeps count of what was released.",
     ]
     monkeypatch.setenv("EDGEVEIL_CONFIG", "mine.toml")
     assert "mine.toml (EDGEVEIL_CONFIG) sets --epsilon to 0.5" in run("rank follows.csv").stderr

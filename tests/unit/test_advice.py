@@ -39,6 +39,15 @@ def test_embeddings_do_not_depend_on_n():
         recommended(epsilon=1, gives="both")
 
 
+def test_the_advice_on_public_embeddings_says_what_many_cost():
+    chosen = recommended(epsilon=2, model="public", gives="embeddings")
+    assert chosen.guarantee(50).epsilon == 100
+    said = when_to_use(chosen)
+    assert "n times epsilon" in said
+    assert EdgeFlipping.name in said
+    assert EdgeFlipping(epsilon=2, model="public").guarantee(50).epsilon == 2
+
+
 @pytest.mark.parametrize("model", ["joint", "public"])
 def test_where_the_rule_takes_edge_flipping_it_is_better(model, figure):
     n = 1500

@@ -33,7 +33,7 @@ COMMANDS = {
     "demo": "Rank and embed the members of a built-in social network; make a page of it.",
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the nodes of a graph, privately, each for its own owner.",
-    "ledger": "The privacy budget: a file (or PostgreSQL database) that cannot be overspent.",
+    "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.",
     "mechanisms": "List what there is, what each protects, and when to use it.",
     "convert": "Turn a graph file into a folder that opens in milliseconds.",
     "evaluate": "Measure on your own graph how well private rankings do. For the curator only.",

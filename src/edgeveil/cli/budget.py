@@ -76,6 +76,7 @@ def spending(location: str | None, *, yes: bool) -> Iterator[Ledger | None]:
     """
     if location is None:
         yield None
+        say("No ledger was named (--ledger): nobody keeps count of what was released.")
         return
     ledger = _Watched.open(location)
     ledger.ask = not yes and sys.stdin.isatty() and sys.stderr.isatty()

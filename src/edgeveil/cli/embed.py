@@ -76,7 +76,8 @@ def embed(
     mechanism
         What to use instead of the recommended one; `edgeveil mechanisms` says when.
     model
-        joint: an embedding is for its node's owner alone. public: anyone may see all of them.
+        joint: an embedding is for its node's owner alone. public: anyone may see all of them,
+        and their losses add up.
     format
         How --dry-run prints the price: table, json or csv.
     """

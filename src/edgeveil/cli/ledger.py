@@ -12,7 +12,7 @@ __all__ = ["ledger"]
 
 ledger = App(
     name="ledger",
-    help="The privacy budget: a file (or PostgreSQL database) that cannot be overspent.\n\n"
+    help="The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.\n\n"
     "Example: edgeveil ledger create follows.ledger --epsilon 4",
     help_format="plaintext",
 )

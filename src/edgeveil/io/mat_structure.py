@@ -25,6 +25,9 @@ _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8"
 _TYPES |= {13: "u8"}
 _SPARSE, _NUMBERS, _OPAQUE = 5, range(6, 16), 17
 _HEADER = 128
+# A dense matrix of few ones packs 500 to 1, so the ratio alone proves nothing; what unpacks to
+# more than a gibibyte and is nearly all the same is refused.
+_ALWAYS_UNPACKED, _LARGEST_RATIO = 2**30, 100
 
 
 class _Part(NamedTuple):
@@ -35,8 +38,16 @@ class _Part(NamedTuple):
     after: int
 
 
+class _TooLargeError(Exception):
+    """A compressed variable that would fill the memory."""
+
+    def __init__(self, packed: int, size: int) -> None:
+        super().__init__(size)
+        self.packed, self.size = packed, size
+
+
 def check_mat(path: Path, key: str) -> None:
-    """Raise InputError if reading the matrix `key` could lead out of the file.
+    """Raise InputError if reading the matrix `key` could lead out of the file or fill the memory.
 
     Files of version 4 and 7.3 are left to scipy, which reads the first without compiled code
     and refuses the second.
@@ -55,6 +66,11 @@ def check_mat(path: Path, key: str) -> None:
         return
     try:
         faults = [_fault(matrix, order, key) for matrix in _matrices(view, order)]
+    except _TooLargeError as error:
+        raise InputError(
+            f"{path} has a variable of {error.packed:,} bytes that unpacks to {error.size:,}; "
+            "save the graph as a sparse matrix"
+        ) from error
     except (struct.error, zlib.error, ValueError) as error:
         raise damaged from error
     if any(faults):
@@ -71,15 +87,24 @@ def _matrices(view: memoryview, order: str) -> Iterator[memoryview]:
         if len(content) != size:
             raise ValueError("cut off")
         if kind == _COMPRESSED:
-            unpacked = memoryview(zlib.decompress(content))
-            kind, inner = struct.unpack_from(f"{order}II", unpacked)
-            if inner > len(unpacked) - 8:
-                raise ValueError("cut off")
-            content = unpacked[8 : 8 + inner]
+            kind, content = _unpacked(content, order)
         if kind != _MATRIX:
             raise ValueError("not a variable")
         yield content
         at += size
+
+
+def _unpacked(packed: memoryview, order: str) -> tuple[int, memoryview]:
+    """Type and content of a compressed variable: never more than its head says, and checked."""
+    stream = zlib.decompressobj()
+    kind, size = struct.unpack(f"{order}II", stream.decompress(packed, 8))
+    if size > max(_ALWAYS_UNPACKED, _LARGEST_RATIO * len(packed)):
+        raise _TooLargeError(len(packed), size)
+    # One byte more, or 0 would mean no limit; it also makes zlib compare its checksum.
+    content = stream.decompress(stream.unconsumed_tail, size + 1)
+    if len(content) < size:
+        raise ValueError("cut off")
+    return kind, memoryview(content)[:size]
 
 
 def _part(view: memoryview, at: int, order: str) -> _Part:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
@@ -20,9 +18,10 @@ from edgeveil.hashing import (
     instant_embedding,
 )
 from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
+from edgeveil.mechanisms.row_noise import add_row_noise
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
-from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
+from edgeveil.privacy.noise import NoiseSource, calibrate
 
 __all__ = ["DPInstantEmbedding"]
 
@@ -90,6 +89,4 @@ class DPInstantEmbedding:
             epsilon=exact_epsilon(self.epsilon),
             error=embedding_float_error(n, flow.error(n)),
         )
-        for row, source in zip(rows, sources, strict=True):
-            row[:] = add_laplace(row, calibration, noise.derive("row", int(source)))
-        return np.asarray(rows)
+        return add_row_noise(rows, sources, calibration, noise)

@@ -21,9 +21,10 @@ from edgeveil.mechanisms.protocol import (
     laplace_uncertainty,
     per_source_guarantee,
 )
+from edgeveil.mechanisms.row_noise import add_row_noise
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
-from edgeveil.privacy.noise import Calibration, NoiseSource, add_laplace, calibrate
+from edgeveil.privacy.noise import Calibration, NoiseSource, calibrate
 
 __all__ = ["DPPushFlow"]
 
@@ -114,10 +115,7 @@ class DPPushFlow:
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Flow, then noise, source by source."""
         rows = push_flow(prepared, sources, restart=self.restart, rounds=self.rounds)
-        calibration = self._calibration(prepared.n_nodes)
-        for row, source in zip(rows, sources, strict=True):
-            row[:] = add_laplace(row, calibration, noise.derive("row", int(source)))
-        return rows
+        return add_row_noise(rows, sources, self._calibration(prepared.n_nodes), noise)
 
     def uncertainty(self, prepared: Graph, sources: Sequence[int], rows: Rows) -> Rows:
         """Around the flow of `rounds` rounds, which is short of PageRank by (1-a)^rounds in all."""

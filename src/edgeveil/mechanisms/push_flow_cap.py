@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
@@ -17,9 +15,10 @@ from edgeveil.mechanisms.protocol import (
     laplace_uncertainty,
     per_source_guarantee,
 )
+from edgeveil.mechanisms.row_noise import add_row_noise
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
-from edgeveil.privacy.noise import Calibration, NoiseSource, add_laplace, calibrate
+from edgeveil.privacy.noise import Calibration, NoiseSource, calibrate
 
 __all__ = ["DPPushFlowCap"]
 
@@ -82,10 +81,7 @@ class DPPushFlowCap:
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Flow, then noise, source by source."""
         rows = CappedFlow.of(self).rows(prepared, sources)
-        calibration = self._calibration(prepared.n_nodes)
-        for row, source in zip(rows, sources, strict=True):
-            row[:] = add_laplace(row, calibration, noise.derive("row", int(source)))
-        return np.asarray(rows)
+        return add_row_noise(rows, sources, self._calibration(prepared.n_nodes), noise)
 
     def uncertainty(self, prepared: Graph, sources: Sequence[int], rows: Rows) -> Rows:
         """Around the capped flow without noise: what the caps cut off is not in it."""

@@ -35,6 +35,9 @@ class TwoHopEmbedding:
     into weights and hashed; all of that is post-processing. Joint model only. Proof:
     docs/theory/two-hop.md. Cost per source: its two-hop neighbourhood and n draws.
 
+    By default all of an epsilon up to 0.4 goes to the degrees. Then no second hop is measured, and
+    this is the own list with equal weights, which anybody can embed without a budget.
+
     Parameters
     ----------
     epsilon : float

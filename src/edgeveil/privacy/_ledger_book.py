@@ -259,7 +259,7 @@ def _price(
     ):
         if not short and limit is not None and used + needs > limit:
             short = (
-                f"the budget is spent: this release needs epsilon {in_words(needs)}, "
+                f"the budget does not allow this: it needs epsilon {in_words(needs)}, "
                 f"{in_words(limit - used)} of {in_words(limit)} is left for {whom}"
             )
     if not short and pooled + charge.pooled_nano > MOST_NANO:

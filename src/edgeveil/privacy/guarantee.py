@@ -148,7 +148,8 @@ class Guarantee:
                 "NOT PRIVATE: exact values, no noise. Every edge of the graph may be inferred "
                 "from them. For the curator only; do not publish."
             )
-        return f"{self._what_is_protected()} {self._what_is_not()} Proof: {self.theorem}."
+        weak = "This promises next to nothing: epsilon is far too large. " * (self.epsilon > 20)
+        return f"{weak}{self._what_is_protected()} {self._what_is_not()} Proof: {self.theorem}."
 
     def _what_is_protected(self) -> str:
         strength = f"epsilon = {self.epsilon:.15g}" + (

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import struct
+import tracemalloc
+import zlib
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import scipy.sparse as sp
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph
+from edgeveil.io.mat_structure import check_mat
 from edgeveil.io.matrices import load_mat
 from edgeveil.nodes import NodeSet
 
@@ -177,6 +181,44 @@ def test_a_corrupt_mat_file_is_one_sentence(tmp_path, damage):
         damage = whole[:128] + bytes(255 - b for b in whole[128:])
     path.write_bytes(damage)
     with pytest.raises(InputError, match=r"g\.mat is not a readable MATLAB file"):
+        read_graph(path)
+
+
+def _compressed(variable: bytes) -> bytes:
+    """A MATLAB file of one compressed variable."""
+    packed = zlib.compress(variable)
+    head = b"MATLAB 5.0 MAT-file".ljust(116, b" ") + b"\0" * 8 + b"\x00\x01IM"
+    return head + struct.pack("<II", 15, len(packed)) + packed
+
+
+def test_a_mat_file_is_not_unpacked_beyond_what_its_head_says(tmp_path):
+    path = tmp_path / "g.mat"
+    scipy.io.savemat(path, {"network": sp.csc_array(DENSE * 1.0)})
+    whole = path.read_bytes()[128:]  # the variable, with its head
+    path.write_bytes(_compressed(whole))
+    assert read_graph(path) == GRAPH
+    path.write_bytes(_compressed(whole + bytes(2**26)))
+    tracemalloc.start()
+    try:
+        check_mat(path, "network")
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
+    path.write_bytes(_compressed(whole[:-1]))
+    with pytest.raises(InputError, match=r"g\.mat is not a readable MATLAB file"):
+        read_graph(path)
+    path.write_bytes(_compressed(whole)[:-1] + b"\0")  # a wrong checksum
+    with pytest.raises(InputError, match=r"g\.mat is not a readable MATLAB file"):
+        read_graph(path)
+
+
+def test_a_small_mat_file_that_unpacks_to_gigabytes_is_refused_before(tmp_path):
+    path = tmp_path / "g.mat"
+    path.write_bytes(_compressed(struct.pack("<II", 14, 2**30 + 1) + bytes(2**20)))
+    with pytest.raises(InputError, match=r"unpacks to 1,073,741,825; save the graph as a sparse"):
+        read_graph(path)
+    path.write_bytes(_compressed(struct.pack("<II", 14, 2**30) + bytes(2**20)))
+    with pytest.raises(InputError, match="is not a readable MATLAB file"):  # cut off
         read_graph(path)
 
 

@@ -74,7 +74,7 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_for_whom(place, public, 
     ):
         with pytest.raises(BudgetError) as refusal:
             ledger.reserve(key_of("2"), charge)
-        assert str(refusal.value) == f"the budget is spent: this release {words}"
+        assert str(refusal.value) == f"the budget does not allow this: it {words}"
     assert len(ledger.spends()) == 1
     assert place.raw("SELECT count(*) FROM secrets") == [(1,)]
     assert place.raw("SELECT count(*) FROM recipient_spends") == [(1,)]

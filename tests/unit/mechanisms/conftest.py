@@ -44,7 +44,7 @@ def assert_laplace():
 
 @pytest.fixture
 def calibrations(monkeypatch):
-    """Record every calibration that a mechanism's module noises with."""
+    """Record every calibration that a module noises with."""
 
     def record(module) -> list:
         seen = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +13,7 @@ from edgeveil.flow import lazy_restart, oracle, personalized_pagerank
 from edgeveil.flow.bounds import fixed_point_cap, forward_edge_cap
 from edgeveil.flow.forward_flow import forward_flow
 from edgeveil.flow.push_flow import Recursion, capped_rows
-from edgeveil.mechanisms import DPForwardCap
+from edgeveil.mechanisms import DPForwardCap, row_noise
 from edgeveil.privacy.noise import NoiseSource
 from tests.strategies import graphs, restarts, sigmas
 
@@ -94,7 +92,7 @@ def test_the_release_is_the_flow_plus_laplace_of_scale_sigma_over_epsilon(
 
 
 def test_the_noise_is_never_less_than_sigma_over_epsilon_and_hardly_more(network, calibrations):
-    seen = calibrations(importlib.import_module("edgeveil.mechanisms.forward_cap"))
+    seen = calibrations(row_noise)
     DPForwardCap(epsilon=0.5).rows(network(1000, 0.01), [0], NoiseSource.insecure(1))
     (calibration,) = seen
     overhead = calibration.noise_scale / (1e-6 / 0.5) - 1

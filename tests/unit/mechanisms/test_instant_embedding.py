@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 
 import pytest
 
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.hashing import hash_nodes, instant_embedding
-from edgeveil.mechanisms import DPInstantEmbedding
+from edgeveil.mechanisms import DPInstantEmbedding, row_noise
 from edgeveil.privacy.noise import NoiseSource
 
 
@@ -23,7 +22,7 @@ def test_the_release_is_the_embedding_of_the_flow_plus_laplace(
     graph, n, k = network(200, 0.05), 200, 128
     sources = range(0, 200, 4)
     options = {"sigma": sigma, "model": model, "prepush": prepush}
-    seen = calibrations(importlib.import_module("edgeveil.mechanisms.instant_embedding"))
+    seen = calibrations(row_noise)
     mechanism = DPInstantEmbedding(epsilon=epsilon, dimension=k, hash_key=key, **options)
     noisy = mechanism.rows(graph, sources, NoiseSource.insecure(4))
     flow = CappedFlow.of(mechanism).rows(graph, sources)
@@ -36,7 +35,7 @@ def test_the_release_is_the_embedding_of_the_flow_plus_laplace(
 
 def test_the_noise_does_not_depend_on_the_dimension(network, calibrations):
     # n log(1+sigma) bounds all coordinates of the embedding together.
-    seen = calibrations(importlib.import_module("edgeveil.mechanisms.instant_embedding"))
+    seen = calibrations(row_noise)
     for k in (1, 10, 1000):
         DPInstantEmbedding(epsilon=1, dimension=k).rows(
             network(50, 0.1), [0], NoiseSource.insecure(1)

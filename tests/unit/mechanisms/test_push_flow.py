@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 
 from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.errors import PromiseError
 from edgeveil.flow.push_flow import push_flow
-from edgeveil.mechanisms import DPPushFlow
+from edgeveil.mechanisms import DPPushFlow, row_noise
 from edgeveil.privacy.noise import NoiseSource
 
 
@@ -37,7 +35,7 @@ def test_the_noise_has_the_scale_of_the_formula(
     mechanism = DPPushFlow(
         epsilon=epsilon, promised_min_degree=d, model=model, restart=restart, bound=bound
     )
-    seen = calibrations(importlib.import_module("edgeveil.mechanisms.push_flow"))
+    seen = calibrations(row_noise)
     noisy = mechanism.rows(graph, range(60), NoiseSource.insecure(2))
     expected = scale(model, restart, epsilon, d, bound)
     assert_laplace(noisy - push_flow(graph, range(60), restart=restart), expected)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 
 from edgeveil.flow.capped_flow import CappedFlow
-from edgeveil.mechanisms import DPPushFlowCap
+from edgeveil.mechanisms import DPPushFlowCap, row_noise
 from edgeveil.privacy.noise import NoiseSource
 
 MODELS = [("joint", False), ("joint", True), ("public", False)]
@@ -31,7 +29,7 @@ def test_the_release_is_the_capped_flow_plus_laplace_of_scale_sigma_over_epsilon
 def test_the_noise_is_never_less_than_sigma_over_epsilon_and_hardly_more(
     epsilon, network, calibrations, figure
 ):
-    seen = calibrations(importlib.import_module("edgeveil.mechanisms.push_flow_cap"))
+    seen = calibrations(row_noise)
     DPPushFlowCap(epsilon=epsilon).rows(network(1000, 0.01), [0], NoiseSource.insecure(1))
     (calibration,) = seen
     overhead = calibration.noise_scale / (1e-6 / epsilon) - 1

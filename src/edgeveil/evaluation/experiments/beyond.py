@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.baselines import RandomOrder
 from edgeveil.evaluation.contest import Contender, draw_curve, draw_level, measure_contest
-from edgeveil.evaluation.figures import BLUE, GREEN, GREY, ORANGE, PINK, SKY, VERMILION
+from edgeveil.evaluation.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    SKY,
+    VERMILION,
+    legend_below,
+)
 from edgeveil.evaluation.results import Result
 from edgeveil.evaluation.runs import Cells
 from edgeveil.mechanisms import (
@@ -118,14 +127,10 @@ def draw(results: list[Result]) -> Figure:
             axes.set_xscale("log")
     for axes in grid[-1]:
         axes.set_xlabel("epsilon")
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="upper center",
-        ncol=3,
-        bbox_to_anchor=(0.5, 0.0),
+    legend_below(
+        figure,
+        grid[0],
+        columns=3,
         title="Exact PageRank (non-private) is 1 in every panel. Shaded: 95 % intervals.",
     )
-    figure.tight_layout()
     return figure

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.baselines import CapWithoutNoise, OwnListWithDegrees, RandomOrder
 from edgeveil.evaluation.contest import Contender, draw_curve, draw_level, measure_contest
-from edgeveil.evaluation.figures import BLUE, GREEN, GREY, ORANGE, PINK, VERMILION
+from edgeveil.evaluation.figures import BLUE, GREEN, GREY, ORANGE, PINK, VERMILION, legend_below
 from edgeveil.evaluation.results import Result
 from edgeveil.evaluation.runs import Cells
 from edgeveil.mechanisms import DPPushFlowCap, EdgeFlipping, NonPrivate, OwnNeighbours
@@ -106,16 +106,12 @@ def draw(results: list[Result]) -> Figure:
             axes.set_xlim(left=0)
     for axes in grid[-1]:
         axes.set_xlabel("epsilon")
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="upper center",
-        ncol=3,
-        bbox_to_anchor=(0.5, 0.0),
+    legend_below(
+        figure,
+        grid[0],
+        columns=3,
         title="Exact PageRank (non-private) is 1 in every panel. Shaded: 95 % intervals.",
     )
-    figure.tight_layout()
     return figure
 
 

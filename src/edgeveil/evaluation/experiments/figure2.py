@@ -21,8 +21,7 @@ flipped graph without any true edge put back (the public model) is measured besi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,28 +30,39 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluation.classification import F1, classify, majority_floor, random_embedding
-from edgeveil.evaluation.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY, VERMILION
+from edgeveil.evaluation.classification import random_embedding
+from edgeveil.evaluation.experiments._classification import (
+    Matrix,
+    Score,
+    Study,
+    measure_studies,
+    unit_length,
+)
+from edgeveil.evaluation.figures import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    SKY,
+    VERMILION,
+    legend_below,
+)
 from edgeveil.evaluation.flipped_walk import FlippedWalk, all_pairs
 from edgeveil.evaluation.intervals import estimate
 from edgeveil.evaluation.metrics import l1_distance
-from edgeveil.evaluation.noiseless import noiseless_rows, with_noise
 from edgeveil.evaluation.results import Result
 from edgeveil.evaluation.runs import Cells
 from edgeveil.graph import Graph
-from edgeveil.hashing import hash_nodes, instant_embedding
-from edgeveil.mechanisms import DPInstantEmbedding, EdgeFlipping, NonPrivate, OwnNeighbours
-from edgeveil.mechanisms.protocol import Mechanism
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.hashing import instant_embedding
+from edgeveil.mechanisms import EdgeFlipping
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["draw", "measure", "settings", "walk_from_own_edges"]
 
-Matrix = npt.NDArray[np.float64]
-
-_BLOCK = 512  # sources whose rows are in memory together
 _PRIVATE, _FLIPPING = "instant-embedding", "edge flipping + InstantEmbedding"
 _FLIPPING_PUBLIC = "edge flipping + InstantEmbedding, public"
 _CHECK = "edge flipping, first step against exact"
@@ -104,98 +114,60 @@ def measure(
     datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
 ) -> list[Result]:
     """Floors, the paper's mechanism and edge flipping on every data set."""
-    wanted = settings["datasets"] or list(datasets)
-    results = []
-    studies = [_Study(name, datasets[name], settings, cells) for name in wanted if name in datasets]
-    with cells.progress(sum(study.size for study in studies), "figure2"):
-        for study in studies:
-            results += [result for part in study.parts() for result in part]
-    return results
+    return measure_studies(_Study, datasets, settings, cells)
 
 
-class _Study:
+class _Study(Study):
     """All measurements on one data set."""
 
-    def __init__(
-        self, name: str, data: LabelledGraph, settings: dict[str, Any], cells: Cells
-    ) -> None:
-        self._name, self._data, self._settings, self._cells = name, data, settings, cells
-        self._graph = data.graph
-        self._hash = hash_nodes(data.graph.nodes, settings["dimension"])
-        self._noise = NoiseSource.insecure(settings["seed"]).derive(name)
-        self._splits = range(settings["splits"])
+    experiment = "figure2"
 
     @property
     def size(self) -> int:
         """How many cells."""
-        blocks = 2 * len(self._blocks())
-        flipping = len(self._settings["flipping_epsilons"])
-        lines = len(_FLOORS) + len(self._settings["epsilons"]) + 2 * flipping
-        return blocks + lines * len(self._splits) + 2 * flipping
+        blocks = 2 * len(self.blocks())
+        flipping = len(self.settings["flipping_epsilons"])
+        lines = len(_FLOORS) + len(self.settings["epsilons"]) + 2 * flipping
+        return blocks + lines * len(self.splits) + 2 * flipping
 
-    def parts(self) -> Iterator[list[Result]]:
+    def results(self) -> Iterator[Result]:
         """Floors first, then line by line."""
         yield from self._floors()
-        known = self._embedded(
-            "capped flow", lambda sources: noiseless_rows(self._graph, self._private(1.0), sources)
-        )
-        everybody = range(self._graph.n_nodes)
-        for epsilon in self._settings["epsilons"]:
-            mechanism, stream = self._private(epsilon), self._noise.derive(f"{epsilon:g}")
-
-            def embedding(
-                split: int, mechanism: Any = mechanism, stream: NoiseSource = stream
-            ) -> Matrix:
-                rows = stream.derive("repeat", split).derive("rows")
-                return with_noise(self._graph, mechanism, known, everybody, rows)
-
-            yield self._line(_PRIVATE, epsilon, lambda split: self._classified(embedding, split))
-        for epsilon in self._settings["flipping_epsilons"]:
+        flow = self.papers_flow()
+        for epsilon in self.settings["epsilons"]:
+            embedding = partial(self.papers_embedding, flow, epsilon)
+            yield from self._line(_PRIVATE, epsilon, partial(self.classified, embedding))
+        for epsilon in self.settings["flipping_epsilons"]:
             yield from self._flipping(epsilon)
 
-    def _private(self, epsilon: float) -> DPInstantEmbedding:
-        names = ("dimension", "sigma", "rounds", "restart", "prepush", "bound")
-        return DPInstantEmbedding(epsilon=epsilon, **{n: self._settings[n] for n in names})
-
-    def _floors(self) -> Iterator[list[Result]]:
-        n, options = self._graph.n_nodes, {"train": self._settings["train"]}
-        labels = self._data.labels
-        yield self._line(
-            "majority labels", 0.0, lambda seed: majority_floor(labels, seed=seed, **options)
-        )
-        yield self._line(
-            "random embedding",
-            0.0,
-            lambda seed: self._classified(
-                lambda s: random_embedding(n, self._settings["dimension"], seed=s), seed
-            ),
-        )
-        restart = self._settings["restart"]
-        own = self._rows_embedded(OwnNeighbours(restart=restart), range(n))
-        unit = own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-300)
-        exact = NonPrivate(restart=restart, tol=1e-6)
-        full = self._embedded("exact", lambda sources: self._rows_embedded(exact, sources))
+    def _floors(self) -> Iterator[Result]:
+        yield from self._line("majority labels", 0.0, self.majority)
+        yield from self._line("random embedding", 0.0, partial(self.classified, self._random))
+        own, full = self.own_list(), self.exact()
         for label, epsilon, embedding in (
             ("own list", 0.0, own),
-            ("own list, unit length", 0.0, unit),
+            ("own list, unit length", 0.0, unit_length(own)),
             ("non-private", np.inf, full),
         ):
-            yield self._line(label, epsilon, partial(self._classified_as, embedding))
+            yield from self._line(label, epsilon, partial(self.classified_as, embedding))
 
-    def _flipping(self, epsilon: float) -> Iterator[list[Result]]:
+    def _random(self, split: int) -> Matrix:
+        return random_embedding(self.graph.n_nodes, self.settings["dimension"], seed=split)
+
+    def _flipping(self, epsilon: float) -> Iterator[Result]:
         """One flipped graph; its embedding; how far the first-step walk is from the exact one."""
-        s = self._settings
+        s = self.settings
         mechanism = EdgeFlipping(epsilon=epsilon, restart=s["restart"])
-        shared = self._noise.derive("flipping", f"{epsilon:g}").derive("shared")
-        cell = f"{self._name} / flipped {epsilon:g}, joint and public"
+        shared = self.noise.derive("flipping", f"{epsilon:g}").derive("shared")
+        cell = f"{self.name} / flipped {epsilon:g}, joint and public"
         check: list[Matrix] = []
 
         def compute() -> Matrix:
-            flipped = mechanism.prepare(self._graph, shared).flipped
+            flipped = mechanism.prepare(self.graph, shared).flipped
             everywhere = all_pairs(flipped, restart=s["restart"])
-            rows = walk_from_own_edges(self._graph, everywhere, restart=s["restart"])
-            few = _spread(self._graph.n_nodes, s["checked_sources"])
-            walk = FlippedWalk(self._graph, flipped, restart=s["restart"], tol=mechanism.tol)
+            rows = walk_from_own_edges(self.graph, everywhere, restart=s["restart"])
+            few = _spread(self.graph.n_nodes, s["checked_sources"])
+            walk = FlippedWalk(self.graph, flipped, restart=s["restart"], tol=mechanism.tol)
             exact = walk.rows(few)
             check.append(
                 np.array([l1_distance(e, rows[v])[0] for v, e in zip(few, exact, strict=True)])
@@ -208,82 +180,36 @@ class _Study:
                 compute()
             return [float(v) for v in check[-1]]
 
-        joint, public = np.hsplit(self._cells.array(cell, compute), 2)
-        distances = self._cells.get(f"{cell} / check", measured)
-        yield self._line(_FLIPPING, epsilon, partial(self._classified_as, joint))
-        yield self._line(_FLIPPING_PUBLIC, epsilon, partial(self._classified_as, public))
-        yield [
-            Result.of(
-                estimate(distances),
-                experiment="figure2",
-                dataset=self._name,
-                mechanism=_CHECK,
-                epsilon=epsilon,
-                metric="L1 distance",
-                scope="all",
-                n_sources=len(distances),
-                repeats=1,
-            )
-        ]
-
-    def _blocks(self) -> list[range]:
-        n = self._graph.n_nodes
-        return [range(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
-
-    def _embedded(self, what: str, rows: Callable[[Sequence[int]], Matrix]) -> Matrix:
-        """Embeddings of all nodes, kept block by block."""
-        return np.vstack(
-            [
-                self._cells.array(f"{self._name} / {what} / {b.start}", partial(rows, b))
-                for b in self._blocks()
-            ]
+        joint, public = np.hsplit(self.cells.array(cell, compute), 2)
+        distances = self.cells.get(f"{cell} / check", measured)
+        yield from self._line(_FLIPPING, epsilon, partial(self.classified_as, joint))
+        yield from self._line(_FLIPPING_PUBLIC, epsilon, partial(self.classified_as, public))
+        yield Result.of(
+            estimate(distances),
+            experiment=self.experiment,
+            dataset=self.name,
+            mechanism=_CHECK,
+            epsilon=epsilon,
+            metric="L1 distance",
+            scope="all",
+            n_sources=len(distances),
+            repeats=1,
         )
-
-    def _rows_embedded(self, mechanism: Mechanism, sources: Sequence[int]) -> Matrix:
-        prepared = mechanism.prepare(self._graph, self._noise)
-        return instant_embedding(mechanism.rows(prepared, sources, self._noise), self._hash)
 
     def _embed_blocks(self, rows: npt.NDArray[np.float32]) -> Matrix:
         return np.vstack(
             [
-                instant_embedding(rows[b.start : b.stop].astype(np.float64), self._hash)
-                for b in self._blocks()
+                instant_embedding(rows[b.start : b.stop].astype(np.float64), self.hash)
+                for b in self.blocks()
             ]
         )
 
-    def _classified(self, embedding: Callable[[int], Matrix], split: int) -> F1:
-        return classify(
-            embedding(split), self._data.labels, train=self._settings["train"], seed=split
-        )
-
-    def _classified_as(self, embedding: Matrix, split: int) -> F1:
-        return self._classified(lambda _: embedding, split)
-
-    def _line(self, label: str, epsilon: float, score: Callable[[int], F1]) -> list[Result]:
-        """One point of the figure: all splits."""
-        found = [
-            self._cells.get(
-                f"{self._name} / {label} {epsilon:g} / split {split}",
-                partial(_as_json, score, split),
-            )
-            for split in self._splits
-        ]
-        paper = _PAPER.get(self._name, {}).get(label, {}).get(epsilon)
-        return [
-            Result.of(
-                estimate([100 * f[metric] for f in found]),
-                experiment="figure2",
-                dataset=self._name,
-                mechanism=label,
-                epsilon=epsilon,
-                metric=f"{metric}-F1 x 100",
-                scope="all",
-                n_sources=self._graph.n_nodes,
-                repeats=len(found),
-                paper_value=paper if metric == "micro" else None,
-            )
-            for metric in ("micro", "macro")
-        ]
+    def _line(self, label: str, epsilon: float, score: Score) -> Iterator[Result]:
+        """One point of the figure, beside what the paper prints."""
+        paper = _PAPER.get(self.name, {}).get(label, {}).get(epsilon)
+        for metric, values in self.scores(label, epsilon, score).items():
+            printed = paper if metric == "micro" else None
+            yield self.result(label, epsilon, metric, values, paper_value=printed)
 
 
 def walk_from_own_edges(
@@ -300,10 +226,6 @@ def walk_from_own_edges(
     everybody = np.arange(original.n_nodes)
     rows[everybody, everybody] += np.where(degrees > 0, restart, 1.0).astype(np.float32)
     return rows
-
-
-def _as_json(score: Callable[[int], F1], split: int) -> dict[str, float]:
-    return asdict(score(split))
 
 
 def _spread(n: int, count: int) -> list[int]:
@@ -348,12 +270,5 @@ def draw(results: list[Result]) -> Figure:
         axes.set_xscale("log")
         axes.set_xlabel("epsilon")
         axes.set_title(f"{dataset}: Micro-F1 x 100")
-    found: dict[str, Any] = {}
-    for axes in grid:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    figure.legend(
-        list(found.values()), list(found), loc="upper center", ncol=2, bbox_to_anchor=(0.5, 0.0)
-    )
-    figure.tight_layout()
+    legend_below(figure, grid, columns=2)
     return figure

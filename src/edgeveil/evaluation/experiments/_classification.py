@@ -1,0 +1,168 @@
+"""Node classification from embeddings: what Figure 2 and its sequel measure in the same way.
+
+Split r of a study has its own half of the nodes to train on and its own release of every
+private embedding. Lines that two experiments both have are equal to the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.datasets import LabelledGraph
+from edgeveil.evaluation.classification import F1, classify, majority_floor
+from edgeveil.evaluation.intervals import estimate
+from edgeveil.evaluation.noiseless import noiseless_rows, with_noise
+from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.runs import Cells
+from edgeveil.hashing import hash_nodes, instant_embedding
+from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours
+from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.privacy.noise import NoiseSource
+
+__all__ = ["METRICS", "Matrix", "Score", "Study", "measure_studies", "unit_length"]
+
+Matrix = npt.NDArray[np.float64]
+Score = Callable[[int], F1]  # of a split
+
+METRICS = ("micro", "macro")
+_BLOCK = 512  # sources whose rows are in memory together
+
+
+class Study:
+    """All measurements of one experiment on one data set."""
+
+    experiment: str
+
+    def __init__(
+        self, name: str, data: LabelledGraph, settings: dict[str, Any], cells: Cells
+    ) -> None:
+        self.name, self.settings, self.cells = name, settings, cells
+        self.graph, self.labels = data.graph, data.labels
+        self.hash = hash_nodes(data.graph.nodes, settings["dimension"])
+        self.noise = NoiseSource.insecure(settings["seed"]).derive(name)
+        self.splits = range(settings["splits"])
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        raise NotImplementedError
+
+    def results(self) -> Iterator[Result]:
+        """Everything that is measured."""
+        raise NotImplementedError
+
+    def blocks(self) -> list[range]:
+        """All nodes, as many at a time as are in memory together."""
+        everybody = range(self.graph.n_nodes)
+        return [everybody[start : start + _BLOCK] for start in everybody[::_BLOCK]]
+
+    def exact(self) -> Matrix:
+        """InstantEmbedding of exact PageRank: not private."""
+        mechanism = NonPrivate(restart=self.settings["restart"], tol=1e-6)
+        return self._kept("exact", partial(self._hashed, mechanism))
+
+    def own_list(self) -> Matrix:
+        """InstantEmbedding of what everybody knows of themselves."""
+        mechanism = OwnNeighbours(restart=self.settings["restart"])
+        return np.vstack([self._hashed(mechanism, block) for block in self.blocks()])
+
+    def papers_flow(self) -> Matrix:
+        """The paper's embedding before its noise, the same at every epsilon."""
+        return self._kept("capped flow", partial(noiseless_rows, self.graph, self._papers(1.0)))
+
+    def papers_embedding(self, flow: Matrix, epsilon: float, split: int) -> Matrix:
+        """The paper's private embedding, a release for each split."""
+        rows = self.noise.derive(f"{epsilon:g}").derive("repeat", split).derive("rows")
+        everybody = range(self.graph.n_nodes)
+        return with_noise(self.graph, self._papers(epsilon), flow, everybody, rows)
+
+    def majority(self, split: int) -> F1:
+        """F1 without any embedding."""
+        return majority_floor(self.labels, train=self.settings["train"], seed=split)
+
+    def classified(self, embedding: Callable[[int], Matrix], split: int) -> F1:
+        """F1 of an embedding that is another one for each split."""
+        return classify(embedding(split), self.labels, train=self.settings["train"], seed=split)
+
+    def classified_as(self, embedding: Matrix, split: int) -> F1:
+        """F1 of an embedding that is the same for all splits."""
+        return self.classified(lambda _: embedding, split)
+
+    def scores(self, label: str, epsilon: float, score: Score) -> dict[str, Matrix]:
+        """Micro-F1 and Macro-F1 x 100 on all splits, a cell each."""
+        found = [
+            self.cells.get(
+                f"{self.name} / {label} {epsilon:g} / split {split}",
+                partial(_as_json, score, split),
+            )
+            for split in self.splits
+        ]
+        return {metric: np.array([100 * f[metric] for f in found]) for metric in METRICS}
+
+    def result(
+        self,
+        label: str,
+        epsilon: float,
+        metric: str,
+        values: Matrix,
+        *,
+        scope: str = "all",
+        paper_value: float | None = None,
+    ) -> Result:
+        """One point of a figure: mean and interval over the splits."""
+        return Result.of(
+            estimate(values),
+            experiment=self.experiment,
+            dataset=self.name,
+            mechanism=label,
+            epsilon=epsilon,
+            metric=f"{metric}-F1 x 100",
+            scope=scope,
+            n_sources=self.graph.n_nodes,
+            repeats=len(values),
+            paper_value=paper_value,
+        )
+
+    def _papers(self, epsilon: float) -> DPInstantEmbedding:
+        names = ("dimension", "sigma", "rounds", "restart", "prepush", "bound")
+        return DPInstantEmbedding(epsilon=epsilon, **{n: self.settings[n] for n in names})
+
+    def _hashed(self, mechanism: Mechanism, sources: Sequence[int]) -> Matrix:
+        """InstantEmbedding of what needs no noise."""
+        return instant_embedding(mechanism.rows(self.graph, sources, self.noise), self.hash)
+
+    def _kept(self, what: str, rows: Callable[[Sequence[int]], Matrix]) -> Matrix:
+        """Embeddings of all nodes, kept block by block."""
+        return np.vstack(
+            [
+                self.cells.array(f"{self.name} / {what} / {block.start}", partial(rows, block))
+                for block in self.blocks()
+            ]
+        )
+
+
+def measure_studies(
+    kind: type[Study], datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
+) -> list[Result]:
+    """One study for every data set that is wanted and there."""
+    wanted = settings["datasets"] or list(datasets)
+    studies = [kind(name, datasets[name], settings, cells) for name in wanted if name in datasets]
+    with cells.progress(sum(study.size for study in studies), kind.experiment):
+        return [result for study in studies for result in study.results()]
+
+
+def unit_length(embedding: Matrix) -> Matrix:
+    """Rows of length 1; a row of zeros stays."""
+    return np.asarray(
+        embedding / np.maximum(np.linalg.norm(embedding, axis=1, keepdims=True), 1e-300)
+    )
+
+
+def _as_json(score: Score, split: int) -> dict[str, float]:
+    return asdict(score(split))
