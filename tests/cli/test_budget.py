@@ -114,6 +114,18 @@ def test_another_nonce_is_another_release_and_charged(ledger, run):
     assert len(ledger.spends()) == 2
 
 
+@pytest.mark.parametrize("dry", ["", " --dry-run"])
+def test_a_changed_graph_is_refused_and_a_nonce_asks_anew(folder, ledger, run, dry):
+    assert run(RANK).returncode == 0
+    with (folder / "follows.csv").open("a") as file:
+        file.write("erin,alice\n")
+    refused = run(RANK + dry)
+    assert refused.returncode == 1
+    assert "public schedule" in refused.stderr
+    assert run(f"{RANK} --nonce 2026-12{dry}").returncode == 0
+    assert len(ledger.spends()) == (1 if dry else 2)
+
+
 @pytest.mark.parametrize(
     ("line", "asked"),
     [

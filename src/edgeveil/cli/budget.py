@@ -34,7 +34,7 @@ class _Watched(Ledger):
         fingerprint: str = "",
     ) -> Reservation:
         """As `Ledger.reserve`, after the price was told and, if need be, agreed to."""
-        price = self.price(key, charge)
+        price = self.price(key, charge, fingerprint)
         if self.only_price:
             raise _Priced(price)
         if price.state == "new" and not price.short and self.ask:

@@ -222,18 +222,7 @@ class Ledger:
         with self._transaction(write=True) as transaction:
             known = transaction.run(sql.SPEND_OF_KEY, key)
             if known:
-                spend = SpendRow(*known[0])
-                if spend.fingerprint != fingerprint:
-                    raise LedgerError(
-                        "this was asked before, of another state of the graph; to ask again, give "
-                        "a nonce, and choose nonces by a public schedule such as the date: a new "
-                        "answer just when the graph has changed tells that it has"
-                    )
-                if spend.charge != charge.digest:
-                    raise LedgerError(
-                        f"key {key[:12]}... was reserved before with another charge; "
-                        "a key stands for one release"
-                    )
+                _refuse_another(SpendRow(*known[0]), charge, fingerprint)
                 return self._reservation(transaction, key)
             book.add_spend(transaction, self._header, key, charge, words, fingerprint)
             return self._reservation(transaction, key)  # the block commits before we return
@@ -248,9 +237,15 @@ class Ledger:
         with self._transaction(write=False) as transaction:
             return book.accounts(transaction, self._header)
 
-    def price(self, key: str, charge: Charge) -> Price:
-        """What `reserve` would cost and what is left before it; nothing is spent."""
+    def price(self, key: str, charge: Charge, fingerprint: str | None = None) -> Price:
+        """What `reserve` would cost and what is left before it; nothing is spent.
+
+        With a fingerprint, what `reserve` would refuse for its sake is refused here, too.
+        """
         with self._transaction(write=False) as transaction:
+            known = transaction.run(sql.SPEND_OF_KEY, key)
+            if known and fingerprint is not None:
+                _refuse_another(SpendRow(*known[0]), charge, fingerprint)
             return book.price(transaction, self._header, key, charge)
 
     def spends(self) -> list[Spend]:
@@ -368,6 +363,21 @@ class Ledger:
     def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[str, str | None]]:
         folder = None if self._artifacts == self._store.artifacts else str(self._artifacts)
         return _reopen, (self._store.kept, folder)
+
+
+def _refuse_another(spend: SpendRow, charge: Charge, fingerprint: str) -> None:
+    """Refuse a known key with another graph or price."""
+    if spend.fingerprint != fingerprint:
+        raise LedgerError(
+            "this was asked before, of another state of the graph; to ask again, give a nonce, "
+            "and choose nonces by a public schedule such as the date: a new answer just when the "
+            "graph has changed tells that it has"
+        )
+    if spend.charge != charge.digest:
+        raise LedgerError(
+            f"key {spend.key[:12]}... was reserved before with another charge; "
+            "a key stands for one release"
+        )
 
 
 def _reopen(location: str, artifacts: str | None) -> Ledger:
