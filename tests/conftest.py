@@ -13,6 +13,9 @@ settings.register_profile("edgeveil", derandomize=True, deadline=None, print_blo
 settings.load_profile("edgeveil")
 
 
+collect_ignore = ["fuzz/guided.py"]  # needs atheris, which is not installed by default
+
+
 @pytest.fixture
 def figure(record_property):
     """Report a measured figure; all of them are printed at the end of the run."""
