@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,33 @@ settings.register_profile("edgeveil", derandomize=True, deadline=None, print_blo
 settings.load_profile("edgeveil")
 
 
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ARGUMENTS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
 collect_ignore = ["fuzz/guided.py"]  # needs atheris, which is not installed by default
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real browser: one for all tests, because Playwright allows no second one."""
+    found = os.environ.get("EDGEVEIL_CHROMIUM") or next(
+        filter(None, map(shutil.which, NAMES)), None
+    )
+    if not found:
+        pytest.skip("no Chromium here; on Debian or Ubuntu: apt install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield running
+        running.close()
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
-"""A real browser. Without Chromium these tests are skipped; with it they must run."""
+"""Pages in a real browser. Without Chromium these tests are skipped; with it they must run."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,16 +10,6 @@ from typing import Any
 import pytest
 
 from edgeveil.report import PageData, write_page
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ARGUMENTS = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @dataclass
@@ -32,21 +20,6 @@ class Visit:
     file: Path
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    found = os.environ.get("EDGEVEIL_CHROMIUM") or next(
-        filter(None, map(shutil.which, NAMES)), None
-    )
-    if not found:
-        pytest.skip("no Chromium here; on Debian or Ubuntu: apt install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield running
-        running.close()
 
 
 @pytest.fixture

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ARGUMENTS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
-
-@pytest.fixture(scope="module")
-def offline():
-    found = os.environ.get("EDGEVEIL_CHROMIUM") or next(
-        filter(None, map(shutil.which, NAMES)), None
-    )
-    if not found:
-        pytest.skip("no Chromium here; on Debian or Ubuntu: apt install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield browser.new_context(offline=True)
-        browser.close()
+@pytest.fixture
+def offline(browser):
+    context = browser.new_context(offline=True)
+    yield context
+    context.close()
 
 
 def test_pages_ask_for_nothing_but_their_own_files(offline, site):
