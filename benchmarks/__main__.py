@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from benchmarks.settings import Settings, pin_threads
 
-pin_threads()
+pin_threads()  # before any library is loaded
 
-import argparse  # noqa: E402  (no library may be loaded before the threads are pinned)
-import json  # noqa: E402
-import os  # noqa: E402
-from importlib import import_module  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
+import argparse
+import json
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from benchmarks.measure import load_average, machine_facts  # noqa: E402
+from benchmarks.measure import load_average, machine_facts
 
 PARTS = (
     *("exact", "capped", "one-source", "two-hop", "threads", "noise"),

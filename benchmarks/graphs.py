@@ -70,13 +70,13 @@ def draw_edges(n: int, edges: int, seed: int = 1) -> tuple[npt.NDArray[Any], npt
 
 @njit(cache=True)
 def _draw_ends(names: Any, seed: int, out: Any) -> None:
-    np.random.seed(seed)  # noqa: NPY002  (numba's own generator, nothing private)
+    np.random.seed(seed)  # numba's own generator, nothing private
     n = len(names)
     shift = n / 10_000
     low = shift ** (1 / 3)
     high = (n + shift) ** (1 / 3)
     for i in range(len(out)):
-        x = (low + np.random.random() * (high - low)) ** 3 - shift  # noqa: NPY002
+        x = (low + np.random.random() * (high - low)) ** 3 - shift
         out[i] = names[min(int(x), n - 1)]
 
 

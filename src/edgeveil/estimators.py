@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 except ImportError:
-    # The name must be there all the same, or `from edgeveil import *` would fail.
+    # The name must be there all the same, or `from edgeveil import *` would fail. (mypy sees
+    # scikit-learn's classes, or none, and objects to a second definition.)
     class BaseEstimator:  # type: ignore[no-redef]
         """Stands where scikit-learn's class would."""
 

@@ -19,8 +19,10 @@ import pytest
 
 from edgeveil.datasets import social_network
 from edgeveil.engine import Local, Ray, embed, release, release_to
+from edgeveil.engine.charging import code_digest
 from edgeveil.engine.packing import pack, unpack
-from edgeveil.engine.tasks import RowsTask
+from edgeveil.engine.ray_cluster import _run_part
+from edgeveil.engine.tasks import Part, RowsTask
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.io import open_graph, save_graph
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, EdgeFlipping, TwoHopEmbedding
@@ -284,6 +286,15 @@ def test_an_error_in_a_worker_is_the_error_one_gets(cluster, tmp_path):
         )
 
 
+def test_a_worker_with_other_code_refuses_the_part():
+    """It could draw other values under the same key, or less noise."""
+    packed = pack(RowsTask(mechanism=EMBED, prepared=EMBED.prepare(GRAPH, seeded()), block=8))
+    part, key = Part(0, (0, 1)), seeded().hand_over()
+    assert _run_part(packed, "one", code_digest(), part, key).rows.shape == (2, 8)
+    with pytest.raises(EdgeveilError, match="another version"):
+        _run_part(packed, "two", "0" * 64, part, key)
+
+
 # --- The secret -----------------------------------------------------------------------------
 
 
@@ -321,11 +332,20 @@ def test_a_cluster_of_its_own_for_one_call(tmp_path):
         "from edgeveil.datasets import social_network as s\n"
         "import edgeveil as ev\n"
         "from edgeveil.privacy.noise import NoiseSource as N\n"
-        "g = s(300).graph\n"
-        "a = ev.embed(g, epsilon=1, noise=N.insecure(1), engine=ev.engine.Ray(workers=2))\n"
+        "import os, ray\n"
+        "g, seen = s(300).graph, []\n"
+        "def look(done, total):\n"
+        "    folder = ray._private.worker._global_node.get_session_dir_path()\n"
+        "    place = os.path.dirname(os.path.dirname(folder))\n"
+        "    seen.append((place, oct(os.stat(place).st_mode & 0o777)))\n"
+        "engine = ev.engine.Ray(workers=2)\n"
+        "a = ev.embed(g, epsilon=1, noise=N.insecure(1), engine=engine, progress=look)\n"
+        "place, mode = seen[0]\n"
+        "assert mode == '0o700', mode\n"
+        "assert not os.path.exists(place), place\n"
         "b = ev.embed(g, epsilon=1, noise=N.insecure(1))\n"
         "assert a.values.tobytes() == b.values.tobytes()\n"
-        "import ray; assert not ray.is_initialized()\n"
+        "assert not ray.is_initialized()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import stat
 
 import numpy as np
 import polars as pl
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.engine import release
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
+from edgeveil.graph import Graph
 from edgeveil.io import labelled_tables
-from edgeveil.mechanisms import NonPrivate
+from edgeveil.mechanisms import NonPrivate, TwoHop
 from edgeveil.nodes import NodeSet
 from edgeveil.postprocess import embed
 from edgeveil.privacy.guarantee import Guarantee
@@ -512,3 +514,42 @@ def test_a_file_of_the_first_format_is_read_with_rows_that_add_up(tmp_path):
     # and one that claims a share all the same does not get it
     path.write_text(json.dumps(_set(whole, ("edgeveil", "format"), 1)))
     assert Release.read(path).guarantee.pooled_epsilon == 0.2
+
+
+# --- Files nobody else can read, even while they are written -----------------------------------
+
+
+def test_a_file_is_for_its_owner_from_its_first_byte_and_its_name_cannot_be_guessed(tmp_path):
+    seen = []
+
+    def write(path):
+        seen.append((path.name, stat.S_IMODE(path.stat().st_mode)))
+        path.write_text("rows")
+
+    for _ in range(2):
+        labelled_tables.write_atomically(tmp_path / "r.csv", write)
+    assert [mode for _, mode in seen] == [0o600, 0o600]
+    assert seen[0][0] != seen[1][0]
+    assert [path.name for path in tmp_path.iterdir()] == ["r.csv"]
+
+
+def test_infinity_is_valid_json_and_comes_back(tmp_path):
+    graph = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
+    made = release(graph, NonPrivate(), [0])
+    made.write(tmp_path / "r.json")
+
+    def refuse(word):
+        raise AssertionError(f"{word} is not JSON")
+
+    json.loads((tmp_path / "r.json").read_text(), parse_constant=refuse)
+    again = Release.read(tmp_path / "r.json")
+    assert again.guarantee == made.guarantee
+    assert not again.guarantee.protects
+
+
+def test_what_one_owner_knows_is_not_hung_on_several_rows():
+    graph = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
+    made = release(graph, TwoHop(epsilon=1.0), [0, 1])
+    with pytest.raises(ParameterError, match="several rows"):
+        made.showing(without=[1])
+    assert [node for node, _ in made.only(0).showing(without=[1]).top(3)] == [0, 2]

@@ -11,6 +11,7 @@ import pytest
 
 from edgeveil.datasets import social_network
 from edgeveil.engine import Local, release, release_to
+from edgeveil.engine.tasks import Part, RowsTask
 from edgeveil.errors import BudgetError, InputError, LedgerError, ParameterError, UnknownNodeError
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, TwoHop, TwoHopEmbedding
 from edgeveil.privacy.ledger import Ledger
@@ -70,6 +71,19 @@ def test_the_same_bits_for_any_number_of_threads_and_in_a_folder(mechanism, tmp_
     np.testing.assert_array_equal(folder.only(sources[270]).values[0], one.row(sources[270]))
     with pytest.raises(UnknownNodeError):
         folder.only(ALL[4])
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
+def test_the_same_bits_whatever_is_computed_at_once(mechanism):
+    noise = seeded()
+    prepared = mechanism.prepare(GRAPH, noise.derive("shared"))
+    found = []
+    for block in (1, 3, 8, 256):
+        task = RowsTask(mechanism=mechanism, prepared=prepared, block=block, with_uncertainty=True)
+        done = task(Part(0, tuple(range(5, 22))), noise.derive("rows"), lambda: None)
+        width = b"" if done.uncertainty is None else done.uncertainty.tobytes()
+        found.append((done.rows.tobytes(), width))
+    assert found == [found[0]] * 4
 
 
 def test_the_same_call_again_costs_nothing_in_whichever_form(ledger, tmp_path):

@@ -106,11 +106,11 @@ class Ray:
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         with ExitStack() as undo:
             if self.address is None:
-                # Logs, sockets and spilled objects of a cluster of our own are for us only, and
-                # it listens on this machine only.
+                # Logs, sockets and spilled objects of a cluster of our own are for us only. Ray
+                # opens its folder to everybody, so it gets one inside of a closed one.
                 folder = undo.enter_context(TemporaryDirectory(prefix="ev-", dir=_short_folder()))
                 options |= {"num_cpus": self.workers, "include_dashboard": False}
-                options |= {"_temp_dir": folder, "_node_ip_address": "127.0.0.1"}
+                options |= {"_temp_dir": f"{folder}/r"}
             try:
                 ray.init(address=self.address or "local", **options)
             except (ConnectionError, RuntimeError, ValueError) as error:

@@ -41,7 +41,7 @@ _DOUBLE, _INT64, _INT32 = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 _BYTES = ir.IntType(8).as_pointer()
 
 
-class RowType(types.Type):  # type: ignore[misc]
+class RowType(types.Type):  # type: ignore[misc]  # numba has no types
     """The numba type of one row."""
 
     def __init__(self, lanes: int) -> None:
@@ -50,7 +50,7 @@ class RowType(types.Type):  # type: ignore[misc]
 
 
 @register_model(RowType)
-class _RowModel(models.PrimitiveModel):  # type: ignore[misc]
+class _RowModel(models.PrimitiveModel):  # type: ignore[misc]  # numba has no types
     def __init__(self, manager: Any, fe_type: RowType) -> None:
         super().__init__(manager, fe_type, ir.VectorType(_DOUBLE, fe_type.lanes))
 
@@ -127,7 +127,7 @@ def size(_typing: Any, row: Any) -> Any:
     return row(row), generate
 
 
-class _TwoRows(AbstractTemplate):  # type: ignore[misc]
+class _TwoRows(AbstractTemplate):  # type: ignore[misc]  # numba has no types
     def generic(self, args: Any, _keywords: Any) -> Any:
         both = len(args) == 2 and isinstance(args[0], RowType) and args[0] == args[1]
         return signature(args[0], *args) if both else None

@@ -33,24 +33,28 @@ EMBEDDINGS = dataclasses.replace(
 )
 
 
-def same(table: Release, **expected: list[object]) -> None:
+def assert_same(table: Release, **expected: list[object]) -> None:
     assert table.to_polars().to_dict(as_series=False) == expected
     assert table.to_pandas().to_dict("list") == expected
     assert table.to_arrow().to_pydict() == expected
 
 
 def test_scores_are_one_line_per_source_and_node():
-    same(
+    assert_same(
         SCORES,
         source=["b", "b", "b", "a", "a", "a"],
         node=["a", "b", "c", "a", "b", "c"],
         score=[0.5, 0.25, -0.0, 1 / 3, 5e-324, 2.0],
     )
-    same(SCORES.only("a"), source=["a"] * 3, node=["a", "b", "c"], score=[1 / 3, 5e-324, 2.0])
+    assert_same(
+        SCORES.only("a"), source=["a"] * 3, node=["a", "b", "c"], score=[1 / 3, 5e-324, 2.0]
+    )
 
 
 def test_embeddings_are_one_line_per_source():
-    same(EMBEDDINGS, source=[7, -(2**63)], x0=[0.5, 1 / 3], x1=[0.25, 5e-324], x2=[-0.0, 2.0])
+    assert_same(
+        EMBEDDINGS, source=[7, -(2**63)], x0=[0.5, 1 / 3], x1=[0.25, 5e-324], x2=[-0.0, 2.0]
+    )
 
 
 @pytest.mark.parametrize("half", [np.array([[1.0], [2.0]]), np.array([[1.0] * 3, [2.0] * 3])])
