@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.output import Format, plain, print_table, say
 from edgeveil.engine import release
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, PromiseError
@@ -158,9 +158,7 @@ _FREE = {
 def _ask(price: Price) -> None:
     sys.stderr.write(f"{plain(_spends(price))} Go on? [y/N] ")
     sys.stderr.flush()
-    if hasattr(signal, "siginterrupt"):
-        # polars sets the signal to restart reads: Ctrl-C would wait for the answer.
-        signal.siginterrupt(signal.SIGINT, True)
+    wait_for_input()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise EdgeveilError("not confirmed, nothing was spent")
 

@@ -7,13 +7,16 @@ is noted instead, and raised between two parts of the work.
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["raise_if_interrupted", "watching"]
+__all__ = ["raise_if_interrupted", "wait_for_input", "watching"]
 
 _interrupted = threading.Event()
 
@@ -43,3 +46,24 @@ def watching() -> Iterator[None]:
     finally:
         sys.unraisablehook = before
         _interrupted.clear()
+
+
+def wait_for_input() -> None:
+    """Wait until the standard input has something to read, or Ctrl-C.
+
+    A plain read can miss a Ctrl-C: one that comes just before the system call begins is only
+    noted, and one that comes during it is not seen where a library (polars) has asked for reads
+    to be restarted. Here every signal leaves a byte in a pipe, for which we wait as well.
+    """
+    if os.name == "nt":  # select knows only sockets there
+        return
+    heard, tell = os.pipe()
+    os.set_blocking(tell, False)
+    before = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    try:
+        select.select([sys.stdin, heard], [], [])
+        raise_if_interrupted()
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(heard)
+        os.close(tell)
