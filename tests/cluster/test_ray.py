@@ -29,10 +29,7 @@ from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, EdgeFlipping,
 from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 
-pytestmark = [
-    pytest.mark.xdist_group("ray"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 GRAPH = social_network(1500, average_degree=20).graph
 ALL = list(GRAPH.nodes)
@@ -118,23 +115,35 @@ def test_a_folder_that_is_another_graph_on_the_worker_is_refused(tmp_path):
 # --- Faults ---------------------------------------------------------------------------------
 
 
-def busy_workers():
-    """Process ids of workers of this session's cluster that run a part right now."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+def processes_below(pid):
+    """All processes that descend from a process."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            if path.read_bytes().startswith(b"ray::_run_part"):
-                found.append(int(path.parent.name))
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-    return found
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
+def named(pid):
+    """The name under which a process goes; none if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]
+    except OSError:
+        return ""
 
 
 def kill_a_busy_worker(killed):
     """Kill the first worker that is seen at work."""
     deadline = time.monotonic() + 60
     while not killed and time.monotonic() < deadline:
-        for pid in busy_workers()[:1]:
+        # Workers of this process's cluster that run a part right now.
+        busy = [p for p in processes_below(os.getpid()) if named(p).startswith("ray::_run_part")]
+        for pid in busy[:1]:
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 
@@ -191,7 +200,7 @@ def test_a_lost_machine_with_its_object_store_costs_only_time(tmp_path):
     """Two machines (as far as Ray can tell), of which one dies with all results it holds."""
     said = tmp_path / "said"
     command = [sys.executable, "-c", TWO_MACHINES, str(said)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     assert said.read_text() == "equal 1"
 
@@ -212,20 +221,6 @@ release_to(
 """
 
 
-def processes_below(pid):
-    """All processes that descend from a process."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {pid}
-
-
 @pytest.mark.parametrize("victim", ["driver", "object store"])
 def test_a_run_that_died_is_followed_by_one_that_goes_on(victim, ledger, tmp_path):
     out = tmp_path / "out"
@@ -237,7 +232,7 @@ def test_a_run_that_died_is_followed_by_one_that_goes_on(victim, ledger, tmp_pat
         else:
             # The raylet holds the object store of its machine.
             for pid in processes_below(driver.pid):
-                if "/raylet" in Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]:
+                if "/raylet" in named(pid):
                     os.kill(pid, signal.SIGKILL)
         assert driver.wait(timeout=100) != 0
     assert len(ledger.spends()) == 1
@@ -347,7 +342,9 @@ def test_a_cluster_of_its_own_for_one_call(tmp_path):
         "assert a.values.tobytes() == b.values.tobytes()\n"
         "assert not ray.is_initialized()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
 
 
