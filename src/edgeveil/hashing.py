@@ -8,12 +8,12 @@ embed before noise, and post-processing, which embeds after it.
 from __future__ import annotations
 
 import hashlib
-import weakref
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._kept import Kept
 from edgeveil.errors import ParameterError
 from edgeveil.nodes import NodeSet
 
@@ -37,7 +37,7 @@ class NodeHash:
     sign: npt.NDArray[np.float64]
 
 
-_hashes: dict[tuple[int, int, str], NodeHash] = {}
+_hashes: Kept[NodeHash] = Kept()
 
 
 def check_dimension(dimension: int) -> int:
@@ -69,11 +69,7 @@ def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHas
         Chooses the hash function; public.
     """
     dimension, key = check_dimension(dimension), check_hash_key(key)
-    place = (id(nodes), dimension, key)
-    if place not in _hashes:
-        _hashes[place] = _hash_nodes(nodes, dimension, key)
-        weakref.finalize(nodes, _hashes.pop, place, None)
-    return _hashes[place]
+    return _hashes.get(nodes, lambda: _hash_nodes(nodes, dimension, key), (dimension, key))
 
 
 def _hash_nodes(nodes: NodeSet, dimension: int, key: str) -> NodeHash:

@@ -130,6 +130,8 @@ def test_mechanisms_can_be_hidden(visit):
 
 
 def test_numbers_appear_by_mouse_and_by_keyboard(visit):
+    from playwright.sync_api import expect
+
     page = visit(sample_page()).page
     chart = page.locator(".chart").first
     chart.locator("svg").wait_for()
@@ -140,11 +142,14 @@ def test_numbers_appear_by_mouse_and_by_keyboard(visit):
     assert "80 sources × " in chart.locator("[aria-live]").inner_text()
     page.keyboard.press("Escape")
     page.locator(".radial .member .dot").nth(3).hover()
-    assert "Private rank 4" in page.locator(".tooltip").inner_text()
+    tooltip = page.locator(".tooltip")
+    expect(tooltip).to_contain_text("Private rank 4")
+    # Away with the mouse: focus scrolls the page, and what comes to lie under it would answer.
+    page.mouse.move(0, 0)
     page.locator(".radial").press("ArrowRight")
-    assert "Private rank 1\n" in page.locator(".tooltip").inner_text()
+    expect(tooltip).to_have_text(re.compile("Private rank 1(?![0-9])"))
     page.locator(".slope .row").nth(1).focus()
-    assert "true rank" in page.locator(".tooltip").inner_text()
+    expect(tooltip).to_contain_text("true rank")
 
 
 def test_a_phone_needs_no_sideways_scrolling(visit):

@@ -117,10 +117,13 @@ def test_narrow_and_wide_indices_give_the_same_bits(what, monkeypatch):
     assert layout_of(narrow).indices.dtype == np.uint16
     expected = COMPUTE[what](narrow, sources)
     for dtype in (np.int32, np.int64):
-        wide = hub_graph()
-        changed = vars(layout_of(wide)) | {"indices": layout_of(wide).indices.astype(dtype)}
-        monkeypatch.setitem(_layout._layouts, id(wide), _layout.Layout(**changed))
-        np.testing.assert_array_equal(COMPUTE[what](wide, sources), expected)
+        layout = _layout._make_layout(narrow)
+        changed = _layout.Layout(**vars(layout) | {"indices": layout.indices.astype(dtype)})
+        with monkeypatch.context() as patch:
+            patch.setattr(_layout, "_make_layout", lambda graph, changed=changed: changed)
+            wide = hub_graph()
+            np.testing.assert_array_equal(COMPUTE[what](wide, sources), expected)
+            assert layout_of(wide).indices.dtype == dtype
 
 
 @pytest.mark.parametrize("what", COMPUTE)

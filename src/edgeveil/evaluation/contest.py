@@ -160,14 +160,13 @@ class _Truth:
     """Exact PageRank of the last block of sources: the next contender asks for the same."""
 
     def __init__(self) -> None:
-        self._key: tuple[int, tuple[int, ...]] | None = None
+        self._asked: tuple[Graph, list[int]] | None = None
         self._rows = np.empty((0, 0))
 
     def of(self, graph: Graph, sources: list[int], restart: float) -> Any:
-        key = id(graph), tuple(sources)
-        if key != self._key:
+        if self._asked is None or self._asked[0] is not graph or self._asked[1] != sources:
             self._rows = personalized_pagerank(graph, sources, restart=restart)
-            self._key = key
+            self._asked = graph, list(sources)
         return self._rows
 
 

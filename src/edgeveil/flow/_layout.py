@@ -7,7 +7,6 @@ halve what a round reads besides the flow. A graph too large to copy keeps its o
 from __future__ import annotations
 
 import threading
-import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._kept import Kept
 from edgeveil.flow._kernels import label_components, reorder
 from edgeveil.graph import Graph
 
@@ -23,8 +23,7 @@ __all__ = ["Layout", "block_zeros", "layout_of"]
 _LARGEST_COPY = 1 << 26  # stored entries; a copy is no larger than the graph itself
 _CACHE_LINE = 64
 
-_layouts: dict[int, Layout] = {}
-_lock = threading.RLock()  # a layout is built once, whatever threads ask for it
+_lock = threading.RLock()  # components are found once, whatever threads ask for them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +54,12 @@ class Layout:
         return label, volumes.astype(np.float64)
 
 
+_layouts: Kept[Layout] = Kept()
+
+
 def layout_of(graph: Graph) -> Layout:
     """Give the graph's layout, made once and kept as long as the graph lives."""
-    key = id(graph)
-    with _lock:
-        if key not in _layouts:
-            _layouts[key] = _make_layout(graph)
-            weakref.finalize(graph, _layouts.pop, key, None)
-        return _layouts[key]
+    return _layouts.get(graph, lambda: _make_layout(graph))
 
 
 def block_zeros(rows: int, lanes: int) -> npt.NDArray[np.float64]:

@@ -1,0 +1,64 @@
+"""What is kept beside an object is given out for that very object only."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import pytest
+
+from edgeveil._kept import Kept
+
+
+class Thing:
+    """Compares by content, like a graph, so that no dict can hold it."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def __eq__(self, other):
+        return self.content == other.content
+
+    __hash__ = None
+
+
+def test_made_once_and_forgotten_with_its_owner():
+    kept, made = Kept(), []
+    thing, twin = Thing(1), Thing(1)
+    for owner in (thing, thing, twin):
+        kept.get(owner, lambda: made.append(1) or len(made))
+    assert len(made) == len(kept) == 2
+    assert kept.get(twin, lambda: pytest.fail("made twice")) == 2
+    del thing, twin, owner
+    gc.collect()
+    assert len(kept) == 0
+
+
+def test_keys_are_apart():
+    kept, thing = Kept(), Thing(1)
+    assert [kept.get(thing, lambda i=i: i, i) for i in (3, 4, 3)] == [3, 4, 3]
+
+
+def test_an_address_that_is_used_again_gives_nothing_old():
+    kept, first, second = Kept(), Thing(1), Thing(2)
+    kept.get(first, lambda: "first")
+    # As if `second` had got the address of `first`, and nobody had noticed that it is gone.
+    kept._entries[id(second), None] = kept._entries[id(first), None]
+    assert kept.get(second, lambda: "second") == "second"
+
+
+def test_threads_wait_for_the_one_that_makes_it():
+    kept, thing, made = Kept(), Thing(1), []
+    started = threading.Event()
+
+    def make():
+        started.set()
+        made.append(1)
+        return len(made)
+
+    threads = [threading.Thread(target=kept.get, args=(thing, make)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1]
