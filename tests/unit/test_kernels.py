@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,9 +15,9 @@ from scipy.sparse.csgraph import connected_components
 
 from edgeveil import social_network
 from edgeveil.auditing.search import graph_of_pairs
-from edgeveil.flow import _layout, oracle, personalized_pagerank, push_flow, push_flow_cap
+from edgeveil.flow import _kernels, _layout, oracle, personalized_pagerank, push_flow, push_flow_cap
 from edgeveil.flow._capped import CappedBlock, Recursion
-from edgeveil.flow._kernels import LANES, blocks, kernels
+from edgeveil.flow._kernels import LANES, SINGLE_LANES, blocks, kernels
 from edgeveil.flow._lanes import load, store, sum_rows
 from edgeveil.flow._layout import block_zeros, layout_of
 from edgeveil.flow.bounds import edge_cap, fixed_point_cap, fixed_point_rounds
@@ -92,9 +93,10 @@ def test_memory_of_a_block_begins_at_a_cache_line():
     np.testing.assert_array_equal(out[0], np.arange(WIDTH))
 
 
-@pytest.mark.parametrize("count", range(28))
-def test_blocks_take_every_source_once(count):
-    parts = list(blocks(count))
+@pytest.mark.parametrize("lanes", [LANES, SINGLE_LANES])
+@pytest.mark.parametrize("count", range(36))
+def test_blocks_take_every_source_once(count, lanes):
+    parts = list(blocks(count, lanes))
     taken = [i for part, _ in parts for i in range(count)[part]]
     assert taken == list(range(count))
     assert all(part.stop - part.start <= loops.lanes for part, loops in parts)
@@ -103,9 +105,9 @@ def test_blocks_take_every_source_once(count):
 @pytest.mark.parametrize("what", COMPUTE)
 def test_a_source_has_the_same_bits_alone_and_in_any_block(what):
     graph, compute = hub_graph(), COMPUTE[what]
-    sources = [0, 3, 77, 1299, 1297, 500, 501, 502, 503, 0, 900]
-    together = compute(graph, sources)
-    for part in (slice(1), slice(1, 3), slice(2, 7), slice(3, 11), slice(9, 11)):
+    sources = [0, 3, 77, 1299, 1297, 500, 501, 502, 503, 0, 900, *range(20, 30)]
+    together = compute(graph, sources)  # more than a block in single precision takes
+    for part in (slice(1), slice(1, 3), slice(2, 7), slice(3, 11), slice(9, 11), slice(2, 20)):
         np.testing.assert_array_equal(compute(graph, sources[part]), together[part])
     np.testing.assert_array_equal(compute(graph, sources[::-1]), together[::-1])
 
@@ -233,12 +235,14 @@ def test_lanes_that_no_sweep_certifies_get_the_plain_rounds(forward):
     block = CappedBlock(layout_of(graph), recursion, kernels(LANES))
     sources = np.arange(5)
     block.load(sources, True, None)
-    flow = block.run(forward)[:, :5].copy()
-    rounds = recursion.rounds + forward
-    plain = Recursion(**vars(recursion) | {"residual": None, "rounds": rounds})
-    block = CappedBlock(layout_of(graph), plain, kernels(LANES))
-    block.load(sources, True, None)
-    np.testing.assert_array_equal(flow, block.run(forward)[:, :5])
+    assert [lanes.tolist() for lanes in block.sweep(-1.0)] == [sources.tolist()]
+    flow = (block.arriving() if forward else block.g)[:, :5].copy()
+    other = CappedBlock(layout_of(graph), recursion, kernels(LANES))
+    other.load(sources, True, None)
+    other.rounds(recursion.rounds)
+    np.testing.assert_array_equal(block.g, other.g)
+    np.testing.assert_array_equal(flow, (other.arriving() if forward else other.g)[:, :5])
+    assert (flow > block.g[:, :5]).any() == forward
 
 
 def test_sweeps_are_far_fewer_than_rounds(figure):
@@ -255,7 +259,8 @@ def test_sweeps_are_far_fewer_than_rounds(figure):
     counting = type(loops)(**vars(loops) | {"capped_sweep": counted})
     block = CappedBlock(layout_of(graph), recursion, counting)
     block.load(np.arange(LANES), True, None)
-    block.run(forward=False)
+    for _ in block.sweep(recursion.residual):
+        pass
     assert count < fixed_point_rounds(1e-6, 0.15) / 3
     figure("fixed point, sigma 1e-6, restart 0.15", f"{count} sweeps instead of 137 rounds")
 
@@ -303,3 +308,46 @@ def test_two_hop_sums_equal_the_matrix_product(graph):
         expected = (adjacency[source] * weights) @ adjacency
         expected[adjacency[source] > 0] /= 2
         np.testing.assert_array_equal(two_hop_sums(graph, source, weights), expected)
+
+
+@pytest.fixture
+def sweeps(monkeypatch):
+    """Counts the sweeps of every width and precision."""
+    counts = Counter()
+
+    def counted(loops, name):
+        def call(*arguments):
+            g = next(a for a in arguments if getattr(a, "ndim", 0) == 2 and len(a) > 100)
+            counts[loops.lanes, g.dtype.name] += 1
+            return getattr(loops, name)(*arguments)
+
+        return call
+
+    for lanes, loops in list(_kernels._WIDTHS.items()):
+        names = ("exact_sweep", "capped_sweep")
+        changed = vars(loops) | {name: counted(loops, name) for name in names}
+        monkeypatch.setitem(_kernels._WIDTHS, lanes, type(loops)(**changed))
+    return counts
+
+
+@pytest.mark.parametrize("what", ["exact", "fixed point"])
+def test_most_sweeps_are_in_single_precision_and_the_last_ones_in_double(what, sweeps):
+    graph = social_network(2000, average_degree=30).graph
+    calls = {
+        "exact": lambda: personalized_pagerank(graph, range(16), tol=1e-6),
+        "fixed point": lambda: push_flow_cap(graph, range(16), sigma=1e-3, rounds=None),
+    }
+    calls[what]()
+    single, double = sweeps[16, "float32"], sweeps[8, "float64"]
+    assert sweeps.total() == single + double
+    assert double >= 2  # two blocks
+    assert double / 2 <= single / 2
+
+
+def test_a_walk_that_mixes_slowly_is_exact_all_the_same():
+    n, restart = 400, 0.002  # a path: single precision alone is off by far more
+    graph = graph_of_pairs(n, [(v, v + 1) for v in range(n - 1)])
+    rows = personalized_pagerank(graph, [0, 3, 200], restart=restart, tol=1e-11)
+    walk = graph.adjacency().toarray() / graph.degrees[:, None]
+    inverse = np.linalg.inv(np.eye(n) - (1 - restart) * walk)
+    assert np.abs(rows - restart * inverse[[0, 3, 200]]).sum(axis=1).max() <= 1e-10

@@ -10,6 +10,7 @@ sweeps as plain rounds would need gets the plain rounds (docs/theory/tight-bound
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from edgeveil.flow._kernels import Kernels
 from edgeveil.flow._layout import Layout, block_zeros
+from edgeveil.flow._two_precisions import Lanes
 from edgeveil.flow.bounds import fixed_point_error, fixed_point_rounds
 from edgeveil.flow.walk import check_restart, check_rounds, lazy_restart
 
@@ -69,27 +71,37 @@ class Recursion:
             isolated=1.0,
         )
 
+    def relaxation(self) -> float:
+        """The over-relaxation that is best for a walk without caps."""
+        return 2 / (1 + math.sqrt(1 - self.follow * self.follow))
+
 
 class CappedBlock:
     """Working memory for one block of sources, reused from block to block."""
 
-    def __init__(self, layout: Layout, recursion: Recursion, loops: Kernels) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        recursion: Recursion,
+        loops: Kernels,
+        kind: npt.DTypeLike = np.float64,
+    ) -> None:
         n = len(layout.degree)
         self._layout = layout
         self._recursion = recursion
         self._loops = loops
         self._slot = np.zeros(n, dtype=np.int32)
         self._own_rows = np.empty(0, dtype=np.int64)
-        self._start = self._caps = block_zeros(0, loops.lanes)
+        self._start = self._caps = block_zeros(0, loops.lanes, kind)
         self._sources = 0
-        self._g = block_zeros(n, loops.lanes)
-        self._other = block_zeros(n, loops.lanes)
+        self.g = block_zeros(n, loops.lanes, kind)
+        self._other = block_zeros(0, loops.lanes, kind)  # only rounds need it
 
     def load(
         self, sources: npt.NDArray[np.int64], joint: bool, prepush_restart: float | None
     ) -> None:
         """Set the initial residuals and caps of the lanes' sources, given as layout rows."""
-        layout, lanes = self._layout, self._loops.lanes
+        layout, lanes, kind = self._layout, self._loops.lanes, self.g.dtype
         inverse = layout.inverse_degree
         starting = [
             (np.array([s]), inverse[s])
@@ -100,38 +112,36 @@ class CappedBlock:
             )
             for s in sources
         ]
+        self.g[:] = 0
         self._slot[self._own_rows] = 0
         self._own_rows = np.unique(np.concatenate([sources, *(rows for rows, _ in starting)]))
         self._slot[self._own_rows] = np.arange(1, len(self._own_rows) + 1)
-        self._start = block_zeros(len(self._own_rows) + 1, lanes)
-        self._caps = np.full((len(self._own_rows) + 1, lanes), self._recursion.cap)
+        self._start = block_zeros(len(self._own_rows) + 1, lanes, kind)
+        self._caps = np.full((len(self._own_rows) + 1, lanes), self._recursion.cap, dtype=kind)
         for lane, (source, (rows, residual)) in enumerate(zip(sources, starting, strict=True)):
             self._start[self._slot[rows], lane] = residual
             if joint:
                 self._caps[self._slot[source], lane] = math.inf
         self._sources = len(sources)
 
-    def run(self, forward: bool) -> npt.NDArray[np.float64]:
-        """Give g for all lanes; `forward`: what arrives, without caps."""
-        recursion = self._recursion
-        if recursion.residual is None:
-            self._rounds(recursion.rounds - 1 if forward else recursion.rounds)
-        else:
-            self._sweep_to(recursion.residual)
-        if forward:
-            self._caps[:] = math.inf  # `load` makes them anew
-            self._go_on(1, math.inf)
-        return self._g
-
-    def _rounds(self, rounds: int) -> None:
-        """Rounds from 0. The first one needs no sums."""
-        self._g[:] = 0.0
+    def rounds(self, rounds: int) -> None:
+        """So many rounds from 0. The first one needs no sums."""
+        self.g[:] = 0
         if rounds > 0:
-            self._g[self._own_rows] = np.minimum(self._start[1:], self._caps[1:])
-            self._go_on(rounds - 1, self._recursion.cap)
+            self.g[self._own_rows] = np.minimum(self._start[1:], self._caps[1:])
+            self._go_on(rounds - 1, self._caps, self._recursion.cap)
 
-    def _go_on(self, rounds: int, edge_cap: float) -> None:
+    def arriving(self) -> npt.NDArray[np.float64]:
+        """What one more round brings, were there no caps; `g` stays as it is."""
+        g = self.g
+        self._go_on(1, np.full_like(self._caps, math.inf), math.inf)
+        arrived, self.g, self._other = self.g, g, self.g
+        return arrived
+
+    def _go_on(self, rounds: int, caps: npt.NDArray[np.float64], edge_cap: float) -> None:
         layout, recursion = self._layout, self._recursion
+        if len(self._other) != len(self.g):
+            self._other = block_zeros(len(self.g), self._loops.lanes, self.g.dtype)
         at_once = max(1, _ENTRIES_PER_CALL // max(1, len(layout.indices)))
         while rounds > 0:
             now = min(rounds, at_once)
@@ -141,25 +151,29 @@ class CappedBlock:
                 layout.inverse_degree,
                 self._slot,
                 self._start,
-                self._caps,
+                caps,
                 edge_cap,
                 recursion.follow,
                 recursion.own,
                 now,
-                self._g,
+                self.g,
                 self._other,
             )
             if now % 2:
-                self._g, self._other = self._other, self._g
+                self.g, self._other = self._other, self.g
             rounds -= now
 
-    def _sweep_to(self, enough: float) -> None:
-        """Sweep until every lane is certified; each keeps the state it was certified in."""
+    def go_on_from(self, other: CappedBlock, lanes: Lanes, places: Lanes) -> None:
+        """`g` is all there is; see `SweptBlock`."""
+
+    def sweep(self, enough: float) -> Iterator[Lanes]:
+        """Give lanes when they are certified; see `SweptBlock`."""
         layout, recursion = self._layout, self._recursion
-        self._g[:] = 0.0
-        omega, following = 1.0, 2.0
+        exact = self.g.dtype == np.float64
+        omega = recursion.relaxation() if exact else 1.0
+        following = omega if exact else 2.0
         residual = np.empty((1, self._loops.lanes))
-        waiting = list(range(self._sources))
+        waiting = np.arange(self._sources)
         for _ in range(recursion.rounds):
             self._loops.capped_sweep(
                 layout.indptr,
@@ -172,22 +186,17 @@ class CappedBlock:
                 recursion.cap,
                 recursion.follow,
                 omega,
-                self._g,
+                self.g,
                 residual,
             )
             following = 1 / (1 - recursion.follow * recursion.follow * following / 4)
-            omega = following  # rises to 2 / (1 + sqrt(1 - follow^2))
-            certified = [lane for lane in waiting if residual[0, lane] <= enough]
-            if len(certified) == self._sources:
-                return  # all at once: they stay where they are
-            for lane in certified:
-                self._other[:, lane] = self._g[:, lane]
-            waiting = [lane for lane in waiting if lane not in certified]
-            if not waiting:
-                break
-        if waiting:
-            certified_flow = self._other.copy()
-            self._rounds(recursion.rounds)
-            certified_flow[:, waiting] = self._g[:, waiting]
-            self._other[:] = certified_flow
-        self._g, self._other = self._other, self._g
+            omega = following  # rises to `relaxation`
+            ends = residual[0, waiting] <= enough
+            if ends.any():
+                yield waiting[ends]
+            waiting = waiting[~ends]
+            if len(waiting) == 0:
+                return
+        if exact:
+            self.rounds(recursion.rounds)
+        yield waiting

@@ -17,12 +17,14 @@ from typing import Any
 
 from numba import njit
 
-from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows
+from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows, wide
 
 __all__ = [
     "LANES",
+    "SINGLE_LANES",
     "Kernels",
     "blocks",
+    "copy_lanes",
     "kernels",
     "label_components",
     "reorder",
@@ -31,7 +33,7 @@ __all__ = [
     "unload_exact",
 ]
 
-LANES = 8  # doubles of one row: one cache line
+LANES, SINGLE_LANES = 8, 16  # numbers of one row, float64 and float32: one cache line
 _ALONE = 2  # so few sources are faster one by one than in a block with empty lanes
 
 
@@ -64,10 +66,11 @@ def _make(lanes: int, version: int) -> Kernels:
         g_next: Any,  # OUT (n, B) the result if `rounds` is odd
     ) -> None:
         """Rounds of g_v <- min(start_v + beta (own g_v + sum_u g_u / d_v), cap_v)."""
-        common, factor, kept = splat(lanes, edge_cap), splat(lanes, beta), splat(lanes, own)
+        common, factor = splat(lanes, edge_cap, g), splat(lanes, beta, g)
+        kept = splat(lanes, own, g)
         for _ in range(rounds):
             for v in range(len(indptr) - 1):
-                share = splat(lanes, inverse_degree[v])
+                share = splat(lanes, inverse_degree[v], g)
                 inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
                 inflow = factor * (kept * load(lanes, g, v) + inflow)
                 if slot[v]:
@@ -93,10 +96,11 @@ def _make(lanes: int, version: int) -> Kernels:
         residual: Any,  # OUT (1, B) at least the L1 norm of d * (F(g) - g)
     ) -> None:
         """One sweep of projected over-relaxation towards g = F(g) = min(start + ..., cap)."""
-        common, zero = splat(lanes, edge_cap), splat(lanes, 0.0)
-        factor, relax, bound = splat(lanes, follow), splat(lanes, omega), splat(lanes, 0.0)
+        common, zero = splat(lanes, edge_cap, g), splat(lanes, 0.0, g)
+        factor, relax = splat(lanes, follow, g), splat(lanes, omega, g)
+        bound = splat(lanes, 0.0, residual)
         for v in range(len(indptr) - 1):
-            share = splat(lanes, inverse_degree[v])
+            share = splat(lanes, inverse_degree[v], g)
             target = factor * (
                 sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
             )
@@ -110,7 +114,7 @@ def _make(lanes: int, version: int) -> Kernels:
             store(new, g, v)
             # What v is off by now, and what it adds to the neighbours that came before it.
             off = size(target - new) + factor * size(new - old)
-            bound = bound + splat(lanes, degree[v]) * off
+            bound = bound + wide(splat(lanes, degree[v], g) * off)
         store(bound, residual, 0)
 
     @njit(cache=True, nogil=True)
@@ -135,13 +139,13 @@ def _make(lanes: int, version: int) -> Kernels:
         c is one number on the lane's component and 0 elsewhere; it enters a row as
         drift = follow * c - c = -restart * c.
         """
-        factor, relax = splat(lanes, follow), splat(lanes, omega)
-        bound, total = splat(lanes, 0.0), splat(lanes, 0.0)
+        factor, relax = splat(lanes, follow, g), splat(lanes, omega, g)
+        bound, total = splat(lanes, 0.0, residual), splat(lanes, 0.0, mass)
         for v in range(len(indptr) - 1):
             row = drift_row[component[v]]
             if row == 0:
                 continue  # no lane of the block comes here
-            share = splat(lanes, inverse_degree[v])
+            share = splat(lanes, inverse_degree[v], g)
             target = factor * (
                 sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
             )
@@ -152,9 +156,9 @@ def _make(lanes: int, version: int) -> Kernels:
             new = old + relax * (target - old)
             store(new, g, v)
             off = size(target - new) + factor * size(new - old)
-            weight = splat(lanes, degree[v])
-            bound = bound + weight * off
-            total = total + weight * new
+            weight = splat(lanes, degree[v], g)
+            bound = bound + wide(weight * off)
+            total = total + wide(weight * new)
         store(bound, residual, 0)
         store(total, mass, 0)
 
@@ -162,21 +166,21 @@ def _make(lanes: int, version: int) -> Kernels:
 
 
 # Made once, here: threads share them.
-_WIDTHS = {lanes: _make(lanes, VERSION) for lanes in (1, LANES)}
+_WIDTHS = {lanes: _make(lanes, VERSION) for lanes in (1, LANES, SINGLE_LANES)}
 
 
 def kernels(lanes: int) -> Kernels:
-    """Give the loops for blocks of 1 or `LANES` lanes."""
+    """Give the loops for blocks of 1, `LANES` or `SINGLE_LANES` lanes."""
     return _WIDTHS[lanes]
 
 
-def blocks(count: int) -> Iterator[tuple[slice, Kernels]]:
+def blocks(count: int, lanes: int = LANES) -> Iterator[tuple[slice, Kernels]]:
     """Split `count` sources into blocks: full ones, then the rest, side by side or alone."""
-    full = count - count % LANES
-    for first in range(0, full, LANES):
-        yield slice(first, first + LANES), kernels(LANES)
+    full = count - count % lanes
+    for first in range(0, full, lanes):
+        yield slice(first, first + lanes), kernels(lanes)
     if count - full > _ALONE:
-        yield slice(full, count), kernels(LANES)
+        yield slice(full, count), kernels(lanes)
     else:
         for first in range(full, count):
             yield slice(first, first + 1), kernels(1)
@@ -237,34 +241,51 @@ def label_components(
 
 
 @njit(cache=True, nogil=True)
+def copy_lanes(
+    g: Any,  # IN  (n, B)
+    lanes: Any,  # IN  columns of g
+    to: Any,  # INOUT (n, C)
+    places: Any,  # IN  columns of `to`
+) -> None:
+    """Copy lanes from one block to another, of the same or another precision."""
+    for v in range(len(g)):
+        for i in range(len(lanes)):
+            to[v, places[i]] = g[v, lanes[i]]
+
+
+@njit(cache=True, nogil=True)
 def unload_capped(
     g: Any,  # IN  (n, B)
-    lane: int,
+    lanes: Any,  # IN  which ones
     degree: Any,  # IN  (n)
-    node_at: Any,  # IN  (n)
+    row_of: Any,  # IN  (n) where a node is in g
     factor: float,
-    out: Any,  # OUT (n) in the order of the nodes
+    out: Any,  # OUT (B, n) in the order of the nodes
 ) -> None:
-    """Write factor * (g * d) of one lane."""
-    for v in range(len(degree)):
-        out[node_at[v]] = factor * (g[v, lane] * degree[v])
+    """Write factor * (g * d); a row of g is read once for all lanes."""
+    for node in range(len(row_of)):
+        v = row_of[node]
+        for lane in lanes:
+            out[lane, node] = factor * (g[v, lane] * degree[v])
 
 
 @njit(cache=True, nogil=True)
 def unload_exact(
     g: Any,  # IN  (n, B)
-    lane: int,
+    lanes: Any,  # IN  which ones
     degree: Any,  # IN  (n)
-    node_at: Any,  # IN  (n)
+    row_of: Any,  # IN  (n) where a node is in g
     component: Any,  # IN  (n)
-    own: int,  # the lane's component, and what g lacks there
-    level: float,
-    out: Any,  # OUT (n) in the order of the nodes
+    own: Any,  # IN  (B) each lane's component, and what g lacks there
+    level: Any,  # IN  (B)
+    out: Any,  # OUT (B, n) in the order of the nodes
 ) -> None:
-    """Write d * (g + level) of one lane on its component, 0 elsewhere and where negative."""
-    for v in range(len(degree)):
-        here = component[v] == own
-        out[node_at[v]] = max((g[v, lane] + level) * degree[v], 0.0) if here else 0.0
+    """Write d * (g + level) on a lane's component, 0 elsewhere and where negative."""
+    for node in range(len(row_of)):
+        v = row_of[node]
+        for lane in lanes:
+            here = component[v] == own[lane]
+            out[lane, node] = max((g[v, lane] + level[lane]) * degree[v], 0.0) if here else 0.0
 
 
 @njit(cache=True, nogil=True)

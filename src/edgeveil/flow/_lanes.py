@@ -27,7 +27,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-__all__ = ["VERSION", "high", "load", "low", "size", "splat", "store", "sum_rows"]
+__all__ = ["VERSION", "high", "load", "low", "size", "splat", "store", "sum_rows", "wide"]
 
 # numba keeps compiled kernels until their own file changes, and would not notice a change of
 # this one. What a kernel closes over is part of the key, so kernels close over this number.
@@ -37,65 +37,85 @@ _GROUP = 8  # accumulators
 _GROUPS = 64  # groups after which they are flushed
 _AHEAD = 32  # entries to prefetch ahead
 
-_DOUBLE, _INT64, _INT32 = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
+_INT64, _INT32 = ir.IntType(64), ir.IntType(32)
 _BYTES = ir.IntType(8).as_pointer()
 
 
 class RowType(types.Type):  # type: ignore[misc]  # numba has no types
-    """The numba type of one row."""
+    """The numba type of one row, of float64 or float32 numbers."""
 
-    def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
-        super().__init__(name=f"Row({lanes})")
+    def __init__(self, lanes: int, number: Any) -> None:
+        self.lanes, self.number = lanes, number
+        super().__init__(name=f"Row({lanes}, {number})")
+
+    def vector(self) -> Any:
+        """The LLVM type."""
+        single = self.number == types.float32
+        return ir.VectorType(ir.FloatType() if single else ir.DoubleType(), self.lanes)
 
 
 @register_model(RowType)
 class _RowModel(models.PrimitiveModel):  # type: ignore[misc]  # numba has no types
     def __init__(self, manager: Any, fe_type: RowType) -> None:
-        super().__init__(manager, fe_type, ir.VectorType(_DOUBLE, fe_type.lanes))
+        super().__init__(manager, fe_type, fe_type.vector())
 
 
-def _row_pointer(context: Any, builder: Any, array_type: Any, array: Any, lanes: int) -> Any:
+def _row_pointer(context: Any, builder: Any, array_type: Any, array: Any, row: RowType) -> Any:
     data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(data, ir.PointerType(ir.VectorType(_DOUBLE, lanes)))
+    return builder.bitcast(data, ir.PointerType(row.vector()))
 
 
 @intrinsic(prefer_literal=True)
 def load(_typing: Any, lanes: Any, array: Any, row: Any) -> Any:
-    """Row `row` of a C-contiguous (rows, lanes) float64 array."""
-    width = lanes.literal_value
+    """Row `row` of a C-contiguous (rows, lanes) array."""
+    kind = RowType(lanes.literal_value, array.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        rows = _row_pointer(context, builder, signature.args[1], values[1], width)
-        return builder.load(builder.gep(rows, [values[2]]), align=8)
+        rows = _row_pointer(context, builder, signature.args[1], values[1], kind)
+        return builder.load(builder.gep(rows, [values[2]]), align=array.dtype.bitwidth // 8)
 
-    return RowType(width)(lanes, array, types.int64), generate
+    return kind(lanes, array, types.int64), generate
 
 
 @intrinsic
 def store(_typing: Any, value: Any, array: Any, row: Any) -> Any:
-    """Write a row into a C-contiguous (rows, lanes) float64 array."""
+    """Write a row into a C-contiguous (rows, lanes) array of its kind."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        rows = _row_pointer(context, builder, signature.args[1], values[1], value.lanes)
-        builder.store(values[0], builder.gep(rows, [values[2]]), align=8)
+        rows = _row_pointer(context, builder, signature.args[1], values[1], value)
+        place = builder.gep(rows, [values[2]])
+        builder.store(values[0], place, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(value, array, types.int64), generate
 
 
 @intrinsic(prefer_literal=True)
-def splat(_typing: Any, lanes: Any, number: Any) -> Any:
-    """The same number in every lane."""
-    width = lanes.literal_value
+def splat(_typing: Any, lanes: Any, number: Any, like: Any) -> Any:
+    """The same number in every lane, as a row of the array `like`."""
+    kind = RowType(lanes.literal_value, like.dtype)
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        row: Any = ir.Constant(ir.VectorType(_DOUBLE, width), ir.Undefined)
-        for lane in range(width):
-            row = builder.insert_element(row, values[1], _INT32(lane))
+        vector, value = kind.vector(), values[1]
+        if vector.element != value.type:
+            value = builder.fptrunc(value, vector.element)
+        row: Any = ir.Constant(vector, ir.Undefined)
+        for lane in range(kind.lanes):
+            row = builder.insert_element(row, value, _INT32(lane))
         return row
 
-    return RowType(width)(lanes, types.float64), generate
+    return kind(lanes, types.float64, like), generate
+
+
+@intrinsic
+def wide(_typing: Any, row: Any) -> Any:
+    """The row as float64."""
+    kind = RowType(row.lanes, types.float64)
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return values[0] if kind == row else builder.fpext(values[0], kind.vector())
+
+    return kind(row), generate
 
 
 def _lanewise(build: Callable[[Any, Any, Any], Any]) -> Any:
@@ -147,7 +167,7 @@ def sum_rows(
     _typing: Any,
     lanes: Any,
     version: Any,  # VERSION: not used, but in the key of numba's cache
-    g: Any,  # IN  (n, lanes) C-contiguous float64
+    g: Any,  # IN  (n, lanes) C-contiguous
     indices: Any,  # IN  (nnz) non-negative integers
     first: Any,  # IN  entries first .. last - 1 of `indices` are summed
     last: Any,
@@ -156,14 +176,14 @@ def sum_rows(
 
     Indices of more than 16 bits mean a g beyond the cache: its rows are fetched ahead.
     """
-    width = lanes.literal_value
-    wide = indices.dtype.bitwidth > 16
+    kind = RowType(lanes.literal_value, g.dtype)
+    beyond_cache = indices.dtype.bitwidth > 16
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         g_value, index_value, start, stop = values[2:]
-        row_type = ir.VectorType(_DOUBLE, width)
-        zero = ir.Constant(row_type, [0.0] * width)
-        rows = _row_pointer(context, builder, signature.args[2], g_value, width)
+        row_type = kind.vector()
+        zero = ir.Constant(row_type, [0.0] * kind.lanes)
+        rows = _row_pointer(context, builder, signature.args[2], g_value, kind)
         index_array = context.make_array(signature.args[3])(context, builder, index_value)
         newest = builder.sub(index_array.nitems, _INT64(1))
 
@@ -174,7 +194,7 @@ def sum_rows(
             return builder.gep(rows, [index])
 
         def term(k: Any) -> Any:
-            return builder.load(pointer(k), align=8)
+            return builder.load(pointer(k), align=g.dtype.bitwidth // 8)
 
         def fetch(k: Any) -> None:
             ahead = builder.add(k, _INT64(_AHEAD))
@@ -198,7 +218,7 @@ def sum_rows(
             end = builder.select(builder.icmp_signed("<", end, whole), end, whole)
             with up_to(chunk, end, _GROUP) as (group, _):
                 places = [builder.add(group, _INT64(i)) for i in range(_GROUP)]
-                if wide:
+                if beyond_cache:
                     for k in places:
                         fetch(k)
                 for place, k in zip(sums, places, strict=True):
@@ -208,9 +228,9 @@ def sum_rows(
                 tree = [builder.fadd(a, b) for a, b in zip(tree[::2], tree[1::2], strict=True)]
             builder.store(builder.fadd(builder.load(total), tree[0]), total)
         with up_to(whole, stop, 1) as (k, _):
-            if wide:
+            if beyond_cache:
                 fetch(k)
             builder.store(builder.fadd(builder.load(total), term(k)), total)
         return builder.load(total)
 
-    return RowType(width)(lanes, version, g, indices, types.int64, types.int64), generate
+    return kind(lanes, version, g, indices, types.int64, types.int64), generate

@@ -62,13 +62,14 @@ def layout_of(graph: Graph) -> Layout:
     return _layouts.get(graph, lambda: _make_layout(graph))
 
 
-def block_zeros(rows: int, lanes: int) -> npt.NDArray[np.float64]:
+def block_zeros(rows: int, lanes: int, number: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
     """Zeros of shape (rows, lanes) whose rows begin at cache lines."""
     # empty, not zeros: numpy asks for large pages for it
-    memory = np.empty(rows * lanes + _CACHE_LINE // 8)
-    first = -memory.ctypes.data % _CACHE_LINE // 8
+    size = np.dtype(number).itemsize
+    memory = np.empty(rows * lanes + _CACHE_LINE // size, dtype=number)
+    first = -memory.ctypes.data % _CACHE_LINE // size
     block = memory[first : first + rows * lanes].reshape(rows, lanes)
-    block[:] = 0.0
+    block[:] = 0
     return block
 
 

@@ -11,21 +11,25 @@ precision the residual may never get there; then a lane ends when it has stopped
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.flow._kernels import Kernels, blocks, unload_exact
+from edgeveil.flow._kernels import Kernels, unload_exact
 from edgeveil.flow._layout import Layout, block_zeros, layout_of
+from edgeveil.flow._two_precisions import Lanes, TwoPrecisions
 from edgeveil.flow.walk import check_restart, check_sources, check_tol
 from edgeveil.graph import Graph
 
 __all__ = ["personalized_pagerank"]
 
 _OPTIMISTIC = 16  # sweeps
-_FLOOR, _IDLE = 2.0**-44, 16  # double precision is at its end: no better for so many sweeps
+# A precision is at its end: below its floor, and no better for so many sweeps. Single precision
+# may be left at any time.
+_FLOORS, _IDLE = {np.dtype(np.float64): 2.0**-44, np.dtype(np.float32): math.inf}, 16
 
 
 def personalized_pagerank(
@@ -54,94 +58,105 @@ def personalized_pagerank(
     listed = check_sources(sources, graph.n_nodes)
     layout = layout_of(graph)
     rows = np.empty((len(listed), graph.n_nodes))
-    memory: dict[int, npt.NDArray[np.float64]] = {}
-    for part, loops in blocks(len(listed)):
-        if loops.lanes not in memory:
-            memory[loops.lanes] = block_zeros(graph.n_nodes, loops.lanes)
-        solve = _Solve(layout, loops, layout.row_of[listed[part]], restart, memory[loops.lanes])
-        solve.run(tol * restart, rows[part])
+    starts = layout.row_of[listed]
+    solver = TwoPrecisions(lambda loops, kind: _Block(layout, loops, restart, kind))
+    for part, block, lanes in solver.solve(
+        len(listed), lambda block, part: block.load(starts[part]), tol * restart
+    ):
+        block.unload(lanes, rows[part])
     isolated = np.flatnonzero(graph.degrees[listed] == 0)
     rows[isolated, listed[isolated]] = 1.0
     return rows
 
 
-class _Solve:
-    """One block of sources; every lane stops by its own certificate."""
+class _Block:
+    """Working memory for one block of sources, reused from block to block."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        loops: Kernels,
-        sources: npt.NDArray[np.int64],
-        restart: float,
-        g: npt.NDArray[np.float64],
-    ) -> None:
-        n, lanes = g.shape
-        self._layout, self._loops = layout, loops
-        self._restart = restart
-        self._g = g
-        self._columns = np.arange(len(sources))
-        own_rows, slots = np.unique(sources, return_inverse=True)
+    def __init__(self, layout: Layout, loops: Kernels, restart: float, kind: npt.DTypeLike) -> None:
+        self._layout, self._loops, self._restart = layout, loops, restart
+        n = len(layout.degree)
+        self.g = block_zeros(n, loops.lanes, kind)
+        self._floor = _FLOORS[self.g.dtype]
         self._slot = np.zeros(n, dtype=np.int32)
-        self._slot[own_rows] = np.arange(1, len(own_rows) + 1)
-        self._start = block_zeros(len(own_rows) + 1, lanes)
-        self._start[slots + 1, self._columns] = restart * layout.inverse_degree[sources]
-        self._component, volumes = layout.components()
+        self._own_rows = np.empty(0, dtype=np.int64)
+        self._component, self._volumes = layout.components()
+        self._residual, self._mass = np.empty((1, loops.lanes)), np.empty((1, loops.lanes))
+
+    def load(self, sources: npt.NDArray[np.int64]) -> None:
+        """Start with nothing but the lanes' sources, given as layout rows."""
+        layout, lanes = self._layout, self._loops.lanes
+        self.g[:] = 0
+        self._slot[self._own_rows] = 0
+        self._own_rows, slots = np.unique(sources, return_inverse=True)
+        self._slot[self._own_rows] = np.arange(1, len(self._own_rows) + 1)
+        self._columns = np.arange(len(sources))
+        self._start = block_zeros(len(self._own_rows) + 1, lanes, self.g.dtype)
+        self._start[slots + 1, self._columns] = self._restart * layout.inverse_degree[sources]
         self._components = self._component[sources]
-        self._volume = np.maximum(volumes[self._components], 1.0)
+        self._volume = np.maximum(self._volumes[self._components], 1.0)
         present, rows = np.unique(self._components, return_inverse=True)
-        self._drift_row = np.zeros(len(volumes), dtype=np.int32)
+        self._drift_row = np.zeros(len(self._volumes), dtype=np.int32)
         self._drift_row[present] = np.arange(1, len(present) + 1)
         self._lane_row = rows + 1
-        self._drift = block_zeros(len(present) + 1, lanes)
-
-    def run(self, enough: float, out: npt.NDArray[np.float64]) -> None:
-        """Sweep until every lane's residual is `enough`; write rows of PageRank."""
-        layout, follow = self._layout, 1 - self._restart
-        self._g[:] = 0.0
-        residual, mass = np.empty((1, self._loops.lanes)), np.empty((1, self._loops.lanes))
+        self._drift = block_zeros(len(present) + 1, lanes, self.g.dtype)
         # The start is absorbed at the source; all that follows has mass 1 - restart.
-        level = follow / self._volume
+        self._level = (1 - self._restart) / self._volume
+
+    def go_on_from(self, other: _Block, lanes: Lanes, places: Lanes) -> None:
+        """Take over the constant that belongs to a lane; see `SweptBlock`."""
+        self._level[places] = other._level[lanes]
+
+    def sweep(self, enough: float) -> Iterator[Lanes]:
+        """Give lanes with a residual of `enough`, or that fall no further; see `SweptBlock`."""
         waiting = self._columns
         least = np.full(len(waiting), math.inf)
         idle = np.zeros(len(waiting), dtype=np.int64)
-        done = 0
-        while len(waiting):
-            done += 1
-            self._drift[self._lane_row, self._columns] = -self._restart * level
-            self._loops.exact_sweep(
-                layout.indptr,
-                layout.indices,
-                layout.degree,
-                layout.inverse_degree,
-                self._component,
-                self._slot,
-                self._start,
-                self._drift,
-                self._drift_row,
-                follow,
-                _relaxation(follow, done),
-                self._g,
-                residual,
-                mass,
-            )
-            now = residual[0, : len(level)]
+        for number in itertools.count(1):
+            self._sweep_once(number)
+            now = self._residual[0, : len(least)]
             idle = np.where(now < least, 0, idle + 1)
             least = np.minimum(now, least)
-            ends = (now <= enough) | ((least <= _FLOOR) & (idle >= _IDLE))
-            for lane in waiting[ends[waiting]]:
-                unload_exact(
-                    self._g,
-                    lane,
-                    layout.degree,
-                    layout.node_at,
-                    self._component,
-                    self._components[lane],
-                    level[lane],
-                    out[lane],
-                )
+            ends = (now <= enough) | ((least <= self._floor) & (idle >= _IDLE))
+            if ends[waiting].any():
+                yield waiting[ends[waiting]]
             waiting = waiting[~ends[waiting]]
-            level = (1 - mass[0, : len(level)]) / self._volume
+            if len(waiting) == 0:
+                return
+            self._level = (1 - self._mass[0, : len(least)]) / self._volume
+
+    def unload(self, lanes: Lanes, out: npt.NDArray[np.float64]) -> None:
+        """Write rows of PageRank."""
+        layout = self._layout
+        unload_exact(
+            self.g,
+            lanes,
+            layout.degree,
+            layout.row_of,
+            self._component,
+            self._components,
+            self._level,
+            out,
+        )
+
+    def _sweep_once(self, number: int) -> None:
+        layout, follow = self._layout, 1 - self._restart
+        self._drift[self._lane_row, self._columns] = -self._restart * self._level
+        self._loops.exact_sweep(
+            layout.indptr,
+            layout.indices,
+            layout.degree,
+            layout.inverse_degree,
+            self._component,
+            self._slot,
+            self._start,
+            self._drift,
+            self._drift_row,
+            follow,
+            _relaxation(follow, number),
+            self.g,
+            self._residual,
+            self._mass,
+        )
 
 
 def _relaxation(follow: float, sweep: int) -> float:

@@ -10,7 +10,7 @@ P^T H, d T~) with output p0 + restart H (docs/theory/tight-bounds.md, Lemma 2).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from edgeveil.errors import ParameterError
 from edgeveil.flow._capped import CappedBlock, Recursion
 from edgeveil.flow._kernels import blocks, unload_capped
 from edgeveil.flow._layout import layout_of
+from edgeveil.flow._two_precisions import Lanes, TwoPrecisions
 from edgeveil.flow.bounds import (
     check_bound,
     check_flow_rounds,
@@ -132,23 +133,37 @@ def capped_rows(
     listed = check_sources(sources, graph.n_nodes)
     layout = layout_of(graph)
     restart = recursion.restart
+    starts = layout.row_of[listed]
+    rows = np.empty((len(listed), graph.n_nodes))
+
+    def load(block: CappedBlock, part: slice) -> None:
+        block.load(starts[part], joint, restart if prepush else None)
+
+    def solved() -> Iterator[tuple[slice, CappedBlock, Lanes]]:
+        if recursion.residual is not None:
+            two = TwoPrecisions(lambda loops, kind: CappedBlock(layout, recursion, loops, kind))
+            yield from two.solve(len(listed), load, recursion.residual)
+            return
+        made: dict[int, CappedBlock] = {}
+        for part, loops in blocks(len(listed)):
+            if loops.lanes not in made:
+                made[loops.lanes] = CappedBlock(layout, recursion, loops)
+            block = made[loops.lanes]
+            load(block, part)
+            block.rounds(recursion.rounds - 1 if forward else recursion.rounds)
+            yield part, block, np.arange(part.stop - part.start)
+
+    for part, block, lanes in solved():
+        flow = block.arriving() if forward else block.g
+        unload_capped(flow, lanes, layout.degree, layout.row_of, recursion.absorb, rows[part])
     # Nowhere to push: an uncapped source keeps its flow. Publicly its cap is 0, so it pushes
     # nothing; where arriving flow counts, what it started with is absorbed once.
     at_isolated = recursion.isolated if joint else recursion.absorb if forward else 0.0
-    rows = np.empty((len(listed), graph.n_nodes))
-    made: dict[int, CappedBlock] = {}
-    for part, loops in blocks(len(listed)):
-        if loops.lanes not in made:
-            made[loops.lanes] = CappedBlock(layout, recursion, loops)
-        block = made[loops.lanes]
-        block.load(layout.row_of[listed[part]], joint, restart if prepush else None)
-        flow = block.run(forward)
-        for lane, (source, out) in enumerate(zip(listed[part], rows[part], strict=True)):
-            unload_capped(flow, lane, layout.degree, layout.node_at, recursion.absorb, out)
-            neighbours = graph.neighbours(source)
-            if len(neighbours) == 0:
-                out[source] = at_isolated
-            elif prepush:
-                out[source] += restart
-                out[neighbours] += restart * (1 - restart) / len(neighbours)
+    for source, out in zip(listed, rows, strict=True):
+        neighbours = graph.neighbours(source)
+        if len(neighbours) == 0:
+            out[source] = at_isolated
+        elif prepush:
+            out[source] += restart
+            out[neighbours] += restart * (1 - restart) / len(neighbours)
     return rows

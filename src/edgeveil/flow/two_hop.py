@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.flow._kernels import spread_weights
+from edgeveil._compiled import compiled
 from edgeveil.graph import Graph
 
-__all__ = ["exact_weights", "two_hop_sums"]
+__all__ = ["exact_weights", "two_hop_sums", "two_hop_sums_of_lists"]
 
 Vector = npt.NDArray[np.float64]
 
 
-def exact_weights(weights: Vector) -> Vector:
+def exact_weights(weights: Vector, n: int | None = None) -> Vector:
     """Cut weights in [0, 1] down to so few bits that any sum of them is exact in float64.
 
     With n weights the step is 2^(L-52), L the bit length of n: a sum of at most n of them has
     at most 52 bits, and halving it adds one.
+
+    Parameters
+    ----------
+    weights : array
+        Weights of some nodes.
+    n : int, optional
+        Number of nodes; by default there is one weight for each.
     """
-    step = 2.0 ** (len(weights).bit_length() - 52)
+    step = _exact_step(len(weights) if n is None else n)
     return np.asarray(np.floor(np.clip(weights, 0.0, 1.0) / step) * step)
+
+
+def _exact_step(n: int) -> float:
+    return float(2.0 ** (n.bit_length() - 52))
 
 
 def two_hop_sums(graph: Graph, source: int, weights: Vector) -> Vector:
@@ -39,9 +52,83 @@ def two_hop_sums(graph: Graph, source: int, weights: Vector) -> Vector:
         In [0, 1], the same for all graphs.
     """
     own = graph.neighbours(source)
-    sums = np.zeros(graph.n_nodes)
-    # The sums are exact, so their order does not matter.
-    spread_weights(graph.indptr, graph.indices, own, weights, sums)
-    # An edge between two friends moves both of their sums; an edge to a stranger only one.
-    sums[own] /= 2
+    sums = np.empty(graph.n_nodes)
+    _spread(graph.indptr, graph.indices, own, weights[own], sums)
     return sums
+
+
+def two_hop_sums_of_lists(
+    graph: Graph,
+    lists: npt.NDArray[np.integer],
+    starts: npt.NDArray[np.int64],
+    degrees: Vector,
+    floors: Vector,
+    out: npt.NDArray[np.float64],
+) -> Vector:
+    """Write `two_hop_sums` of several sources, with the weights floor / degree, cut to exact ones.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    lists : array of int
+        The neighbours of the first source, then of the next.
+    starts : array of shape (m + 1,)
+        Those of source i are ``lists[starts[i] : starts[i + 1]]``.
+    degrees : array of shape (n,)
+        Released degrees, all positive.
+    floors : array of shape (m,)
+        One for each source.
+    out : array of shape (m, n)
+        Where to write.
+
+    Returns
+    -------
+    array
+        The weight of each neighbour in `lists`.
+    """
+    weights = np.empty(len(lists))
+    step = _exact_step(graph.n_nodes)
+    _spread_lists(graph.indptr, graph.indices, lists, starts, degrees, floors, step, weights, out)
+    return weights
+
+
+@compiled
+def _spread(
+    indptr: Any,  # IN  (n + 1)
+    indices: Any,  # IN  (nnz)
+    own: Any,  # IN  (k) the nodes that give
+    weights: Any,  # IN  (k)
+    sums: Any,  # OUT (n)
+) -> None:
+    """Add the weight of each of `own` to all of its neighbours, then halve the sums of `own`."""
+    sums[:] = 0.0
+    # The sums are exact, so their order does not matter.
+    for i in range(len(own)):
+        u, weight = own[i], weights[i]
+        for k in range(indptr[u], indptr[u + 1]):
+            sums[indices[k]] += weight
+    # An edge between two friends moves both of their sums; an edge to a stranger only one.
+    for i in range(len(own)):
+        sums[own[i]] /= 2
+
+
+@compiled
+def _spread_lists(
+    indptr: Any,  # IN  (n + 1)
+    indices: Any,  # IN  (nnz)
+    lists: Any,  # IN
+    starts: Any,  # IN  (m + 1)
+    degrees: Any,  # IN  (n)
+    floors: Any,  # IN  (m)
+    step: float,  # of exact weights
+    weights: Any,  # OUT as long as `lists`
+    out: Any,  # OUT (m, n)
+) -> None:
+    """Do it for every source, with weights as `exact_weights` gives them."""
+    for i in range(len(out)):
+        first, last = starts[i], starts[i + 1]
+        for at in range(first, last):
+            weight = min(max(floors[i] / degrees[lists[at]], 0.0), 1.0)
+            weights[at] = np.floor(weight / step) * step
+        _spread(indptr, indices, lists[first:last], weights[first:last], out[i])
