@@ -7,7 +7,7 @@ import secrets
 import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,7 @@ __all__ = ["Ray"]
 
 _ATTEMPTS = 5  # times that a part is started anew after the cluster lost it
 _AHEAD = 2  # parts in flight per processor
+_GRACE = 10.0  # seconds for cancelled parts to end
 
 _unpacked: dict[str, Task] = {}  # in a worker: the task it is working on
 
@@ -93,8 +94,7 @@ class Ray:
                     except ray.exceptions.RayTaskError as error:
                         raise _own_error(error) from None
         finally:
-            for reference in running:
-                ray.cancel(reference)
+            _end(ray, list(running))
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:
@@ -118,6 +118,23 @@ class Ray:
                 raise EdgeveilError(said) from error
             undo.callback(ray.shutdown)
             yield
+
+
+def _end(ray: Any, references: list[Any]) -> None:
+    """Cancel tasks and wait for them: none may go on writing after the call has failed.
+
+    Errors are dropped: those of the tasks, which Ray would report as never looked at, and those
+    of a cluster that is gone. The error that led here is the one to be seen.
+    """
+    ended: list[Any] = []
+    with suppress(Exception):
+        for reference in references:
+            ray.cancel(reference)
+        if references:
+            ended, _ = ray.wait(references, num_returns=len(references), timeout=_GRACE)
+    for reference in ended:
+        with suppress(Exception):
+            ray.get(reference)
 
 
 def _refuse_silence(address: str | None) -> None:
