@@ -117,7 +117,8 @@ class CappedBlock:
         self._own_rows = np.unique(np.concatenate([sources, *(rows for rows, _ in starting)]))
         self._slot[self._own_rows] = np.arange(1, len(self._own_rows) + 1)
         self._start = block_zeros(len(self._own_rows) + 1, lanes, kind)
-        self._caps = np.full((len(self._own_rows) + 1, lanes), self._recursion.cap, dtype=kind)
+        cap = min(self._recursion.cap, float(np.finfo(kind).max))
+        self._caps = np.full((len(self._own_rows) + 1, lanes), cap, dtype=kind)
         for lane, (source, (rows, residual)) in enumerate(zip(sources, starting, strict=True)):
             self._start[self._slot[rows], lane] = residual
             if joint:

@@ -19,9 +19,10 @@ from edgeveil.hashing import (
     hash_nodes,
     instant_embedding,
 )
-from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
+from edgeveil.mechanisms.per_source import PerSource
+from edgeveil.mechanisms.protocol import Columns, Rows
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 from edgeveil.privacy.sparsification import sparsify, threshold
 
@@ -29,7 +30,7 @@ __all__ = ["DPEmbeddingSparse"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPEmbeddingSparse:
+class DPEmbeddingSparse(PerSource):
     """Choose the large coordinates privately, embed those, noise the embedding.
 
     Half of epsilon goes to the choice S, half to Laplace noise of scale m log(1 + sigma n / m)
@@ -40,6 +41,7 @@ class DPEmbeddingSparse:
 
     name: ClassVar[str] = "embedding-sparse"
     columns: ClassVar[Columns] = "dimensions"
+    theorem: ClassVar[str] = "docs/theory/sparse.md"
 
     epsilon: float
     dimension: int = 256
@@ -56,19 +58,6 @@ class DPEmbeddingSparse:
         check_dimension(self.dimension)
         check_hash_key(self.hash_key)
         CappedFlow.of(self)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon per recipient (joint) or per source, added up (public)."""
-        return per_source_guarantee(
-            epsilon=self.epsilon,
-            model=self.model,
-            n_sources=n_sources,
-            theorem="docs/theory/sparse.md",
-        )
-
-    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
-        """Nothing is shared between sources."""
-        return graph
 
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Flow, private choice of coordinates, embedding of those, noise."""

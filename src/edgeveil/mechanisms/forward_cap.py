@@ -10,23 +10,23 @@ from edgeveil.flow.bounds import check_sigma, flow_error_bound
 from edgeveil.flow.forward_flow import check_forward_rounds, forward_flow
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
+from edgeveil.mechanisms.per_source import PerSource
 from edgeveil.mechanisms.protocol import (
     Columns,
     Rows,
     check_model,
     laplace_uncertainty,
-    per_source_guarantee,
 )
 from edgeveil.mechanisms.row_noise import add_row_noise
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, NoiseSource, calibrate
 
 __all__ = ["DPForwardCap"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPForwardCap:
+class DPForwardCap(PerSource):
     """Flow capped on the edges but not where it is absorbed, plus Laplace noise sigma / epsilon.
 
     For the same noise a node's own value is not cut at its cap, which is what the paper's
@@ -50,6 +50,7 @@ class DPForwardCap:
 
     name: ClassVar[str] = "forward-cap"
     columns: ClassVar[Columns] = "nodes"
+    theorem: ClassVar[str] = "docs/theory/forward-cap.md"
 
     epsilon: float
     sigma: float = 1e-6
@@ -63,19 +64,6 @@ class DPForwardCap:
         check_model(self.model)
         check_restart(self.restart)
         check_forward_rounds(self.rounds, sigma=self.sigma, restart=self.restart)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon per recipient (joint) or per source, added up (public)."""
-        return per_source_guarantee(
-            epsilon=self.epsilon,
-            model=self.model,
-            n_sources=n_sources,
-            theorem="docs/theory/forward-cap.md",
-        )
-
-    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
-        """Nothing is shared between sources."""
-        return graph
 
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Flow, then noise, source by source."""

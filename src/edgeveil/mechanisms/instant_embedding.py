@@ -17,17 +17,18 @@ from edgeveil.hashing import (
     hash_nodes,
     instant_embedding,
 )
-from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
+from edgeveil.mechanisms.per_source import PerSource
+from edgeveil.mechanisms.protocol import Columns, Rows
 from edgeveil.mechanisms.row_noise import add_row_noise
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import NoiseSource, calibrate
 
 __all__ = ["DPInstantEmbedding"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPInstantEmbedding:
+class DPInstantEmbedding(PerSource):
     """InstantEmbedding of the capped flow plus Laplace noise of scale n log(1+sigma) / epsilon.
 
     Neighbouring graphs differ in one edge (joint: not at the source). Proof:
@@ -45,6 +46,7 @@ class DPInstantEmbedding:
 
     name: ClassVar[str] = "instant-embedding"
     columns: ClassVar[Columns] = "dimensions"
+    theorem: ClassVar[str] = "docs/theory/instant-embedding.md"
 
     epsilon: float
     dimension: int = 256
@@ -61,19 +63,6 @@ class DPInstantEmbedding:
         check_dimension(self.dimension)
         check_hash_key(self.hash_key)
         CappedFlow.of(self)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon per recipient (joint) or per source, added up (public)."""
-        return per_source_guarantee(
-            epsilon=self.epsilon,
-            model=self.model,
-            n_sources=n_sources,
-            theorem="docs/theory/instant-embedding.md",
-        )
-
-    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
-        """Nothing is shared between sources."""
-        return graph
 
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Flow, embedding, noise on the dimensions."""

@@ -9,22 +9,22 @@ from typing import ClassVar
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
+from edgeveil.mechanisms.per_source import PerSource
 from edgeveil.mechanisms.protocol import (
     Columns,
     Rows,
     laplace_uncertainty,
-    per_source_guarantee,
 )
 from edgeveil.mechanisms.row_noise import add_row_noise
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, NoiseSource, calibrate
 
 __all__ = ["DPPushFlowCap"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPPushFlowCap:
+class DPPushFlowCap(PerSource):
     """Capped push flow plus Laplace noise of scale sigma / epsilon on every node.
 
     Neighbouring graphs differ in one edge (joint: not at the source). Proof:
@@ -52,6 +52,7 @@ class DPPushFlowCap:
 
     name: ClassVar[str] = "push-flow-cap"
     columns: ClassVar[Columns] = "nodes"
+    theorem: ClassVar[str] = "docs/theory/dp-push-flow-cap.md"
 
     epsilon: float
     sigma: float = 1e-6
@@ -64,19 +65,6 @@ class DPPushFlowCap:
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         CappedFlow.of(self)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon per recipient (joint) or per source, added up (public)."""
-        return per_source_guarantee(
-            epsilon=self.epsilon,
-            model=self.model,
-            n_sources=n_sources,
-            theorem="docs/theory/dp-push-flow-cap.md",
-        )
-
-    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
-        """Nothing is shared between sources."""
-        return graph
 
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Flow, then noise, source by source."""

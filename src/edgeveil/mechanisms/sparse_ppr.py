@@ -11,9 +11,10 @@ import numpy as np
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
+from edgeveil.mechanisms.per_source import PerSource
+from edgeveil.mechanisms.protocol import Columns, Rows
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 from edgeveil.privacy.sparsification import sparsify, threshold
 
@@ -21,7 +22,7 @@ __all__ = ["DPSparsePPR"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSparsePPR:
+class DPSparsePPR(PerSource):
     """Choose the large coordinates privately, then noise those; all others are 0.
 
     Half of epsilon goes to the choice (DPSparsification), half to the values. Neighbouring
@@ -31,6 +32,7 @@ class DPSparsePPR:
 
     name: ClassVar[str] = "sparse-ppr"
     columns: ClassVar[Columns] = "nodes"
+    theorem: ClassVar[str] = "docs/theory/sparse.md"
 
     epsilon: float
     sigma: float = 1e-6
@@ -43,19 +45,6 @@ class DPSparsePPR:
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         CappedFlow.of(self)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon per recipient (joint) or per source, added up (public)."""
-        return per_source_guarantee(
-            epsilon=self.epsilon,
-            model=self.model,
-            n_sources=n_sources,
-            theorem="docs/theory/sparse.md",
-        )
-
-    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
-        """Nothing is shared between sources."""
-        return graph
 
     def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Flow, private choice of coordinates, noise on those."""
