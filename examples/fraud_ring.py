@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def main() -> None:
             show("anyone else", f"public, {name}", ev.release(graph, outside, [flagged]))
 
         print("\nLift divides by popularity: a ring is not popular, so PageRank alone hides it.")
-        print(f"\nWhat the bank is told about its list:\n{made.guarantee}")
+        print(f"\nWhat the bank is told about its list:\n{fill(str(made.guarantee), 88)}")
 
         # The bank has 6 of 6. A row for another of its accounts would be read by the same eyes.
         other = int(graph.neighbours(flagged)[0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def main() -> None:
         friends = friends_of(graph, member)
         print(f"\nMember {member} has {len(friends)} friends and gets, by lift:")
         print(" ", ", ".join(str(n) for n, _ in mine.top(8, without=[member, *friends])))
-        print(f"\n{mine.guarantee}\n")
+        print(f"\n{fill(str(mine.guarantee), 88)}\n")
 
         # Releases add up: 0.5 + 1 + 2.5 + 2 = 6. The next one is refused, and nothing is drawn.
         try:

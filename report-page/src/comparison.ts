@@ -66,10 +66,18 @@ function finding(ranking: Ranking): string {
   const seeded = ranking.private ? "" : " Its noise is not private (seeded), so it may not leave.";
   const marked = ranking.rows.some((row) => row.neighbour !== null);
   return (
-    `At ε = ${plain(ranking.epsilon as number)}, ${hits.length} of the private top ${k} are in the true top ${k}` +
-    (marked ? `; ${known.length} of these are neighbours of the source, which its owner knows without any budget.` : ".") +
+    `At ε = ${plain(ranking.epsilon as number)}, ${hits.length} of the private top ${k} ${are(hits.length)} in the true top ${k}` +
+    (marked && hits.length ? neighbours(known.length) : ".") +
     seeded
   );
+}
+
+const are = (count: number): string => (count === 1 ? "is" : "are");
+
+function neighbours(count: number): string {
+  if (count === 0) return "; none of these is a neighbour of the source.";
+  const what = count === 1 ? "a neighbour" : "neighbours";
+  return `; ${count} of these ${are(count)} ${what} of the source, which its owner knows without any budget.`;
 }
 
 function slope(ranking: Ranking, truth: Ranking | undefined, width: number): SVGSVGElement {

@@ -52,6 +52,10 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     Like `sklearn.manifold.SpectralEmbedding` it embeds the nodes it is fitted on and has no
     ``transform``: ``fit_transform`` gives one row per node.
 
+    **With** ``model="public"`` **a fit costs n times epsilon by default**, n being the number of
+    nodes: 1,000 nodes at epsilon 1 charge a ledger 1,000, and without a ledger nobody tells you but
+    ``guarantee_``. See `model` for what costs epsilon in all.
+
     Parameters
     ----------
     epsilon : float
@@ -61,9 +65,9 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     model : {"joint", "public"}
         Who may see a row: its node's owner alone, or anyone. **Training one classifier on the
         rows of many owners is not covered by the joint model**: its predictions are the
-        curator's. **In the public model n rows cost n times epsilon** by default, as
-        ``guarantee_`` says: ``mechanism=EdgeFlipping(epsilon=..., model="public")`` costs epsilon
-        for all rows together, and is useful where n / (1 + e^epsilon) is small beside the degrees.
+        curator's. In the public model each of the n rows costs epsilon by default;
+        ``mechanism=EdgeFlipping(epsilon=..., model="public")`` costs epsilon for all rows
+        together, and is useful where n / (1 + e^epsilon) is small beside the degrees.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.recommended`. It brings its own parameters; then
         `epsilon` and `model` must be the same as its own, and rows of scores are hashed to
@@ -104,6 +108,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     (120, 16)
     >>> private.guarantee_.brief
     'joint, epsilon = 1'
+    >>> PrivateEmbedding(epsilon=1.0, dimension=16, model="public").fit(graph).guarantee_.brief
+    'public, epsilon = 120'
     """
 
     def __init__(

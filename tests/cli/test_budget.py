@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import select
 import signal
 import sqlite3
 import subprocess
@@ -18,51 +15,9 @@ import pytest
 
 from edgeveil.errors import BudgetError
 from edgeveil.privacy.ledger import Charge, Ledger
+from tests.cli.terminal import on_a_terminal
 
 RANK = "rank follows.csv --source alice --epsilon 1 --ledger f.ledger"
-
-
-# Makes its standard input the terminal of its session, so that Ctrl-C typed there is a signal.
-# (Not pty.fork: the process of the tests has threads, of Ray and of polars among them.)
-TAKES_THE_TERMINAL = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.executable, [sys.executable, "-m", "edgeveil", *sys.argv[1:]])
-"""
-
-
-def on_a_terminal(folder, line: str, answer: str) -> tuple[int, str]:
-    """Run a command on a terminal of its own and answer its question; gives code and words."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", TAKES_THE_TERMINAL, *line.split()],
-        cwd=folder,
-        stdin=theirs,
-        stderr=theirs,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": "200", "NO_COLOR": "1"},
-    )
-    os.close(theirs)
-    said, answered = b"", False
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if not select.select([ours], [], [], 0.1)[0]:
-            continue
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # Linux: the other end is closed
-            break
-        if not part:
-            break
-        said += part
-        if b"[y/N]" in said and not answered:
-            os.write(ours, answer.encode())
-            answered = True
-    else:
-        process.kill()
-    os.close(ours)
-    return process.wait(timeout=60), said.decode()
 
 
 @pytest.fixture
@@ -74,7 +29,7 @@ def ledger(folder):
 def test_without_a_yes_nothing_is_spent(folder, ledger, answer):
     code, said = on_a_terminal(folder, RANK, answer)
     assert code == 1
-    assert "This spends epsilon = 1 of the 3 left for alice. Go on? [y/N]" in said
+    assert "f.ledger: this spends epsilon = 1 of the 3 left for alice. Go on? [y/N]" in said
     assert "nothing was spent" in said
     assert ledger.spends() == []
 
@@ -89,7 +44,7 @@ def test_ctrl_c_at_the_question_spends_nothing(folder, ledger):
 def test_yes_spends_once_and_a_repeat_is_not_asked(folder, ledger):
     code, said = on_a_terminal(folder, RANK, "y\n")
     assert code == 0
-    assert "Charged epsilon = 1; 2 left for alice." in said
+    assert "f.ledger: charged epsilon = 1; 2 left for alice." in said
     code, said = on_a_terminal(folder, RANK, "n\n")
     assert code == 0
     assert "[y/N]" not in said
@@ -102,6 +57,17 @@ def test_another_nonce_is_another_release_and_charged(ledger, run):
     assert run(f"{RANK} --nonce again").returncode == 0
     assert "stored already" in run(f"{RANK} --nonce again --dry-run").stderr
     assert len(ledger.spends()) == 2
+
+
+def test_what_is_stored_is_not_announced_before_it_is_refused(folder, ledger, run):
+    embed = "embed follows.csv --epsilon 1 --ledger f.ledger --out"
+    assert run(f"{embed} first").returncode == 0
+    refused = run(f"{embed} second")
+    assert refused.returncode == 1
+    assert len(refused.stderr.splitlines()) == 1
+    assert "copy that folder" in refused.stderr
+    assert "stored already" in run(f"{embed} first").stderr
+    assert len(ledger.spends()) == 1
 
 
 @pytest.mark.parametrize("dry", ["", " --dry-run"])
@@ -122,12 +88,12 @@ def test_a_changed_graph_is_refused_and_a_nonce_asks_anew(folder, ledger, run, d
         (
             "embed follows.csv --epsilon 2 --mechanism instant-embedding --out e.csv "
             "--ledger f.ledger",
-            "This spends epsilon = 2 for each of 5 recipients; alice, who has the least, has 3 "
+            "this spends epsilon = 2 for each of 5 recipients; alice, who has the least, has 3 "
             "left, and 10 of the 20 left for all recipients together.",
         ),
         (
             "rank follows.csv --source alice --epsilon 2 --model public --ledger f.ledger",
-            "This spends epsilon = 2 of the 3 left for everybody",
+            "this spends epsilon = 2 of the 3 left for everybody",
         ),
     ],
 )
@@ -147,14 +113,14 @@ def test_a_terminal_sees_how_far_it_is_and_a_file_does_not(folder, run_process):
     line = "audit push-flow-cap --trials 3000"
     code, said = on_a_terminal(folder, line, "")
     assert code == 0
-    assert re.search(r"trials .*6000/6000 elapsed 0:\d\d:\d\d left 0:00:00", said)
+    assert re.search(r"releases .*6000/6000 elapsed 0:\d\d:\d\d left 0:00:00", said)
     assert run_process(line).stderr == ""
 
 
 def test_scripts_are_not_asked(run_process, ledger):
     done = run_process(RANK)
     assert done.returncode == 0
-    assert "Charged epsilon = 1; 2 left for alice." in done.stderr
+    assert "f.ledger: charged epsilon = 1; 2 left for alice." in done.stderr
 
 
 def test_a_dry_run_prints_the_price_and_spends_nothing(run, folder, ledger):
@@ -162,7 +128,7 @@ def test_a_dry_run_prints_the_price_and_spends_nothing(run, folder, ledger):
     dry = run(f"{RANK} --dry-run --format json")
     assert dry.returncode == 0
     [row] = json.loads(dry.stdout)["rows"]
-    assert row == {"for whom": "alice", "epsilon": 1.0, "left before": 3.0, "left after": 2.0}
+    assert row == {"for_whom": "alice", "epsilon": 1.0, "left_before": 3.0, "left_after": 2.0}
     assert "nothing was charged or drawn" in dry.stderr
     assert (folder / "f.ledger").read_bytes() == before
     assert run(RANK).returncode == 0

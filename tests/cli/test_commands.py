@@ -36,7 +36,7 @@ def test_rank_gives_json_with_its_guarantee(run_process):
 def test_rank_gives_csv_with_nothing_but_data_on_standard_output(folder, run):
     done = run("rank follows.csv --source bob --epsilon 2 --format csv --top 3")
     rows = list(csv.reader(io.StringIO(done.stdout)))
-    assert rows[0] == ["rank", "node", "score", "plus/minus", "first", "last"]
+    assert rows[0] == ["rank", "node", "score", "uncertainty", "first", "last"]
     assert len(rows) == 4
     assert all(float(row[3]) > 0 and 1 <= int(row[4]) <= int(row[5]) <= 5 for row in rows[1:])
 
@@ -158,6 +158,8 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
         ("rank bytes.csv --source a --epsilon 1", 4, "bytes.csv"),
         ("rank cut.csv.gz --source a --epsilon 1", 4, "cut.csv.gz"),
         ("rank follows.docx --source a --epsilon 1", 4, ".docx"),
+        ("demo --out no/demo.html", 2, "there is no folder no"),
+        ("demo --out .", 2, "is a folder"),
         ("nonsense", 2, "nonsense"),
         ("ledger create x.ledger --epsilon 0", 2, "epsilon must be"),
     ],
@@ -263,7 +265,7 @@ def test_mechanisms_lists_all_of_them(folder, run):
     from edgeveil.mechanisms import MECHANISMS
 
     assert [row["name"] for row in said["rows"]] == [kind.name for kind in MECHANISMS]
-    assert all(row["when to use it"] for row in said["rows"])
+    assert all(row["use"] for row in said["rows"])
 
 
 def test_audit_prints_its_verdict(folder, run):

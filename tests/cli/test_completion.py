@@ -8,8 +8,11 @@ import subprocess
 import pytest
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
-@pytest.mark.parametrize(
+def without(shell: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(shell) is None, reason=f"no {shell} here")
+
+
+completes = pytest.mark.parametrize(
     ("typed", "expected"),
     [
         (["edgeveil", "ra"], {"rank"}),
@@ -19,8 +22,13 @@ import pytest
         (["edgeveil", "audit", "push"], {"push-flow", "push-flow-cap"}),
         (["edgeveil", "mechanisms", "--format", ""], {"table", "json", "csv"}),
         (["edgeveil", "rank", "fol"], {"follows.csv"}),
+        (["edgeveil", "rank", "f.csv", "--ledger", "fol"], {"follows.csv"}),
     ],
 )
+
+
+@without("bash")
+@completes
 def test_bash_completes(folder, run, typed, expected):
     script = run("completion bash")
     assert script.returncode == 0
@@ -37,8 +45,43 @@ def test_bash_completes(folder, run, typed, expected):
     assert registered == "complete -F _edgeveil edgeveil"
 
 
+@without("fish")
+@completes
+def test_fish_completes(folder, run, typed, expected):
+    (folder / "edgeveil.fish").write_text(run("completion fish").stdout)
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", f"source edgeveil.fish; complete -C '{' '.join(typed)}'"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {line.partition("\t")[0] for line in done.stdout.splitlines()} == expected
+
+
+# Stands for zsh's own _arguments, which works at a prompt only: says with what it was called.
+ZSH = """
+fpath=($PWD $fpath)
+_arguments() { print -r -- called: $funcstack[2] "$@" }
+compdef() { print -r -- registered: "$@" }
+"""
+
+
+@without("zsh")
+def test_zsh_finds_the_function_in_a_folder_of_fpath_and_when_it_is_sourced(folder, run):
+    (folder / "_edgeveil").write_text(run("completion zsh").stdout)
+
+    def zsh(code: str) -> list[str]:
+        command = ["zsh", "-f", "-c", ZSH + code]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return [" ".join(line.split()[:2]) for line in done.stdout.splitlines()]
+
+    found = zsh("autoload -Uz _edgeveil; _edgeveil; _edgeveil")
+    assert found == ["called: _edgeveil"] * 2, "at the first use and at every later one"
+    assert zsh("source ./_edgeveil") == ["registered: _edgeveil"]
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_get_a_script_with_all_commands(run, shell):
     script = run(f"completion {shell}").stdout
-    assert "--promised-min-degree" in script or "promised-min-degree" in script
+    assert "promised-min-degree" in script
     assert "verify" in script

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from edgeveil.cli.interrupts import raise_if_interrupted, watching
@@ -34,3 +37,47 @@ def test_other_lost_errors_are_reported_as_ever(monkeypatch):
         Swallows(ValueError("a"))
         raise_if_interrupted()
     assert [str(error) for error in told] == ["a"]
+
+
+# Presses Ctrl-C when a module is about to be loaded; the rest is what the installed command does.
+INTERRUPTED_LOADING = """
+import os, signal, sys
+
+module = sys.argv.pop(1)
+
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+
+class HalfMade:
+    def __del__(self):
+        raise AttributeError  # as LLVM's objects do that were interrupted while they were made
+
+left = HalfMade()
+sys.meta_path.insert(0, Interrupts())
+from edgeveil.cli.app import main
+code = main()
+del left
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["edgeveil.cli.interrupts", "cyclopts", "edgeveil.errors", "edgeveil.cli.rank", "numpy"],
+)
+def test_ctrl_c_while_loading_is_one_line_and_130(folder, module):
+    line = ["rank", "follows.csv", "--source", "alice", "--epsilon", "1"]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_LOADING, module, *line], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "edgeveil: interrupted\n"
+
+
+def test_nothing_foreign_is_loaded_before_an_interrupt_is_met():
+    code = "import sys, edgeveil.cli.app; print(*{name.split('.')[0] for name in sys.modules})"
+    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert {"edgeveil"} <= set(names.split())
+    assert not {"cyclopts", "numpy", "rich"} & set(names.split())

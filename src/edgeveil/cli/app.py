@@ -1,33 +1,20 @@
-"""The `edgeveil` command: its subcommands, and what becomes an exit code.
+"""The `edgeveil` command: its subcommands, and where it starts.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 budget refused, 4 input unreadable, 130 Ctrl-C.
-Data goes to standard output, words to standard error.
+Only what Python has loaded anyway is imported here, so that a Ctrl-C while the rest is loading
+is met inside of `main`.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import warnings
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsError
-
-from edgeveil.cli.config import apply_config
-from edgeveil.cli.interrupts import watching
-from edgeveil.cli.output import say
-from edgeveil.errors import BudgetError, EdgeveilError, InputError, ParameterError, UnknownNodeError
+if TYPE_CHECKING:
+    from cyclopts import App
 
 __all__ = ["COMMANDS", "main", "make_app"]
-
-_EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
-    (BudgetError, 3),
-    (InputError, 4),
-    (ParameterError, 2),
-    (UnknownNodeError, 2),
-    (EdgeveilError, 1),
-)
 
 COMMANDS = {
     "demo": "Rank and embed the members of a built-in social network; make a page of it.",
@@ -46,9 +33,6 @@ _HELP = """Rankings and embeddings from a private graph, with a guarantee for ev
 
 Example: edgeveil rank follows.csv --source alice --epsilon 1 --top 20"""
 
-# Set to anything: an error nobody foresaw prints all it knows, which may be private.
-_TRACEBACK = "EDGEVEIL_TRACEBACK"
-
 
 @cache
 def make_app(*, summaries: bool = False) -> App:
@@ -57,6 +41,10 @@ def make_app(*, summaries: bool = False) -> App:
     Commands are named by path, so that none is loaded before it runs. For a listing (without a
     command) they get their summaries from here; otherwise that would hide their own help.
     """
+    from cyclopts import App
+
+    from edgeveil.cli.config import apply_config
+
     app = App(
         name="edgeveil",
         help=_HELP,
@@ -77,68 +65,23 @@ def make_app(*, summaries: bool = False) -> App:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and give its exit code; no error becomes a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
     try:
-        with watching(), warnings.catch_warnings():
-            if not sys.warnoptions:
-                warnings.simplefilter("ignore")  # a library's words, and of private numbers
-            app = make_app(summaries=not words or words[0].startswith("-"))
-            app(words, exit_on_error=False, print_error=False, result_action="return_none")
-            sys.stdout.flush()
-    except CycloptsError as error:
-        say(f"edgeveil: {_sentence(error)}")
-        return 2
-    except EdgeveilError as error:
-        say(f"edgeveil: {error}")
-        return next(code for kind, code in _EXIT_CODES if isinstance(error, kind))
+        from edgeveil.cli.interrupts import raise_if_interrupted, watching
+
+        with watching():
+            from edgeveil.cli.running import run
+
+            raise_if_interrupted()  # one that got lost while loading
+            return run(words)
     except KeyboardInterrupt as interrupt:
-        say("; ".join(["edgeveil: interrupted", *map(str, interrupt.args)]))
+        if arguments is None:  # the process ends: what is left half made in it need not complain
+            sys.unraisablehook = lambda lost: None
+        told = "; ".join(["edgeveil: interrupted", *map(str, interrupt.args)])
+        sys.stderr.write(f"{told}\n")
         return 130
-    except BrokenPipeError:
-        # Whoever read our output has gone (`| head`). Keep Python from failing once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except MemoryError:
-        say("edgeveil: there is not enough memory for this")
-        return 1
-    except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        say(f"edgeveil: {error.strerror or type(error).__name__}{where}")
-        return 1
-    except UnicodeEncodeError as error:
-        say(f"edgeveil: the output cannot be written as {error.encoding}; set PYTHONUTF8=1")
-        return 1
-    except SystemExit as done:
-        return done.code if isinstance(done.code, int) else 0
-    except BaseException as error:  # polars' panics are no Exceptions
-        if _TRACEBACK in os.environ:
-            raise
-        say(f"edgeveil: {_unforeseen(error)}")
-        return 1
-    return 0
 
 
 def _version() -> str:
     from importlib.metadata import version
 
     return version("edgeveil")
-
-
-def _sentence(error: CycloptsError) -> str:
-    """The first line of what is wrong, without the frame that cyclopts draws around it."""
-    return " ".join(str(error).split())
-
-
-def _unforeseen(error: BaseException) -> str:
-    """An error by its kind and place only: its own words may quote the graph."""
-    trace, place = error.__traceback__, ""
-    while trace is not None:
-        name, line = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_lineno
-        if str(name).startswith("edgeveil."):
-            place = f" in {name}, line {line}"
-        trace = trace.tb_next
-    return (
-        f"this should not happen: {type(error).__name__}{place}; please report it "
-        f"({_TRACEBACK}=1 shows all, for the curator's eyes only)"
-    )

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from edgeveil.cli.interrupts import wait_for_input
-from edgeveil.cli.output import Format, plain, print_table, say
+from edgeveil.cli.options import Budget, LedgerAt
+from edgeveil.cli.output import Format, counted, print_table, say, wrapped
 from edgeveil.engine import release
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, PromiseError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import Mechanism
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.ledger import Charge, Ledger, Price, Reservation
+from edgeveil.privacy.noise import NoiseSource
 
 __all__ = ["print_price", "spending"]
 
@@ -21,8 +24,10 @@ __all__ = ["print_price", "spending"]
 class _Watched(Ledger):
     """A ledger that looks up the price first. It has its say before anything is charged."""
 
+    name = ""
     ask = False
     only_price = False
+    in_the_end = ""
     _charging: tuple[str, Charge] | None = None
 
     def reserve(
@@ -38,10 +43,17 @@ class _Watched(Ledger):
         if self.only_price:
             raise _Priced(price)
         if price.state == "new" and not price.short and self.ask:
-            _ask(price)
+            _ask(price, self.name)
         self._charging = key, charge
         reservation = super().reserve(key, charge, note, fingerprint=fingerprint)
-        say(_charged(price))
+        if price.state == "new":
+            left = _nano(price.left_nano - price.needs_nano)
+            spent = f"charged epsilon = {price.epsilon:.15g}"
+            say(f"{self.name}: {spent}; {left:.15g} left for {_whom(price)}.")
+        elif price.state == "reserved":
+            say(_FREE[price.state])
+        else:  # nothing is said of what is stored before it was found to be of use
+            self.in_the_end = _FREE[price.state]
         return reservation
 
     def after_interrupt(self) -> str:
@@ -63,40 +75,44 @@ class _Priced(Exception):  # noqa: N818  (no error: it carries the answer of a d
 
 
 @contextmanager
-def spending(location: str | None, *, yes: bool) -> Iterator[Ledger | None]:
-    """Open the ledger to charge, if one is named.
+def spending(budget: Budget) -> Iterator[dict[str, Any]]:
+    """Give the arguments of `release` that say who pays and with which noise.
 
-    Parameters
-    ----------
-    location : str or None
-        The ledger.
-    yes : bool
-        Whether to go on without asking. Only where a person sits in front of it, at a terminal,
-        is anything asked.
+    Only where a person sits in front of it, at a terminal, is anything asked.
     """
-    if location is None:
-        yield None
+    seed = budget.insecure_seed
+    noise = None if seed is None else NoiseSource.insecure(seed)
+    if budget.ledger is None:
+        yield {"noise": noise}
         say("No ledger was named (--ledger): nobody keeps count of what was released.")
         return
-    ledger = _Watched.open(location)
-    ledger.ask = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    ledger = _open(budget.ledger)
+    ledger.ask = not budget.yes and sys.stdin.isatty() and sys.stderr.isatty()
     try:
-        yield ledger
+        yield {"ledger": ledger, "nonce": budget.nonce, "noise": noise}
     except KeyboardInterrupt:
         try:
             words = ledger.after_interrupt()
         except LedgerError:
             words = "`edgeveil ledger show` says what was charged"
         raise KeyboardInterrupt(words) from None
+    if ledger.in_the_end:
+        say(ledger.in_the_end)
+
+
+def _open(location: LedgerAt) -> _Watched:
+    """The ledger, called as the person called it, but for an address, which may hold a password."""
+    ledger = _Watched.open(location)
+    ledger.name = ledger.location if "://" in str(location) else str(location)
+    return ledger
 
 
 def print_price(
     graph: Graph,
     mechanism: Mechanism,
     sources: list[NodeId] | NodeSet,
-    location: str | None,
+    budget: Budget,
     style: Format,
-    nonce: str = "",
 ) -> None:
     """Print what a release would cost and what is left. Nothing is charged or drawn.
 
@@ -110,11 +126,11 @@ def print_price(
     """
     guarantee = mechanism.guarantee(len(sources))
     price: Price | None = None
-    if location is not None:
-        ledger = _Watched.open(location)
+    if budget.ledger is not None:
+        ledger = _open(budget.ledger)
         ledger.only_price = True
         try:
-            release(graph, mechanism, sources, ledger=ledger, nonce=nonce)
+            release(graph, mechanism, sources, ledger=ledger, nonce=budget.nonce)
         except _Priced as priced:
             price = priced.price
         except PromiseError:
@@ -135,28 +151,28 @@ def print_price(
             due = price.pooled_needs_nano * new
             rows.append(_row("all recipients together", due, price.pooled_left_nano))
     print_table(
-        ["for whom", "epsilon", "left before", "left after"],
+        ["for_whom", "epsilon", "left_before", "left_after"],
         rows,
         style=style,
         about={"dry_run": True, "charged_before": price is not None and price.state != "new"},
-        title=f"price of {mechanism.name} for {len(sources):,} source{'s' * (len(sources) > 1)}",
+        title=f"price of {mechanism.name} for {counted(len(sources), 'source')}",
     )
     if price is None:
         say("Dry run: nothing was drawn. No ledger was named (--ledger): nobody keeps count.")
         return
-    say("Dry run: nothing was charged or drawn." + _FREE.get(price.state, ""))
+    say(" ".join(["Dry run: nothing was charged or drawn.", _FREE.get(price.state, "")]).rstrip())
     if price.short:
         raise BudgetError(price.short)
 
 
 _FREE = {
-    "reserved": " This release was charged before and not finished: going on costs nothing.",
-    "released": " This release is stored already: to get it again costs nothing.",
+    "reserved": "This release was charged before and not finished: going on costs nothing.",
+    "released": "This release is stored already: to get it again costs nothing.",
 }
 
 
-def _ask(price: Price) -> None:
-    sys.stderr.write(f"{plain(_spends(price))} Go on? [y/N] ")
+def _ask(price: Price, ledger: str) -> None:
+    sys.stderr.write(wrapped(f"{ledger}: {_spends(price)} Go on? [y/N]") + " ")
     sys.stderr.flush()
     wait_for_input()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -167,24 +183,17 @@ def _spends(price: Price) -> str:
     epsilon, left = f"{price.epsilon:.15g}", f"{price.left:.15g}"
     if price.n_recipients > 1:
         words = (
-            f"This spends epsilon = {epsilon} for each of {price.n_recipients:,} recipients; "
+            f"this spends epsilon = {epsilon} for each of {price.n_recipients:,} recipients; "
             f"{price.whom}, who has the least, has {left} left"
         )
     else:
-        words = f"This spends epsilon = {epsilon} of the {left} left for {_whom(price)}"
+        words = f"this spends epsilon = {epsilon} of the {left} left for {_whom(price)}"
     if price.pooled_left_nano is not None:
         words += (
             f", and {_nano(price.pooled_needs_nano):.15g} of the "
             f"{_nano(price.pooled_left_nano):.15g} left for all recipients together"
         )
     return f"{words}."
-
-
-def _charged(price: Price) -> str:
-    if price.state != "new":
-        return _FREE[price.state].strip()
-    left = _nano(price.left_nano - price.needs_nano)
-    return f"Charged epsilon = {price.epsilon:.15g}; {left:.15g} left for {_whom(price)}."
 
 
 def _whom(price: Price) -> str:

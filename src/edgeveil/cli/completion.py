@@ -7,6 +7,16 @@ from typing import Literal
 
 __all__ = ["completion"]
 
+# zsh takes the function's name from the file's and runs the file as its body on first use; the
+# script only defines a function, under a name of cyclopts' own. Sourced, it has to be registered.
+_ZSH_CALL = """
+if [[ $funcstack[1] == _edgeveil ]]; then
+  _edgeveil "$@"
+else
+  compdef _edgeveil edgeveil
+fi
+"""
+
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     """Print a script that lets a shell complete commands, options and their values.
@@ -21,4 +31,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     """
     from edgeveil.cli.app import make_app
 
-    sys.stdout.write(make_app().generate_completion(prog_name="edgeveil", shell=shell))
+    script = make_app().generate_completion(prog_name="edgeveil", shell=shell)
+    if shell == "zsh":
+        script = script.replace("_cyclopts_edgeveil", "_edgeveil").rstrip() + "\n" + _ZSH_CALL
+    sys.stdout.write(script)

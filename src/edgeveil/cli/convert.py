@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgeveil.cli.options import Directed, Flag, Header, NodeList
+from edgeveil.cli.options import GRAPH_FILE, Flag, GraphFile
 from edgeveil.cli.output import say
 
 __all__ = ["convert"]
@@ -15,9 +15,7 @@ def convert(
     folder: Path,
     /,
     *,
-    nodes: NodeList = None,
-    directed: Directed = False,
-    header: Header = None,
+    reading: GraphFile = GRAPH_FILE,
     overwrite: Flag = False,
 ) -> None:
     """Turn a graph file into a folder that opens in milliseconds.
@@ -36,7 +34,5 @@ def convert(
     from edgeveil.cli.reading import read_and_say
     from edgeveil.io import save_graph
 
-    save_graph(
-        read_and_say(graph, nodes, directed, header, counts=True), folder, overwrite=overwrite
-    )
+    save_graph(read_and_say(graph, reading, counts=True), folder, overwrite=overwrite)
     say(f"written to {folder}")

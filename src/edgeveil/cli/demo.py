@@ -21,7 +21,8 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), sources: int = 30, seed: int
     """Rank and embed the members of a built-in social network; make a page of it.
 
     Private rankings for a few members and private embeddings of all, measured against the
-    truth, beside the paper's mechanisms. Example: edgeveil demo --out demo.html
+    truth, beside the paper's mechanisms. It takes about a minute.
+    Example: edgeveil demo --out demo.html
 
     Parameters
     ----------
@@ -32,6 +33,7 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), sources: int = 30, seed: int
     seed
         Which network to generate. The noise of the rankings shown is always fresh.
     """
+    from edgeveil.cli.reading import check_place
     from edgeveil.datasets import social_network
     from edgeveil.evaluation.ranking import choose_sources
     from edgeveil.evaluation.results import machine_facts
@@ -40,6 +42,7 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), sources: int = 30, seed: int
     from edgeveil.report import write_page
     from edgeveil.report.showcase import showcase_page, summary
 
+    check_place(out)
     start = time.perf_counter()
     network = social_network(seed=seed)
     graph = network.graph

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from edgeveil.cli.options import (
+    BUDGET,
+    GRAPH_FILE,
+    Budget,
     Config,
-    Directed,
-    DryRun,
+    Dimension,
     EmbeddingMechanism,
     EngineAddress,
     EngineName,
     EngineWorkers,
-    Header,
-    InsecureSeed,
-    LedgerAt,
+    GraphFile,
     Model,
-    NodeList,
-    Nonce,
     Restart,
     Sigma,
     Verbose,
-    Yes,
+    default,
 )
-from edgeveil.cli.output import Format, say
+from edgeveil.cli.output import Format, counted, say
 
 __all__ = ["embed"]
 
@@ -33,27 +33,33 @@ def embed(
     graph: Path,
     /,
     *,
-    out: Path,
+    out: Annotated[
+        Path,
+        Parameter(
+            help="File to write: .parquet, .json or .csv; its guarantee goes with it. A name "
+            "without a suffix becomes a folder, for more rows than fit into memory."
+        ),
+    ],
     epsilon: float | None = None,
-    dim: int | None = None,
-    sources: Path | None = None,
-    mechanism: EmbeddingMechanism | None = None,
-    model: Model | None = None,
+    dim: Dimension = None,
+    sources: Annotated[Path | None, default("all nodes")] = None,
+    mechanism: Annotated[EmbeddingMechanism | None, default("the recommended one")] = None,
+    model: Annotated[
+        Model,
+        Parameter(
+            help="joint: an embedding is for its node's owner alone. public: anyone may see all "
+            "of them, and their losses add up."
+        ),
+    ] = None,
     sigma: Sigma = None,
     restart: Restart = None,
-    ledger: LedgerAt = None,
-    nonce: Nonce = "",
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    nodes: NodeList = None,
-    directed: Directed = False,
-    header: Header = None,
+    budget: Budget = BUDGET,
+    reading: GraphFile = GRAPH_FILE,
     verbose: Verbose = False,
     engine: EngineName = "local",
     address: EngineAddress = None,
     workers: EngineWorkers = None,
     format: Format = "table",  # noqa: A002  (the option's name)
-    insecure_seed: InsecureSeed = None,
     config: Config = None,
 ) -> None:
     """Embed the nodes of a graph, privately, each for its own owner.
@@ -64,20 +70,12 @@ def embed(
     ----------
     graph
         Edge list, Parquet, .mat, MatrixMarket or a graph folder.
-    out
-        File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a
-        suffix becomes a folder, for more rows than fit into memory.
     epsilon
-        Privacy loss of one embedding; smaller protects more.
-    dim
-        Length of an embedding (256).
+        Privacy loss of one embedding; smaller protects more. No default: nobody else can choose it.
     sources
         File with one id per line: embed these nodes only.
     mechanism
-        What to use instead of the recommended one; `edgeveil mechanisms` says when.
-    model
-        joint: an embedding is for its node's owner alone. public: anyone may see all of them,
-        and their losses add up.
+        How to make the embeddings; `edgeveil mechanisms` says which is for what.
     format
         How --dry-run prints the price: table, json or csv.
     """
@@ -87,7 +85,6 @@ def embed(
     from edgeveil.cli.progress import counting
     from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
     from edgeveil.engine import release, release_to
-    from edgeveil.privacy.noise import NoiseSource
 
     chosen = make_mechanism(
         mechanism,
@@ -99,21 +96,20 @@ def embed(
         dimension=dim,
     )
     where = make_engine(engine, address, workers)
-    check_out(out, (graph, nodes, sources), folder=True)
-    private_graph = read_and_say(graph, nodes, directed, header, counts=verbose)
+    check_out(out, (graph, reading.nodes, sources), folder=True)
+    private_graph = read_and_say(graph, reading, counts=verbose)
     everyone = private_graph.nodes
     wanted = wanted_nodes(everyone, None, sources) if sources else everyone
-    if dry_run:
-        print_price(private_graph, chosen, wanted, ledger, format, nonce)
+    if budget.dry_run:
+        print_price(private_graph, chosen, wanted, budget, format)
         return
-    noise = None if insecure_seed is None else NoiseSource.insecure(insecure_seed)
-    with spending(ledger, yes=yes) as budget, counting("embeddings") as progress:
-        how: dict[str, Any] = {"ledger": budget, "nonce": nonce, "noise": noise}
-        how |= {"engine": where, "progress": progress}
+    with spending(budget) as how, counting("embeddings") as progress:
         if out.suffix:
-            made = release(private_graph, chosen, wanted, **how)
+            made = release(private_graph, chosen, wanted, engine=where, progress=progress, **how)
             made.write(out)
             guarantee = made.guarantee
         else:
-            guarantee = release_to(out, private_graph, chosen, wanted, **how).guarantee
-    say(f"{out}: {len(wanted):,} embeddings. {guarantee}")
+            guarantee = release_to(
+                out, private_graph, chosen, wanted, engine=where, progress=progress, **how
+            ).guarantee
+    say(f"{out}: {counted(len(wanted), 'embedding')}. {guarantee}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from edgeveil.cli.options import Config, Directed, Header, NodeList
+from edgeveil.cli.options import GRAPH_FILE, Config, GraphFile, default
 from edgeveil.cli.output import Format, print_table, say
 
 __all__ = ["evaluate"]
@@ -17,13 +17,11 @@ def evaluate(
     graph: Path,
     /,
     *,
-    epsilon: Annotated[list[float] | None, Parameter(negative="")] = None,
+    epsilon: Annotated[list[float] | None, Parameter(negative=""), default("0.1, 1 and 5")] = None,
     sources: int = 30,
     top: int = 100,
     min_degree: int = 50,
-    nodes: NodeList = None,
-    directed: Directed = False,
-    header: Header = None,
+    reading: GraphFile = GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
     config: Config = None,
 ) -> None:
@@ -38,7 +36,7 @@ def evaluate(
     graph
         Edge list, Parquet, .mat, MatrixMarket or a graph folder.
     epsilon
-        Privacy losses to try, by default 0.1, 1 and 5.
+        Privacy loss to try; may be given more than once.
     sources
         How many nodes are ranked for.
     top
@@ -51,7 +49,7 @@ def evaluate(
     from edgeveil.cli.reading import read_and_say
     from edgeveil.evaluation.own_graph import evaluate as measure
 
-    read = read_and_say(graph, nodes, directed, header, counts=True)
+    read = read_and_say(graph, reading, counts=True)
     found = measure(read, epsilon, sources=sources, k=top, min_degree=min_degree)
     warning = "NOT PRIVATE: for the curator only"
     rows = [

@@ -6,6 +6,7 @@ import sys
 
 from cyclopts import App
 
+from edgeveil.cli.options import LedgerAt
 from edgeveil.cli.output import Format, print_table, say
 
 __all__ = ["ledger"]
@@ -19,7 +20,7 @@ ledger = App(
 
 
 @ledger.command
-def create(location: str, /, *, epsilon: float, pooled_epsilon: float | None = None) -> None:
+def create(location: LedgerAt, /, *, epsilon: float, pooled_epsilon: float | None = None) -> None:
     """Make a new ledger with a cap.
 
     Example: edgeveil ledger create follows.ledger --epsilon 4
@@ -40,7 +41,7 @@ def create(location: str, /, *, epsilon: float, pooled_epsilon: float | None = N
 
 
 @ledger.command
-def show(location: str, /, *, format: Format = "table") -> None:  # noqa: A002  (the option's name)
+def show(location: LedgerAt, /, *, format: Format = "table") -> None:  # noqa: A002  (the option's name)
     """Show what was spent and what is left.
 
     Example: edgeveil ledger show follows.ledger
@@ -77,7 +78,7 @@ def show(location: str, /, *, format: Format = "table") -> None:  # noqa: A002  
 
 
 @ledger.command
-def verify(location: str, /, *, known_head: str | None = None) -> None:
+def verify(location: LedgerAt, /, *, known_head: str | None = None) -> None:
     """Check that no entry of the ledger was changed; print its head.
 
     Example: edgeveil ledger verify follows.ledger

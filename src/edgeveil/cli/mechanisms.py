@@ -39,7 +39,7 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
             for label, words in zip(("Does", "Protects", "Use"), parts, strict=True):
                 sys.stdout.write(f"{fill(f'  {label}: {words}', 88, subsequent_indent='    ')}\n")
         return
-    columns = ["name", "gives", "what it does", "what it protects", "when to use it"]
+    columns = ["name", "gives", "does", "protects", "use"]
     print_table(columns, rows, style=format)
 
 

@@ -1,34 +1,43 @@
-"""Options that several commands have: their types and what ``--help`` says of them."""
+"""Options that several commands have: their types and what ``--help`` says of them.
+
+What belongs together is one class, whose fields become options of the command that takes it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 __all__ = [
+    "BUDGET",
+    "GRAPH_FILE",
+    "Budget",
     "Config",
-    "Directed",
-    "DryRun",
+    "Dimension",
     "EmbeddingMechanism",
     "EngineAddress",
     "EngineName",
     "EngineWorkers",
     "Flag",
-    "Header",
-    "InsecureSeed",
+    "GraphFile",
     "LedgerAt",
     "Model",
-    "NodeList",
-    "Nonce",
     "PromisedMinDegree",
     "Restart",
     "ScoreMechanism",
     "Sigma",
     "Verbose",
-    "Yes",
+    "default",
 ]
+
+
+def default(words: str) -> Parameter:
+    """What ``--help`` shows as the default of an option that is None if left out."""
+    return Parameter(show_default=lambda _: words)
+
 
 # Written out, because importing the mechanisms takes longer than `--help` may; a test compares.
 ScoreMechanism = Literal[
@@ -44,31 +53,23 @@ ScoreMechanism = Literal[
     "non-private",
 ]
 EmbeddingMechanism = Literal["two-hop-embedding", "instant-embedding", "embedding-sparse"]
-Model = Literal["joint", "public"]
+Model = Annotated[Literal["joint", "public"] | None, default("joint")]
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-Sigma = Annotated[float | None, Parameter(help="Sensitivity that a capped flow is held to.")]
-Restart = Annotated[float | None, Parameter(help="Restart probability of the walk (0.15).")]
+Sigma = Annotated[
+    float | None,
+    Parameter(help="Sensitivity that a capped flow is held to."),
+    default("1e-6"),
+]
+Restart = Annotated[
+    float | None,
+    Parameter(help="Restart probability of the walk."),
+    default("0.15; for graph-diffusion 1/3"),
+]
+Dimension = Annotated[int | None, Parameter(help="Length of an embedding."), default("256")]
 PromisedMinDegree = Annotated[
-    int | None, Parameter(help="For push-flow: the promise that its guarantee rests on.")
-]
-LedgerAt = Annotated[
-    str | None, Parameter(help="Budget to charge; made by `edgeveil ledger create`.")
-]
-Nonce = Annotated[
-    str,
-    Parameter(
-        help="With a ledger: any other word asks for a fresh release, charged anew.",
-        show_default=False,
-    ),
-]
-NodeList = Annotated[
-    Path | None, Parameter(help="File with one node id per line: the public node set.")
-]
-Directed = Annotated[Flag, Parameter(help="Read every arc as an undirected edge.")]
-Header = Annotated[
-    bool | None,
-    Parameter(help="Whether the first line of a text file holds names; guessed if left out."),
+    int | None,
+    Parameter(help="For push-flow, which needs it: the promise that its guarantee rests on."),
 ]
 Verbose = Annotated[
     Flag,
@@ -76,32 +77,87 @@ Verbose = Annotated[
         help="Say how many edges were read and normalised: the curator's, not private.",
     ),
 ]
-DryRun = Annotated[
-    Flag,
-    Parameter(help="Print the price and what is left; charge and draw nothing."),
-]
-Yes = Annotated[Flag, Parameter(help="Do not ask before spending (asked on a terminal only).")]
+# Text always; that it may be a path tells shells to complete the names of files.
+LedgerAt = str | Path
 EngineName = Annotated[
     Literal["local", "ray"],
     Parameter(help="Where to compute: threads of this machine, or a Ray cluster (edgeveil[ray])."),
 ]
 EngineAddress = Annotated[
     str | None,
-    Parameter(help="Of the Ray cluster: host:port, or auto; else one is started for this call."),
+    Parameter(help="Of the Ray cluster: host:port, or auto."),
+    default("a cluster is started for this call"),
 ]
 EngineWorkers = Annotated[
-    int | None, Parameter(help="Threads or Ray workers; as many as there are processors.")
-]
-InsecureSeed = Annotated[
-    int | None,
-    Parameter(
-        help="Repeatable noise, for tests and demonstrations. The result is then NOT private."
-    ),
+    int | None, Parameter(help="Threads or Ray workers."), default("as many as processors")
 ]
 Config = Annotated[
     Path | None,
     Parameter(
-        help="TOML file with defaults: [rank], then epsilon = 1, and so on. Else the file that "
-        "EDGEVEIL_CONFIG names. No file is read unasked."
+        help="TOML file with defaults: [rank], then epsilon = 1, and so on. No file is read "
+        "unasked."
     ),
+    default("the file that EDGEVEIL_CONFIG names, if any"),
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class GraphFile:
+    """How the file with the graph is to be read."""
+
+    nodes: Annotated[
+        Path | None,
+        Parameter(help="File with one node id per line: the public node set."),
+        default("those in the file; who is in an edge list at all is then not protected"),
+    ] = None
+    directed: Annotated[
+        Flag,
+        Parameter(
+            help="Allow a matrix (.mat, MatrixMarket) that is not symmetric. Every arc is read as "
+            "an undirected edge, as the lines of an edge list always are."
+        ),
+    ] = False
+    header: Annotated[
+        bool | None,
+        Parameter(help="Whether the first line of a text file holds names."),
+        default("guessed"),
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """Who pays for a release, and with which noise."""
+
+    ledger: Annotated[
+        LedgerAt | None,
+        Parameter(help="Budget to charge; made by `edgeveil ledger create`."),
+        default("nobody keeps count"),
+    ] = None
+    nonce: Annotated[
+        str,
+        Parameter(
+            help="With a ledger: any other word asks for a fresh release, charged anew.",
+            show_default=False,
+        ),
+    ] = ""
+    dry_run: Annotated[
+        Flag,
+        Parameter(help="Print the price and what is left; charge and draw nothing."),
+    ] = False
+    yes: Annotated[
+        Flag, Parameter(help="Do not ask before spending (asked on a terminal only).")
+    ] = False
+    insecure_seed: Annotated[
+        int | None,
+        Parameter(
+            help="Repeatable noise, for tests and demonstrations. The result is then NOT private."
+        ),
+        default("fresh secure noise"),
+    ] = None
+
+
+# What a command has if none of their options is given.
+GRAPH_FILE = GraphFile()
+BUDGET = Budget()

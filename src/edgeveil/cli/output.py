@@ -4,19 +4,54 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any, Literal
 
-__all__ = ["Format", "plain", "print_table", "say"]
+__all__ = ["Format", "counted", "plain", "print_table", "say", "wrapped"]
 
 Format = Literal["table", "json", "csv"]
 
 
-def say(text: str = "") -> None:
-    """Say something to the person, on one line; never part of the data."""
-    sys.stderr.write(f"{plain(text)}\n")
+def say(text: str) -> None:
+    """Say something to the person; never part of the data.
+
+    A terminal gets it broken between words; a file or a pipe gets one line for each call.
+    """
+    sys.stderr.write(f"{wrapped(text)}\n")
     sys.stderr.flush()
+
+
+def wrapped(text: str) -> str:
+    """The text without what steers a terminal, and in lines as wide as it, if there is one."""
+    text = plain(text)
+    if not sys.stderr.isatty():
+        return text
+    # Names of options and files have hyphens and may be long: they stay whole, to be copied.
+    return textwrap.fill(text, _width(), break_long_words=False, break_on_hyphens=False)
+
+
+def _width() -> int:
+    """Columns of the terminal that words go to: COLUMNS, as everywhere, else what it says."""
+    try:
+        own = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        own = 0
+    if "COLUMNS" in os.environ:
+        own = shutil.get_terminal_size((own, 0)).columns
+    return max(own or 80, 20)
+
+
+def counted(number: int, what: str) -> str:
+    """A number and what there are of it.
+
+    >>> counted(1, "ranking"), counted(2000, "ranking")
+    ('1 ranking', '2,000 rankings')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def plain(text: str) -> str:
@@ -46,7 +81,8 @@ def print_table(
     Parameters
     ----------
     columns, rows
-        The table. None is an empty cell.
+        The table. Names of columns are those of programs: "tied_with" is shown to people as
+        "tied with". None is an empty cell.
     style : {"table", "json", "csv"}
         For people, for programs, for spreadsheets.
     about : dict
@@ -82,9 +118,11 @@ def _print_for_people(
     # Text, not str: square brackets in a name are no markup.
     heading = None if title is None else Text("\n".join(map(plain, title.split("\n"))))
     table = Table(title=heading, title_justify="left")
-    for name, cell in zip(columns, rows[0] if rows else columns, strict=True):
-        number = isinstance(cell, (int, float))
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for i, name in enumerate(columns):
+        numbers = any(isinstance(row[i], (int, float)) for row in rows)
+        table.add_column(
+            name.replace("_", " "), justify="right" if numbers else "left", overflow="fold"
+        )
     for row in rows:
         table.add_row(*(Text(plain(_in_words(cell))) for cell in row))
     Console().print(table)

@@ -1,31 +1,38 @@
-"""How far a long job is, and how long it will take: on a terminal, on standard error."""
+"""How far a long job is, and how long it will take: on standard error."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from edgeveil.cli.interrupts import raise_if_interrupted
+from edgeveil.cli.output import say
 
 __all__ = ["counting"]
 
+_SECONDS_BETWEEN_LINES = 10.0
+
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Give a function to be told ``(done, total)``; it draws a bar with the time left.
+def counting(what: str, *, lines: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Give a function to be told ``(done, total)``; it shows that and the time left.
 
-    The bar appears with the first call, so that a question can be asked before, and goes away
-    at the end. Where standard error is no terminal nothing is shown. Both numbers must be
-    public: how many sources, how many trials.
+    On a terminal it draws a bar, which appears with the first call, so that a question can be
+    asked before, and goes away at the end. Both numbers must be public: how many sources, how
+    many trials.
 
     Parameters
     ----------
     what : str
         What is counted.
+    lines : bool
+        Whether to say it in a line from time to time where standard error is no terminal. How
+        fast it goes then stands in a log, so this is for work on graphs that are not private.
     """
     if not sys.stderr.isatty():
-        yield lambda done, total: raise_if_interrupted()
+        yield _in_lines(what) if lines else lambda done, total: raise_if_interrupted()
         return
     from rich.console import Console
     from rich.progress import (
@@ -62,3 +69,18 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
         yield show
     finally:
         bar.stop()
+
+
+def _in_lines(what: str) -> Callable[[int, int], None]:
+    start = said = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal said
+        raise_if_interrupted()
+        now = time.monotonic()
+        if done and now - said >= _SECONDS_BETWEEN_LINES:
+            said = now
+            left = (now - start) * (total - done) / done
+            say(f"{done:,} of {total:,} {what}, about {left:.0f} s left")
+
+    return show

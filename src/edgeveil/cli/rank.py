@@ -9,24 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from edgeveil.cli.options import (
+    BUDGET,
+    GRAPH_FILE,
+    Budget,
     Config,
-    Directed,
-    DryRun,
     Flag,
-    Header,
-    InsecureSeed,
-    LedgerAt,
+    GraphFile,
     Model,
-    NodeList,
-    Nonce,
     PromisedMinDegree,
     Restart,
     ScoreMechanism,
     Sigma,
     Verbose,
-    Yes,
+    default,
 )
-from edgeveil.cli.output import Format, print_table, say
+from edgeveil.cli.output import Format, counted, print_table, say
 
 if TYPE_CHECKING:
     from edgeveil.nodes import NodeId
@@ -45,23 +42,17 @@ def rank(
     top: int = 20,
     leave_out_source: Flag = False,
     leave_out_neighbours: Flag = False,
-    candidates: Path | None = None,
+    candidates: Annotated[Path | None, default("all nodes")] = None,
     out: Path | None = None,
-    mechanism: ScoreMechanism | None = None,
-    model: Model | None = None,
+    mechanism: Annotated[ScoreMechanism | None, default("the recommended one")] = None,
+    model: Model = None,
     sigma: Sigma = None,
     restart: Restart = None,
     promised_min_degree: PromisedMinDegree = None,
-    ledger: LedgerAt = None,
-    nonce: Nonce = "",
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    nodes: NodeList = None,
-    directed: Directed = False,
-    header: Header = None,
+    budget: Budget = BUDGET,
+    reading: GraphFile = GRAPH_FILE,
     verbose: Verbose = False,
     format: Format = "table",  # noqa: A002  (the option's name)
-    insecure_seed: InsecureSeed = None,
     config: Config = None,
 ) -> None:
     """Rank the nodes of a graph for one source, privately.
@@ -73,11 +64,11 @@ def rank(
     graph
         Edge list, Parquet, .mat, MatrixMarket or a graph folder.
     source
-        Id of the node to rank for; may be given more than once.
+        Id of the node to rank for; may be given more than once. This or --sources is needed.
     sources
         File with one id per line: rank for all of them.
     epsilon
-        Privacy loss of one ranking; smaller protects more.
+        Privacy loss of one ranking; smaller protects more. No default: nobody else can choose it.
     top
         How many nodes to show.
     leave_out_source
@@ -87,9 +78,9 @@ def rank(
     candidates
         File with one id per line: show only these nodes.
     out
-        File for all scores: .parquet, .json or .csv. Nothing is shown then.
+        File for all scores (.parquet, .json or .csv), instead of showing the first ones.
     mechanism
-        What to use instead of the recommended one; `edgeveil mechanisms` says when.
+        How to make the ranking; `edgeveil mechanisms` says which is for what.
     model
         joint: the ranking is for the source's owner alone. public: anyone may see it.
     format
@@ -102,7 +93,6 @@ def rank(
     from edgeveil.engine import release
     from edgeveil.engine.shortcuts import known_to
     from edgeveil.errors import ParameterError
-    from edgeveil.privacy.noise import NoiseSource
 
     choose = partial(
         make_mechanism,
@@ -115,11 +105,11 @@ def rank(
         promised_min_degree=promised_min_degree,
     )
     choose()  # what is wrong with the options is said before a file is read
-    check_out(out, (graph, nodes, sources, candidates))
+    check_out(out, (graph, reading.nodes, sources, candidates))
     fewer = leave_out_source or leave_out_neighbours or candidates is not None
     if out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
-    private_graph = read_and_say(graph, nodes, directed, header, counts=verbose)
+    private_graph = read_and_say(graph, reading, counts=verbose)
     chosen = choose(n_nodes=private_graph.n_nodes)
     wanted = wanted_nodes(private_graph.nodes, source, sources)
     among = None if candidates is None else wanted_nodes(private_graph.nodes, None, candidates)
@@ -131,23 +121,15 @@ def rank(
         for node in wanted
         if fewer
     }
-    if dry_run:
-        print_price(private_graph, chosen, wanted, ledger, format, nonce)
+    if budget.dry_run:
+        print_price(private_graph, chosen, wanted, budget, format)
         return
-    noise = None if insecure_seed is None else NoiseSource.insecure(insecure_seed)
-    with spending(ledger, yes=yes) as budget, counting("rankings") as progress:
-        made = release(
-            private_graph,
-            chosen,
-            wanted,
-            ledger=budget,
-            nonce=nonce,
-            noise=noise,
-            progress=progress,
-        )
+    with spending(budget) as how, counting("rankings") as progress:
+        made = release(private_graph, chosen, wanted, progress=progress, **how)
     if out is not None:
         made.write(out)
-        say(f"{out}: {len(made.sources):,} rankings of {len(made.columns):,} nodes.")
+        rankings = counted(len(made.sources), "ranking")
+        say(f"{out}: {rankings} of {counted(len(made.columns), 'node')}.")
     else:
         _show(made, top, hidden, among, format)
     if format != "json" or out is not None:
@@ -176,9 +158,9 @@ def _show(
     if not several:
         about = {"source": made.sources[0], **about}
     whom = f"{len(made.sources):,} sources" if several else str(made.sources[0])
-    places = ["tied with"] if style == "table" else ["first", "last"]
+    places = ["tied_with"] if style == "table" else ["first", "last"]
     print_table(
-        [*(["source"] if several else []), "rank", "node", "score", "plus/minus", *places],
+        [*(["source"] if several else []), "rank", "node", "score", "uncertainty", *places],
         rows,
         style=style,
         about=about,

@@ -10,21 +10,20 @@ from pathlib import Path
 
 import numpy as np
 
-from edgeveil.cli.output import say
+from edgeveil.cli.options import GraphFile
+from edgeveil.cli.output import counted, say
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
 from edgeveil.nodes import NodeId, NodeSet
 
-__all__ = ["as_id", "check_out", "read_and_say", "wanted_nodes"]
+__all__ = ["as_id", "check_out", "check_place", "read_and_say", "wanted_nodes"]
 
 _SUFFIXES = (".parquet", ".json", ".csv")
 
 
-def read_and_say(
-    path: Path, nodes: Path | None, directed: bool, header: bool | None, *, counts: bool
-) -> Graph:
+def read_and_say(path: Path, reading: GraphFile, *, counts: bool) -> Graph:
     """Read a graph and say, on a terminal, how many nodes it has.
 
     The number of nodes is public. With `counts` all that the reader counted is said, anywhere:
@@ -32,16 +31,16 @@ def read_and_say(
     ``--verbose``.
     """
     text = {".csv", ".tsv", ".txt", ".edges", ".edgelist"} & set(path.suffixes)
-    if not text:
-        header = None  # other formats know for themselves
+    header = reading.header if text else None  # other formats know for themselves
     with _without_words_of_libraries():
-        graph = read_graph(path, nodes=nodes, directed=directed, header=header)
+        graph = read_graph(path, nodes=reading.nodes, directed=reading.directed, header=header)
         if path.is_dir() and not _in_range(graph):
             raise InputError(f"the graph in {path} is damaged: its arrays do not fit together")
     if counts:
-        say(f"{path}: {graph.n_nodes:,} nodes, {graph.n_edges:,} edges; {graph.intake} (curator)")
+        size = f"{counted(graph.n_nodes, 'node')}, {counted(graph.n_edges, 'edge')}"
+        say(f"{path}: {size}; {graph.intake} (curator)")
     elif sys.stderr.isatty():
-        say(f"{path}: {graph.n_nodes:,} nodes")
+        say(f"{path}: {counted(graph.n_nodes, 'node')}")
     if graph.intake.nodes_from_edges and (counts or sys.stderr.isatty()):
         # Every guarantee says so too; this is in time to do something about it.
         say("No node list was given (--nodes): who appears at all is taken to be public.")
@@ -73,13 +72,18 @@ def check_out(out: Path | None, inputs: Iterable[Path | None], *, folder: bool =
         return
     if out.suffix not in _SUFFIXES and not (folder and not out.suffix):
         raise ParameterError(f"--out must end in .parquet, .json or .csv, got {out.name!r}")
-    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
-        raise ParameterError(f"--out: there is no folder {out.parent} to write to")
-    if out.suffix and out.is_dir():
-        raise ParameterError(f"--out: {out} is a folder")
+    check_place(out, folder=not out.suffix)
     for path in inputs:
         if path is not None and out.exists() and path.exists() and out.samefile(path):
             raise ParameterError(f"--out would replace the input {path}")
+
+
+def check_place(out: Path, *, folder: bool = False) -> None:
+    """Refuse a place that cannot be written to, before any work is done for it."""
+    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise ParameterError(f"--out: there is no folder {out.parent} to write to")
+    if out.is_dir() and not folder:
+        raise ParameterError(f"--out: {out} is a folder")
 
 
 def _in_range(graph: Graph) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from edgeveil.cli.options import Flag
-from edgeveil.cli.output import say
+from edgeveil.cli.options import Flag, default
+from edgeveil.cli.output import counted, say
 
 __all__ = ["reproduce"]
 
@@ -28,7 +28,7 @@ def reproduce(
     data: Path = Path("data"),
     out: Path = Path("results"),
     quick: Flag = False,
-    sources: int | None = None,
+    sources: Annotated[int | None, default("as many as the experiment has")] = None,
 ) -> None:
     """Repeat the paper's experiments and our own; write tables and figures.
 
@@ -42,7 +42,7 @@ def reproduce(
     data
         Folder with POS.mat and blogcatalog.mat.
     out
-        Folder for the results: <out>/<experiment>/results.csv, figures, machine.json.
+        Folder for the results: OUT/EXPERIMENT/results.csv, figures, machine.json.
     quick
         Less of everything: each in under two minutes on a quiet machine.
     sources
@@ -67,6 +67,6 @@ def reproduce(
         except KeyboardInterrupt:
             say(f"{name}: stopped; the same command goes on from here")
             raise
-        say(f"{name}: {len(results)} results in {out / name}")
+        say(f"{name}: {counted(len(results), 'result')} in {out / name}")
     write_page(out / "page.html", reproduction_page(out, datasets))
     say(f"the page: {out / 'page.html'}")

@@ -155,7 +155,11 @@ def show(transaction: Transaction, header: Header, most: int) -> list[str]:
         left = worst.pooled_cap_nano - worst.pooled_spent_nano
         pooled += f", {in_words(left)} left of {in_words(worst.pooled_cap_nano)}"
     lines.append(pooled)
-    lines.append(f"{head.seq} spends, head {head.hash}" if head else "no spends yet")
+    if head is None:
+        lines.append("no spends yet")
+    else:
+        spends = "1 spend" if head.seq == 1 else f"{head.seq} spends"
+        lines.append(f"{spends}, head {head.hash}")
     return lines
 
 

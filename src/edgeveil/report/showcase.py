@@ -62,55 +62,70 @@ def showcase_page(
 def ranking_examples(
     name: str, graph: Graph, members: Sequence[int], epsilons: Sequence[float]
 ) -> tuple[list[RankingExample], list[GuaranteeText]]:
-    """Fresh private rankings of a few members (indices), the true ones, and what is promised."""
-    examples: list[RankingExample] = []
+    """Fresh private rankings of a few members (indices), the true ones, and what is promised.
+
+    Every release is shown twice: without the member's friends first, for whom a member does not
+    know is what a ranking is for, and at the head of the other one there are hardly any.
+    """
+    strangers: list[RankingExample] = []
+    everybody: list[RankingExample] = []
     texts: dict[tuple[str, float], str] = {}
     for member in members:
+        friends = {int(v) for v in graph.neighbours(member)}
+        views = [
+            _View(f"{name}, friends left out", member, {member} | friends, friends, strangers),
+            _View(f"{name}, everybody", member, {member}, friends, everybody),
+        ]
         exact = personalized_pagerank(graph, [member])[0]
-        order = [int(v) for v in (-exact).argsort(kind="stable") if v != member]
-        truth = _Truth(
-            {v: i for i, v in enumerate(order, 1)}, {int(v) for v in graph.neighbours(member)}
-        )
-        pairs = [(v, float(exact[v])) for v in order[:_TOP]]
-        examples.append(
-            RankingExample(
-                dataset=name,
-                source=member,
-                mechanism="non-private",
-                epsilon=None,
-                private=False,
-                rows=truth.beside(pairs),
-            )
-        )
+        order = [(int(v), float(exact[v])) for v in (-exact).argsort(kind="stable")]
+        for view in views:
+            view.show_truth(order)
         for epsilon in epsilons:
             made = rank(graph, member, epsilon)
-            pairs = [(int(v), score) for v, score in made.top(_TOP + 1) if v != member][:_TOP]
-            examples.append(
-                RankingExample(
-                    dataset=name,
-                    source=member,
-                    mechanism=made.provenance.mechanism,
-                    epsilon=epsilon,
-                    private=made.guarantee.private,
-                    rows=truth.beside(pairs),
-                )
-            )
-            texts[made.provenance.mechanism, epsilon] = str(made.guarantee)
+            mechanism = made.provenance.mechanism
+            for view in views:
+                pairs = [(int(v), score) for v, score in made.top(_TOP, without=view.hidden)]
+                view.show(pairs, mechanism, epsilon, private=made.guarantee.private)
+            texts[mechanism, epsilon] = str(made.guarantee)
     guarantees = [
         GuaranteeText(mechanism=mechanism, epsilon=epsilon, text=text)
         for (mechanism, epsilon), text in texts.items()
     ]
-    return examples, guarantees
+    return strangers + everybody, guarantees
 
 
-class _Truth:
-    """True ranks and friends of one member: the curator's."""
+class _View:
+    """Rankings of one member among all whom it does not hide, with the truth beside them."""
 
-    def __init__(self, place: dict[int, int], friends: set[int]) -> None:
-        self._place, self._friends = place, friends
+    def __init__(
+        self,
+        name: str,
+        member: int,
+        hidden: set[int],
+        friends: set[int],
+        shown: list[RankingExample],
+    ) -> None:
+        self.hidden = sorted(hidden)
+        self._name, self._member, self._friends, self._shown = name, member, friends, shown
+        self._place: dict[int, int] = {}
 
-    def beside(self, pairs: Sequence[tuple[int, float]]) -> list[RankedNode]:
-        return [
+    def show_truth(self, order: Sequence[tuple[int, float]]) -> None:
+        """Take note of the true order of all members, and show its head."""
+        hidden = set(self.hidden)
+        pairs = [pair for pair in order if pair[0] not in hidden]
+        self._place = {node: i for i, (node, _) in enumerate(pairs, 1)}
+        self.show(pairs[:_TOP], "non-private", None, private=False)
+
+    def show(
+        self,
+        pairs: Sequence[tuple[int, float]],
+        mechanism: str,
+        epsilon: float | None,
+        *,
+        private: bool,
+    ) -> None:
+        """Show the head of a ranking."""
+        rows = [
             RankedNode(
                 rank=i,
                 node=node,
@@ -120,6 +135,16 @@ class _Truth:
             )
             for i, (node, score) in enumerate(pairs, 1)
         ]
+        self._shown.append(
+            RankingExample(
+                dataset=self._name,
+                source=self._member,
+                mechanism=mechanism,
+                epsilon=epsilon,
+                private=private,
+                rows=rows,
+            )
+        )
 
 
 def result_rows(results: Sequence[Result]) -> list[ResultRow]:
