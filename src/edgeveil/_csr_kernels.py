@@ -1,24 +1,37 @@
-"""Pairs of indices -> CSR rows, by sorting every edge once and then turning it round.
+"""Pairs of ids -> CSR rows, by sorting every edge once and then turning it round.
 
 An entry (u, v) becomes the key (lo, hi, direction), lo < hi. The keys go into buckets of
 neighbouring lo that fit the processor's cache, are sorted there by radix, and give each edge
-once: the upper triangle, in order. Walking it in that order puts every lo into row hi, which
-makes the lower triangle, sorted too. Keys are as narrow as they can be, and the upper triangle
-is written over them, so that besides input and output there is one key per entry (4 or 8
-bytes) and two counts per node.
+once: the upper triangle, in order. Walking it in that order deals every lo out to the bucket of
+its hi, where it lies in order too, and each bucket becomes rows while it is in the cache. Keys
+are as narrow as they can be, the upper triangle is written over them, and the lower one waits in
+the rows themselves: besides input and output there is one key per entry (4 or 8 bytes), the end
+of every row and, for keys of 8 bytes, 2 bytes per edge.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._compiled import compiled, in_threads, pieces, threads_for
+from edgeveil._compiled import in_threads, pieces, threads_for
+from edgeveil._csr_passes import (
+    count_buckets,
+    deal_lower,
+    fill_buckets,
+    fill_rows,
+    rank_seen,
+    sort_buckets,
+)
 
-__all__ = ["Rows", "rows_of_pairs"]
+__all__ = ["Rows", "rows_of_pairs", "rows_of_parts"]
+
+Array = npt.NDArray[Any]
+Parts = Sequence[tuple[Array, Array]]
 
 # Measured at 10M and 100M entries: 8,192 to 16,384 keys to a bucket, 2,048 buckets at most
 _BUCKET = 1 << 13
@@ -29,35 +42,50 @@ _DIGIT = 11  # bits that one pass of the radix sort takes
 class Rows(NamedTuple):
     """A symmetric CSR structure, and what was dropped on the way to it."""
 
-    indptr: npt.NDArray[Any]
-    indices: npt.NDArray[Any]
+    indptr: Array
+    indices: Array
     self_loops: int
     repeated: int
     both_directions: int
 
 
-def rows_of_pairs(
-    u: npt.NDArray[Any], v: npt.NDArray[Any], n: int, threads: int | None = None
+def rows_of_pairs(u: Array, v: Array, n: int, threads: int | None = None) -> Rows | None:
+    """Build the rows of the undirected simple graph with these entries; see `rows_of_parts`."""
+    return rows_of_parts([(u, v)], n, threads=threads)
+
+
+def rows_of_parts(
+    parts: Parts,
+    n: int,
+    *,
+    low: int = 0,
+    seen: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
 ) -> Rows | None:
     """Build the rows of the undirected simple graph with these entries.
 
     Parameters
     ----------
-    u, v : contiguous arrays of int32 or of int64, of one length
-        The entries.
+    parts : pairs of contiguous arrays, both of int32 or both of int64, of one length
+        The entries. A list is emptied once its entries have been read, to free them.
     n : int
-        Number of nodes.
+        Number of ids.
+    low : int
+        The lowest id: ids are low .. low + n - 1, and id i has the index i - low.
+    seen : array of n bool, optional
+        All False; comes back True for every id in the entries. Then the others get no row, and
+        an index counts only the ids seen.
     threads : int, optional
         Default: as many as pay.
 
     Returns
     -------
     Rows or None
-        None if an index is outside of 0 .. n-1.
+        None if an id is outside of its range.
     """
-    entries = len(u)
+    entries = sum(len(u) for u, _ in parts)
     if n == 0 or entries == 0:
-        return None if entries else Rows(*_empty(n), 0, 0, 0)
+        return None if entries else Rows(*_empty(0 if seen is not None else n), 0, 0, 0)
     threads = threads or threads_for(entries)
     wide = np.int64 if n > np.iinfo(np.int32).max else np.int32
     # counts and row starts: at most 2 * entries
@@ -68,11 +96,17 @@ def rows_of_pairs(
     shift = min(bits - bucket_bits, 62 - bits)
     buckets = ((n - 1) >> shift) + 1
 
-    up = np.zeros(n, dtype=count_type)
-    parts = [(u[i:j], v[i:j]) for i, j in pieces(entries, threads)]
+    # 1. every entry into its bucket
+    shares = _shares(parts, entries, threads)
     counts = np.zeros((threads, buckets), dtype=np.int64)
+    # one for each thread: they would wait for one another's stores
+    marks = np.zeros((threads, 0 if seen is None else n), dtype=np.bool_)
     loops = in_threads(
-        _count_buckets, ((*part, n, shift, own) for part, own in zip(parts, counts, strict=True))
+        _count_share,
+        (
+            (share, low, n, shift, mark, own)
+            for share, mark, own in zip(shares, marks, counts, strict=True)
+        ),
     )
     if min(loops) < 0:
         return None
@@ -82,215 +116,106 @@ def rows_of_pairs(
     kept = int(starts[-1])
     keys = np.empty(kept, dtype=np.uint32 if shift + bits + 1 <= 32 else np.int64)
     in_threads(
-        _fill_buckets,
-        ((*part, shift, bits, own, keys) for part, own in zip(parts, cursors, strict=True)),
+        _fill_share,
+        ((share, low, shift, bits, own, keys) for share, own in zip(shares, cursors, strict=True)),
     )
+    del shares
+    if isinstance(parts, list):
+        parts.clear()
 
+    # 2. each edge once, in order
     upper = keys.view(wide)
     stride = keys.itemsize // upper.itemsize
     digits = -(-(shift + bits + 1) // _DIGIT)
     width = -(-(shift + bits + 1) // digits)
     place_type = np.uint32 if kept <= np.iinfo(np.uint32).max else np.int64
     tallies = np.empty((threads, digits, 1 << width), dtype=place_type)
-    downs = [np.zeros(n, dtype=count_type) for _ in range(threads)]
+    ends = np.zeros(n, dtype=np.int32 if kept * stride <= np.iinfo(np.int32).max else np.int64)
+    above = np.empty(buckets, dtype=np.int64)
+    below = np.zeros((threads, buckets), dtype=np.int64)
     cuts = np.searchsorted(starts, [i for i, _ in pieces(kept, threads)]).tolist()
-    cuts = [0, *cuts[1:], buckets]
+    spans = list(pairwise([0, *cuts[1:], buckets]))
     found = in_threads(
-        _sort_buckets,
+        sort_buckets,
         (
-            (i, j, starts, keys, upper, stride, shift, bits, width, tally, up, down)
-            for (i, j), tally, down in zip(pairwise(cuts), tallies, downs, strict=True)
+            (*span, starts, keys, upper, stride, shift, bits, width, tally, ends, mark, above, own)
+            for span, tally, mark, own in zip(spans, tallies, marks, below, strict=True)
         ),
     )
     repeated, both = (sum(counted) for counted in zip(*found, strict=True))
-    for other in downs[1:]:
-        np.add(downs[0], other, out=downs[0])
-    indptr = np.empty(n + 1, dtype=count_type)
-    nnz = int(_start_rows(up, downs[0], indptr))
-    del downs
 
-    indices = np.empty(nnz, dtype=wide)
-    cuts = np.searchsorted(indptr[1:], [i for i, _ in pieces(nnz, threads)]).tolist()
-    cuts = [0, *cuts[1:], n]
+    # 3. every lo to the bucket of its hi, behind the place of that bucket's upper triangle
+    rank = np.empty(0, dtype=wide)
+    size = n
+    if seen is not None and not np.logical_or(marks.any(axis=0), ends, out=seen).all():
+        rank = np.empty(n + 1, dtype=wide)
+        size = int(rank_seen(seen, rank))
+    row_starts = np.zeros(buckets + 1, dtype=np.int64)
+    np.cumsum(above + below.sum(axis=0), out=row_starts[1:])
+    cursors = (row_starts[:-1] + above) + np.cumsum(below, axis=0) - below
+    indices = np.empty(int(row_starts[-1]), dtype=wide)
+    skips = np.cumsum(above)  # the offsets are of the lower triangle only
+    packed = shift + bits < 8 * indices.itemsize
+    offsets = np.empty(
+        0 if packed else len(indices) // 2, dtype=np.uint16 if shift <= 16 else np.uint32
+    )
     in_threads(
-        _fill_rows,
-        ((i, j, starts, shift, stride, upper, up, indptr, indices) for i, j in pairwise(cuts)),
+        deal_lower,
+        (
+            (
+                *(*span, starts, upper, stride, shift, bits, ends, rank, own),
+                *(skips, offsets, indices),
+            )
+            for span, own in zip(spans, cursors, strict=True)
+        ),
+    )
+
+    # 4. the rows of every bucket
+    indptr = np.empty(size + 1, dtype=count_type)
+    indptr[size] = len(indices)
+    cuts = np.searchsorted(row_starts, [i for i, _ in pieces(len(indices), threads)]).tolist()
+    in_threads(
+        fill_rows,
+        (
+            (
+                *(*span, starts, upper, stride, shift, bits, ends, rank, row_starts, above),
+                *(skips, offsets, indptr, indices),
+            )
+            for span in pairwise([0, *cuts[1:], buckets])
+        ),
     )
     return Rows(indptr, indices, sum(loops), repeated, both)
 
 
-def _empty(n: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def _empty(n: int) -> tuple[Array, Array]:
     return np.zeros(n + 1, dtype=np.int32), np.empty(0, dtype=np.int32)
 
 
-# n nodes, m entries, K buckets; arrays that are only read may be read-only.
+def _shares(parts: Parts, entries: int, threads: int) -> list[list[tuple[Array, Array]]]:
+    """Deal the entries out to the threads, in order."""
+    shares: list[list[tuple[Array, Array]]] = []
+    for start, stop in pieces(entries, threads):
+        shares.append([])
+        at = 0
+        for u, v in parts:
+            i, j = max(start - at, 0), min(stop - at, len(u))
+            if i < j:
+                shares[-1].append((u[i:j], v[i:j]))
+            at += len(u)
+    return shares
 
 
-@compiled
-def _count_buckets(
-    u: Any,  # IN  (m)
-    v: Any,  # IN  (m)
-    n: int,
-    shift: int,
-    counts: Any,  # OUT (K) entries of each bucket, loops left out
-) -> int:
-    """Count, and give the number of loops; -1 if an index is outside of 0 .. n-1."""
+def _count_share(share: Parts, *rest: Any) -> int:
+    """Count a thread's entries; -1 if an id is outside of its range, else the loops."""
     loops = 0
-    for i in range(len(u)):
-        a = np.int64(u[i])
-        b = np.int64(v[i])
-        if a < 0 or b < 0 or a >= n or b >= n:
+    for u, v in share:
+        found = count_buckets(u, v, *rest)
+        if found < 0:
             return -1
-        if a == b:
-            loops += 1
-        else:
-            counts[min(a, b) >> shift] += 1
+        loops += found
     return loops
 
 
-@compiled
-def _fill_buckets(
-    u: Any,  # IN  (m) checked by _count_buckets
-    v: Any,  # IN  (m)
-    shift: int,
-    bits: int,
-    cursor: Any,  # IN OUT (K) where the next key of a bucket goes
-    keys: Any,  # OUT (m without loops)
-) -> None:
-    """Write the key of every entry, (lo within its bucket, hi, direction), into its bucket."""
-    low = (1 << shift) - 1
-    for i in range(len(u)):
-        a = np.int64(u[i])
-        b = np.int64(v[i])
-        if a == b:
-            continue
-        lo = min(a, b)
-        bucket = lo >> shift
-        place = cursor[bucket]
-        keys[place] = (lo & low) << (bits + 1) | max(a, b) << 1 | np.int64(b < a)
-        cursor[bucket] = place + 1
-
-
-@compiled
-def _radix_sort(keys: Any, spare: Any, width: int, tally: Any) -> bool:
-    """Sort `keys`, `width` bits at a time; tell whether the result is in `spare`."""
-    size = len(keys)
-    digits = len(tally)
-    mask = (1 << width) - 1
-    tally[:, :] = 0
-    for i in range(size):
-        key = np.int64(keys[i])
-        for digit in range(digits):
-            tally[digit, key & mask] += 1
-            key >>= width
-    source, target = keys, spare
-    for digit in range(digits):
-        total: Any = np.int64(0)
-        for value in range(mask + 1):
-            count = np.int64(tally[digit, value])
-            tally[digit, value] = total
-            total += count
-        for i in range(size):
-            key = np.int64(source[i])
-            own = (key >> (digit * width)) & mask
-            place = np.int64(tally[digit, own])
-            target[place] = key
-            tally[digit, own] = place + 1
-        source, target = target, source
-    return digits & 1 == 1
-
-
-@compiled
-def _sort_buckets(
-    first: int,
-    last: int,  # this thread's buckets
-    starts: Any,  # IN  (K + 1)
-    keys: Any,  # IN OUT, used up
-    upper: Any,  # OUT: the same memory as indices, from starts[bucket] * stride on
-    stride: int,
-    shift: int,
-    bits: int,
-    width: int,
-    tally: Any,  # (digits, 2**width) for the sort
-    up: Any,  # OUT (n) neighbours above; this thread's rows only
-    down: Any,  # OUT (n) neighbours below that this thread's rows give; its own array
-) -> tuple[int, int]:
-    """Sort every bucket, write each edge once, and count repeats and edges given both ways."""
-    size = 0
-    for bucket in range(first, last):
-        size = max(size, starts[bucket + 1] - starts[bucket])
-    spare = np.empty(size, keys.dtype)
-    mask = (np.int64(1) << (bits + 1)) - 1
-    repeated = 0
-    both = 0
-    for bucket in range(first, last):
-        start = starts[bucket]
-        end = starts[bucket + 1]
-        if not _radix_sort(keys[start:end], spare, width, tally):
-            spare[: end - start] = keys[start:end]  # what follows overwrites the keys
-        base = bucket << shift
-        place = start * stride
-        previous = np.int64(-1)
-        for i in range(end - start):
-            key = np.int64(spare[i])
-            if key >> 1 != previous >> 1:
-                hi = (key & mask) >> 1
-                upper[place] = hi
-                place += 1
-                down[hi] += 1
-                up[base + (key >> (bits + 1))] += 1
-            elif key == previous:
-                repeated += 1
-            else:
-                both += 1
-            previous = key
-    return repeated, both
-
-
-@compiled
-def _start_rows(up: Any, down: Any, indptr: Any) -> Any:
-    """Put the start of row v into indptr[v + 1], which _fill_rows moves on to its end."""
-    total = np.int64(0)
-    indptr[0] = 0
-    for node in range(len(up)):
-        indptr[node + 1] = total
-        total += np.int64(up[node]) + np.int64(down[node])
-    return total
-
-
-@compiled
-def _fill_rows(
-    first: int,
-    last: int,  # this thread's rows
-    starts: Any,  # IN  (K + 1)
-    shift: int,
-    stride: int,
-    upper: Any,  # IN
-    up: Any,  # IN  (n)
-    indptr: Any,  # IN OUT (n + 1) own rows: from their start to their end
-    indices: Any,  # OUT (nnz)
-) -> None:
-    """Fill this thread's rows.
-
-    Rows are walked in order, so when row v comes up all its neighbours below v are in place.
-    """
-    low = (1 << shift) - 1
-    i = np.int64(0)
-    for lo in range(last):
-        if lo & low == 0:
-            i = starts[lo >> shift] * stride
-        end = i + up[lo]
-        if lo >= first:
-            place = np.int64(indptr[lo + 1])
-            for j in range(i, end):
-                indices[place + j - i] = upper[j]
-            indptr[lo + 1] = place + end - i
-        for j in range(i, end):
-            hi = np.int64(upper[j])
-            if hi >= last:
-                break
-            if hi >= first:
-                place = np.int64(indptr[hi + 1])
-                indices[place] = lo
-                indptr[hi + 1] = place + 1
-        i = end
+def _fill_share(share: Parts, *rest: Any) -> None:
+    for u, v in share:
+        fill_buckets(u, v, *rest)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edgeveil import _csr_kernels
 from edgeveil import graph as graph_module
-from edgeveil._csr_kernels import rows_of_pairs
+from edgeveil._csr_kernels import rows_of_pairs, rows_of_parts
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph, _rows_by_scipy
 from edgeveil.nodes import NodeSet
@@ -38,12 +38,44 @@ def test_any_small_input_gives_the_rows_of_scipy(data):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("n", [1, 2, 3000, 2**22 + 3])  # 2**22: keys of 64 bits
-def test_many_entries_give_the_rows_of_scipy(n, threads, kind):
+@pytest.mark.parametrize("bucket", [1 << 5, 1 << 13])
+def test_many_entries_give_the_rows_of_scipy(monkeypatch, n, threads, kind, bucket):
+    monkeypatch.setattr(_csr_kernels, "_BUCKET", bucket)
     rng = np.random.default_rng(n)
     u = rng.integers(0, n, 100_000).astype(kind)
     v = (n * rng.random(100_000) ** 4).astype(kind)  # a few nodes have most edges
     assert is_same(u, v, n, threads)
     assert is_same(np.zeros_like(u), v, n, threads)  # all of it one row
+
+
+@given(st.data())
+def test_parts_of_ids_from_anywhere_give_the_rows_of_the_ids_that_occur(data):
+    low = data.draw(st.sampled_from([0, 5, -7, -(2**63), 2**63 - 60]))
+    node = st.integers(low, low + data.draw(st.sampled_from([3, 50])))
+    pair = st.tuples(node, node)
+    drawn = data.draw(st.lists(st.lists(pair, max_size=20), min_size=1, max_size=4))
+    parts = [tuple(np.array(part, dtype=np.int64).reshape(-1, 2).T.copy()) for part in drawn]
+    ids, index = np.unique(np.concatenate(parts, axis=1), return_inverse=True)
+    index = index.reshape(2, -1)
+    if index.size:
+        slow = _rows_by_scipy(index[0], index[1], len(ids))
+        n = int(ids[-1]) - low + 1
+        seen = np.zeros(n, dtype=np.bool_)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_csr_kernels, "_BUCKET", data.draw(st.sampled_from([1, 8, 1 << 13])))
+            threads = data.draw(st.integers(1, 4))
+            fast = rows_of_parts(parts, n, low=low, seen=seen, threads=threads)
+        assert all(np.array_equal(a, b) for a, b in zip(fast, slow, strict=True))
+        assert (np.flatnonzero(seen) + low).tolist() == ids.tolist()
+        assert parts == []  # its arrays can be freed
+
+
+def test_ids_outside_of_their_range_leave_the_parts_alone():
+    parts = [(np.array([3, 4]), np.array([5, 6]))]
+    assert rows_of_parts(parts, 3, low=3) is None
+    assert rows_of_parts(parts, 3, low=4) is None
+    assert len(parts) == 1
+    assert rows_of_parts(parts, 4, low=3).indptr.tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from edgeveil._compiled import compiled, inlined
 
-__all__ = ["find_integers", "list_integers", "look_up", "mark_seen", "number_integers"]
+__all__ = [
+    "find_integers",
+    "hash_table",
+    "list_integers",
+    "look_up",
+    "mark_seen",
+    "number_integers",
+]
 
 
 @compiled
@@ -39,6 +48,12 @@ def look_up(
 # A hash table is 2**k x 2: an id, and its code + 1 (0: empty); at most half full. An id is
 # compared itself, so two ids with one hash stay two. The multiplier is random: nobody can
 # choose ids that all want the same slot.
+
+
+def hash_table() -> tuple[np.uint64, npt.NDArray[np.int64]]:
+    """Give an odd random word and an empty table."""
+    seed = np.frombuffer(os.urandom(8), dtype=np.uint64)[0] | np.uint64(1)
+    return seed, np.zeros((1 << 10, 2), dtype=np.int64)
 
 
 @inlined

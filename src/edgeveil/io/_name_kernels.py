@@ -1,16 +1,20 @@
 """Compiled loops over plain text: names -> their numbers, and the distinct names.
 
-Plain as in `_text_kernels`. The names seen so far are a table of slots, 2**k x 4 words, at most
-half full:
+Plain as in `_text_kernels`, and so is the buffer. What is known of the distinct names, by number:
 
-    0  the name's first 8 bytes, zeros where it is shorter
-    1  its next 8 bytes; for a name of more than 16 bytes a hash of all but the first 8
-    2  length << 32 | its number + 1; 0 in an empty slot
-    3  where it begins in the text
+    listed   the names one after the other, each with a line feed after it
+    begins   where each begins in the list
+    words    2 words of each: its first 8 bytes, zeros where it is shorter; its next 7 bytes and
+             above them its length, or for a name of more than 15 bytes a hash of all but the
+             first 8 bytes and above it 255
+    index    2**k lines of the cache, at most half full on average: 8 tags, and the number + 1
+             of the name that each tag stands for, 0 where there is none. A line is filled from
+             the left, and the next one when it is full.
 
-Equal words 0 to 2 mean equal names up to 16 bytes; longer ones are compared in the text. So a
-hash never decides that two names are one. Its multipliers are drawn at random for each file:
-nobody can write names that all want the same slot.
+A tag is 31 bits of a name's hash, and other bits of it choose the line; so a tag nearly always
+finds the name, but it never decides: the words are compared, and of a name of more than 15 bytes
+the text. The hash has multipliers drawn at random for each file: nobody can write names that
+all want the same line.
 """
 
 from __future__ import annotations
@@ -18,66 +22,98 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from edgeveil._compiled import compiled, inlined, load_word, trailing_zeros
-from edgeveil.io._text_kernels import HIGH, NEWLINE, ONES, RETURN, last_word
+from edgeveil.io._text_kernels import NEWLINE, RETURN
 
-__all__ = ["add_names", "copy_names", "list_names", "move_names", "name_keys", "name_rows"]
+__all__ = [
+    "add_names",
+    "find_names",
+    "index_names",
+    "is_nan_or_integer",
+    "name_keys",
+    "number_codes",
+    "write_names",
+]
 
 _HASH, _PERCENT, _BLANK, _TAB = 35, 37, 32, 9
-_ONE = np.uint64(1)
-_LOW32 = np.uint64(0xFFFFFFFF)
-_BATCH = 256  # names
+_FIRST_BYTES = np.array([(1 << 8 * k) - 1 for k in range(9)], dtype=np.uint64)
+_LONG = np.uint64(255 << 56)
+_BATCH = 64  # names; their memory is asked for at once, so that the waits for it overlap
+
+
+def _prefetch(typing_context: Any, array: Any, row: Any) -> Any:
+    """Ask for the memory where a row of an array begins, and do not wait for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        matrix = context.make_array(signature.args[0])(context, builder, arguments[0])
+        stride = builder.extract_value(matrix.strides, 0)
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        start = builder.bitcast(matrix.data, byte)
+        place = builder.gep(start, [builder.mul(arguments[1], stride)])
+        ask = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, *3 * [number]])
+        )
+        # to read (0), to keep (3), data (1)
+        builder.call(ask, [place, *(ir.Constant(number, value) for value in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+def _equal_tags(typing_context: Any, index: Any, line: Any, tag: Any) -> Any:
+    """Give a word whose bit k tells whether tag k of a line is `tag`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        tags, number = ir.VectorType(ir.IntType(32), 8), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        words = builder.mul(arguments[1], ir.Constant(ir.IntType(64), 16))
+        place = builder.bitcast(builder.gep(data, [words]), tags.as_pointer())
+        undefined = ir.Constant(tags, ir.Undefined)
+        one = builder.insert_element(undefined, arguments[2], ir.Constant(number, 0))
+        first = ir.Constant(ir.VectorType(number, 8), [0] * 8)
+        same = builder.icmp_unsigned(
+            "==", builder.load(place, align=4), builder.shuffle_vector(one, undefined, first)
+        )
+        return builder.zext(builder.bitcast(same, ir.IntType(8)), ir.IntType(64))
+
+    return types.uint64(index, types.int64, types.uint32), generate
+
+
+prefetch: Any = intrinsic(_prefetch)
+equal_tags: Any = intrinsic(_equal_tags)
 
 
 @inlined
-def _slot(head: Any, rest: Any, length: Any, one: Any, two: Any, three: Any, slots: int) -> Any:
-    """Give the slot where the search for a name begins."""
-    h = (head ^ np.uint64(length)) * one
+def _hashed(head: Any, rest: Any, one: Any, two: Any, three: Any) -> Any:
+    h = head * one
     h = (h ^ (h >> np.uint64(32)) ^ rest) * two
-    h = (h ^ (h >> np.uint64(32))) * three
-    return np.int64((h ^ (h >> np.uint64(32))) & np.uint64(slots - 1))
+    return (h ^ (h >> np.uint64(32))) * three
 
 
 @inlined
-def _ends(word: Any, marks: Any, feeds: Any) -> Any:
-    """Mark the lowest byte of a word that ends a name (marks above it may be wrong)."""
-    x = word ^ marks
-    y = word ^ feeds
-    return (((x - ONES) & ~x) | ((y - ONES) & ~y)) & HIGH
+def _tag(h: Any) -> Any:
+    return np.uint32(h) | np.uint32(1)
+
+
+@inlined
+def _shift(lines: int) -> Any:
+    """Give by how much to shift a hash for one of so many lines, at least two."""
+    return np.uint64(64 - trailing_zeros(np.uint64(lines)))
 
 
 @compiled
-def _long_name(
-    data: Any, begin: int, size: int, marks: Any, feeds: Any, seeds: Any
-) -> tuple[Any, Any, int]:
-    """Give words 0 and 1 of a name of any length, and where it ends: `size` at the latest."""
-    head = np.uint64(0)
+def _hash_of_rest(data: Any, i: int, end: int, seed: Any) -> Any:
+    """Give word 1 of a name of more than 15 bytes: of its bytes from i to `end`."""
     rest = np.uint64(0)
-    i = begin
-    while i < size:
-        word = load_word(data, i) if i + 8 <= size else last_word(data, i, size)
-        count = min(trailing_zeros(_ends(word, marks, feeds)) >> 3, size - i)
-        if count:
-            word &= ~np.uint64(0) >> np.uint64(64 - 8 * count)
-            if i == begin:
-                head = word
-            elif i == begin + 8:
-                rest = word
-            else:
-                rest = (rest ^ (rest >> np.uint64(32))) * seeds[3] + word
-        i += count
-        if count < 8:
-            break
-    return head, rest, i
-
-
-@compiled
-def _is_same_text(data: Any, a: Any, b: Any, length: int) -> bool:
-    for k in range(length):  # noqa: SIM110 numba knows no generators
-        if data[a + k] != data[b + k]:
-            return False
-    return True
+    while i < end:
+        word = load_word(data, i) & _FIRST_BYTES[min(end - i, 8)]
+        rest = (rest ^ (rest >> np.uint64(32))) * seed + word
+        i += 8
+    return (rest ^ (rest >> np.uint64(32))) * seed | _LONG
 
 
 @inlined
@@ -86,251 +122,272 @@ def _is_blank(byte: int) -> bool:
 
 
 @compiled
-def move_names(
-    table: Any,  # IN
+def index_names(
+    words: Any,  # IN
+    names: int,
     seeds: Any,  # IN  (4)
-    larger: Any,  # OUT an empty table with more slots
+    index: Any,  # OUT an empty one
 ) -> None:
-    """Put all names of a table into a larger one."""
-    slots = len(larger)
+    """Make the index of all names."""
+    lines = len(index)
+    shift = _shift(lines)
     one, two, three = seeds[0], seeds[1], seeds[2]
-    for old in range(len(table)):
-        if table[old, 2]:
-            length = np.int64(table[old, 2] >> np.uint64(32))
-            slot = _slot(table[old, 0], table[old, 1], length, one, two, three, slots)
-            while larger[slot, 2]:
-                slot = (slot + 1) & (slots - 1)
-            for k in range(4):
-                larger[slot, k] = table[old, k]
+    for code in range(names):
+        h = _hashed(words[code, 0], words[code, 1], one, two, three)
+        line = np.int64(h >> shift)
+        k = 0
+        while index[line, 8 + k]:
+            k += 1
+            if k == 8:
+                k = 0
+                line = (line + 1) & (lines - 1)
+        index[line, k] = _tag(h)
+        index[line, 8 + k] = code + 1
 
 
 @compiled
-def _number_names(
-    data: Any,  # IN  (size) uint8
-    table: Any,  # IN OUT with room for the batch
-    seeds: Any,  # IN  (4)
-    names: int,  # in the table so far
-    heads: Any,  # IN  (batch) word 0 of each name
-    rests: Any,  # IN  (batch) word 1
-    lengths: Any,  # IN  (batch)
-    begins: Any,  # IN  (batch)
-    count: int,  # names in the batch
-    codes: Any,  # OUT (batch + 1) the number of each name
-) -> int:
-    """Number a batch of names and give how many the table holds then.
-
-    All their slots are fetched before the first is looked at: the waits for memory overlap.
-    """
-    slots = len(table)
-    one, two, three = seeds[0], seeds[1], seeds[2]
-    fetched = np.uint64(0)
-    for k in range(count):
-        slot = _slot(heads[k], rests[k], lengths[k], one, two, three, slots)
-        fetched |= table[slot, 2]
-        codes[k] = slot
-    codes[count] = np.int64(fetched & _ONE)  # or the compiler would leave the fetching out
-    for k in range(count):
-        head, rest, length, slot = heads[k], rests[k], lengths[k], codes[k]
-        code: Any = np.int64(-1)
-        while True:
-            mark = table[slot, 2]
-            if mark == 0:
-                break
-            if (
-                table[slot, 0] == head
-                and table[slot, 1] == rest
-                and mark >> np.uint64(32) == np.uint64(length)
-            ):
-                place = np.int64(table[slot, 3])
-                if length <= 16 or _is_same_text(data, place, begins[k], length):
-                    code = np.int64(mark & _LOW32) - 1
-                    break
-            slot = (slot + 1) & (slots - 1)
-        if code < 0:
-            code = names
-            names += 1
-            table[slot, 0] = head
-            table[slot, 1] = rest
-            table[slot, 2] = np.uint64(length) << np.uint64(32) | np.uint64(names)
-            table[slot, 3] = np.uint64(begins[k])
-        codes[k] = code
-    return names
-
-
-@compiled
-def name_rows(
-    data: Any,  # IN  (size) uint8, without quotes
-    i: int,  # where to go on
-    stop: int,  # where this thread's lines end
+def find_names(
+    data: Any,  # IN  the buffer
+    begin: int,  # where its text begins
+    ends: Any,  # IN  as find_ends gave them
+    count: int,  # of ends
     delimiter: int,
-    returns: bool,  # whether lines end in a carriage return and a line feed
+    odd: bool,  # whether it holds carriage returns, blanks, tabs or marks of comments
     seeds: Any,  # IN  (4) odd random words
-    table: Any,  # IN OUT
-    names: int,  # in the table
-    first: Any,  # OUT (rows) as many as this thread has lines
+    index: Any,  # IN
+    words: Any,  # IN  with one row at least
+    begins: Any,  # IN
+    listed: Any,  # IN  and 8 bytes more
+    first: Any,  # OUT (rows) with room for all rows of this text
     second: Any,  # OUT (rows)
     row: int,  # the next one
-) -> tuple[int, int, int]:
-    """Number the names of every line in the order in which they come.
+    missed: Any,  # OUT (count, 6) of names not found: words, length, hash, begin, row and column
+) -> int:
+    """Give the known names of every line their numbers.
 
-    Returns where it came to (before `stop` if the table has no room, -1 if a line is not
-    plain), the number of names, and the next row.
+    Returns how many were not found, -1 if a line is not plain.
     """
-    marks = ONES * np.uint64(delimiter)
-    feeds = ONES * np.uint64(NEWLINE)
-    heads = np.empty(_BATCH, np.uint64)
-    rests = np.empty(_BATCH, np.uint64)
-    lengths = np.empty(_BATCH, np.int64)
-    begins = np.empty(_BATCH, np.int64)
-    codes = np.empty(_BATCH + 1, np.int64)
-    while i < stop and 2 * (names + _BATCH) <= len(table):
-        count = 0
-        while i < stop and count < _BATCH:
-            ends = np.uint64(0)
-            if i + 16 <= stop:
-                one = load_word(data, i)
-                two = load_word(data, i + 8)
-                ends = _ends(one, marks, feeds)
-                more = _ends(two, marks, feeds)
-            if ends:
-                size = trailing_zeros(ends) >> 3
-                head = one & ((_ONE << np.uint64(8 * size)) - _ONE)
-                rest = np.uint64(0)
-                end = i + size
-            elif i + 16 <= stop and more:
-                size = trailing_zeros(more) >> 3
-                head = one
-                rest = two & ((_ONE << np.uint64(8 * size)) - _ONE)
-                end = i + 8 + size
-            else:
-                head, rest, end = _long_name(data, i, stop, marks, feeds, seeds)
-            second_half = count & 1
+    one, two, three, four = seeds[0], seeds[1], seeds[2], seeds[3]
+    shift = _shift(len(index))
+    batch = np.empty((_BATCH, 5), np.uint64)
+    codes = np.empty(_BATCH, np.int64)
+    misses = 0
+    if count & 1 or row + (count >> 1) > min(len(first), len(second)) or count > len(missed):
+        return -1
+    for k in range(0, count, _BATCH):
+        size = min(_BATCH, count - k)
+        for j in range(size):
+            end: Any = np.int64(ends[k + j])
             after = end + 1
-            if second_half:
-                if end < stop and data[end] != NEWLINE:
-                    return -1, names, row
-                if returns:  # the words hold it too: take them once more without
-                    if end <= i or data[end - 1] != RETURN:
-                        return -1, names, row
-                    head, rest, end = _long_name(data, i, end - 1, marks, feeds, seeds)
-            elif end >= stop or data[end] != delimiter or data[i] == _HASH or data[i] == _PERCENT:
-                return -1, names, row
-            if end <= i or end - i >= 1 << 31 or _is_blank(data[i]) or _is_blank(data[end - 1]):
-                return -1, names, row
-            heads[count] = head
-            rests[count] = rest
-            lengths[count] = end - i
-            begins[count] = i
-            count += 1
-            i = after
-        if count & 1 or row + (count >> 1) > len(first):
-            return -1, names, row
-        names = _number_names(
-            data, table, seeds, names, heads, rests, lengths, begins, count, codes
-        )
-        for k in range(0, count, 2):
-            first[row] = codes[k]
-            second[row] = codes[k + 1]
-            row += 1
-    return i, names, row
+            if data[end] != (NEWLINE if j & 1 else delimiter):
+                return -1
+            if odd:
+                if j & 1 and data[end - 1] == RETURN:
+                    end -= 1
+                if j & 1 == 0 and (data[begin] == _HASH or data[begin] == _PERCENT):
+                    return -1
+                if _is_blank(data[begin]) or (end > begin and _is_blank(data[end - 1])):
+                    return -1
+            length = end - begin
+            if length <= 0:
+                return -1
+            head = load_word(data, begin) & _FIRST_BYTES[min(length, 8)]
+            rest = load_word(data, begin + 8) & _FIRST_BYTES[min(max(length - 8, 0), 7)]
+            rest |= np.uint64(length) << np.uint64(56)
+            if length > 15:
+                rest = _hash_of_rest(data, begin + 8, end, four)
+            h = _hashed(head, rest, one, two, three)
+            prefetch(index, np.int64(h >> shift))
+            batch[j, 0] = head
+            batch[j, 1] = rest
+            batch[j, 2] = np.uint64(length)
+            batch[j, 3] = h
+            batch[j, 4] = np.uint64(begin)
+            begin = after
+        for j in range(size):
+            h = batch[j, 3]
+            line = np.int64(h >> shift)
+            same = equal_tags(index, line, _tag(h))
+            # no branch: without the tag it is the last name of the line, or number 0
+            code: Any = np.int64(index[line, 8 + trailing_zeros(same | np.uint64(128))]) - 1
+            code = max(code, 0)
+            prefetch(words, code)
+            codes[j] = code
+        for j in range(size):
+            code = codes[j]
+            other = words[code, 0] ^ batch[j, 0] | words[code, 1] ^ batch[j, 1]
+            if other == 0 and batch[j, 1] >= _LONG:
+                place, at = begins[code], np.int64(batch[j, 4])
+                left: Any = np.int64(batch[j, 2])
+                after = place + left
+                while left > 0 and other == 0:  # at the latest a line feed in the list differs
+                    word = load_word(listed, place) ^ load_word(data, at)
+                    other |= word & _FIRST_BYTES[min(left, 8)]
+                    place += 8
+                    at += 8
+                    left -= 8
+                if other == 0 and listed[after] != NEWLINE:
+                    other = _LONG
+            if other:
+                for i in range(5):
+                    missed[misses, i] = batch[j, i]
+                missed[misses, 5] = np.uint64(2 * row + j)
+                misses += 1
+        for j in range(0, size, 2):
+            first[row + (j >> 1)] = codes[j]
+            second[row + (j >> 1)] = codes[j + 1]
+        row += size >> 1
+    return misses
 
 
 @compiled
 def add_names(
-    data: Any,  # IN  (size) uint8
-    seeds: Any,  # IN  (4)
-    table: Any,  # IN OUT with room for all names of both
-    names: int,  # in the table
-    other: Any,  # IN  another thread's table
-    moved: Any,  # OUT (names of the other) their numbers in the one table
-) -> int:
-    """Put the names of one table into another; give the number of names there."""
-    heads = np.empty(_BATCH, np.uint64)
-    rests = np.empty(_BATCH, np.uint64)
-    lengths = np.empty(_BATCH, np.int64)
-    begins = np.empty(_BATCH, np.int64)
-    codes = np.empty(_BATCH + 1, np.int64)
-    old = np.empty(_BATCH, np.int64)
-    count = 0
-    slots = len(other)
-    for slot in range(slots):
-        mark = other[slot, 2]
-        if mark:
-            heads[count] = other[slot, 0]
-            rests[count] = other[slot, 1]
-            lengths[count] = np.int64(mark >> np.uint64(32))
-            begins[count] = np.int64(other[slot, 3])
-            old[count] = np.int64(mark & _LOW32) - 1
-            count += 1
-        if count == _BATCH or slot == slots - 1:
-            names = _number_names(
-                data, table, seeds, names, heads, rests, lengths, begins, count, codes
-            )
-            for k in range(count):
-                moved[old[k]] = codes[k]
-            count = 0
-    return names
+    data: Any,  # IN  the buffer
+    missed: Any,  # IN  as find_names gave them
+    misses: int,
+    index: Any,  # IN OUT all with room for so many names
+    words: Any,  # IN OUT
+    begins: Any,  # IN OUT
+    listed: Any,  # IN OUT
+    listed_size: int,
+    names: int,  # known
+    first: Any,  # OUT (rows)
+    second: Any,  # OUT (rows)
+) -> tuple[int, int]:
+    """Number the names that were not found: give the size of the list and the number of names.
+
+    One function: calls with arrays count references.
+    """
+    lines = len(index)
+    shift = _shift(lines)
+    for miss in range(misses):
+        if miss + 16 < misses:
+            prefetch(index, np.int64(missed[miss + 16, 3] >> shift))
+        head, rest, size, h = missed[miss, 0], missed[miss, 1], missed[miss, 2], missed[miss, 3]
+        begin: Any = np.int64(missed[miss, 4])
+        length: Any = np.int64(size)
+        line: Any = np.int64(h >> shift)
+        lane = 0
+        code: Any = np.int64(-1)
+        while index[line, 8 + lane]:
+            if index[line, lane] == _tag(h):
+                code = np.int64(index[line, 8 + lane]) - 1
+                if words[code, 0] != head or words[code, 1] != rest:
+                    code = np.int64(-1)
+                elif rest >= _LONG:
+                    place = begins[code]
+                    for i in range(length):
+                        if listed[place + i] != data[begin + i]:
+                            code = np.int64(-1)
+                            break
+                    if code >= 0 and listed[place + length] != NEWLINE:
+                        code = np.int64(-1)
+                if code >= 0:
+                    break
+            lane += 1
+            if lane == 8:
+                lane = 0
+                line = (line + 1) & (lines - 1)
+        if code < 0:
+            code = np.int64(names)
+            names += 1
+            index[line, lane] = _tag(h)
+            index[line, 8 + lane] = names
+            words[code, 0] = head
+            words[code, 1] = rest
+            begins[code] = listed_size
+            for i in range(length):
+                listed[listed_size + i] = data[begin + i]
+            listed[listed_size + length] = NEWLINE
+            listed_size += length + 1
+        row = np.int64(missed[miss, 5] >> np.uint64(1))
+        if missed[miss, 5] & np.uint64(1):
+            second[row] = code
+        else:
+            first[row] = code
+    return listed_size, names
+
+
+# -- the list of names --------------------------------------------------------------------
 
 
 @compiled
-def list_names(
-    table: Any,  # IN
-    begins: Any,  # OUT (names) where each name begins in the text
-    ends: Any,  # OUT (names + 1) where each name ends if all are written with line feeds
-) -> None:
-    """List the names of a table by their numbers."""
-    for slot in range(len(table)):
-        if table[slot, 2]:
-            number = np.int64(table[slot, 2] & _LOW32)
-            begins[number - 1] = table[slot, 3]
-            ends[number] = np.int64(table[slot, 2] >> np.uint64(32)) + 1
-    ends[0] = 0
-    for code in range(len(begins)):
-        ends[code + 1] += ends[code]
-
-
-@compiled
-def copy_names(
-    data: Any,  # IN  (size) uint8
-    begins: Any,  # IN  (names)
-    ends: Any,  # IN  (names + 1)
-    text: Any,  # OUT (ends[-1])
-) -> None:
-    """Write the names, each with a line feed after it."""
-    for code in range(len(begins)):
-        source = begins[code]
-        start = ends[code]
-        last = ends[code + 1] - 1
-        for k in range(last - start):
-            text[start + k] = data[source + k]
-        text[last] = NEWLINE
+def is_nan_or_integer(
+    listed: Any,  # IN  names, each with a line feed after it
+    begins: Any,  # IN  (names + 1) where each begins
+) -> tuple[bool, bool]:
+    """Tell whether some name is NaN, and whether all are integers."""
+    numbers = True
+    for code in range(len(begins) - 1):
+        begin, end = begins[code], begins[code + 1] - 1
+        if end - begin == 3 and (
+            listed[begin] | 32 == 110
+            and listed[begin + 1] | 32 == 97
+            and listed[begin + 2] | 32 == 110
+        ):
+            return True, False
+        if numbers:
+            begin += listed[begin] in (43, 45)  # a sign
+            numbers = begin < end
+            for i in range(begin, end):
+                numbers = numbers and 48 <= listed[i] <= 57
+    return False, numbers
 
 
 @compiled
 def name_keys(
-    text: Any,  # IN  names, each with a line feed after it
-    ends: Any,  # IN  (names + 1)
+    listed: Any,  # IN  names, each with a line feed after it
+    begins: Any,  # IN  (names + 1) where each begins
     keys: Any,  # OUT (names)
 ) -> None:
     """Give the eight bytes of each name after the common beginning of all, first byte highest.
 
     Names in order have keys in order; names with one key may be in any.
     """
-    names = len(ends) - 1
-    common = ends[1] - 1 if names else 0
+    names = len(keys)
+    common = begins[1] - 1 if names else 0
     for code in range(1, names):
-        start = ends[code]
-        common = min(common, ends[code + 1] - 1 - start)
+        start = begins[code]
+        common = min(common, begins[code + 1] - 1 - start)
         for k in range(common):
-            if text[start + k] != text[k]:
+            if listed[start + k] != listed[k]:
                 common = k
                 break
     for code in range(names):
         key: Any = np.uint64(0)
-        start = ends[code] + common
-        size = min(ends[code + 1] - 1 - start, 8)
+        start = begins[code] + common
+        size = min(begins[code + 1] - 1 - start, 8)
         for k in range(size):
-            key = key << np.uint64(8) | np.uint64(text[start + k])
+            key = key << np.uint64(8) | np.uint64(listed[start + k])
         if size:
             key <<= np.uint64(8 * (8 - size))
         keys[code] = key
+
+
+@compiled
+def write_names(
+    listed: Any,  # IN  names, each with a line feed after it
+    begins: Any,  # IN  (names + 1)
+    order: Any,  # IN  (names)
+    text: Any,  # OUT the names in this order, without line feeds
+    offsets: Any,  # OUT (names + 1) where each begins in the text
+) -> None:
+    """Write the names in another order."""
+    place = np.int64(0)
+    for rank in range(len(order)):
+        if rank + 32 < len(order):  # one after the other: where it begins, and what is there
+            prefetch(begins, order[rank + 32])
+            prefetch(listed, begins[order[rank + 16]])
+        offsets[rank] = place
+        begin, end = begins[order[rank]], begins[order[rank] + 1] - 1
+        for k in range(end - begin):
+            text[place + k] = listed[begin + k]
+        place += end - begin
+    offsets[len(order)] = place
+
+
+@compiled
+def number_codes(codes: Any, numbers: Any) -> None:
+    """Put numbers[code] in the place of every code."""
+    for i in range(len(codes)):
+        codes[i] = numbers[codes[i]]

@@ -92,6 +92,9 @@ def read_graph(
 
     Notes
     -----
+    A ``.gz`` file may unpack to 256 MB, or to 100 times its size if that is more; unpack others
+    yourself, and read the plain file.
+
     Read ``.parquet`` only from sources you trust: a forged file can crash polars' reader, and
     with it the process. Truncated ones, and every damage to text, .mat, MatrixMarket and saved
     graphs (``open_graph(path, verify=True)``), are refused in words.

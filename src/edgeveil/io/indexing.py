@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.graph import Graph
+from edgeveil.io.factors import (
+    Factors,
+    factorise,
+    index_type_for,
+    node_set_of_text,
+    string_indices,
+    strings_of,
+)
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -19,16 +24,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTEGER",
-    "Factors",
     "RowError",
-    "factorise",
+    "graph_of_codes",
     "graph_of_columns",
     "graph_of_integers",
     "graph_of_names",
     "is_integer",
+    "join",
 ]
 
 IntArray = npt.NDArray[np.int64]
+Part = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 # ASCII digits only: other scripts' digits stay text
 INTEGER = r"^[+-]?[0-9]+$"
@@ -81,23 +87,58 @@ def graph_of_columns(
     if first.dtype == pl.String:
         _refuse_other_kind("text", nodes)  # before the work
         return graph_of_names(factorise(first, second), nodes, weighted=weighted)
-    return graph_of_integers(first.to_numpy(), second.to_numpy(), nodes, weighted=weighted)
+    if first.chunk_lengths() != second.chunk_lengths():
+        first, second = first.rechunk(), second.rechunk()
+    chunks = zip(first.get_chunks(), second.get_chunks(), strict=True)
+    parts = [(a.to_numpy(), b.to_numpy()) for a, b in chunks]
+    return graph_of_integers(parts, nodes, weighted=weighted)
 
 
 def graph_of_integers(
-    a: npt.NDArray[Any], b: npt.NDArray[Any], nodes: NodeSet | None, *, weighted: int
+    parts: list[Part],
+    nodes: NodeSet | None,
+    *,
+    weighted: int,
+    span: tuple[int, int] | None = None,
 ) -> Graph:
-    """Build the graph whose edges are the rows of two columns of integers, of one kind."""
+    """Build the graph whose edges are the rows of two columns of integers, of one kind.
+
+    Parameters
+    ----------
+    parts : list of pairs of arrays
+        The columns, in parts. The list is used up, so that its arrays can be freed.
+    nodes, weighted
+        As in `graph_of_columns`.
+    span : pair of int, optional
+        The lowest and the highest integer, where they are known.
+    """
     _refuse_other_kind("integers", nodes)
-    a, b = a.view(), b.view()
-    a.flags.writeable = b.flags.writeable = False  # one kind of array, one compilation
-    found = nodes is None
-    if nodes is None:
-        nodes, u, v = _number(a, b)
-    else:
-        u, v = _int_indices(a, nodes), _int_indices(b, nodes)
-        _refuse_strangers(u, v)
-    return Graph.from_edges(u, v, nodes, weighted=weighted, nodes_from_edges=found)
+    parts[:] = [(_read_only(a), _read_only(b)) for a, b in parts if len(a)]
+    entries = sum(len(a) for a, _ in parts)
+    if nodes is not None:
+        indices = _int_indices([column for part in parts for column in part], nodes)
+        parts.clear()
+        return _graph_of_indices(_pairs(indices), nodes, weighted=weighted, found=False)
+    if entries == 0:
+        return _graph_of_indices(parts, NodeSet.range(0), weighted=weighted, found=True)
+    low, high = span or _span(parts)
+    # A row for every integer in between, while that is less than the entries take
+    if entries < _LARGE or high - low >= entries:
+        nodes, parts = _number(parts, low, high)
+        return _graph_of_indices(parts, nodes, weighted=weighted, found=True)
+    from edgeveil._csr_kernels import rows_of_parts
+
+    seen = np.zeros(high - low + 1, dtype=np.bool_)
+    rows = rows_of_parts(parts, len(seen), low=low, seen=seen)
+    if rows is None:
+        raise AssertionError("an integer is not between the lowest and the highest")
+    nodes = _node_set_of(np.flatnonzero(seen) + low)
+    return Graph.from_rows(rows, nodes, entries=entries, weighted=weighted, nodes_from_edges=True)
+
+
+def graph_of_codes(parts: list[Part], nodes: NodeSet, *, weighted: int) -> Graph:
+    """Build the graph whose edges are pairs of indices into nodes that came from the edges."""
+    return _graph_of_indices(parts, nodes, weighted=weighted, found=True)
 
 
 def graph_of_names(factors: Factors, nodes: NodeSet | None, *, weighted: int) -> Graph:
@@ -106,12 +147,28 @@ def graph_of_names(factors: Factors, nodes: NodeSet | None, *, weighted: int) ->
     found = nodes is None
     u, v = factors.first, factors.second
     if nodes is None:
-        nodes = _node_set_of_text(factors.names)
+        nodes = node_set_of_text(factors.names)
     else:
-        place = _string_indices(factors.names, _strings(nodes))
+        place = string_indices(factors.names, strings_of(nodes))
         u, v = place[u], place[v]
-        _refuse_strangers(u, v)
-    return Graph.from_edges(u, v, nodes, weighted=weighted, nodes_from_edges=found)
+    return _graph_of_indices([(u, v)], nodes, weighted=weighted, found=found)
+
+
+def _graph_of_indices(parts: list[Part], nodes: NodeSet, *, weighted: int, found: bool) -> Graph:
+    """Build the graph with these edges; an index of -1 stands for a node outside of the list."""
+    entries = sum(len(u) for u, _ in parts)
+    if not found:
+        _refuse_strangers(parts)
+    if entries < _LARGE:
+        u, v = join(parts)
+        return Graph.from_edges(u, v, nodes, weighted=weighted, nodes_from_edges=found)
+    from edgeveil._csr_kernels import rows_of_parts
+
+    parts[:] = [(_read_only(u), _read_only(v)) for u, v in parts]
+    rows = rows_of_parts(parts, len(nodes))
+    if rows is None:
+        raise AssertionError("an index is outside of the nodes")
+    return Graph.from_rows(rows, nodes, entries=entries, weighted=weighted, nodes_from_edges=found)
 
 
 def _refuse_other_kind(kind: str, nodes: NodeSet | None) -> None:
@@ -120,18 +177,36 @@ def _refuse_other_kind(kind: str, nodes: NodeSet | None) -> None:
         raise RowError(f"the ids of the edges are {kind}, those of the node list {other}", 0)
 
 
-def _index_type(size: int) -> type[np.int32 | np.int64]:
-    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
-
-
-def _refuse_strangers(u: npt.NDArray[Any], v: npt.NDArray[Any]) -> None:
-    if len(u) == 0 or (u.min() >= 0 and v.min() >= 0):
+def _refuse_strangers(parts: list[Part]) -> None:
+    if all(len(u) == 0 or (u.min() >= 0 and v.min() >= 0) for u, v in parts):
         return
+    u, v = join(parts)
     outside = (u < 0) | (v < 0)
     raise RowError(
         f"an edge names a node that is not in the node list ({int(outside.sum())} edges do)",
         int(outside.argmax()),
     )
+
+
+def join(parts: list[Part]) -> Part:
+    """Give two columns in one part."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    first, second = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return first, second
+
+
+def _pairs(columns: list[npt.NDArray[Any]]) -> list[Part]:
+    return list(zip(columns[::2], columns[1::2], strict=True))
+
+
+def _read_only(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Give one kind of array: for each kind the loops would be compiled anew."""
+    column = np.ascontiguousarray(column).view()
+    column.flags.writeable = False
+    return column
 
 
 # -- integers -----------------------------------------------------------------------------
@@ -141,195 +216,110 @@ def _table_is_cheap(low: int, high: int, entries: int) -> bool:
     return high - low < _TABLE_FACTOR * entries + _TABLE_FREE
 
 
-def _number(
-    a: npt.NDArray[Any], b: npt.NDArray[Any]
-) -> tuple[NodeSet, npt.NDArray[Any], npt.NDArray[Any]]:
+def _span(parts: list[Part]) -> tuple[int, int]:
+    """Give the lowest and the highest integer."""
+    columns = [column for part in parts for column in part]
+    return min(int(c.min()) for c in columns), max(int(c.max()) for c in columns)
+
+
+def _node_set_of(ids: IntArray) -> NodeSet:
+    """Make a node set of sorted, distinct integers."""
+    if ids[0] == 0 and ids[-1] == len(ids) - 1:
+        return NodeSet.range(len(ids))
+    return NodeSet.from_arrays("int", {"ids": ids})
+
+
+def _number(parts: list[Part], low: int, high: int) -> tuple[NodeSet, list[Part]]:
     """Give the ids that occur, sorted, and the index of each."""
-    if len(a) == 0:
-        return NodeSet.range(0), a, b
-    low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
-    if not _table_is_cheap(low, high, len(a)):
-        if len(a) >= _LARGE:
-            return _number_by_hash(a, b)
-        ids = np.union1d(a, b).astype(np.int64, copy=False)
+    columns = [column for part in parts for column in part]
+    entries = sum(map(len, columns)) // 2
+    if not _table_is_cheap(low, high, entries):
+        if entries >= _LARGE:
+            return _number_by_hash(columns)
+        ids = np.unique(np.concatenate(columns)).astype(np.int64, copy=False)
     else:
         seen = np.zeros(high - low + 1, dtype=np.bool_)
-        for column in (a, b):
-            if len(a) >= _LARGE:
+        for column in columns:
+            if entries >= _LARGE:
                 from edgeveil.io._index_kernels import mark_seen
 
                 mark_seen(column, low, seen)
             else:
                 seen[column.astype(np.int64, copy=False) - low] = True
         ids = np.flatnonzero(seen) + low
-    if ids[0] == 0 and ids[-1] == len(ids) - 1:
-        return NodeSet.range(len(ids)), a, b
-    # sorted and distinct by construction
-    nodes = NodeSet.from_arrays("int", {"ids": ids})
-    return nodes, _int_indices(a, nodes), _int_indices(b, nodes)
+    nodes = _node_set_of(ids)
+    return nodes, parts if nodes.kind == "range" else _pairs(_int_indices(columns, nodes))
 
 
-def _number_by_hash(
-    a: npt.NDArray[Any], b: npt.NDArray[Any]
-) -> tuple[NodeSet, npt.NDArray[Any], npt.NDArray[Any]]:
-    from edgeveil.io._index_kernels import list_integers, number_integers
+def _number_by_hash(columns: list[npt.NDArray[Any]]) -> tuple[NodeSet, list[Part]]:
+    from edgeveil.io._index_kernels import hash_table, list_integers, number_integers
 
-    seed, table = _hash_table()
-    codes = [np.empty(len(a), dtype=_index_type(2 * len(a))) for _ in range(2)]
-    count, table = number_integers(a, seed, table, 0, codes[0])
-    count, table = number_integers(b, seed, table, count, codes[1])
+    seed, table = hash_table()
+    index_type = index_type_for(sum(map(len, columns)))
+    codes: list[npt.NDArray[Any]] = []
+    count = 0
+    for column in columns:
+        codes.append(np.empty(len(column), dtype=index_type))
+        count, table = number_integers(column, seed, table, count, codes[-1])
     ids = np.empty(count, dtype=np.int64)
     list_integers(table, ids)
     del table
     order = np.argsort(ids)
-    rank = np.empty(count, dtype=_index_type(count))
+    rank = np.empty(count, dtype=index_type_for(count))
     rank[order] = np.arange(count, dtype=rank.dtype)
-    return NodeSet.from_arrays("int", {"ids": ids[order]}), rank[codes[0]], rank[codes[1]]
+    nodes = NodeSet.from_arrays("int", {"ids": ids[order]})
+    return nodes, _pairs([rank[column] for column in codes])
 
 
-def _hash_table() -> tuple[np.uint64, IntArray]:
-    """Give an odd random word and an empty table."""
-    seed = np.frombuffer(os.urandom(8), dtype=np.uint64)[0] | np.uint64(1)
-    return seed, np.zeros((1 << 10, 2), dtype=np.int64)
-
-
-def _int_indices(ids: npt.NDArray[Any], nodes: NodeSet) -> npt.NDArray[Any]:
+def _int_indices(columns: list[npt.NDArray[Any]], nodes: NodeSet) -> list[npt.NDArray[Any]]:
     """Give the index of every id in `nodes`, -1 where there is none."""
-    n = len(nodes)
-    index_type = _index_type(n)
-    if n == 0 or len(ids) == 0:
-        return np.full(len(ids), -1, dtype=index_type)
+    n, entries = len(nodes), sum(map(len, columns))
+    index_type = index_type_for(n)
+    if n == 0:
+        return [np.full(len(ids), -1, dtype=index_type) for ids in columns]
     if nodes.kind == "range":
-        if ids.min() >= 0 and ids.max() < n:
-            return ids
-        return np.where((ids >= 0) & (ids < n), ids, -1)
+        return [
+            ids if ids.min() >= 0 and ids.max() < n else np.where((ids >= 0) & (ids < n), ids, -1)
+            for ids in columns
+        ]
     known = nodes.arrays["ids"]
     low, high = int(known.min()), int(known.max())
-    cheap = _table_is_cheap(low, high, max(len(ids), n))
+    cheap = _table_is_cheap(low, high, max(entries // 2, n))
     if cheap:
         table = np.full(high - low + 1, -1, dtype=index_type)
         table[known - low] = np.arange(n, dtype=index_type)
-    if len(ids) >= _LARGE:
-        from edgeveil.io._index_kernels import find_integers, look_up, number_integers
+    if entries >= 2 * _LARGE:
+        from edgeveil.io._index_kernels import (
+            find_integers,
+            hash_table,
+            look_up,
+            number_integers,
+        )
 
-        found: npt.NDArray[Any] = np.empty(len(ids), dtype=index_type)
-        if cheap:
-            look_up(ids, low, high, table, found)
-        else:
-            seed, empty = _hash_table()
+        found = [np.empty(len(ids), dtype=index_type) for ids in columns]
+        if not cheap:
+            seed, empty = hash_table()
             _, full = number_integers(known, seed, empty, 0, np.empty(n, dtype=index_type))
-            find_integers(ids, seed, full, found)
+        for ids, own in zip(columns, found, strict=True):
+            if cheap:
+                look_up(ids, low, high, table, own)
+            else:
+                find_integers(ids, seed, full, own)
         return found
-    ids = ids.astype(np.int64, copy=False)
     if cheap:
-        inside = (ids >= low) & (ids <= high)
-        found = table[np.where(inside, ids, low) - low]
-        found[~inside] = -1
-        return found
+        return [_in_table(ids.astype(np.int64, copy=False), low, high, table) for ids in columns]
     order = np.argsort(known, kind="stable")
-    place = np.minimum(np.searchsorted(known, ids, sorter=order), n - 1)
+    return [_by_search(ids, known, order).astype(index_type, copy=False) for ids in columns]
+
+
+def _in_table(ids: IntArray, low: int, high: int, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    inside = (ids >= low) & (ids <= high)
+    found: npt.NDArray[Any] = table[np.where(inside, ids, low) - low]
+    found[~inside] = -1
+    return found
+
+
+def _by_search(ids: npt.NDArray[Any], known: IntArray, order: IntArray) -> npt.NDArray[Any]:
+    place = np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)
     index = order[place]
-    return np.where(known[index] == ids, index, -1).astype(index_type, copy=False)
-
-
-# -- strings ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Factors:
-    """Two columns of strings as their sorted distinct values and the index of each row."""
-
-    names: pl.Series
-    first: npt.NDArray[Any]
-    second: npt.NDArray[Any]
-
-    @classmethod
-    def of_nothing(cls) -> Factors:
-        """Two columns without rows."""
-        import polars as pl
-
-        none = np.empty(0, dtype=np.int32)
-        return cls(pl.Series("id", [], dtype=pl.String), none, none)
-
-
-def factorise(first: pl.Series, second: pl.Series) -> Factors:
-    """Factorise two columns of strings together.
-
-    By hashes, which is several times faster than by the strings themselves; the names are
-    compared in the end, so that two names with one hash are never taken for one node.
-    """
-    import polars as pl
-
-    both = pl.concat([first.alias("id"), second.alias("id")])
-    codes, count = _number_hashes(_hashes(both))
-    chosen = np.empty(count, dtype=codes.dtype)
-    chosen[codes] = np.arange(len(codes), dtype=codes.dtype)  # any one row of each hash
-    names = both.gather(chosen)
-    order = names.arg_sort().to_numpy()  # by UTF-8 bytes: the order of code points
-    names = names.gather(order)
-    rank = np.empty(count, dtype=codes.dtype)
-    rank[order] = np.arange(count, dtype=codes.dtype)
-    index: npt.NDArray[Any] = rank[codes]
-    del codes
-    if not names.gather(index).eq_missing(both).all():
-        names = both.unique().sort()
-        index = _string_indices(both, names)
-    return Factors(names, index[: len(first)], index[len(first) :])
-
-
-def _hashes(column: pl.Series) -> npt.NDArray[np.uint64]:
-    return column.hash().to_numpy()
-
-
-def _number_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[Any], int]:
-    """Give every hash a number from 0 on, and how many there are."""
-    if len(hashes) < _LARGE:
-        distinct, codes = np.unique(hashes, return_inverse=True)
-        return codes, len(distinct)
-    from edgeveil.io._index_kernels import number_integers
-
-    codes = np.empty(len(hashes), dtype=_index_type(len(hashes)))
-    count, _ = number_integers(hashes.view(np.int64), *_hash_table(), 0, codes)
-    return codes, count
-
-
-def _node_set_of_text(names: pl.Series) -> NodeSet:
-    """Make a node set of distinct strings through two arrays, without a loop over them."""
-    if len(names) == 0:
-        return NodeSet.range(0)
-    offsets = np.zeros(len(names) + 1, dtype=np.int64)
-    np.cumsum(names.str.len_bytes().to_numpy(), out=offsets[1:])
-    step = 1 << 20  # one polars string holds at most 4 GB
-    text = b"".join(
-        names.slice(start, step).str.join("").item().encode()
-        for start in range(0, len(names), step)
-    )
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "text": np.frombuffer(text, dtype=np.uint8),
-        "offsets": offsets,
-    }
-    return NodeSet.from_arrays("str", arrays)
-
-
-def _strings(nodes: NodeSet) -> pl.Series:
-    import polars as pl
-
-    text, offsets = nodes.arrays["text"].tobytes(), nodes.arrays["offsets"].tolist()
-    decoded = [text[i:j].decode() for i, j in pairwise(offsets)]
-    return pl.Series("id", decoded, dtype=pl.String)
-
-
-def _string_indices(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
-    """Give the index of every string in `names`, -1 where there is none."""
-    import polars as pl
-
-    known = names.alias("id").to_frame().with_row_index("index").lazy()
-    found = (
-        column.alias("id")
-        .to_frame()
-        .lazy()
-        .join(known, on="id", how="left", maintain_order="left", nulls_equal=True)
-        .select(pl.col("index").cast(pl.Int64).fill_null(-1))
-        .collect()
-    )
-    return found["index"].to_numpy().astype(_index_type(len(names)), copy=False)
+    return np.where(known[index] == ids, index, -1)

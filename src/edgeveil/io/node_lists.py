@@ -9,7 +9,15 @@ from typing import Any
 
 from edgeveil.errors import InputError
 from edgeveil.io.indexing import is_integer
-from edgeveil.io.lines import content, data_lines, decode, fields, sniff_delimiter, suffix_of
+from edgeveil.io.lines import (
+    content,
+    data_lines,
+    decode,
+    fields,
+    read_bytes,
+    sniff_delimiter,
+    suffix_of,
+)
 from edgeveil.io.tables import read_id_column
 from edgeveil.nodes import NodeSet
 
@@ -44,7 +52,7 @@ def read_nodes(nodes: Nodes | None) -> NodeSet | None:
     path = Path(nodes)
     try:
         if suffix_of(path) in (".parquet", ".pq"):
-            content(path, limit=0)  # the same words for a file that is not there
+            read_bytes(path, limit=0)  # the same words for a file that is not there
             return read_id_column(path)
         return _text_nodes(path)
     except InputError as error:

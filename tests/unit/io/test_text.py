@@ -13,7 +13,7 @@ import pytest
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
-from edgeveil.io import indexing, read_graph
+from edgeveil.io import factors, lines, read_graph
 from edgeveil.nodes import NodeSet
 
 PATH = Graph.from_edges([0, 1], [1, 2], NodeSet.of_ints([1, 2, 3]))
@@ -281,6 +281,31 @@ def test_a_truncated_gzip_is_one_sentence(tmp_path):
         read_graph(write(tmp_path, b"1,2\n", "plain.csv.gz"))
 
 
+def test_a_packed_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "MOST_UNPACKED", 1 << 21)
+    text = b"1,2\n" * 900_000
+    bomb = write(tmp_path, gzip.compress(text), "bomb.csv.gz")
+    with pytest.raises(InputError) as caught:
+        read_graph(bomb)
+    said = str(caught.value)
+    assert said.startswith(f"{bomb} unpacks to more than 100 times its size")
+    assert "unpack it and read the plain file" in said
+    with pytest.raises(InputError, match="unpacks to more"):
+        read_graph(write(tmp_path, "1,2\n"), nodes=bomb)
+    with pytest.raises(InputError, match="unpacks to more"):
+        read_graph(write(tmp_path, gzip.compress(text), "bomb.mtx.gz"))
+    # not by its size alone, and small files may be as dense as they like
+    monkeypatch.setattr(lines, "MOST_TIMES", 10_000)
+    assert read_graph(bomb).intake.entries == 900_000
+    monkeypatch.undo()
+    assert read_graph(bomb).intake.entries == 900_000
+
+
+def test_a_packed_file_of_several_members_is_read_to_the_end(tmp_path):
+    packed = gzip.compress(b"1,2\n") + gzip.compress(b"2,3\n")
+    assert read_graph(write(tmp_path, packed, "edges.csv.gz")) == PATH
+
+
 def test_missing_unknown_and_unusable_paths_are_one_sentence(tmp_path):
     with pytest.raises(InputError, match=r"there is no file .*nothing\.csv"):
         read_graph(tmp_path / "nothing.csv")
@@ -320,7 +345,7 @@ def test_a_forbidden_file_is_one_sentence(tmp_path):
 
 
 def test_two_names_with_one_hash_stay_two_nodes(tmp_path, monkeypatch):
-    monkeypatch.setattr(indexing, "_hashes", lambda column: np.zeros(len(column), np.uint64))
+    monkeypatch.setattr(factors, "_hashes", lambda column: np.zeros(len(column), np.uint64))
     graph = read_graph(write(tmp_path, "ann,bob\nbob,cem\n"))
     assert list(graph.nodes) == ["ann", "bob", "cem"]
     assert _edges(graph) == {(0, 1), (1, 2)}
