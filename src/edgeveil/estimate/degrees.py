@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,13 @@ class DegreeEstimates:
     of_friends: Vector
     doubt: Vector
     scale: float
+
+    @cached_property
+    def extent(self) -> tuple[float, float, int, float]:
+        """Sum of the degrees, the least of them, how many nodes have that, and the largest."""
+        low = float(self.degrees.min())
+        at_low = int(np.count_nonzero(self.degrees == low))
+        return float(self.degrees.sum()), low, at_low, float(self.degrees.max())
 
     @property
     def total_doubt(self) -> float:

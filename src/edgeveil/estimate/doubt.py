@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgeveil.estimate import _kernels
+from edgeveil.estimate import _doubt_kernels
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.walk_model import (
     IN_COMMON,
@@ -130,15 +130,15 @@ def two_hop_doubt(
     prior = expected_sums(own, degrees, weights)
     spread = prior * grain
     prior[own] += IN_COMMON * min(mass / len(own), 1.0)
-    tau, error = _kernels.fit_tau(sums, prior, spread, scales, source, _MOST_TAU)
+    tau, error = _doubt_kernels.fit_tau(sums, prior, spread, scales, source, _MOST_TAU)
     # The truth may be spread wider than the fit says, among friends above all, and then the
     # pull does more harm.
-    among = _kernels.fit_tau(sums[own], prior[own], spread[own], scales[own], -1, _MOST_TAU)
+    among = _doubt_kernels.fit_tau(sums[own], prior[own], spread[own], scales[own], -1, _MOST_TAU)
     wider = np.full(len(row), tau + 2 * error)
     wider[own] = max(tau + 2 * error, sum(among))
     off = np.empty(len(row))
     # The truth is not negative and not more than all weights of the own list together.
-    _kernels.sums_doubt(sums, spread, scales, tau, wider, _DEVIATIONS, largest, off)
+    _doubt_kernels.sums_doubt(sums, spread, scales, tau, wider, _DEVIATIONS, largest, off)
     off[source] = 0.0  # its sum is known
     # What all scores have in common: the sum of the degrees, and the share of the second hop
     # that the weights carry.

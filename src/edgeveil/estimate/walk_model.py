@@ -14,13 +14,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.estimate import _kernels
+from edgeveil.estimate import _kernels, _prior_kernels
 
 __all__ = [
+    "DEGREE_STEPS",
     "ECHO",
+    "FLOOR_CANDIDATES",
     "IN_COMMON",
+    "MOST_TAU",
+    "OVERDISPERSION",
+    "USUAL_TAU",
     "best_degree_floor",
-    "closeness_weights",
+    "echo_share",
     "expected_sums",
     "prior_row",
     "prior_shares",
@@ -34,11 +39,11 @@ Indices = npt.NDArray[np.integer]
 
 ECHO = 0.5
 IN_COMMON = 0.034  # two friends' sum beyond what degrees explain; tuned on generated networks
-_OVERDISPERSION = 4.0  # of two-hop sums against independent edges; tuned on generated networks
-_FLOOR_CANDIDATES = 41
-_DEGREE_STEPS = 64
-_USUAL_TAU = 3.0  # overdispersion of sums on generated networks: 2 to 4
-_MOST_TAU = 50.0
+OVERDISPERSION = 4.0  # of two-hop sums against independent edges; tuned on generated networks
+FLOOR_CANDIDATES = 41
+DEGREE_STEPS = 64
+USUAL_TAU = 3.0  # overdispersion of sums on generated networks: 2 to 4
+MOST_TAU = 50.0
 
 
 def prior_row(
@@ -62,29 +67,23 @@ def prior_row(
         Hops that the own list tells: 1, or 0 where the list may not be used (then `own` is
         empty).
     """
-    row = np.zeros(n)
-    if known_hops and len(own) == 0:
-        row[source] = 1.0
-        return row
-    friends, far = prior_shares(own, degrees, restart, known_hops)
-    row += far * degrees / degrees.sum()
-    row[own] += friends / max(len(own), 1)
-    row[source] += restart
-    return row
+    row, starts = np.empty((1, n)), np.array([0, len(own)])
+    total, echo = float(degrees.sum()), echo_share(restart)
+    at = np.array([source])
+    _prior_kernels.prior_rows(
+        row, at, own, starts, degrees, degrees, total, restart, known_hops, IN_COMMON, echo
+    )
+    return np.asarray(row[0])
 
 
 def prior_shares(
     own: Indices, degrees: Vector, restart: float, known_hops: int
 ) -> tuple[float, float]:
     """How `prior_row` shares a row out: mass that is known to go to friends, mass by degree."""
-    if not known_hops:
-        return 0.0, 1 - restart
-    back = float(np.mean(1 / degrees[own]))  # of the second hop, at the source
-    follow = 1 - restart
-    friends = restart * follow * (1 + follow**2 * back)
-    # As much as `two_hop_row` would give them for these sums.
-    friends += IN_COMMON * (restart * follow**2 + follow**3 * _echo(restart))
-    return min(friends, follow), max(follow - friends, 0.0)
+    friends, far = _prior_kernels.prior_shares(
+        degrees[own], restart, known_hops, IN_COMMON, echo_share(restart)
+    )
+    return float(friends), float(far)
 
 
 def best_degree_floor(own_degrees: Vector, n: int, epsilon: float) -> float:
@@ -94,9 +93,12 @@ def best_degree_floor(own_degrees: Vector, n: int, epsilon: float) -> float:
     neighbours with fewer than D0 friends, which costs sum (1/d - 1/D0)^2 d / n over them for a
     typical node, times an overdispersion. Both are functions of released degrees.
     """
-    return float(
-        _kernels.degree_floor(np.sort(own_degrees), n, epsilon, _OVERDISPERSION, _FLOOR_CANDIDATES)
+    floor, everybody = np.empty(1), np.arange(len(own_degrees))
+    starts = np.array([0, len(own_degrees)])
+    _prior_kernels.degree_floors(
+        everybody, starts, own_degrees, n, epsilon, OVERDISPERSION, FLOOR_CANDIDATES, floor
     )
+    return float(floor[0])
 
 
 def expected_sums(own: Indices, degrees: Vector, weights: Vector) -> Vector:
@@ -113,11 +115,13 @@ def expected_sums(own: Indices, degrees: Vector, weights: Vector) -> Vector:
     """
     expected = np.empty(len(degrees))
     total, low, high = float(degrees.sum()), float(degrees.min()), float(degrees.max())
-    _kernels.expected(degrees[own], weights, degrees, total, low, high, _DEGREE_STEPS, expected)
-    return expected
+    factor = _kernels.expected(
+        own, degrees[own], weights, degrees, total, low, high, DEGREE_STEPS, expected
+    )
+    return np.asarray(factor * expected)
 
 
-def shrink(noisy: Vector, scales: Vector, prior: Vector, grain: float) -> Vector:
+def shrink(noisy: Vector, own: Indices, scale: float, prior: Vector, grain: float) -> Vector:
     """Posterior means of two-hop sums: the noisy ones, pulled towards their prior.
 
     A sum's variance around its prior is taken as tau * prior * grain; tau is estimated from
@@ -128,15 +132,17 @@ def shrink(noisy: Vector, scales: Vector, prior: Vector, grain: float) -> Vector
     ----------
     noisy : array
         Sums with Laplace noise.
-    scales : array
-        The noise's scale on each.
+    own : array of int
+        The friends.
+    scale : float
+        The noise's scale on strangers; that on friends is twice as large.
     prior : array
         Expected sums if edges followed the degrees alone.
     grain : float
         Size of a typical weight.
     """
-    sums = np.empty(len(noisy))
-    _kernels.shrunk(noisy, scales, prior, grain, _USUAL_TAU, _MOST_TAU, sums)
+    sums = np.array(noisy)
+    _kernels.shrunk(sums, -1, own, np.array(prior), 1.0, grain, scale, USUAL_TAU, MOST_TAU)
     return sums
 
 
@@ -158,9 +164,9 @@ def two_hop_row(
     # What is at the source goes to the friends next, so it has no echo.
     seen = float(sums[:source].sum() + sums[source + 1 :].sum())
     by_echo, rest = (far * echo / seen, far * (1 - echo)) if seen > 0 else (0.0, far)
-    row = np.empty(len(degrees))
-    _kernels.mixed(sums, degrees, direct + by_echo, rest / float(degrees.sum()), row)
-    row[own] += friends / len(own)
+    row, by_degree = np.array(sums), rest / float(degrees.sum())
+    of_friends = degrees[own]
+    _kernels.mixed(row, own, of_friends, degrees, direct + by_echo, by_degree, friends / len(own))
     row[source] += restart - by_echo * sums[source]
     return row
 
@@ -181,54 +187,12 @@ def two_hop_shares(
     echo : float
         The share of `far` that follows the sums and not the degrees.
     """
-    follow, k = 1 - restart, len(own)
-    carried = min(float(weights @ degrees[own]) / k, 1.0)
-    back = restart * follow**3 * float((1 / degrees[own]).sum()) / k
-    # What the floor cuts off follows the degrees, but for what friends have in common.
-    back += restart * follow**2 * (1 - carried) * IN_COMMON
-    far = follow**3 + restart * follow**2 * (1 - carried) - back
-    return restart * follow**2 / k, restart * follow + back, far, _echo(restart)
+    of_friends = degrees[own]
+    mass = float(weights @ of_friends)
+    direct, friends, far = _kernels.two_hop_shares(of_friends, mass, restart, IN_COMMON)
+    return direct, friends, far, echo_share(restart)
 
 
-def _echo(restart: float) -> float:
+def echo_share(restart: float) -> float:
     """Share of the far hops that follows the second: sum of restart follow^j ECHO^(j+1)."""
     return restart * ECHO / (1 - (1 - restart) * ECHO)
-
-
-def closeness_weights(
-    row: Vector, source: int, own: Indices, degrees: Vector, restart: float, second_hop: float
-) -> Vector:
-    """Weights of the nodes in an embedding: friends 1, strangers by how close they seem.
-
-    A stranger weighs `second_hop` times the square root of its excess, the row's value beyond
-    what its degree explains, in units of the mass that a friend gets from the first hop.
-    Without a measured second hop no stranger has an excess, and only the own list is left; a
-    source without neighbours has no weights at all.
-
-    Parameters
-    ----------
-    row : array of shape (n,)
-        A row of PageRank, from `two_hop_row` or `prior_row`.
-    source, own, degrees, restart
-        As there.
-    second_hop : float
-        How much a stranger's closeness counts against a friend.
-    """
-    if len(own) == 0:
-        return np.zeros(len(row))
-    friend = restart * (1 - restart) / len(own)
-    weights = np.empty(len(row))
-    usual = _median(row / degrees)
-    _kernels.closeness(row, degrees, usual, friend, second_hop, weights)
-    weights[source] = 0.0
-    weights[own] = 1.0
-    return weights
-
-
-def _median(values: Vector) -> float:
-    """As numpy.median, which takes four times as long; `values` is overwritten."""
-    middle = len(values) // 2
-    values.partition(middle)
-    if len(values) % 2:
-        return float(values[middle])
-    return float((values[:middle].max() + values[middle]) / 2)

@@ -28,7 +28,6 @@ __all__ = [
     "kernels",
     "label_components",
     "reorder",
-    "spread_weights",
     "unload_capped",
     "unload_exact",
 ]
@@ -286,19 +285,3 @@ def unload_exact(
         for lane in lanes:
             here = component[v] == own[lane]
             out[lane, node] = max((g[v, lane] + level[lane]) * degree[v], 0.0) if here else 0.0
-
-
-@njit(cache=True, nogil=True)
-def spread_weights(
-    indptr: Any,  # IN  (n + 1)
-    indices: Any,  # IN  (nnz)
-    nodes: Any,  # IN  the nodes that give
-    weights: Any,  # IN  (n)
-    sums: Any,  # INOUT (n)
-) -> None:
-    """Add the weight of each of `nodes` to all of its neighbours."""
-    for i in range(len(nodes)):
-        u = nodes[i]
-        weight = weights[u]
-        for k in range(indptr[u], indptr[u + 1]):
-            sums[indices[k]] += weight

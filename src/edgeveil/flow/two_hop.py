@@ -105,9 +105,9 @@ def _spread(
     sums[:] = 0.0
     # The sums are exact, so their order does not matter.
     for i in range(len(own)):
-        u, weight = own[i], weights[i]
-        for k in range(indptr[u], indptr[u + 1]):
-            sums[indices[k]] += weight
+        weight, theirs = weights[i], indices[indptr[own[i]] : indptr[own[i] + 1]]
+        for k in range(len(theirs)):
+            sums[np.uint64(theirs[k])] += weight  # unsigned: no test for indices from the end
     # An edge between two friends moves both of their sums; an edge to a stranger only one.
     for i in range(len(own)):
         sums[own[i]] /= 2

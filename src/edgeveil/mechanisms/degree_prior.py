@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.doubt import RowDoubt, prior_doubt
-from edgeveil.estimate.walk_model import prior_row
+from edgeveil.estimate.rows import OwnLists, over_degrees, prior_rows
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.protocol import Columns, Rows, check_model, check_score
@@ -77,12 +77,16 @@ class DegreePrior:
     def rows(self, prepared: ReleasedDegrees, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Own list and released degrees; no further noise."""
         rows = np.empty((len(sources), prepared.graph.n_nodes))
-        for row, source in zip(rows, sources, strict=True):
-            own, known = self._view(prepared, source)
-            hops = int(self.model == "joint")
-            row[:] = prior_row(len(row), source, own, known.degrees, self.restart, hops)
-            if self.score == "lift":
-                row /= known.degrees
+        if len(sources) == 0:
+            return rows
+        if self.model == "joint":
+            own = prepared.own_lists(sources)
+        else:  # the lists must not be looked at
+            at, starts = np.asarray(sources, dtype=np.int64), np.zeros(len(rows) + 1, np.int64)
+            own = OwnLists(at, np.empty(0, dtype=np.int64), starts)
+        prior_rows(rows, own, prepared.known, self.restart, int(self.model == "joint"))
+        if self.score == "lift":
+            over_degrees(rows, own, prepared.known)
         return rows
 
     def uncertainty(self, prepared: ReleasedDegrees, sources: Sequence[int], rows: Rows) -> Rows:

@@ -1,12 +1,13 @@
 """Shared by three mechanisms: all degrees released once, and a recipient's noisy second hop.
 
-Not a mechanism itself. `release_degrees` and `noisy_two_hop_row` are the only two places where
+Not a mechanism itself. `release_degrees` and `noisy_two_hop_rows` are the only two places where
 these mechanisms touch private edges of others, each through `privacy.noise`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -17,23 +18,25 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
 from edgeveil.estimate.doubt import RowDoubt, prior_doubt, two_hop_doubt
-from edgeveil.estimate.walk_model import (
-    IN_COMMON,
-    best_degree_floor,
-    expected_sums,
-    prior_row,
-    shrink,
-    two_hop_row,
-)
-from edgeveil.flow.two_hop import exact_weights, two_hop_sums
+from edgeveil.estimate.rows import OwnLists, complete_rows, degree_floors, prior_rows
+from edgeveil.estimate.walk_model import best_degree_floor
+from edgeveil.flow.two_hop import exact_weights, two_hop_sums_of_lists
 from edgeveil.graph import Graph
+from edgeveil.mechanisms.protocol import Rows
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.noise import Calibration, NoiseSource, add_laplace, calibrate
+from edgeveil.privacy.noise import (
+    Calibration,
+    NoiseSource,
+    add_laplace,
+    add_laplace_to_rows,
+    calibrate,
+)
 
 __all__ = [
     "ReleasedDegrees",
-    "noisy_two_hop_row",
+    "noisy_two_hop_rows",
     "release_degrees",
+    "rows_together",
     "shared_part",
     "split_epsilon",
     "two_hop_row_doubt",
@@ -42,6 +45,7 @@ __all__ = [
 Vector = npt.NDArray[np.float64]
 
 _DEGREE_EPSILON = 0.4
+_GROUP_BYTES = 1 << 20  # half of a processor's own cache
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,13 @@ class ReleasedDegrees:
     def seen_by(self, source: int) -> DegreeEstimates:
         """What the owner of `source` makes of them, who knows its own list."""
         return self.known.seen_by(self.graph.neighbours(source))
+
+    def own_lists(self, sources: Sequence[int]) -> OwnLists:
+        """The lists of these sources, which only they themselves know."""
+        lists = [self.graph.neighbours(source) for source in sources]
+        starts = np.cumsum([0, *map(len, lists)])
+        own = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
+        return OwnLists(np.asarray(sources, dtype=np.int64), own, starts)
 
     def degrees_seen_by(self, source: int) -> Vector:
         """The degrees alone, as the owner of `source` sees them."""
@@ -102,30 +113,43 @@ def release_degrees(graph: Graph, epsilon: Fraction, noise: NoiseSource) -> Rele
     return ReleasedDegrees(graph, estimate_all(noisy, calibration.noise_scale))
 
 
-def noisy_two_hop_row(
-    released: ReleasedDegrees, source: int, epsilon: Fraction, restart: float, noise: NoiseSource
-) -> Vector:
-    """The PageRank row of one source from its own list, the degrees and a noisy second hop."""
-    graph, degrees = released.graph, released.degrees_seen_by(source)
-    n, own = graph.n_nodes, graph.neighbours(source)
-    if epsilon == 0 or len(own) == 0:  # public, or known to the recipient
-        return prior_row(n, source, own, degrees, restart)
-    floor, all_weights = _weights(released, own, epsilon)
+def rows_together(n: int) -> int:
+    """How many rows of n values go from one step to the next inside of the cache, at least 1."""
+    return max(_GROUP_BYTES // (8 * max(n, 1)), 1)
+
+
+def noisy_two_hop_rows(
+    released: ReleasedDegrees,
+    sources: Sequence[int],
+    epsilon: Fraction,
+    restart: float,
+    noise: NoiseSource,
+) -> Rows:
+    """PageRank rows of sources from their own lists, the degrees and a noisy second hop.
+
+    Every row's noise comes from a stream of its own, named by its source.
+    """
+    n = released.graph.n_nodes
+    rows = np.empty((len(sources), n))
+    if epsilon == 0:  # public, and what the recipients know
+        if len(sources):
+            prior_rows(rows, released.own_lists(sources), released.known, restart)
+        return rows
     calibration, scale = _noise_of_sums(n, epsilon)
-    noisy = np.array(add_laplace(two_hop_sums(graph, source, all_weights), calibration, noise))
-    scales = np.full(n, scale)
-    scales[own] = 2 * scale
-    weights, of_friends = all_weights[own], degrees[own]
-    mass = float(weights @ of_friends)
-    grain = float(weights**2 @ of_friends) / mass
-    # Friends are expected to have more in common than the prior says, as far as weights carry.
-    more = IN_COMMON * min(mass / len(own), floor)
-    noisy[own] = 2 * noisy[own] - more
-    sums = shrink(noisy, scales, expected_sums(own, degrees, weights), grain)
-    sums[own] += more
-    sums[source] = weights.sum()  # known: every friend has the source for a friend
-    sums /= floor
-    return two_hop_row(source, own, degrees, weights / floor, sums, restart)
+    together, room = rows_together(n), np.empty(n)
+    for first in range(0, len(sources), together):
+        some, group = sources[first : first + together], rows[first : first + together]
+        own = released.own_lists(some)
+        floors = degree_floors(own, released.degrees, float(epsilon))
+        # In units of 1 / floor. Not `seen_by`: the mean of 1 / degree over a friend's posterior
+        # is 1 / the mean over anybody's.
+        weights = two_hop_sums_of_lists(
+            released.graph, own.lists, own.starts, released.degrees, floors, group
+        )
+        streams = [noise.derive("row", int(source)) for source in some]
+        add_laplace_to_rows(group, calibration, streams)
+        complete_rows(group, own, weights, floors, released.known, scale, restart, room)
+    return rows
 
 
 def two_hop_row_doubt(
@@ -136,7 +160,7 @@ def two_hop_row_doubt(
     row: Vector,
     known: DegreeEstimates,
 ) -> RowDoubt:
-    """How far the noise may have moved a row of `noisy_two_hop_row`: post-processing of it.
+    """How far the noise may have moved a row of `noisy_two_hop_rows`: post-processing of it.
 
     `known` is what the owner of `source` makes of the degrees, from `ReleasedDegrees.seen_by`.
     """
@@ -146,11 +170,13 @@ def two_hop_row_doubt(
         return RowDoubt(0.0, np.zeros(n))
     if epsilon == 0:
         return prior_doubt(own, known, restart, 1)
-    floor, weights = _weights(released, own, epsilon)
+    degrees = released.degrees[own]
+    floor = best_degree_floor(degrees, n, float(epsilon))
+    weights = exact_weights(floor / degrees, n) / floor
     scale = _noise_of_sums(n, epsilon)[1] / floor
     scales = np.full(n, scale)
     scales[own] = 2 * scale
-    return two_hop_doubt(row, source, own, known, weights[own] / floor, scales, restart)
+    return two_hop_doubt(row, source, own, known, weights, scales, restart)
 
 
 @lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release
@@ -158,15 +184,3 @@ def _noise_of_sums(n: int, epsilon: Fraction) -> tuple[Calibration, float]:
     """The noise of one recipient's two-hop sums, and its scale: from public parameters."""
     calibration = calibrate(coordinates=n, sensitivity=1, epsilon=epsilon)
     return calibration, calibration.noise_scale
-
-
-def _weights(
-    released: ReleasedDegrees, own: npt.NDArray[np.integer], epsilon: Fraction
-) -> tuple[float, Vector]:
-    """The floor D0 and all weights in units of 1 / D0: from released degrees and the own list.
-
-    Not `seen_by`: the mean of 1 / degree over a friend's posterior is 1 / the mean over anybody's.
-    """
-    degrees = released.degrees
-    floor = best_degree_floor(degrees[own], released.graph.n_nodes, float(epsilon))
-    return floor, exact_weights(floor / degrees)

@@ -8,12 +8,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from edgeveil.estimate.rows import over_degrees
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.protocol import Columns, Rows, check_score
 from edgeveil.mechanisms.released_degrees import (
     ReleasedDegrees,
-    noisy_two_hop_row,
+    noisy_two_hop_rows,
     release_degrees,
     shared_part,
     split_epsilon,
@@ -78,12 +79,9 @@ class TwoHop:
     def rows(self, prepared: ReleasedDegrees, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Noisy two-hop sums, shrunk to the prior and completed to a row."""
         epsilon = split_epsilon(self.epsilon, self.degree_epsilon)[1]
-        rows = np.empty((len(sources), prepared.graph.n_nodes))
-        for row, source in zip(rows, sources, strict=True):
-            stream = noise.derive("row", int(source))
-            row[:] = noisy_two_hop_row(prepared, int(source), epsilon, self.restart, stream)
-            if self.score == "lift":
-                row /= prepared.degrees_seen_by(source)
+        rows = noisy_two_hop_rows(prepared, sources, epsilon, self.restart, noise)
+        if self.score == "lift":
+            over_degrees(rows, prepared.own_lists(sources), prepared.known)
         return rows
 
     def uncertainty(self, prepared: ReleasedDegrees, sources: Sequence[int], rows: Rows) -> Rows:

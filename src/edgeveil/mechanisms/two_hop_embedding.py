@@ -9,15 +9,16 @@ from typing import ClassVar
 import numpy as np
 
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.walk_model import closeness_weights
+from edgeveil.estimate.rows import hashed_closeness
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
-from edgeveil.hashing import check_dimension, check_hash_key, hash_nodes, hash_weights
+from edgeveil.hashing import check_dimension, check_hash_key, hash_nodes
 from edgeveil.mechanisms.protocol import Columns, Rows
 from edgeveil.mechanisms.released_degrees import (
     ReleasedDegrees,
-    noisy_two_hop_row,
+    noisy_two_hop_rows,
     release_degrees,
+    rows_together,
     shared_part,
     split_epsilon,
 )
@@ -90,16 +91,15 @@ class TwoHopEmbedding:
 
     def rows(self, prepared: ReleasedDegrees, sources: Sequence[int], noise: NoiseSource) -> Rows:
         """Noisy second hop, weights, hash, unit length."""
-        graph = prepared.graph
         epsilon = split_epsilon(self.epsilon, self.degree_epsilon)[1]
-        node_hash = hash_nodes(graph.nodes, self.dimension, self.hash_key)
+        node_hash = hash_nodes(prepared.graph.nodes, self.dimension, self.hash_key)
         rows = np.empty((len(sources), self.dimension))
-        for out, source in zip(rows, sources, strict=True):
-            stream = noise.derive("row", int(source))
-            row = noisy_two_hop_row(prepared, int(source), epsilon, self.restart, stream)
-            own = graph.neighbours(source)
-            degrees = prepared.degrees_seen_by(source)
-            weights = closeness_weights(row, source, own, degrees, self.restart, self.second_hop)
-            embedding = hash_weights(weights, node_hash)
-            out[:] = embedding / max(float(np.linalg.norm(embedding)), 1e-12)
+        together = rows_together(prepared.graph.n_nodes)
+        for first in range(0, len(sources), together):
+            some, out = sources[first : first + together], rows[first : first + together]
+            scores = noisy_two_hop_rows(prepared, some, epsilon, self.restart, noise)
+            own, known = prepared.own_lists(some), prepared.known
+            bucket, sign = node_hash.bucket, node_hash.sign
+            hashed_closeness(scores, own, known, self.restart, self.second_hop, bucket, sign, out)
+            out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
         return rows

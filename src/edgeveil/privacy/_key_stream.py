@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, SupportsIndex
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from edgeveil.errors import ParameterError
 
-__all__ = ["NoiseKey", "NoiseSource"]
+__all__ = ["InTurn", "NoiseKey", "NoiseSource"]
 
 SECRET_BYTES = 32
 FILL_WORDS = 1 << 15  # words per encryption call: 256 KiB, well inside L2
@@ -290,3 +291,32 @@ class NoiseKey:
     def source(self) -> NoiseSource:
         """The source, in this process."""
         return NoiseSource(_Root(self.secret, fresh=False, private=self.private), (), self.secret)
+
+
+class InTurn:
+    """The streams of several sources as one: ``each`` words of the first, then of the next."""
+
+    def __init__(self, noises: Sequence[NoiseSource], each: int) -> None:
+        self._noises, self._each = noises, each
+        self._place = 0
+        # Where each source's words begin in its own stream. No word is drawn, but the streams
+        # are set up, so that threads do not wait for that between two pieces of key stream.
+        nothing = np.empty(2, dtype=np.uint64)
+        self._begins = [noise._fill(nothing) for noise in noises]
+
+    def _fill(self, words: NDArray[np.uint64]) -> int:
+        """As `NoiseSource._fill`, but any number of words."""
+        first, size, done = self._place, words.size - 2, 0
+        while done < size:
+            which, inside = divmod(first + done, self._each)
+            count = min(self._each - inside, size - done, FILL_WORDS)
+            # The two words of room after them are the next call's, or the caller's.
+            self._noises[which]._fill(words[done : done + count + 2])
+            done += count
+        self._place += size
+        return first
+
+    def _rare_bits(self, position: int) -> RareBits:
+        """As `NoiseSource._rare_bits`."""
+        which, inside = divmod(position, self._each)
+        return self._noises[which]._rare_bits(self._begins[which] + inside)

@@ -8,6 +8,7 @@ proof: docs/theory/noise.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,7 +19,15 @@ from numpy.typing import NDArray
 from edgeveil.errors import ParameterError
 from edgeveil.privacy._key_stream import NoiseKey, NoiseSource
 
-__all__ = ["Calibration", "NoiseKey", "NoiseSource", "add_laplace", "calibrate", "discrete_laplace"]
+__all__ = [
+    "Calibration",
+    "NoiseKey",
+    "NoiseSource",
+    "add_laplace",
+    "add_laplace_to_rows",
+    "calibrate",
+    "discrete_laplace",
+]
 
 # The noise scale in steps is T * 2**a with T < 2**25 and a <= 40 (the sampler's word layout).
 T_BITS = 25
@@ -216,6 +225,40 @@ def add_laplace(
     out = _sampler.add_noise(flat, T, a, calibration.step_log2, noise).reshape(values.shape)
     out.flags.writeable = False
     return out
+
+
+def add_laplace_to_rows(
+    rows: NDArray[np.float64], calibration: Calibration, noises: Sequence[NoiseSource]
+) -> None:
+    """Put into every row, in place, what `add_laplace` gives for it: several releases at once.
+
+    Parameters
+    ----------
+    rows : ndarray of float64 of shape (m, n), C-contiguous
+        Vectors that the calibration is about, each by itself.
+    calibration : Calibration
+    noises : sequence of m NoiseSource
+        One for each row; what `add_laplace` says about a source holds for each of them.
+    """
+    fit = isinstance(rows, np.ndarray) and rows.dtype == np.float64 and rows.ndim == 2
+    if not fit or not rows.flags.c_contiguous or not rows.flags.writeable:
+        raise ParameterError("rows must be a writeable, contiguous table of float64")
+    if not isinstance(calibration, Calibration):
+        raise ParameterError("calibration must come from calibrate(...)")
+    if rows.shape[1] > calibration.coordinates:
+        raise ParameterError(
+            f"the noise is calibrated for {calibration.coordinates} coordinates, "
+            f"got rows of {rows.shape[1]} values"
+        )
+    if len({id(noise) for noise in noises}) != len(rows) or len(noises) != len(rows):
+        # One source for two rows would give both the same rare bits.
+        raise ParameterError(f"{len(rows)} rows need as many noise sources, one for each")
+    for noise in noises:
+        _check_source(noise)
+    from edgeveil.privacy import _sampler
+
+    T, a = _split(calibration.scale)
+    _sampler.add_noise_to_rows(rows, T, a, calibration.step_log2, noises)
 
 
 def discrete_laplace(scale: int, size: int, noise: NoiseSource) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from edgeveil.estimate.walk_model import two_hop_shares
+from edgeveil.estimate.walk_model import IN_COMMON
 
 
 def best_degree_floor(own_degrees, n, epsilon):
@@ -23,6 +23,57 @@ def expected_sums(own, degrees, weights):
     joined = -np.expm1(-np.outer(at, degrees[own] / degrees.sum()))
     expected = np.interp(degrees, at, joined @ weights)
     return expected * ((weights @ degrees[own]) / expected.sum())
+
+
+def prior_row(n, source, own, degrees, restart, known_hops=1):
+    row = np.zeros(n)
+    if known_hops and len(own) == 0:
+        row[source] = 1.0
+        return row
+    friends, far = prior_shares(own, degrees, restart, known_hops)
+    row += far * degrees / degrees.sum()
+    row[own] += friends / max(len(own), 1)
+    row[source] += restart
+    return row
+
+
+def prior_shares(own, degrees, restart, known_hops):
+    follow = 1 - restart
+    if not known_hops:
+        return 0.0, follow
+    friends = restart * follow * (1 + follow**2 * np.mean(1 / degrees[own]))
+    friends += IN_COMMON * (restart * follow**2 + follow**3 * echo_share(restart))
+    return min(friends, follow), max(follow - friends, 0.0)
+
+
+def echo_share(restart):
+    return sum(restart * (1 - restart) ** j * 0.5 ** (j + 1) for j in range(200))
+
+
+def two_hop_shares(own, degrees, weights, restart):
+    follow, k = 1 - restart, len(own)
+    carried = min(weights @ degrees[own] / k, 1.0)
+    back = restart * follow**3 * np.mean(1 / degrees[own])
+    back += restart * follow**2 * (1 - carried) * IN_COMMON
+    far = follow**3 + restart * follow**2 * (1 - carried) - back
+    return restart * follow**2 / k, restart * follow + back, far, echo_share(restart)
+
+
+def complete_row(noisy, source, own, known, weights, floor, scale, restart):
+    """From noisy sums in units of 1 / floor, friends' halved, to a row of PageRank."""
+    degrees, n = known.degrees_seen_by(own), len(noisy)
+    if len(own) == 0:
+        return prior_row(n, source, own, degrees, restart)
+    noisy, scales = noisy.copy(), np.full(n, scale)
+    scales[own] = 2 * scale
+    mass = weights @ degrees[own]
+    grain = weights**2 @ degrees[own] / mass
+    more = IN_COMMON * min(mass / len(own), floor)
+    noisy[own] = 2 * noisy[own] - more
+    sums = shrink(noisy, scales, expected_sums(own, degrees, weights), grain)
+    sums[own] += more
+    sums[source] = weights.sum()
+    return two_hop_row(source, own, degrees, weights / floor, sums / floor, restart)
 
 
 def shrink(noisy, scales, prior, grain):

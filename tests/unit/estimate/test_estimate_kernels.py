@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.estimate import _kernels, walk_model
+from edgeveil.estimate import _doubt_kernels, walk_model
+from edgeveil.estimate import rows as blocks
+from edgeveil.estimate.degrees import DegreeEstimates
 from tests.unit.estimate import plain_walk_model as plain
 
 SAME = {"rtol": 1e-12, "atol": 0}
@@ -53,12 +55,12 @@ def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
     scales = np.full(len(prior), scale)
     scales[own] *= 2
     noisy = rng.poisson(np.minimum(prior, 1e9)) + rng.laplace(0, scales)
-    sums = walk_model.shrink(noisy, scales, prior, grain)
+    sums = walk_model.shrink(noisy, own, scale, prior, grain)
     wanted = plain.shrink(noisy, scales, prior, grain)
     np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12 * wanted.max())
 
     others = np.arange(1, len(sums))
-    tau, error = _kernels.fit_tau(sums, prior, prior * grain, scales, 0, 200.0)
+    tau, error = _doubt_kernels.fit_tau(sums, prior, prior * grain, scales, 0, 200.0)
     plain_tau, plain_error = plain.fit_tau(
         *(x[others] for x in (sums, prior, prior * grain, scales))
     )
@@ -66,22 +68,123 @@ def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
     assert error == pytest.approx(plain_error, rel=1e-12)
     off, wider = np.empty(len(sums)), rng.uniform(0, 9, len(sums))
     largest = float(weights.sum())
-    _kernels.sums_doubt(sums, prior * grain, scales, tau, wider, 3.0, largest, off)
+    _doubt_kernels.sums_doubt(sums, prior * grain, scales, tau, wider, 3.0, largest, off)
     np.testing.assert_allclose(
         off, plain.sums_doubt(sums, prior * grain, scales, tau, wider, largest), **SAME
     )
 
 
 @given(views(), st.booleans())
-def test_rows_and_closeness(view, measured):
+def test_one_row(view, measured):
     rng, own, degrees, weights = view
     sums = rng.exponential(1, len(degrees)) * measured
     sums[0] = weights.sum()
     found = walk_model.two_hop_row(0, own, degrees, weights, sums, 0.15)
     wanted = plain.two_hop_row(0, own, degrees, weights, sums, 0.15)
     np.testing.assert_allclose(found, wanted, **SAME)
-    np.testing.assert_allclose(
-        walk_model.closeness_weights(wanted, 0, own, degrees, 0.15, 0.3),
-        plain.closeness_weights(wanted, 0, own, degrees, 0.15, 0.3),
-        **SAME,
-    )
+
+
+@st.composite
+def recipients(draw):
+    """What is known about the degrees, and lists of several recipients; some are empty."""
+    rng, _, degrees, _ = draw(views())
+    n = len(degrees)
+    if draw(st.booleans()):
+        degrees = np.round(degrees)  # several nodes have the least degree
+    of_friends = degrees * (1 + rng.exponential(draw(st.sampled_from([0.0, 0.3])), n))
+    known = DegreeEstimates(degrees, of_friends, np.ones(n), 1.0)
+    sources = rng.integers(0, n, draw(st.integers(1, 5)))
+    sizes = [draw(st.integers(0, n - 1)) for _ in sources]
+    lists = [
+        np.sort(rng.choice(np.delete(np.arange(n), s), k, replace=False))
+        for s, k in zip(sources, sizes, strict=True)
+    ]
+    own = blocks.OwnLists(sources, np.concatenate(lists), np.cumsum([0, *sizes]))
+    return rng, own, lists, known
+
+
+@given(recipients(), st.sampled_from([0.1, 3.0, 40.0]), st.sampled_from([0.05, 1.0, 300.0]))
+def test_rows_with_a_second_hop(drawn, epsilon, scale):
+    rng, own, lists, known = drawn
+    n = len(known.degrees)
+    floors = blocks.degree_floors(own, known.degrees, epsilon)
+    ratios = np.repeat(floors, np.diff(own.starts)) / known.degrees[own.lists]
+    weights = np.minimum(1.0, ratios)
+    noisy = rng.exponential(1, (len(lists), n)) + rng.laplace(0, scale, (len(lists), n))
+    rows, room = noisy.copy(), np.full(n, np.nan)
+    blocks.complete_rows(rows, own, weights, floors, known, scale, 0.15, room)
+    for i, (source, friends) in enumerate(zip(own.sources, lists, strict=True)):
+        if len(friends):
+            floor = plain.best_degree_floor(known.degrees[friends], n, epsilon)
+            assert floors[i] == pytest.approx(floor, rel=1e-12)
+        weight = weights[own.starts[i] : own.starts[i + 1]]
+        wanted = plain.complete_row(
+            noisy[i], source, friends, known, weight, floors[i], scale, 0.15
+        )
+        # The prior of nearly equal degrees is known up to 1e-9, see above.
+        apart = np.ptp(known.degrees_seen_by(friends)) > 1e-6 * known.degrees.min()
+        np.testing.assert_allclose(
+            rows[i], wanted, rtol=0, atol=(1e-11 if apart else 1e-8) * wanted.max()
+        )
+
+
+@given(recipients(), st.sampled_from([0, 1]))
+def test_rows_without_one_and_over_degrees(drawn, known_hops):
+    _, own, lists, known = drawn
+    n = len(known.degrees)
+    if not known_hops:
+        lists = [np.empty(0, dtype=np.int64) for _ in lists]
+        own = own._replace(lists=lists[0], starts=np.zeros(len(lists) + 1, dtype=np.int64))
+    rows = np.empty((len(lists), n))
+    blocks.prior_rows(rows, own, known, 0.15, known_hops)
+    lifts = rows.copy()
+    blocks.over_degrees(lifts, own, known)
+    for row, lift, source, friends in zip(rows, lifts, own.sources, lists, strict=True):
+        degrees = known.degrees_seen_by(friends)
+        wanted = plain.prior_row(n, source, friends, degrees, 0.15, known_hops)
+        np.testing.assert_allclose(row, wanted, **SAME)
+        np.testing.assert_array_equal(lift, row / degrees)
+        one = walk_model.prior_row(n, source, friends, degrees, 0.15, known_hops)
+        np.testing.assert_allclose(one, wanted, **SAME)
+
+
+@given(recipients(), st.sampled_from([0.0, 0.3]))
+def test_hashed_closeness(drawn, second_hop):
+    rng, own, lists, known = drawn
+    n = len(known.degrees)
+    rows = rng.exponential(1, (len(lists), n)) * known.degrees
+    bucket, sign = rng.integers(0, 8, n), rng.choice([-1.0, 1.0], n)
+    out, before = np.full((len(lists), 8), np.nan), rows.copy()
+    blocks.hashed_closeness(rows, own, known, 0.15, second_hop, bucket, sign, out)
+    np.testing.assert_array_equal(rows, before)
+    for row, found, source, friends in zip(rows, out, own.sources, lists, strict=True):
+        weights = np.zeros(n)
+        if len(friends):
+            degrees = known.degrees_seen_by(friends)
+            weights = plain.closeness_weights(row, source, friends, degrees, 0.15, second_hop)
+        wanted = np.bincount(bucket, weights * sign, minlength=8)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12 * weights.sum())
+
+
+@given(views())
+def test_shares(view):
+    _, own, degrees, weights = view
+    found = walk_model.two_hop_shares(own, degrees, weights, 0.15)
+    np.testing.assert_allclose(found, plain.two_hop_shares(own, degrees, weights, 0.15), **SAME)
+    for hops in (0, 1):
+        found = walk_model.prior_shares(own, degrees, 0.15, hops)
+        np.testing.assert_allclose(found, plain.prior_shares(own, degrees, 0.15, hops), **SAME)
+
+
+def test_the_least_degree_is_that_of_a_friend_only():
+    """The grid of degrees begins at the least one that the recipient sees."""
+    degrees = np.array([1.0, 2.0, 5.0, 9.0, 30.0])
+    known = DegreeEstimates(degrees, degrees + 3, np.ones(5), 1.0)
+    for friends in ([0], [0, 1], [0, 1, 2, 3], [1, 3]):
+        own = blocks.OwnLists(np.array([4]), np.array(friends), np.array([0, len(friends)]))
+        weights, floors = np.full(len(friends), 0.5), np.array([4.0])
+        noisy = np.arange(5.0)
+        rows = noisy[None].copy()
+        blocks.complete_rows(rows, own, weights, floors, known, 0.3, 0.15, np.empty(5))
+        wanted = plain.complete_row(noisy, 4, np.array(friends), known, weights, 4.0, 0.3, 0.15)
+        np.testing.assert_allclose(rows[0], wanted, rtol=1e-11)

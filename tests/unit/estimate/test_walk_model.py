@@ -39,14 +39,14 @@ def test_exact_sums_and_degrees_come_close_to_pagerank():
 def test_shrinkage_trusts_exact_sums_and_ignores_hopeless_ones():
     rng = np.random.default_rng(2)
     prior = rng.uniform(1, 20, 3000)
-    truth = rng.poisson(prior).astype(float)
+    truth, nobody = rng.poisson(prior).astype(float), np.empty(0, dtype=np.int64)
     for scale, low, high in ((1e-6, 0.99, 1.01), (1000.0, 0.0, 0.05)):
         noisy = truth + rng.laplace(0, scale, len(prior))
-        moved = shrink(noisy, np.full(len(prior), scale), prior, 1.0) - prior
+        moved = shrink(noisy, nobody, scale, prior, 1.0) - prior
         slope = (moved @ (noisy - prior)) / ((noisy - prior) @ (noisy - prior))
         assert low <= slope <= high
     noisy = truth + rng.laplace(0, 3.0, len(prior))
-    error = np.abs(shrink(noisy, np.full(len(prior), 3.0), prior, 1.0) - truth).mean()
+    error = np.abs(shrink(noisy, nobody, 3.0, prior, 1.0) - truth).mean()
     assert error < min(np.abs(noisy - truth).mean(), np.abs(prior - truth).mean())
 
 
