@@ -81,7 +81,8 @@ def _radix_sort(keys: Any, spare: Any, width: int, tally: Any) -> bool:
     for i in range(size):
         key = np.int64(keys[i])
         tally[0, key & mask] += 1
-        tally[1, (key >> width) & mask] += 1
+        if digits > 1:
+            tally[1, (key >> width) & mask] += 1
         if digits > 2:
             tally[2, (key >> (2 * width)) & mask] += 1
         for digit in range(3, digits):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from edgeveil.cli.interrupts import raise_if_interrupted, watching
+from edgeveil.cli.interrupts import raise_if_interrupted, wait_for_input, watching
 from edgeveil.cli.progress import counting
 
 
@@ -81,3 +85,23 @@ def test_nothing_foreign_is_loaded_before_an_interrupt_is_met():
     names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     assert {"edgeveil"} <= set(names.split())
     assert not {"cyclopts", "numpy", "rich"} & set(names.split())
+
+
+def test_waiting_for_an_answer_goes_on_after_another_signal(monkeypatch):
+    reader, writer = os.pipe()
+    heard = []
+    before = signal.signal(signal.SIGALRM, lambda *_: heard.append(1))
+    later = threading.Timer(0.6, os.write, (writer, b"y\n"))
+    try:
+        with os.fdopen(reader) as stdin:
+            monkeypatch.setattr("sys.stdin", stdin)
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            later.start()
+            wait_for_input()
+            assert select.select([stdin], [], [], 0)[0], "there is an answer to read"
+            assert heard == [1]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        later.join()
+        os.close(writer)

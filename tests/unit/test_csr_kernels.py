@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,6 +50,39 @@ def test_many_entries_give_the_rows_of_scipy(monkeypatch, n, threads, kind, buck
     v = (n * rng.random(100_000) ** 4).astype(kind)  # a few nodes have most edges
     assert is_same(u, v, n, threads)
     assert is_same(np.zeros_like(u), v, n, threads)  # all of it one row
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("n", [5, 32, 300, 512])
+def test_few_nodes_and_many_entries(n, threads):
+    """Keys of few bits: one digit each, and threads whose counters lie side by side."""
+    u, v = np.random.default_rng(n).integers(0, n, (2, 1 << 20))
+    assert is_same(u, v, n, threads)
+
+
+def test_no_loop_leaves_its_arrays():
+    """As plain Python, where an index out of bounds is an error."""
+    program = (
+        "import numpy as np\n"
+        "from edgeveil import _csr_kernels\n"
+        "from edgeveil.graph import _rows_by_scipy\n"
+        "rng = np.random.default_rng(1)\n"
+        "for n, bucket in ((1, 8), (5, 8), (40, 1), (40, 8), (300, 1 << 13), (70_000, 1 << 13)):\n"
+        "    _csr_kernels._BUCKET = bucket\n"
+        "    u, v = rng.integers(0, n, (2, 300))\n"
+        "    for threads in (1, 3):\n"
+        "        fast = _csr_kernels.rows_of_pairs(u, v, n, threads)\n"
+        "        slow = _rows_by_scipy(u, v, n)\n"
+        "        assert all(np.array_equal(a, b) for a, b in zip(fast, slow))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @given(st.data())

@@ -351,3 +351,12 @@ def test_a_walk_that_mixes_slowly_is_exact_all_the_same():
     walk = graph.adjacency().toarray() / graph.degrees[:, None]
     inverse = np.linalg.inv(np.eye(n) - (1 - restart) * walk)
     assert np.abs(rows - restart * inverse[[0, 3, 200]]).sum(axis=1).max() <= 1e-10
+
+
+def test_single_precision_is_left_where_it_falls_no_further(sweeps):
+    """With a small restart its roundings add up to more than the residual that is hoped for."""
+    graph = social_network(300, average_degree=10).graph
+    push_flow_cap(graph, range(3), sigma=1.0, restart=0.01, rounds=None)
+    single, double = sweeps[16, "float32"], sweeps[8, "float64"]
+    assert 0 < single < fixed_point_rounds(1.0, 0.01) / 3
+    assert double < fixed_point_rounds(1.0, 0.01)

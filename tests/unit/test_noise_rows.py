@@ -159,3 +159,23 @@ def test_one_source_for_two_rows_is_refused():
     with pytest.raises(ParameterError, match="one for each"):
         add_laplace_to_rows(rows, calibration, [stream, stream])
     assert not rows.any()
+
+
+def test_a_source_that_somebody_else_draws_from_is_noticed(monkeypatch):
+    monkeypatch.setattr(_sampler, "ROWS_CHUNK", 33)
+    calibration = calibrate(coordinates=70, sensitivity=1, epsilon=1)
+    noises = streams(1)
+    original = NoiseSource._fill
+
+    def fill_and_draw(self, words):
+        if words.size > 2:
+            monkeypatch.setattr(NoiseSource, "_fill", original)
+            try:
+                return original(self, words)
+            finally:
+                self.words(2)
+        return original(self, words)
+
+    monkeypatch.setattr(NoiseSource, "_fill", fill_and_draw)
+    with pytest.raises(ParameterError, match="while it was in use"):
+        add_laplace_to_rows(np.zeros((1, 70)), calibration, noises)

@@ -61,8 +61,9 @@ def wait_for_input() -> None:
     os.set_blocking(tell, False)
     before = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
     try:
-        select.select([sys.stdin, heard], [], [])
-        raise_if_interrupted()
+        while sys.stdin not in select.select([sys.stdin, heard], [], [])[0]:
+            os.read(heard, 4096)  # some other signal: go on waiting
+            raise_if_interrupted()
     finally:
         signal.set_wakeup_fd(before)
         os.close(heard)

@@ -126,8 +126,9 @@ def rank(
         return
     with spending(budget) as how, counting("rankings") as progress:
         made = release(private_graph, chosen, wanted, progress=progress, **how)
+        if out is not None:
+            made.write(out)
     if out is not None:
-        made.write(out)
         rankings = counted(len(made.sources), "ranking")
         say(f"{out}: {rankings} of {counted(len(made.columns), 'node')}.")
     else:

@@ -123,18 +123,22 @@ class Ray:
 def _end(ray: Any, references: list[Any]) -> None:
     """Cancel tasks and wait for them: none may go on writing after the call has failed.
 
-    Errors are dropped: those of the tasks, which Ray would report as never looked at, and those
-    of a cluster that is gone. The error that led here is the one to be seen.
+    A worker that does not hear it (it is inside a long compiled loop) is killed. Errors are
+    dropped: those of the tasks, which Ray would report as never looked at, and those of a
+    cluster that is gone. The error that led here is the one to be seen.
     """
-    ended: list[Any] = []
-    with suppress(Exception):
-        for reference in references:
-            ray.cancel(reference)
-        if references:
-            ended, _ = ray.wait(references, num_returns=len(references), timeout=_GRACE)
-    for reference in ended:
+    left = references
+    for force in (False, True):
+        for reference in left:
+            with suppress(Exception):
+                ray.cancel(reference, force=force)
         with suppress(Exception):
-            ray.get(reference)
+            if left:
+                every = {"num_returns": len(left), "timeout": _GRACE, "fetch_local": False}
+                left = ray.wait(left, **every)[1]
+    for reference in references:
+        with suppress(Exception):
+            ray.get(reference, timeout=0)
 
 
 def _refuse_silence(address: str | None) -> None:

@@ -39,7 +39,7 @@ __all__ = [
 # Rows that a mechanism is asked for at once. Whatever lies between graph and result, such as
 # the flow under an embedding, takes this many times n doubles.
 _BLOCK_BYTES = 16 << 20
-_LANES = 8  # rows that the kernels compute side by side
+_LANES = 16  # rows that the kernels compute side by side, at most
 _MOST_ROWS = 256
 
 SEAL = ".seal"  # suffix of the file beside a part, until the release is finished

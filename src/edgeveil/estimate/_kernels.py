@@ -22,6 +22,7 @@ from edgeveil.estimate._compile import compiled, inlined
 __all__ = ["complete_rows", "expected", "mixed", "shrunk", "two_hop_shares"]
 
 _LANES = 64
+_TINY = 1e-150
 _CELL_COUNT_BITS = 11  # at most 2^11 cells, and at least half as many
 _TERMS = 25  # 2^25 / 25! < 2^-58
 
@@ -129,7 +130,8 @@ def shrunk(
 ) -> float:
     """Fit tau by weighted least squares, write posterior means, not below 0; give their sum."""
     k, n = len(own), len(row)
-    noise, more_noise = 2 * scale * scale, 8 * scale * scale
+    # not so small that its inverse has no square
+    noise, more_noise = max(2 * scale * scale, _TINY), max(8 * scale * scale, _TINY)
     theirs, noisy = np.empty(k), np.empty(k)
     for u in range(k):
         theirs[u], noisy[u] = prior[own[u]] * factor, row[own[u]]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from edgeveil.flow._kernels import Kernels
 from edgeveil.flow._layout import Layout, block_zeros
-from edgeveil.flow._two_precisions import Lanes
+from edgeveil.flow._two_precisions import Lanes, Progress
 from edgeveil.flow.bounds import fixed_point_error, fixed_point_rounds
 from edgeveil.flow.walk import check_restart, check_rounds, lazy_restart
 
@@ -174,7 +174,7 @@ class CappedBlock:
         omega = recursion.relaxation() if exact else 1.0
         following = omega if exact else 2.0
         residual = np.empty((1, self._loops.lanes))
-        waiting = np.arange(self._sources)
+        progress = Progress(self._sources, self.g.dtype, -math.inf)
         for _ in range(recursion.rounds):
             self._loops.capped_sweep(
                 layout.indptr,
@@ -192,12 +192,11 @@ class CappedBlock:
             )
             following = 1 / (1 - recursion.follow * recursion.follow * following / 4)
             omega = following  # rises to `relaxation`
-            ends = residual[0, waiting] <= enough
-            if ends.any():
-                yield waiting[ends]
-            waiting = waiting[~ends]
-            if len(waiting) == 0:
+            done = progress.ended(residual[0, : self._sources], enough)
+            if len(done):
+                yield done
+            if len(progress.waiting) == 0:
                 return
         if exact:
             self.rounds(recursion.rounds)
-        yield waiting
+        yield progress.waiting

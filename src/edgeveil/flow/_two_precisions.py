@@ -10,6 +10,7 @@ Every lane changes over by its own residual, so that a source's bits depend on n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -18,12 +19,46 @@ import numpy.typing as npt
 
 from edgeveil.flow._kernels import LANES, SINGLE_LANES, Kernels, blocks, copy_lanes
 
-__all__ = ["Lanes", "SweptBlock", "TwoPrecisions"]
+__all__ = ["Lanes", "Progress", "SweptBlock", "TwoPrecisions"]
 
 _ENOUGH_IN_SINGLE = 2.0**-20  # a residual that single precision reaches
 _LAST_STEP = 6  # what a sweep makes of a residual, usually at least: the last one is in double
 
+_IDLE = {np.dtype(np.float32): 6, np.dtype(np.float64): 16}  # sweeps without a better residual
+
 Lanes = npt.NDArray[np.int64]
+
+
+class Progress:
+    """Which lanes of a block are done: by their residuals, or because these fall no further.
+
+    Parameters
+    ----------
+    lanes : int
+        Number of sources in the block.
+    kind : dtype
+        Precision of the sweeps. Single precision may be left at any time.
+    floor : float
+        In double precision a residual that has stopped falling is good enough below this; -inf
+        where nothing but `enough` is.
+    """
+
+    def __init__(self, lanes: int, kind: np.dtype[Any], floor: float) -> None:
+        self.waiting = np.arange(lanes)
+        self._least = np.full(lanes, math.inf)
+        self._idle = np.zeros(lanes, dtype=np.int64)
+        self._patience = _IDLE[kind]
+        self._floor = math.inf if kind == np.float32 else floor
+
+    def ended(self, residual: npt.NDArray[np.float64], enough: float) -> Lanes:
+        """Give the lanes that are done after one more sweep, each once."""
+        better = residual < self._least
+        self._idle = np.where(better, 0, self._idle + 1)
+        self._least = np.where(better, residual, self._least)
+        stuck = (self._least <= self._floor) & (self._idle >= self._patience)
+        ends = ((residual <= enough) | stuck)[self.waiting]
+        done, self.waiting = self.waiting[ends], self.waiting[~ends]
+        return done
 
 
 class SweptBlock(Protocol):

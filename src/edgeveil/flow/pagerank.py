@@ -20,16 +20,14 @@ import numpy.typing as npt
 
 from edgeveil.flow._kernels import Kernels, unload_exact
 from edgeveil.flow._layout import Layout, block_zeros, layout_of
-from edgeveil.flow._two_precisions import Lanes, TwoPrecisions
+from edgeveil.flow._two_precisions import Lanes, Progress, TwoPrecisions
 from edgeveil.flow.walk import check_restart, check_sources, check_tol
 from edgeveil.graph import Graph
 
 __all__ = ["personalized_pagerank"]
 
 _OPTIMISTIC = 16  # sweeps
-# A precision is at its end: below its floor, and no better for so many sweeps. Single precision
-# may be left at any time.
-_FLOORS, _IDLE = {np.dtype(np.float64): 2.0**-44, np.dtype(np.float32): math.inf}, 16
+_FLOOR = 2.0**-44  # double precision is at its end
 
 
 def personalized_pagerank(
@@ -76,7 +74,6 @@ class _Block:
         self._layout, self._loops, self._restart = layout, loops, restart
         n = len(layout.degree)
         self.g = block_zeros(n, loops.lanes, kind)
-        self._floor = _FLOORS[self.g.dtype]
         self._slot = np.zeros(n, dtype=np.int32)
         self._own_rows = np.empty(0, dtype=np.int64)
         self._component, self._volumes = layout.components()
@@ -108,21 +105,16 @@ class _Block:
 
     def sweep(self, enough: float) -> Iterator[Lanes]:
         """Give lanes with a residual of `enough`, or that fall no further; see `SweptBlock`."""
-        waiting = self._columns
-        least = np.full(len(waiting), math.inf)
-        idle = np.zeros(len(waiting), dtype=np.int64)
+        lanes = len(self._columns)
+        progress = Progress(lanes, self.g.dtype, _FLOOR)
         for number in itertools.count(1):
             self._sweep_once(number)
-            now = self._residual[0, : len(least)]
-            idle = np.where(now < least, 0, idle + 1)
-            least = np.minimum(now, least)
-            ends = (now <= enough) | ((least <= self._floor) & (idle >= _IDLE))
-            if ends[waiting].any():
-                yield waiting[ends[waiting]]
-            waiting = waiting[~ends[waiting]]
-            if len(waiting) == 0:
+            done = progress.ended(self._residual[0, :lanes], enough)
+            if len(done):
+                yield done
+            if len(progress.waiting) == 0:
                 return
-            self._level = (1 - self._mass[0, : len(least)]) / self._volume
+            self._level = (1 - self._mass[0, :lanes]) / self._volume
 
     def unload(self, lanes: Lanes, out: npt.NDArray[np.float64]) -> None:
         """Write rows of PageRank."""

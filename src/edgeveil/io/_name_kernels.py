@@ -13,8 +13,8 @@ Plain as in `_text_kernels`, and so is the buffer. What is known of the distinct
 
 A tag is 31 bits of a name's hash, and other bits of it choose the line; so a tag nearly always
 finds the name, but it never decides: the words are compared, and of a name of more than 15 bytes
-the text. The hash has multipliers drawn at random for each file: nobody can write names that
-all want the same line.
+the text. The hash has multipliers drawn at random for each file. Names that were made to want
+the same line in spite of that are noticed: no search goes on for more than `_MOST_LINES`.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ __all__ = [
 _HASH, _PERCENT, _BLANK, _TAB = 35, 37, 32, 9
 _FIRST_BYTES = np.array([(1 << 8 * k) - 1 for k in range(9)], dtype=np.uint64)
 _LONG = np.uint64(255 << 56)
+_MOST_LINES = 64  # far more than chance ever fills in a row
 _BATCH = 64  # names; their memory is asked for at once, so that the waits for it overlap
 
 
@@ -153,6 +154,7 @@ def find_names(
     count: int,  # of ends
     delimiter: int,
     odd: bool,  # whether it holds carriage returns, blanks, tabs or marks of comments
+    returns: bool,  # whether it holds carriage returns: then as many as lines
     seeds: Any,  # IN  (4) odd random words
     index: Any,  # IN
     words: Any,  # IN  with one row at least
@@ -182,7 +184,9 @@ def find_names(
             if data[end] != (NEWLINE if j & 1 else delimiter):
                 return -1
             if odd:
-                if j & 1 and data[end - 1] == RETURN:
+                if j & 1 and returns:
+                    if data[end - 1] != RETURN:
+                        return -1  # so one is elsewhere
                     end -= 1
                 if j & 1 == 0 and (data[begin] == _HASH or data[begin] == _PERCENT):
                     return -1
@@ -256,6 +260,7 @@ def add_names(
 ) -> tuple[int, int]:
     """Number the names that were not found: give the size of the list and the number of names.
 
+    The size is -1 if too many names want the same line.
     One function: calls with arrays count references.
     """
     lines = len(index)
@@ -267,7 +272,7 @@ def add_names(
         begin: Any = np.int64(missed[miss, 4])
         length: Any = np.int64(size)
         line: Any = np.int64(h >> shift)
-        lane = 0
+        lane = searched = 0
         code: Any = np.int64(-1)
         while index[line, 8 + lane]:
             if index[line, lane] == _tag(h):
@@ -288,6 +293,9 @@ def add_names(
             if lane == 8:
                 lane = 0
                 line = (line + 1) & (lines - 1)
+                searched += 1
+                if searched == _MOST_LINES:
+                    return -1, names
         if code < 0:
             code = np.int64(names)
             names += 1

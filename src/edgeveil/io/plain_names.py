@@ -151,6 +151,7 @@ class _Reader:
             *piece[:4],
             self.delimiter,
             piece.odd,
+            piece.returns > 0,
             known.seeds,
             known.index,
             known.words,
@@ -185,6 +186,8 @@ class _Reader:
             self.columns.first,
             self.columns.second,
         )
+        if known.size < 0:
+            raise NotPlainError
 
 
 def _lines(shape: tuple[int, int], kind: type[np.unsignedinteger[Any]]) -> npt.NDArray[Any]:

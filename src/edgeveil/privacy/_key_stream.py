@@ -311,7 +311,9 @@ class InTurn:
             which, inside = divmod(first + done, self._each)
             count = min(self._each - inside, size - done, FILL_WORDS)
             # The two words of room after them are the next call's, or the caller's.
-            self._noises[which]._fill(words[done : done + count + 2])
+            at = self._noises[which]._fill(words[done : done + count + 2])
+            if at != self._begins[which] + inside:
+                raise ParameterError("a noise source was drawn from while it was in use")
             done += count
         self._place += size
         return first

@@ -177,13 +177,24 @@ def test_many_names_with_one_hash_stay_many(monkeypatch, length):
     monkeypatch.setattr(plain_names, "_seeds", lambda: np.zeros(4, dtype=np.uint64))
     monkeypatch.setattr(_compiled, "threads_for", lambda entries: 2)
     rng = np.random.default_rng(0)
-    rows = rng.integers(0, 3000, (4000, 2))
+    rows = rng.integers(0, 400, (4000, 2))
     label = [f"n{i:0{length - 6}}same-end" for i in range(3000)]
     text = "".join(f"{label[a]},{label[b]}\n" for a, b in rows).encode()
     names = read_plain_names(whole(text), ",")
     assert list(names.nodes) == sorted({label[i] for i in rows.ravel()})
     back = [names.nodes[int(i)] for i in join(names.parts)[0]]
     assert back == [label[a] for a, _ in rows]
+    # So many are no chance: the readers that nobody can slow down take over.
+    text = "".join(f"{a},{b}\n" for a, b in zip(label[::2], label[1::2], strict=True)).encode()
+    assert read_plain_names(whole(text), ",") is None
+
+
+@pytest.mark.parametrize("line", ["x\r,y\n", "x,\ry\n", "\rx,y\n"])
+def test_a_carriage_return_inside_a_line_is_not_plain(line):
+    """Their number alone would not show it."""
+    text = ("a,b\r\n" * 50 + line + "a,c\r\n" * 50).encode()
+    assert read_plain_names(whole(text), ",") is None
+    assert read_plain_names(whole(text.replace(line.encode(), b"")), ",") is not None
 
 
 def test_a_name_that_begins_like_a_mark_keeps_its_beginning():

@@ -148,3 +148,10 @@ def test_sums_of_lists_are_those_of_single_sources(sources):
         np.testing.assert_array_equal(weights[starts[i] : starts[i + 1]], exact[lists[i]])
         np.testing.assert_array_equal(exact_weights(floors[i] / degrees[:2], 20), exact[:2])
         np.testing.assert_array_equal(out[i], two_hop_sums(SMALL, source, exact))
+
+
+@pytest.mark.parametrize("epsilon", [1e70, 1e80, 1e170])
+def test_an_epsilon_beyond_all_measure_gives_numbers(epsilon):
+    mechanism = TwoHop(epsilon=epsilon)
+    prepared, noise = prepared_by(mechanism, GRAPH)
+    assert np.isfinite(mechanism.rows(prepared, [0, 5], noise)).all()
