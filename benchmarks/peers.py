@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.problem import Matrix, Problem, Sources, chebyshev_steps, nth, power_steps
-from benchmarks.settings import ERROR, RESTART
+from benchmarks.settings import ERROR, RESTART, SINGLE
 from edgeveil import personalized_pagerank
 
 __all__ = ["MAKERS", "NOT_ON_LARGE", "TUNED", "Contender", "mkl_product", "torch_matrix"]
@@ -111,6 +112,7 @@ def _torch(problem: Problem) -> list[Contender]:
 
     torch.set_num_threads(1)
     walk = torch_matrix(problem.walk)
+    single_walk = torch_matrix(problem.walk.astype(np.float32))
 
     def vector(sources: Sources, rounds: int) -> Any:
         p = torch.zeros(walk.shape[0], dtype=torch.float64)
@@ -120,9 +122,9 @@ def _torch(problem: Problem) -> list[Contender]:
             p[int(sources[0])] += RESTART
         return p
 
-    def block(sources: Sources, rounds: int) -> Any:
+    def block(sources: Sources, rounds: int, walk: Any = walk) -> Any:
         at, lanes = torch.from_numpy(sources), torch.arange(len(sources))
-        p = torch.zeros((walk.shape[0], len(sources)), dtype=torch.float64)
+        p = torch.zeros((walk.shape[0], len(sources)), dtype=walk.dtype)
         p[at, lanes] = 1.0
         for _ in range(rounds):
             p = walk @ p
@@ -140,6 +142,13 @@ def _torch(problem: Problem) -> list[Contender]:
         ),
         Contender(
             name="torch CSR, block", solve=block, rows=lambda p: p.numpy().T, block=True, **shared
+        ),
+        Contender(
+            name=f"torch CSR, block{SINGLE}",
+            solve=partial(block, walk=single_walk),
+            rows=lambda p: p.numpy().T,
+            block=True,
+            **shared,
         ),
     ]
 
@@ -171,10 +180,11 @@ def mkl_product() -> Callable[[Any, Matrix], Matrix]:
 
 def _mkl(problem: Problem) -> list[Contender]:
     product, walk = mkl_product(), sp.csr_matrix(problem.walk)
+    single_walk = walk.astype(np.float32)
 
-    def block(sources: Sources, rounds: int) -> Matrix:
+    def block(sources: Sources, rounds: int, walk: Any = walk) -> Matrix:
         lanes = np.arange(len(sources))
-        p = np.zeros((walk.shape[0], len(sources)))
+        p = np.zeros((walk.shape[0], len(sources)), dtype=walk.dtype)
         p[sources, lanes] = 1.0
         for _ in range(rounds):
             p = product(walk, p)
@@ -183,13 +193,14 @@ def _mkl(problem: Problem) -> list[Contender]:
 
     return [
         Contender(
-            name="MKL, block",
-            solve=block,
+            name=f"MKL, block{name}",
+            solve=partial(block, walk=matrix),
             rows=np.transpose,
             settings=_from(problem.power_rounds),
             what="rounds",
             block=True,
         )
+        for name, matrix in (("", walk), (SINGLE, single_walk))
     ]
 
 

@@ -17,14 +17,15 @@ from edgeveil import Graph, NodeSet
 
 __all__ = ["exponent", "run"]
 
-SOURCES = 8
+SOURCES = {"capped": 8}  # a full block is 8 sources in double precision,
+_BLOCK = 16  # and 16 where the first sweeps are in single
 _BUDGET = 60.0  # CPU seconds: a call that took longer is not repeated
 
 
 def run(settings: Settings) -> dict[str, Any]:
     """Measure every size and algorithm in a process of its own."""
     sizes = [2_000, 8_000, 32_000] if settings.tiny else [1_000_000, 10_000_000, 100_000_000]
-    result: dict[str, Any] = {"sources_per_call": SOURCES, "sizes": []}
+    result: dict[str, Any] = {"sizes": []}
     print("\nscale: CPU time per source, and the peak memory of a process that does only this")
     for edges in (size for size in sizes if size <= settings.max_edges):
         row = in_child("scale:build", {"edges": edges})
@@ -33,6 +34,8 @@ def run(settings: Settings) -> dict[str, Any]:
             f"  {row['edges']:>11,} edges: built in {row['build_seconds']:.2f} s, "
             f"{row['peak_bytes'] / 2**30:.2f} GB"
         )
+        row["bare"] = in_child("scale:bare", {"edges": edges, "work": str(settings.work)})
+        print(f"    bare reading of rows: {row['bare']['seconds_per_row'] * 1e9:.2f} ns each")
         row["calls"] = {}
         for what in CALLS:
             job = {"edges": edges, "what": what, "work": str(settings.work)}
@@ -47,7 +50,11 @@ def run(settings: Settings) -> dict[str, Any]:
         series = {
             what: [row["calls"][what]["seconds"]["median"] for row in result["sizes"]]
             for what in CALLS
-        } | {"building": [row["build_seconds"] for row in result["sizes"]]}
+        }
+        series["building"] = [row["build_seconds"] for row in result["sizes"]]
+        series["bare reading"] = [
+            row["bare"]["seconds_per_row"] * row["edges"] for row in result["sizes"]
+        ]
         result["exponents"] = {what: exponent(edges, times) for what, times in series.items()}
         for what, value in result["exponents"].items():
             print(f"  {what}: time grows like edges^{value:.2f}")
@@ -79,7 +86,7 @@ def build(edges: int) -> dict[str, Any]:
 def solve(edges: int, what: str, work: str) -> dict[str, Any]:
     """Open the saved graph and rank a block of sources, up to three times."""
     graph = scaled_graph(edges, Settings(work=Path(work)))
-    sources = some_sources(graph, SOURCES)
+    sources = some_sources(graph, SOURCES.get(what, _BLOCK))
     start = time.process_time()
     ranked, prepare = call(what, graph)
     prepare()
@@ -90,7 +97,37 @@ def solve(edges: int, what: str, work: str) -> dict[str, Any]:
         ranked(sources)
         times.append((time.process_time() - start) / len(sources))
     return {
+        "sources": len(sources),
         "seconds": summary(times),
         "prepare_seconds": prepared,
         "peak_bytes": peak_memory(),
     }
+
+
+def bare(edges: int, work: str) -> dict[str, Any]:
+    """What the memory gives: one cache line per stored entry, in the kernels' order, no more.
+
+    A sweep cannot be faster than this on the same graph, and this grows faster than the edges
+    as the lines no longer fit the caches.
+    """
+    from numba import njit
+
+    from edgeveil.flow._kernels import LANES, VERSION
+    from edgeveil.flow._lanes import store, sum_rows
+    from edgeveil.flow._layout import block_zeros, layout_of
+
+    lanes, version = LANES, VERSION
+
+    @njit(nogil=True)
+    def read(g: Any, indices: Any, out: Any) -> None:
+        store(sum_rows(lanes, version, g, indices, 0, len(indices)), out, 0)
+
+    layout = layout_of(scaled_graph(edges, Settings(work=Path(work))))
+    g, out = block_zeros(len(layout.degree), lanes), np.empty((1, lanes))
+    read(g, layout.indices, out)
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        read(g, layout.indices, out)
+        times.append((time.process_time() - start) / len(layout.indices))
+    return {"seconds_per_row": float(np.median(times))}

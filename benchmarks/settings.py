@@ -6,10 +6,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ERROR", "RESTART", "ROUNDS", "SIGMA", "Settings", "pin_threads"]
+__all__ = ["ERROR", "RESTART", "ROUNDS", "SIGMA", "SINGLE", "Settings", "pin_threads"]
 
 RESTART = 0.15
 ERROR = 1e-6  # L1 error that all contenders for exact PageRank have to reach
+SINGLE = ", single precision"  # ends the name of a peer that computes in float32
 SIGMA, ROUNDS = 1e-6, 100  # of the capped flow, as in the paper's experiments
 
 _ONE_THREAD = (
