@@ -552,4 +552,5 @@ def test_what_one_owner_knows_is_not_hung_on_several_rows():
     made = release(graph, TwoHop(epsilon=1.0), [0, 1])
     with pytest.raises(ParameterError, match="several rows"):
         made.showing(without=[1])
-    assert [node for node, _ in made.only(0).showing(without=[1]).top(3)] == [0, 2]
+    # Which of the two comes first is up to the noise.
+    assert {node for node, _ in made.only(0).showing(without=[1]).top(3)} == {0, 2}

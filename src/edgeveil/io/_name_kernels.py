@@ -260,8 +260,7 @@ def add_names(
 ) -> tuple[int, int]:
     """Number the names that were not found: give the size of the list and the number of names.
 
-    The size is -1 if too many names want the same line.
-    One function: calls with arrays count references.
+    The size is -1 if too many want the same line. One function: calls count references.
     """
     lines = len(index)
     shift = _shift(lines)
