@@ -213,3 +213,18 @@ def _secret(folder) -> list[tuple[str, str]]:
         return list(connection.execute("SELECT key, secret FROM secrets"))
     finally:
         connection.close()
+
+
+@pytest.mark.parametrize(("place", "option"), [("write", " --out r.parquet"), ("ranking", "")])
+def test_ctrl_c_while_a_charged_ranking_is_put_out_says_so(ledger, run, monkeypatch, place, option):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"edgeveil.releases.Release.{place}", interrupted)
+        done = run(f"{RANK}{option}")
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1].startswith("edgeveil: interrupted; the release is charged")
+    assert len(ledger.spends()) == 1
+    assert run(f"{RANK}{option}").returncode == 0
+    assert len(ledger.spends()) == 1

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.engine import Local, Ray, embed, release, release_to
+from edgeveil.engine import Local, Ray, embed, ray_cluster, release, release_to
 from edgeveil.engine.charging import code_digest
 from edgeveil.engine.packing import pack, unpack
 from edgeveil.engine.ray_cluster import _run_part
@@ -279,6 +279,32 @@ def test_an_error_in_a_worker_is_the_error_one_gets(cluster, tmp_path):
         release_to(
             out, GRAPH, SLOW, ALL, engine=engine, progress=lambda done, total: shutil.rmtree(out)
         )
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_what_is_cancelled_has_ended_and_writes_nothing_more(deaf, cluster, tmp_path, monkeypatch):
+    """Also where a worker does not hear the interrupt, as inside of a long compiled loop."""
+
+    def work(started, written, deaf):
+        started.touch()
+        until = time.monotonic() + 6
+        while time.monotonic() < until:
+            try:
+                time.sleep(0.05)
+            except KeyboardInterrupt:
+                if not deaf:
+                    raise
+        written.touch()
+
+    monkeypatch.setattr(ray_cluster, "_GRACE", 2.0)
+    started, written = tmp_path / "started", tmp_path / "written"
+    part = cluster.remote(max_retries=0)(work).remote(started, written, deaf)
+    while not started.exists():
+        time.sleep(0.02)
+    ray_cluster._end(cluster, [part])
+    assert cluster.wait([part], timeout=0)[0] == [part]
+    time.sleep(6.5)
+    assert not written.exists()
 
 
 def test_a_worker_with_other_code_refuses_the_part():

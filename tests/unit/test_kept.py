@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 
 import pytest
 
@@ -49,10 +50,9 @@ def test_an_address_that_is_used_again_gives_nothing_old():
 
 def test_threads_wait_for_the_one_that_makes_it():
     kept, thing, made = Kept(), Thing(1), []
-    started = threading.Event()
 
     def make():
-        started.set()
+        time.sleep(0.1)  # the others ask meanwhile
         made.append(1)
         return len(made)
 

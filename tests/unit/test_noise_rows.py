@@ -121,7 +121,10 @@ def test_a_long_piece_is_drawn_in_several_calls():
 def test_nothing_to_draw():
     calibration = calibrate(coordinates=3, sensitivity=1, epsilon=1)
     for shape in ((0, 3), (2, 0)):
-        add_laplace_to_rows(np.empty(shape), calibration, streams(shape[0]))
+        used = streams(shape[0])
+        add_laplace_to_rows(np.empty(shape), calibration, used)
+        for stream, untouched in zip(used, streams(shape[0]), strict=True):
+            np.testing.assert_array_equal(stream.words(2), untouched.words(2))
 
 
 @pytest.mark.parametrize(

@@ -285,3 +285,13 @@ def test_an_error_in_one_part_stops_the_others_and_is_the_error_one_gets():
 def test_threads_must_make_sense(threads):
     with pytest.raises(ParameterError, match="threads"):
         Local(threads=threads)
+
+
+def test_blocks_of_a_large_graph_fill_the_kernels_lanes():
+    from edgeveil.engine.tasks import rows_per_block
+    from edgeveil.flow._kernels import SINGLE_LANES
+
+    # (the engine does not import the kernels, which take long to load)
+    for n in (0, 10, 10_000, 140_000, 10**6, 10**9):
+        assert rows_per_block(n) % SINGLE_LANES == 0
+        assert rows_per_block(n) >= SINGLE_LANES

@@ -124,15 +124,15 @@ def rank(
     if budget.dry_run:
         print_price(private_graph, chosen, wanted, budget, format)
         return
-    with spending(budget) as how, counting("rankings") as progress:
-        made = release(private_graph, chosen, wanted, progress=progress, **how)
+    with spending(budget) as how:  # to the end, so that Ctrl-C is told what was charged
+        with counting("rankings") as progress:
+            made = release(private_graph, chosen, wanted, progress=progress, **how)
         if out is not None:
             made.write(out)
-    if out is not None:
-        rankings = counted(len(made.sources), "ranking")
-        say(f"{out}: {rankings} of {counted(len(made.columns), 'node')}.")
-    else:
-        _show(made, top, hidden, among, format)
+            rankings = counted(len(made.sources), "ranking")
+            say(f"{out}: {rankings} of {counted(len(made.columns), 'node')}.")
+        else:
+            _show(made, top, hidden, among, format)
     if format != "json" or out is not None:
         say(str(made.guarantee))
 

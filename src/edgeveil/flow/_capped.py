@@ -174,7 +174,7 @@ class CappedBlock:
         omega = recursion.relaxation() if exact else 1.0
         following = omega if exact else 2.0
         residual = np.empty((1, self._loops.lanes))
-        progress = Progress(self._sources, self.g.dtype, -math.inf)
+        progress = Progress(self._sources, self.g.dtype, recursion.restart, -math.inf)
         for _ in range(recursion.rounds):
             self._loops.capped_sweep(
                 layout.indptr,

@@ -24,6 +24,7 @@ __all__ = ["Lanes", "Progress", "SweptBlock", "TwoPrecisions"]
 _ENOUGH_IN_SINGLE = 2.0**-20  # a residual that single precision reaches
 _LAST_STEP = 6  # what a sweep makes of a residual, usually at least: the last one is in double
 
+_NEAR_ITS_END = 2.0**-16  # of single precision, whose roundings are 2^-24
 _IDLE = {np.dtype(np.float32): 6, np.dtype(np.float64): 16}  # sweeps without a better residual
 
 Lanes = npt.NDArray[np.int64]
@@ -38,17 +39,20 @@ class Progress:
         Number of sources in the block.
     kind : dtype
         Precision of the sweeps. Single precision may be left at any time.
+    restart : float
+        Restart probability: roundings add up over 1 / restart steps.
     floor : float
         In double precision a residual that has stopped falling is good enough below this; -inf
         where nothing but `enough` is.
     """
 
-    def __init__(self, lanes: int, kind: np.dtype[Any], floor: float) -> None:
+    def __init__(self, lanes: int, kind: np.dtype[Any], restart: float, floor: float) -> None:
         self.waiting = np.arange(lanes)
         self._least = np.full(lanes, math.inf)
         self._idle = np.zeros(lanes, dtype=np.int64)
         self._patience = _IDLE[kind]
-        self._floor = math.inf if kind == np.float32 else floor
+        # Not from the start: a residual may rise for many sweeps before it falls.
+        self._floor = _NEAR_ITS_END / restart if kind == np.float32 else floor
 
     def ended(self, residual: npt.NDArray[np.float64], enough: float) -> Lanes:
         """Give the lanes that are done after one more sweep, each once."""

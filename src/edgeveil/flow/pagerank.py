@@ -106,7 +106,7 @@ class _Block:
     def sweep(self, enough: float) -> Iterator[Lanes]:
         """Give lanes with a residual of `enough`, or that fall no further; see `SweptBlock`."""
         lanes = len(self._columns)
-        progress = Progress(lanes, self.g.dtype, _FLOOR)
+        progress = Progress(lanes, self.g.dtype, self._restart, _FLOOR)
         for number in itertools.count(1):
             self._sweep_once(number)
             done = progress.ended(self._residual[0, :lanes], enough)

@@ -232,6 +232,8 @@ def add_laplace_to_rows(
 ) -> None:
     """Put into every row, in place, what `add_laplace` gives for it: several releases at once.
 
+    After an error some rows are without noise: whoever called must drop them all.
+
     Parameters
     ----------
     rows : ndarray of float64 of shape (m, n), C-contiguous
