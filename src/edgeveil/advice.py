@@ -8,48 +8,19 @@ from typing import Literal
 from edgeveil.errors import ParameterError
 from edgeveil.mechanisms import (
     DegreePrior,
-    DPEmbeddingSparse,
-    DPForwardCap,
     DPInstantEmbedding,
-    DPPushFlow,
-    DPPushFlowCap,
-    DPSparsePPR,
     EdgeFlipping,
-    GraphDiffusion,
     Mechanism,
-    NonPrivate,
-    OwnNeighbours,
     TwoHop,
     TwoHopEmbedding,
 )
-from edgeveil.mechanisms.protocol import check_model
+from edgeveil.mechanisms.base import check_model
 from edgeveil.privacy.epsilon import check_epsilon
 
-__all__ = ["recommended", "when_to_use"]
+__all__ = ["recommended"]
 
 _FEW_FALSE_EDGES = 4.0
 _ENOUGH_FOR_FLIPPING = 4.0  # epsilon; below, few false edges mean a tiny graph
-
-_WHEN: dict[type[Mechanism], str] = {
-    TwoHop: "the default for rankings in the joint model: from epsilon 0.4 on it measures the "
-    "second hop, below it is the degree prior",
-    DegreePrior: "many recipients who may collude, epsilon below 0.4, or the public model: one "
-    "release for everybody",
-    TwoHopEmbedding: "the default for embeddings in the joint model; up to epsilon 0.4 it is the "
-    "own list alone, which costs nothing",
-    DPPushFlowCap: "to compare with the paper, or where a bound on the L1 error is wanted",
-    DPForwardCap: "as push-flow-cap, with nodes' own values uncut",
-    DPPushFlow: "every possible graph is known to have a high minimum degree",
-    DPSparsePPR: "a short list of large scores is all that is needed",
-    DPInstantEmbedding: "to compare with the paper's embeddings, or a few public ones; n public "
-    "ones cost n times epsilon: for many, hash the scores of edge-flipping",
-    DPEmbeddingSparse: "to compare with the paper's sparse embeddings",
-    EdgeFlipping: "the default for rankings where epsilon is large for the graph's size: it "
-    "adds n / (1 + e^epsilon) false edges to a node, and beats the others where that is at most 4",
-    GraphDiffusion: "to compare with noisy diffusion",
-    OwnNeighbours: "no budget at all: the floor that everything else has to beat",
-    NonPrivate: "the truth, for the curator only",
-}
 
 
 def recommended(
@@ -67,7 +38,7 @@ def recommended(
     most 4 false edges to a node, n / (1 + e^epsilon) <= 4: few beside the true ones, while
     two-hop gains little from a larger epsilon. On all generated networks that were tried, of
     60 to 30,000 nodes with average degrees of 8 to 160, edge flipping finds more of the
-    nearest nodes from there on. `when_to_use` says why in words.
+    nearest nodes from there on. a mechanism's `when_to_use` says why in words.
 
     Embeddings: two-hop-embedding, and instant-embedding in the public model, **where every row
     costs epsilon**: it is for a few rows. For many, release ``EdgeFlipping(model="public")`` and
@@ -106,9 +77,3 @@ def recommended(
     if model == "public":
         return DegreePrior(epsilon=epsilon, model=model)
     return TwoHop(epsilon=epsilon)
-
-
-def when_to_use(mechanism: Mechanism | type[Mechanism]) -> str:
-    """When a mechanism is the right one, in words."""
-    kind = mechanism if isinstance(mechanism, type) else type(mechanism)
-    return _WHEN[kind]

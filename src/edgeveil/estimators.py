@@ -17,7 +17,7 @@ from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
 
 if TYPE_CHECKING:
-    from edgeveil.mechanisms.protocol import Mechanism
+    from edgeveil.mechanisms.base import Mechanism
     from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.privacy.ledger import Ledger
     from edgeveil.releases import Release
@@ -155,7 +155,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             noise=None if seed is None else NoiseSource.insecure(seed),
         )
         self.release_: Release = (
-            made if made.kind == "dimensions" else embed(made, dimension=self.dimension)
+            made if made.gives == "embeddings" else embed(made, dimension=self.dimension)
         )
         self.embedding_: npt.NDArray[np.float64] = self.release_.to_numpy()
         self.guarantee_: Guarantee = made.guarantee

@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from edgeveil.io.labelled_tables import (
 )
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.releases import Provenance, Release
+from edgeveil.releases import Gives, Provenance, Release, gives_of, kind_of
 
 __all__ = ["MANIFEST", "UNFINISHED", "PartFile", "ReleaseFolder"]
 
@@ -56,7 +56,7 @@ class ReleaseFolder:
     ----------
     path : Path
         The folder.
-    kind : {"nodes", "dimensions"}
+    gives : {"scores", "embeddings"}
         What a column is, as in `Release`.
     guarantee : Guarantee
         What is protected.
@@ -67,7 +67,7 @@ class ReleaseFolder:
     """
 
     path: Path
-    kind: Literal["nodes", "dimensions"]
+    gives: Gives
     guarantee: Guarantee
     provenance: Provenance
     parts: tuple[PartFile, ...]
@@ -101,7 +101,7 @@ class ReleaseFolder:
             raise InputError(f"{folder} was written by another version of edgeveil")
         return cls(
             path=folder,
-            kind=manifest["kind"],
+            gives=gives_of(manifest["kind"]),
             guarantee=Guarantee.from_dict(manifest["guarantee"]),
             provenance=Provenance(**manifest["provenance"]),
             parts=tuple(PartFile(**part) for part in manifest["parts"]),
@@ -112,7 +112,7 @@ class ReleaseFolder:
         """What `release.json` says."""
         return {
             "format": _FORMAT,
-            "kind": self.kind,
+            "kind": kind_of(self.gives),
             "rows": len(self),
             "guarantee": self.guarantee.as_dict(),
             "statement": str(self.guarantee),
@@ -191,9 +191,11 @@ class ReleaseFolder:
     def read(self) -> Release:
         """All rows as one release in memory."""
         parts = list(self)
+        widths = [part.uncertainty for part in parts if part.uncertainty is not None]
         return replace(
             parts[0],
             values=np.concatenate([part.values for part in parts]),
+            uncertainty=np.concatenate(widths) if widths else None,
             sources=tuple(source for part in parts for source in part.sources),
         )
 

@@ -26,10 +26,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from gensim.models import KeyedVectors
 
-__all__ = ["Provenance", "Release"]
+__all__ = ["Gives", "Provenance", "Release", "gives_of", "kind_of"]
 
+Gives = Literal["scores", "embeddings"]
+
+_KINDS = {"scores": "nodes", "embeddings": "dimensions"}  # the words in files
 _FORMAT = 2
 _FIRST_FORMAT = 1  # knew no shared_epsilon: all of epsilon adds up
+
+
+def kind_of(gives: Gives) -> str:
+    """The word in files for what a release holds."""
+    return _KINDS[gives]
+
+
+def gives_of(kind: str) -> Gives:
+    """What a release holds, by the word for it in files."""
+    gives: Gives = "scores" if kind == "nodes" else "embeddings"
+    if _KINDS[gives] != kind:
+        raise InputError(f"there is no release of {kind!r}")
+    return gives
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +85,7 @@ class Release:
         The source nodes.
     columns : NodeSet
         What a column means: the public nodes, or the dimensions 0 .. k-1.
-    kind : {"nodes", "dimensions"}
+    gives : {"scores", "embeddings"}
         Which of the two.
     guarantee : Guarantee
         What is protected; travels with everything made from the release.
@@ -86,7 +102,7 @@ class Release:
     values: npt.NDArray[np.float64]
     sources: tuple[NodeId, ...]
     columns: NodeSet
-    kind: Literal["nodes", "dimensions"]
+    gives: Gives
     guarantee: Guarantee
     provenance: Provenance
     uncertainty: npt.NDArray[np.float64] | None = None
@@ -96,13 +112,13 @@ class Release:
         values = np.asarray(self.values, dtype=np.float64).view()
         if values.shape != (len(self.sources), len(self.columns)):
             raise ParameterError("a release needs one row per source and one value per column")
-        if self.kind not in ("nodes", "dimensions"):
-            raise ParameterError(f"kind must be 'nodes' or 'dimensions', got {self.kind!r}")
+        if self.gives not in _KINDS:
+            raise ParameterError(f"gives must be 'scores' or 'embeddings', got {self.gives!r}")
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
         if self.uncertainty is not None:
             half = np.asarray(self.uncertainty, dtype=np.float64).view()
-            if self.kind != "nodes" or half.shape not in (values.shape, (len(values), 1)):
+            if self.gives != "scores" or half.shape not in (values.shape, (len(values), 1)):
                 raise ParameterError("uncertainty needs one value per score, or one per row")
             if not (half >= 0).all():
                 raise ParameterError("uncertainty must not be negative")
@@ -110,7 +126,7 @@ class Release:
             object.__setattr__(self, "uncertainty", half)
         if self.shown is not None:
             shown = np.array(self.shown)
-            if self.kind != "nodes" or shown.dtype != bool or shown.shape != values.shape[1:]:
+            if self.gives != "scores" or shown.dtype != bool or shown.shape != values.shape[1:]:
                 raise ParameterError("shown needs one truth value per node")
             shown.setflags(write=False)
             object.__setattr__(self, "shown", shown)
@@ -198,7 +214,7 @@ class Release:
         self, without: Iterable[NodeId], candidates: Iterable[NodeId] | None
     ) -> npt.NDArray[np.bool_]:
         """Which nodes may be in a ranking."""
-        if self.kind != "nodes":
+        if self.gives != "scores":
             raise ParameterError("an embedding has no ranking; use a mechanism that gives scores")
         chosen = np.ones(len(self.columns), dtype=np.bool_)
         if candidates is not None:
@@ -228,7 +244,7 @@ class Release:
         self,
         values: npt.NDArray[np.float64],
         columns: NodeSet,
-        kind: Literal["nodes", "dimensions"],
+        gives: Gives,
         step: str,
     ) -> Release:
         """The release that post-processing makes of this one: the guarantee stays."""
@@ -237,7 +253,7 @@ class Release:
             self,
             values=values,
             columns=columns,
-            kind=kind,
+            gives=gives,
             provenance=provenance,
             uncertainty=None,  # these were about the old values
             shown=None,
@@ -249,14 +265,14 @@ class Release:
     __repr__ = __str__
 
     def _what(self) -> str:
-        what = "scores of" if self.kind == "nodes" else "embeddings in"
-        unit = "nodes" if self.kind == "nodes" else "dimensions"
+        what = "scores of" if self.gives == "scores" else "embeddings in"
+        unit = "nodes" if self.gives == "scores" else "dimensions"
         rows = "1 row" if len(self.sources) == 1 else f"{len(self.sources)} rows"
         return f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
 
     def _repr_html_(self) -> str:
         table = ""
-        if self.kind == "nodes" and len(self.sources) == 1:
+        if self.gives == "scores" and len(self.sources) == 1:
             table = html_table(("node", "score"), self.top(10))
         alarm = not self.guarantee.protects
         return html_card(self._what(), str(self.guarantee), alarm=alarm, table=table)
@@ -303,12 +319,12 @@ class Release:
         exports.write_word2vec(Path(path), self.sources, self._embeddings(), warning=warning)
 
     def _embeddings(self) -> npt.NDArray[np.float64]:
-        if self.kind != "dimensions":
+        if self.gives != "embeddings":
             raise ParameterError("this release holds scores; make embeddings with edgeveil.embed")
         return self.values
 
     def _table(self) -> dict[str, npt.NDArray[Any]]:
-        if self.kind == "dimensions":
+        if self.gives == "embeddings":
             return exports.embedding_columns(self.sources, self.values)
         scores = (self.sources, self.columns, self.values, self.uncertainty, self.shown)
         return exports.score_columns(*scores)
@@ -316,7 +332,7 @@ class Release:
     def _label(self) -> dict[str, Any]:
         """What has to be known about the values, as plain data."""
         return {
-            "kind": self.kind,
+            "kind": _KINDS[self.gives],
             "guarantee": self.guarantee.as_dict(),
             "statement": str(self.guarantee),
             "provenance": {
@@ -341,7 +357,7 @@ class Release:
         if Path(path).suffix == ".csv":
             return exports.write_csv(Path(path), self._table(), self.guarantee.brief)
         label = {"format": _FORMAT, "sources": list(self.sources), **self._label()}
-        if self.kind == "nodes":
+        if self.gives == "scores":
             table: dict[str, Any] = {"node": list(self.columns)}
             table |= {score_of(s): row for s, row in zip(self.sources, self.values, strict=True)}
             columns, entries = doubt_table(self.sources, self.uncertainty, self.shown)
@@ -371,12 +387,12 @@ class Release:
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
         """Put together what `write` took apart. By name: nothing may depend on the order."""
-        guarantee, kind = label["guarantee"], label["kind"]
+        guarantee, gives = label["guarantee"], gives_of(label["kind"])
         if label["format"] == _FIRST_FORMAT:
             # Not more protection than the file promised: all rows add up.
             guarantee = guarantee | {"shared_epsilon": 0.0}
         sources = tuple(NodeSet.of(label["sources"]))
-        if kind == "nodes":
+        if gives == "scores":
             columns = NodeSet.of(table["node"])
             names = [score_of(source) for source in sources]
         else:
@@ -386,12 +402,12 @@ class Release:
                 raise InputError("the rows do not belong to the sources")
         values = np.array([table[name] for name in names], dtype=np.float64)
         return cls(
-            values=values.reshape(len(names), -1) if kind == "nodes" else values.T,
+            values=values.reshape(len(names), -1) if gives == "scores" else values.T,
             sources=sources,
             columns=columns,
-            kind=kind,
+            gives=gives,
             guarantee=Guarantee.from_dict(guarantee),
             provenance=Provenance(**label["provenance"]),
             uncertainty=doubt_from(table, label, sources),
-            shown=shown_from(table) if kind == "nodes" else None,
+            shown=shown_from(table) if gives == "scores" else None,
         )

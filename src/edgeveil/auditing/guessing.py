@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.mechanisms.protocol import Rows
+from edgeveil.mechanisms.base import Rows
 
 __all__ = ["Guesser", "learn"]
 

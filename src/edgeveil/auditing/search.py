@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -16,24 +15,9 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 
-__all__ = ["Pair", "anneal", "every_graph", "graph_of_pairs"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pair:
-    """Two graphs that differ in one edge, and the source from which they are seen."""
-
-    graph: Graph
-    neighbour: Graph
-    source: int
-
-
-def graph_of_pairs(n: int, pairs: npt.ArrayLike) -> Graph:
-    """The graph on 0 .. n-1 with the edges listed in `pairs` (m x 2)."""
-    ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-    return Graph.from_edges(ends[:, 0], ends[:, 1], NodeSet.range(n))
+__all__ = ["anneal", "every_graph"]
 
 
 def every_graph(n: int) -> Iterator[tuple[int, Graph]]:

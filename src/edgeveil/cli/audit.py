@@ -18,17 +18,6 @@ from edgeveil.errors import EdgeveilError
 
 __all__ = ["audit"]
 
-# Releases drawn unless said otherwise: those that can be drawn many at a time, and the others,
-# so many as take some ten seconds.
-_TRIALS = 20_000
-_SLOW_TRIALS = {
-    "two-hop": 5_000,
-    "two-hop-embedding": 5_000,
-    "degree-prior": 5_000,
-    "edge-flipping": 2_000,
-    "graph-diffusion": 1_000,
-}
-
 
 def audit(
     mechanism: ScoreMechanism | EmbeddingMechanism = "push-flow-cap",
@@ -37,9 +26,7 @@ def audit(
     epsilon: float | None = 1.0,
     model: Model = None,
     promised_min_degree: PromisedMinDegree = None,
-    trials: Annotated[
-        int | None, default("20000, or so many as take ten seconds: 1000 to 5000")
-    ] = None,
+    trials: Annotated[int | None, default("so many as take ten seconds: 1000 to 20000")] = None,
     confidence: float = 0.95,
     format: Annotated[Format | None, default("a sentence")] = None,  # noqa: A002  (the option's name)
     config: Config = None,
@@ -75,27 +62,23 @@ def audit(
     with counting("releases", lines=True) as progress:
         result = run(
             chosen,
-            trials=_SLOW_TRIALS.get(mechanism, _TRIALS) if trials is None else trials,
+            trials=trials,
             confidence=confidence,
             progress=progress,
         )
     if format is None:
         sys.stdout.write(f"{result}\n")
     else:
+        both = [result] + [result.hardest] * (result.hardest is not None)
         print_table(
-            ["mechanism", "claimed", "lower_bound", "confidence", "trials", "consistent"],
+            ["mechanism", "claimed", "exact_loss", "lower_bound", "confidence", "trials"],
             [
-                (
-                    mechanism,
-                    result.claimed,
-                    result.lower_bound,
-                    result.confidence,
-                    result.trials,
-                    result.consistent,
-                )
+                (mechanism, r.claimed, r.exact_loss, r.lower_bound, r.confidence, r.trials)
+                for r in both
+                if r is not None
             ],
             style=format,
-            about={"says": str(result)},
+            about={"consistent": result.consistent, "says": str(result)},
         )
     if not result.consistent:
         raise EdgeveilError("the audit contradicts the claim")

@@ -26,11 +26,10 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
     format
         table, json or csv.
     """
-    from edgeveil.advice import when_to_use
     from edgeveil.mechanisms import MECHANISMS
 
     rows = [
-        (kind.name, _gives(kind), _summary(kind), _protects(kind), when_to_use(kind))
+        (kind.name, kind.gives, _summary(kind), _protects(kind), kind.when_to_use)
         for kind in MECHANISMS
     ]
     if format == "table":
@@ -41,10 +40,6 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
         return
     columns = ["name", "gives", "does", "protects", "use"]
     print_table(columns, rows, style=format)
-
-
-def _gives(kind: type[Mechanism]) -> str:
-    return "embeddings" if kind.columns == "dimensions" else "scores"
 
 
 def _summary(kind: type[Mechanism]) -> str:

@@ -91,7 +91,7 @@ def rank(
     from edgeveil.cli.progress import counting
     from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
     from edgeveil.engine import release
-    from edgeveil.engine.shortcuts import known_to
+    from edgeveil.engine.api import known_to
     from edgeveil.errors import ParameterError
 
     choose = partial(

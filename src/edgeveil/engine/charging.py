@@ -1,28 +1,25 @@
-"""From a question to its price and its key: checked, then charged, before anything is drawn."""
+"""From a question to its price: checked, then charged, before anything is drawn."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from dataclasses import dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-
+from edgeveil.engine.keys import describe, parameters_of
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Mechanism, RestsOnPromise
+from edgeveil.mechanisms.base import ChecksSize, Mechanism, RestsOnPromise
+from edgeveil.mechanisms.run import rows_at_once
+from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.ledger import Charge, Ledger, Reservation
+from edgeveil.privacy.ledger import Charge, Ledger, Price, Reservation
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Provenance
 
-__all__ = ["Question", "ask", "code_digest", "fresh_noise", "key_of", "reserve"]
+__all__ = ["Question", "ask", "fresh_noise", "price_of", "reserve"]
 
 _NODES_ARE_PUBLIC = (
     "that these nodes exist is public knowledge (no node list was given, so it was read off the "
@@ -40,28 +37,57 @@ class Question:
     indices: tuple[int, ...]
     guarantee: Guarantee
 
+    @property
+    def width(self) -> int:
+        """Number of values in a row; public."""
+        if self.mechanism.gives == "scores":
+            return self.graph.n_nodes
+        return int(self.mechanism.dimension)  # type: ignore[attr-defined]  # embeddings have it
+
+    def key_in(self, ledger: Ledger, nonce: str) -> str:
+        """The key that stands for this question in a ledger.
+
+        Keyed by the ledger: it names the artifact's file and is quoted in errors, and a plain
+        hash would let anybody test a guess at what is in it.
+        """
+        return ledger.key_of(describe(self.mechanism, list(self.sources), nonce))
+
+    def charge(self) -> Charge:
+        """Who is to pay how much."""
+        return Charge.from_guarantee(self.guarantee, [str(s) for s in self.sources])
+
     def provenance(self, noise: str, *, charged: bool) -> Provenance:
         """The public record of how the release is made."""
         return Provenance(
             mechanism=self.mechanism.name,
-            parameters=_parameters(self.mechanism),
+            parameters=parameters_of(self.mechanism),
             version=version("edgeveil"),
             noise=noise,
             ledger=charged,
         )
 
 
-def ask(graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId]) -> Question:
-    """Check what is asked for and say what it would protect.
+def ask(
+    graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], *, in_memory: bool
+) -> Question:
+    """Check what is asked for and say what it would protect; only public values are looked at.
+
+    Whatever could fail later for public reasons (calibration, shapes, memory) fails here, before
+    anything is charged.
+
+    Parameters
+    ----------
+    graph, mechanism, sources
+        What is asked for.
+    in_memory : bool
+        Whether all rows have to fit into memory together.
 
     Raises
     ------
     ParameterError
-        If `sources` is not a list with at least one id.
+        If `sources` is not a list with at least one id, or the release could never be made.
     UnknownNodeError
         If a source is not in the public node set.
-    PromiseError
-        If the mechanism rests on a promise that the graph breaks. A refusal costs nothing.
     """
     if isinstance(sources, str) or not isinstance(sources, Iterable):
         raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
@@ -76,9 +102,7 @@ def ask(graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId]) -> Questi
     if graph.intake.nodes_from_edges:
         promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
         guarantee = replace(guarantee, promise="; ".join(promises))
-    if isinstance(mechanism, RestsOnPromise):
-        mechanism.check_promise(graph)
-    return Question(
+    question = Question(
         graph=graph,
         mechanism=mechanism,
         # The node set's own ids: plain integers or strings, whatever the caller's were.
@@ -86,6 +110,30 @@ def ask(graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId]) -> Questi
         indices=listed,
         guarantee=guarantee,
     )
+    _check_size(question, in_memory=in_memory)
+    return question
+
+
+def _check_size(question: Question, *, in_memory: bool) -> None:
+    """Refuse what could never be made with this many nodes and this much memory."""
+    if isinstance(question.mechanism, ChecksSize):
+        question.mechanism.check_size(question.graph.n_nodes)
+    rows = len(question.sources)
+    at_once = rows if in_memory else min(rows, rows_at_once(question.graph.n_nodes))
+    needed, there = 8 * at_once * question.width, total_memory()
+    if needed > there:
+        raise ParameterError(
+            f"{at_once:,} rows of {question.width:,} values take {needed / 2**30:,.0f} GiB of "
+            f"memory; there are {there / 2**30:,.0f}"
+            + "; edgeveil.release_to writes them to a folder instead"
+            * in_memory
+        )
+
+
+def check_promise(question: Question) -> None:
+    """Refuse a graph that breaks what a guarantee rests on (PromiseError); it costs nothing."""
+    if isinstance(question.mechanism, RestsOnPromise):
+        question.mechanism.check_promise(question.graph)
 
 
 def fresh_noise(noise: NoiseSource | None) -> NoiseSource:
@@ -98,52 +146,18 @@ def fresh_noise(noise: NoiseSource | None) -> NoiseSource:
     return noise
 
 
-def key_of(question: Question, ledger: Ledger, nonce: str) -> str:
-    """The key that stands for this question in this ledger.
-
-    The graph's edges are not part of it: otherwise the same call would give the stored rows
-    while the graph is the same and new rows as soon as one edge has changed, and whoever sees
-    them would know. A question that was asked of another state of the graph is refused by the
-    ledger instead, whatever the two states are.
-    """
-    asked = {
-        "mechanism": question.mechanism.name,
-        # 1 and 1.0 are the same question
-        "parameters": {
-            name: float(value) if type(value) is int else value
-            for name, value in _parameters(question.mechanism).items()
-        },
-        "code": code_digest(),
-        "sources": list(question.sources),
-        "nonce": nonce,
-    }
-    # Keyed by the ledger: the key names the artifact's file and is quoted in errors, and a plain
-    # hash would let anybody test a guess at the graph.
-    return ledger.key_of(json.dumps(asked, sort_keys=True))
+def price_of(question: Question, ledger: Ledger, nonce: str) -> Price:
+    """What the ledger would charge. Whether a promise holds is not looked at: it would tell."""
+    key = question.key_in(ledger, nonce)
+    return ledger.price(key, question.charge(), question.graph.fingerprint)
 
 
-def reserve(question: Question, ledger: Ledger, key: str, nonce: str) -> Reservation:
-    """Charge the ledger, unless the key was charged before."""
+def reserve(question: Question, ledger: Ledger, nonce: str) -> Reservation:
+    """Charge the ledger, unless the question was charged before."""
     note = {
         "mechanism": question.mechanism.name,
-        "parameters": json.dumps(_parameters(question.mechanism)),
+        "parameters": json.dumps(parameters_of(question.mechanism)),
         "nonce": nonce,
     }
-    charge = Charge.from_guarantee(question.guarantee, [str(s) for s in question.sources])
-    return ledger.reserve(key, charge, note, fingerprint=question.graph.fingerprint)
-
-
-@cache
-def code_digest() -> str:
-    """SHA-256 of edgeveil's own code: other code under one key would reuse its noise."""
-    folder = Path(__file__).parents[1]
-    digest = hashlib.sha256(version("edgeveil").encode())
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-def _parameters(mechanism: Mechanism) -> dict[str, Any]:
-    """The mechanism's public parameters as plain data."""
-    fields: dict[str, Any] = asdict(mechanism)  # type: ignore[call-overload]  # all are dataclasses
-    return {name: v.item() if isinstance(v, np.generic) else v for name, v in fields.items()}
+    key, fingerprint = question.key_in(ledger, nonce), question.graph.fingerprint
+    return ledger.reserve(key, question.charge(), note, fingerprint=fingerprint)

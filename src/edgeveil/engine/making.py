@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from edgeveil.engine.charging import Question, ask, fresh_noise, key_of, reserve
+from edgeveil.engine.charging import Question, ask, check_promise, fresh_noise, reserve
 from edgeveil.engine.local import Local
-from edgeveil.engine.tasks import Engine, RowsTask, rows_per_block, split
+from edgeveil.engine.tasks import Computed, Engine, RowsTask, release_of, split
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Mechanism
-from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.run import rows_at_once, shared_part
+from edgeveil.nodes import NodeId
 from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import ReleaseFolder
@@ -71,13 +71,14 @@ def release(
     BudgetError
         If the ledger refuses; nothing was drawn.
     """
-    question = ask(graph, mechanism, sources)
+    question = ask(graph, mechanism, sources, in_memory=True)
+    check_promise(question)
     engine = engine or Local()
     if ledger is None:
         return _compute(question, fresh_noise(noise), engine, progress, charged=False)
     if noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
-    reservation = reserve(question, ledger, key_of(question, ledger, nonce), nonce)
+    reservation = reserve(question, ledger, nonce)
     if reservation.artifact is None:
         source = NoiseSource.from_secret(reservation.secret)
         made = _compute(question, source, engine, progress, charged=True)
@@ -99,42 +100,25 @@ def _compute(
     *,
     charged: bool,
 ) -> Release:
-    """Prepare once, then all rows. Each source has its own noise, so order does not matter."""
+    """The shared part once, then all rows. Each source has its own noise: order is free."""
     graph, mechanism = question.graph, question.mechanism
-    block = rows_per_block(graph.n_nodes)
-    task = RowsTask(
-        mechanism=mechanism,
-        prepared=mechanism.prepare(graph, noise.derive("shared")),
-        block=block,
-        with_uncertainty=True,
-    )
-    total = len(question.indices)
-    values: npt.NDArray[np.float64] | None = None
-    widths: npt.NDArray[np.float64] | None = None
+    shared = shared_part(mechanism, graph, noise.derive("shared"))
+    task = RowsTask(mechanism=mechanism, graph=graph, shared=shared)
+    total, size = len(question.indices), rows_at_once(graph.n_nodes)
+    made = Computed(np.empty((total, question.width)), None)
     done = 0
     for part, computed in engine.run(
-        task, split(question.indices, block), noise.derive("rows").hand_over()
+        task, split(question.indices, size), noise.derive("rows").hand_over()
     ):
-        if values is None:
-            values = np.empty((total, computed.rows.shape[1]))
-            if computed.uncertainty is not None:
-                widths = np.empty((total, computed.uncertainty.shape[1]))
-        places = slice(part.number * block, part.number * block + len(part.sources))
-        values[places] = computed.rows
-        if widths is not None:
-            widths[places] = computed.uncertainty
+        places = slice(part.number * size, part.number * size + len(part.sources))
+        made.rows[places] = computed.rows
+        if computed.uncertainty is not None:
+            if made.uncertainty is None:
+                made = Computed(made.rows, np.empty((total, computed.uncertainty.shape[1])))
+            made.uncertainty[places] = computed.uncertainty  # type: ignore[index]  # made above
         done += len(part.sources)
         if progress:
             progress(done, total)
-    if values is None:
-        raise ParameterError("sources must name at least one node, got none")
-    by_nodes = mechanism.columns == "nodes"
-    return Release(
-        values=values,
-        uncertainty=widths,
-        sources=question.sources,
-        columns=graph.nodes if by_nodes else NodeSet.range(values.shape[1]),
-        kind=mechanism.columns,
-        guarantee=replace(question.guarantee, private=noise.private),
-        provenance=question.provenance(noise.kind, charged=charged),
-    )
+    guarantee = replace(question.guarantee, private=noise.private)
+    provenance = question.provenance(noise.kind, charged=charged)
+    return release_of(mechanism, graph.nodes, question.indices, made, guarantee, provenance)

@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from edgeveil.engine.charging import code_digest
 from edgeveil.engine.packing import Packed, pack, unpack
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import EdgeveilError, ParameterError
@@ -77,7 +76,7 @@ class Ray:
                 at_once = self.workers or int(ray.cluster_resources().get("CPU", 1)) * _AHEAD
                 while waiting and len(running) < at_once:
                     part, attempt = waiting.popleft()
-                    running[remote.remote(shared, token, code_digest(), part, key)] = part, attempt
+                    running[remote.remote(shared, token, part, key)] = part, attempt
                 for reference in ray.wait(list(running), num_returns=1)[0]:
                     part, attempt = running.pop(reference)
                     try:
@@ -157,11 +156,8 @@ def _short_folder() -> str | None:
     return "/tmp" if os.path.isdir("/tmp") else None
 
 
-def _run_part(packed: Packed, token: str, code: str, part: Part, key: NoiseKey) -> Any:
+def _run_part(packed: Packed, token: str, part: Part, key: NoiseKey) -> Any:
     """What a worker does. It keeps the task for the next part: kernels have set it up."""
-    if code != code_digest():
-        # Other code could draw other values under the same key, or less noise.
-        raise EdgeveilError("a worker has another version of edgeveil than the calling process")
     if token not in _unpacked:
         _unpacked.clear()
         _unpacked[token] = unpack(packed)

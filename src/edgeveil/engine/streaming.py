@@ -9,14 +9,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from edgeveil.engine.charging import Question, ask, fresh_noise, key_of, reserve
+from edgeveil.engine.charging import Question, ask, check_promise, fresh_noise, reserve
 from edgeveil.engine.local import Local
 from edgeveil.engine.making import Progress
-from edgeveil.engine.tasks import Engine, RowsTask, WriteTask, part_name, rows_per_block, split
+from edgeveil.engine.tasks import Engine, RowsTask, WriteTask, part_name, split
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io.labelled_tables import sha256_of, write_atomically
-from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.run import shared_part
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.ledger import Ledger, Reservation
 from edgeveil.privacy.noise import NoiseSource
@@ -61,7 +62,8 @@ def release_to(
         If the ledger refuses; nothing was drawn.
     """
     folder = Path(path)
-    question = ask(graph, mechanism, sources)
+    question = ask(graph, mechanism, sources, in_memory=False)
+    check_promise(question)
     engine = engine or Local()
     if ledger is None:
         source = fresh_noise(noise)
@@ -70,9 +72,8 @@ def release_to(
         return _finished(made, question)
     if noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
-    key = key_of(question, ledger, nonce)
-    _refuse_others(folder, key)  # before the charge
-    reservation = reserve(question, ledger, key, nonce)
+    _refuse_others(folder, question.key_in(ledger, nonce))  # before the charge
+    reservation = reserve(question, ledger, nonce)
     if reservation.artifact is None:
         _prepare_folder(folder, reservation.key)
         source = NoiseSource.from_secret(reservation.secret)
@@ -137,12 +138,11 @@ def _stream(
     task = WriteTask(
         rows=RowsTask(
             mechanism=mechanism,
-            prepared=mechanism.prepare(graph, noise.derive("shared")),
-            block=rows_per_block(graph.n_nodes),
+            graph=graph,
+            shared=shared_part(mechanism, graph, noise.derive("shared")),
         ),
         folder=str(folder.resolve()),
         run=run,
-        nodes=graph.nodes,
         guarantee=guarantee,
         provenance=provenance,
     )
@@ -156,7 +156,7 @@ def _stream(
             progress(done, total)
     return ReleaseFolder(
         path=folder,
-        kind=mechanism.columns,
+        gives=mechanism.gives,
         guarantee=guarantee,
         provenance=provenance,
         parts=tuple(written[part.number] for part in parts),
@@ -166,7 +166,7 @@ def _stream(
 def _folder_of(folder: Path, like: Release, parts: tuple[PartFile, ...]) -> ReleaseFolder:
     return ReleaseFolder(
         path=folder,
-        kind=like.kind,
+        gives=like.gives,
         guarantee=like.guarantee,
         provenance=like.provenance,
         parts=parts,

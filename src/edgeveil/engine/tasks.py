@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from edgeveil.engine.keys import code_of
+from edgeveil.errors import EdgeveilError
+from edgeveil.graph import Graph
 from edgeveil.io.labelled_tables import sha256_of, write_atomically
-from edgeveil.mechanisms.protocol import KnowsUncertainty, Mechanism, Rows
+from edgeveil.mechanisms.base import Mechanism, Rows
+from edgeveil.mechanisms.run import rows_with_uncertainty
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
@@ -32,15 +33,9 @@ __all__ = [
     "WriteTask",
     "Written",
     "part_name",
-    "rows_per_block",
+    "release_of",
     "split",
 ]
-
-# Rows that a mechanism is asked for at once. Whatever lies between graph and result, such as
-# the flow under an embedding, takes this many times n doubles.
-_BLOCK_BYTES = 16 << 20
-_LANES = 16  # rows that the kernels compute side by side, at most
-_MOST_ROWS = 256
 
 SEAL = ".seal"  # suffix of the file beside a part, until the release is finished
 
@@ -58,7 +53,7 @@ class Computed:
     """Rows of a part, and the uncertainty of their scores if the mechanism knows it."""
 
     rows: Rows
-    uncertainty: npt.NDArray[np.float64] | None
+    uncertainty: Rows | None
 
 
 @dataclass(frozen=True)
@@ -88,12 +83,6 @@ class Engine(Protocol):
         ...
 
 
-def rows_per_block(n_nodes: int) -> int:
-    """How many rows are computed at once: whole groups of lanes, about 16 MiB of doubles."""
-    fitting = _BLOCK_BYTES // (8 * max(n_nodes, 1))
-    return min(max(fitting // _LANES * _LANES, _LANES), _MOST_ROWS)
-
-
 def part_name(number: int, run: str) -> str:
     """Name of a part's file."""
     return f"part-{number:06d}-{run[:12]}.parquet"
@@ -109,25 +98,33 @@ def split(sources: Sequence[int], rows: int) -> list[Part]:
 
 @dataclass(frozen=True, kw_only=True)
 class RowsTask:
-    """Compute a part's rows and give them back."""
+    """Compute a part's rows and give them back.
+
+    Attributes
+    ----------
+    mechanism, graph
+        What to run on what.
+    shared
+        What all sources share, from `edgeveil.mechanisms.run.shared_part`.
+    """
 
     mechanism: Mechanism
-    prepared: Any
-    block: int  # rows at once
-    with_uncertainty: bool = False
+    graph: Graph
+    shared: Any
+    code: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code", code_of(self.mechanism))
 
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Computed:
-        """Compute block by block. Every source has its own noise, so blocks do not matter."""
-        mechanism = self.mechanism
-        rows: list[Rows] = []
-        widths: list[npt.NDArray[np.float64]] = []
-        for first in range(0, len(part.sources), self.block):
-            check()
-            sources = part.sources[first : first + self.block]
-            rows.append(mechanism.rows(self.prepared, sources, noise))
-            if self.with_uncertainty and isinstance(mechanism, KnowsUncertainty):
-                widths.append(mechanism.uncertainty(self.prepared, sources, rows[-1]))
-        return Computed(_stacked(rows), _stacked(widths) if widths else None)
+        """Every source has its own noise, so what a part holds does not matter."""
+        if self.code != code_of(self.mechanism):
+            # Other code could draw other values under the same key, or less noise.
+            raise EdgeveilError("a worker has other code than the process that sent the work")
+        rows, uncertainty = rows_with_uncertainty(
+            self.mechanism, self.graph, self.shared, part.sources, noise, check
+        )
+        return Computed(rows, uncertainty)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +139,6 @@ class WriteTask:
         Where to write; the same place for every worker.
     run : str
         Stands in the files' names: parts of two different runs never mix.
-    nodes : NodeSet
-        The public node set.
     guarantee, provenance
         Of the whole release; every part carries them.
     """
@@ -151,7 +146,6 @@ class WriteTask:
     rows: RowsTask
     folder: str
     run: str
-    nodes: NodeSet
     guarantee: Guarantee
     provenance: Provenance
 
@@ -170,27 +164,39 @@ class WriteTask:
             digest = sha256_of(path)
             if hmac.compare_digest(seal.read_text(), _sealed(key, digest)):
                 return Written(path.name, digest)
-        self.release_of(part, self.rows(part, noise, check).rows).write(path)
+        self.release_of(part, self.rows(part, noise, check)).write(path)
         digest = sha256_of(path)
         write_atomically(seal, lambda place: place.write_text(_sealed(key, digest)))
         return Written(path.name, digest)
 
-    def release_of(self, part: Part, values: Rows) -> Release:
+    def release_of(self, part: Part, made: Computed) -> Release:
         """The part as a release."""
-        by_nodes = self.rows.mechanism.columns == "nodes"
-        return Release(
-            values=values,
-            sources=tuple(self.nodes.take(list(part.sources))),
-            columns=self.nodes if by_nodes else NodeSet.range(values.shape[1]),
-            kind=self.rows.mechanism.columns,
-            guarantee=self.guarantee,
-            provenance=self.provenance,
+        nodes = self.rows.graph.nodes
+        return release_of(
+            self.rows.mechanism, nodes, part.sources, made, self.guarantee, self.provenance
         )
+
+
+def release_of(
+    mechanism: Mechanism,
+    nodes: NodeSet,
+    sources: Sequence[int],
+    made: Computed,
+    guarantee: Guarantee,
+    provenance: Provenance,
+) -> Release:
+    """Rows with what has to be known about them."""
+    by_nodes = mechanism.gives == "scores"
+    return Release(
+        values=made.rows,
+        uncertainty=made.uncertainty,
+        sources=tuple(nodes.take(list(sources))),
+        columns=nodes if by_nodes else NodeSet.range(made.rows.shape[1]),
+        gives=mechanism.gives,
+        guarantee=guarantee,
+        provenance=provenance,
+    )
 
 
 def _sealed(key: bytes, digest: str) -> str:
     return hmac.digest(key, digest.encode(), "sha256").hex()
-
-
-def _stacked(blocks: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)

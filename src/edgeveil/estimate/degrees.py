@@ -86,7 +86,7 @@ def estimate_degrees(noisy: Vector, scale: float) -> Vector:
     noisy : array of shape (n,)
         Released degrees.
     scale : float
-        Scale b of the Laplace noise on each of them (public).
+        Scale b of the Laplace noise on each of them (public); 0 if they have none.
 
     Returns
     -------
@@ -114,6 +114,9 @@ def estimate_all(noisy: Vector, scale: float) -> DegreeEstimates:
     noisy = np.asarray(noisy, dtype=np.float64)
     if noisy.size == 0:
         return DegreeEstimates(noisy, noisy, noisy, scale)
+    if scale == 0:  # without noise there is nothing to estimate
+        exact = np.maximum(noisy, 1.0)
+        return DegreeEstimates(exact, exact, np.zeros_like(exact), scale)
     sample = np.quantile(noisy, np.linspace(0, 1, min(noisy.size, _LARGEST_SAMPLE)))
     grid = _grid(sample[-1])
     likelihood = np.exp(-np.abs(sample[:, None] - grid) / scale)

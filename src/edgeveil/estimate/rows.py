@@ -6,44 +6,26 @@ sees (`DegreeEstimates.seen_by`), without a copy of them for each.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.estimate import _kernels, _prior_kernels
 from edgeveil.estimate import walk_model as model
 from edgeveil.estimate.degrees import DegreeEstimates
+from edgeveil.estimate.own_lists import OwnLists
 
 __all__ = [
-    "OwnLists",
     "complete_rows",
     "degree_floors",
+    "exact_weights",
     "hashed_closeness",
     "over_degrees",
     "prior_rows",
+    "two_hop_weights",
 ]
 
 Vector = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float64]
-
-
-class OwnLists(NamedTuple):
-    """What each recipient of a block knows by itself.
-
-    Attributes
-    ----------
-    sources : array of shape (m,)
-        The recipients.
-    lists : array of int
-        The neighbours of the first, sorted, then those of the next.
-    starts : array of shape (m + 1,)
-        Those of recipient i are ``lists[starts[i] : starts[i + 1]]``.
-    """
-
-    sources: npt.NDArray[np.int64]
-    lists: npt.NDArray[np.integer]
-    starts: npt.NDArray[np.int64]
 
 
 def degree_floors(own: OwnLists, degrees: Vector, epsilon: float) -> Vector:
@@ -62,6 +44,41 @@ def degree_floors(own: OwnLists, degrees: Vector, epsilon: float) -> Vector:
     return floors
 
 
+def exact_weights(weights: Vector, n: int | None = None) -> Vector:
+    """Cut weights in [0, 1] down to so few bits that any sum of them is exact in float64.
+
+    With n weights the step is 2^(L-52), L the bit length of n: a sum of at most n of them has
+    at most 52 bits, and halving it adds one.
+
+    Parameters
+    ----------
+    weights : array
+        Weights of some nodes.
+    n : int, optional
+        Number of nodes; by default there is one weight for each.
+    """
+    step = 2.0 ** ((len(weights) if n is None else n).bit_length() - 52)
+    return np.asarray(np.floor(np.clip(weights, 0.0, 1.0) / step) * step)
+
+
+def two_hop_weights(own: OwnLists, degrees: Vector, epsilon: float) -> tuple[Vector, Vector]:
+    """What a friend counts in two-hop sums, from released degrees alone.
+
+    Returns
+    -------
+    floors : array of shape (m,)
+        Of `degree_floors`.
+    weights : array
+        ``floor / degree``, at most 1, of each friend in ``own.lists``, exact: in units of
+        1 / floor.
+    """
+    floors = degree_floors(own, degrees, epsilon)
+    # Not the degrees that the recipient sees: the mean of 1 / degree over a friend's posterior
+    # is 1 / the mean over anybody's.
+    ratios = np.repeat(floors, np.diff(own.starts)) / degrees[own.lists]
+    return floors, exact_weights(ratios, len(own.nodes))
+
+
 def complete_rows(
     rows: Rows,
     own: OwnLists,
@@ -70,7 +87,6 @@ def complete_rows(
     known: DegreeEstimates,
     scale: float,
     restart: float,
-    room: Vector,
 ) -> None:
     """Turn noisy two-hop sums into rows of PageRank.
 
@@ -90,8 +106,6 @@ def complete_rows(
         Scale of the noise.
     restart : float
         Restart probability.
-    room : array of shape (n,)
-        To work in; what it holds does not matter.
     """
     _kernels.complete_rows(
         rows,
@@ -110,7 +124,7 @@ def complete_rows(
         model.USUAL_TAU,
         model.MOST_TAU,
         model.DEGREE_STEPS,
-        room,
+        np.empty(rows.shape[1]),
     )
 
 

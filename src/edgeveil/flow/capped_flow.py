@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from edgeveil.flow.push_flow import push_flow_cap
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
 
-__all__ = ["CappedFlow"]
+__all__ = ["CappedFlow", "paper_threshold"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,3 +73,8 @@ class CappedFlow:
     def error(self, n: int) -> float:
         """L1 distance of a computed row from the defined one, at most, on any graph."""
         return flow_error_bound(n, sigma=self.sigma, restart=self.restart, rounds=self.rounds)
+
+
+def paper_threshold(n: int, sigma: float, epsilon: Fraction) -> float:
+    """The gamma = 3 sigma ln(n) / epsilon above which a noised coordinate counts as large."""
+    return 3 * sigma * math.log(n) / float(epsilon)

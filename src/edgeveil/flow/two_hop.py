@@ -10,37 +10,16 @@ import numpy.typing as npt
 from edgeveil._compiled import compiled
 from edgeveil.graph import Graph
 
-__all__ = ["exact_weights", "two_hop_sums", "two_hop_sums_of_lists"]
+__all__ = ["two_hop_sums", "two_hop_sums_of_lists"]
 
 Vector = npt.NDArray[np.float64]
-
-
-def exact_weights(weights: Vector, n: int | None = None) -> Vector:
-    """Cut weights in [0, 1] down to so few bits that any sum of them is exact in float64.
-
-    With n weights the step is 2^(L-52), L the bit length of n: a sum of at most n of them has
-    at most 52 bits, and halving it adds one.
-
-    Parameters
-    ----------
-    weights : array
-        Weights of some nodes.
-    n : int, optional
-        Number of nodes; by default there is one weight for each.
-    """
-    step = _exact_step(len(weights) if n is None else n)
-    return np.asarray(np.floor(np.clip(weights, 0.0, 1.0) / step) * step)
-
-
-def _exact_step(n: int) -> float:
-    return float(2.0 ** (n.bit_length() - 52))
 
 
 def two_hop_sums(graph: Graph, source: int, weights: Vector) -> Vector:
     """Sum of the weights of the common neighbours of `source` and each node; friends' halved.
 
     One edge that does not touch the source moves the vector by at most 1 in L1, exactly, if
-    the weights come from `exact_weights` (docs/theory/two-hop.md).
+    the weights come from `edgeveil.estimate.rows.exact_weights` (docs/theory/two-hop.md).
 
     Parameters
     ----------
@@ -61,11 +40,9 @@ def two_hop_sums_of_lists(
     graph: Graph,
     lists: npt.NDArray[np.integer],
     starts: npt.NDArray[np.int64],
-    degrees: Vector,
-    floors: Vector,
-    out: npt.NDArray[np.float64],
-) -> Vector:
-    """Write `two_hop_sums` of several sources, with the weights floor / degree, cut to exact ones.
+    weights: Vector,
+) -> npt.NDArray[np.float64]:
+    """`two_hop_sums` of several sources, each with weights of its own.
 
     Parameters
     ----------
@@ -75,22 +52,17 @@ def two_hop_sums_of_lists(
         The neighbours of the first source, then of the next.
     starts : array of shape (m + 1,)
         Those of source i are ``lists[starts[i] : starts[i + 1]]``.
-    degrees : array of shape (n,)
-        Released degrees, all positive.
-    floors : array of shape (m,)
-        One for each source.
-    out : array of shape (m, n)
-        Where to write.
+    weights : array
+        The weight of each neighbour in `lists`, exact.
 
     Returns
     -------
-    array
-        The weight of each neighbour in `lists`.
+    array of shape (m, n)
+        The sums, freshly made.
     """
-    weights = np.empty(len(lists))
-    step = _exact_step(graph.n_nodes)
-    _spread_lists(graph.indptr, graph.indices, lists, starts, degrees, floors, step, weights, out)
-    return weights
+    out = np.empty((len(starts) - 1, graph.n_nodes))
+    _spread_lists(graph.indptr, graph.indices, lists, starts, weights, out)
+    return out
 
 
 @compiled
@@ -119,16 +91,10 @@ def _spread_lists(
     indices: Any,  # IN  (nnz)
     lists: Any,  # IN
     starts: Any,  # IN  (m + 1)
-    degrees: Any,  # IN  (n)
-    floors: Any,  # IN  (m)
-    step: float,  # of exact weights
-    weights: Any,  # OUT as long as `lists`
+    weights: Any,  # IN  as long as `lists`
     out: Any,  # OUT (m, n)
 ) -> None:
-    """Do it for every source, with weights as `exact_weights` gives them."""
+    """Do it for every source."""
     for i in range(len(out)):
         first, last = starts[i], starts[i + 1]
-        for at in range(first, last):
-            weight = min(max(floors[i] / degrees[lists[at]], 0.0), 1.0)
-            weights[at] = np.floor(weight / step) * step
         _spread(indptr, indices, lists[first:last], weights[first:last], out[i])

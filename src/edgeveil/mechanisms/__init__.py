@@ -1,5 +1,6 @@
-"""Every private algorithm, one file each, behind the one protocol of `protocol`."""
+"""Every private algorithm, one file each, behind the one seam of `base`."""
 
+from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.degree_prior import DegreePrior
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
 from edgeveil.mechanisms.embedding_sparse import DPEmbeddingSparse
@@ -8,7 +9,6 @@ from edgeveil.mechanisms.graph_diffusion import GraphDiffusion
 from edgeveil.mechanisms.instant_embedding import DPInstantEmbedding
 from edgeveil.mechanisms.non_private import NonPrivate
 from edgeveil.mechanisms.own_neighbours import OwnNeighbours
-from edgeveil.mechanisms.protocol import Mechanism
 from edgeveil.mechanisms.push_flow import DPPushFlow
 from edgeveil.mechanisms.push_flow_cap import DPPushFlowCap
 from edgeveil.mechanisms.sparse_ppr import DPSparsePPR

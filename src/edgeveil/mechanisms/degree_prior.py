@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.doubt import RowDoubt, prior_doubt
-from edgeveil.estimate.rows import OwnLists, over_degrees, prior_rows
+from edgeveil.estimate.rows import over_degrees, prior_rows
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows, check_model, check_score
-from edgeveil.mechanisms.released_degrees import ReleasedDegrees, release_degrees
+from edgeveil.mechanisms.base import (
+    Gives,
+    Measuring,
+    OwnLists,
+    Rows,
+    check_model,
+    check_score,
+)
+from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
+from edgeveil.mechanisms.released_degrees import degree_noise, degrees_of, learn_degrees
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = ["DegreePrior"]
 
@@ -47,7 +55,11 @@ class DegreePrior:
     """
 
     name: ClassVar[str] = "degree-prior"
-    columns: ClassVar[Columns] = "nodes"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = (
+        "many recipients who may collude, epsilon below 0.4, or the public model: one release for "
+        "everybody"
+    )
 
     epsilon: float
     model: Model = "joint"
@@ -70,50 +82,56 @@ class DegreePrior:
             pooling="shared",
         )
 
-    def prepare(self, graph: Graph, noise: NoiseSource) -> ReleasedDegrees:
-        """Release the degrees, once for all sources."""
-        return release_degrees(graph, exact_epsilon(self.epsilon), noise)
+    def check_size(self, n_nodes: int) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        degree_noise(n_nodes, exact_epsilon(self.epsilon))
 
-    def rows(self, prepared: ReleasedDegrees, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """Own list and released degrees; no further noise."""
-        rows = np.empty((len(sources), prepared.graph.n_nodes))
-        if len(sources) == 0:
-            return rows
-        if self.model == "joint":
-            own = prepared.own_lists(sources)
-        else:  # the lists must not be looked at
-            at, starts = np.asarray(sources, dtype=np.int64), np.zeros(len(rows) + 1, np.int64)
-            own = OwnLists(at, np.empty(0, dtype=np.int64), starts)
-        prior_rows(rows, own, prepared.known, self.restart, int(self.model == "joint"))
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees."""
+        return degrees_of(graph, exact_epsilon(self.epsilon))
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+        """Estimate the degrees."""
+        return learn_degrees(noised)
+
+    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
+        """Nothing is measured for one recipient alone."""
+        yield from ()
+
+    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
+        """Own list and released degrees."""
+        rows = np.empty((len(own.sources), len(own.nodes)))
+        prior_rows(rows, own, shared, self.restart, int(self.model == "joint"))
         if self.score == "lift":
-            over_degrees(rows, own, prepared.known)
+            over_degrees(rows, own, shared)
         return rows
 
-    def uncertainty(self, prepared: ReleasedDegrees, sources: Sequence[int], rows: Rows) -> Rows:
+    def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Around the score that the same formula gives for the true degrees.
 
         It covers the noise on the degrees and what estimating them did, for 95 % of the nodes,
         over the noise and the nodes (docs/theory/degree-prior.md). That far hops do not follow
         the degrees exactly is not in it.
         """
-        out = np.empty_like(rows)
-        for doubt, scores, source in zip(out, rows, sources, strict=True):
-            own, known = self._view(prepared, source)
-            hops = int(self.model == "joint")
-            if hops and len(own) == 0:
+        out, hops = np.empty_like(rows), int(self.model == "joint")
+        for i, scores in enumerate(rows):
+            friends = own.of(i)
+            known = shared.seen_by(friends) if hops else shared
+            if hops and len(friends) == 0:
                 about = RowDoubt(0.0, np.zeros_like(scores))
             else:
-                about = prior_doubt(own, known, self.restart, hops)
+                about = prior_doubt(friends, known, self.restart, hops)
             if self.score == "lift":
-                doubt[:] = about.of_lift(scores * known.degrees, known)
+                out[i] = about.of_lift(scores * known.degrees, known)
             else:
-                doubt[:] = about.of_pagerank(known)
+                out[i] = about.of_pagerank(known)
         return out
 
-    def _view(
-        self, prepared: ReleasedDegrees, source: int
-    ) -> tuple[npt.NDArray[np.integer], DegreeEstimates]:
-        """The own list, which in the public model must not be looked at, and the degrees."""
-        if self.model == "public":
-            return np.empty(0, dtype=np.int64), prepared.known
-        return prepared.graph.neighbours(source), prepared.seen_by(source)
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Two hubs get joined: an edge moves two degrees by one each, whatever the graph."""
+        yield two_hubs(4, 10)
+
+    @classmethod
+    def hardest(cls) -> tuple[DegreePrior, Pair]:
+        """At any epsilon."""
+        return cls(epsilon=1.0), two_hubs(4, 10)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.errors import ParameterError
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.flow.walk import check_restart, check_tol
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows, check_model
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows, check_model
+from edgeveil.mechanisms.hard_pairs import Pair, single_pair
+from edgeveil.memory import total_memory
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
-from edgeveil.privacy.noise import NoiseSource
-from edgeveil.privacy.randomised_response import flipped_places
+from edgeveil.privacy.statistic import Bits, Noised
 
 __all__ = ["EdgeFlipping"]
+
+_BYTES_PER_PAIR = 64  # places, their sorted union, both ends, and the graph made of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +50,11 @@ class EdgeFlipping:
     """
 
     name: ClassVar[str] = "edge-flipping"
-    columns: ClassVar[Columns] = "nodes"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = (
+        "the default for rankings where epsilon is large for the graph's size: it adds "
+        "n / (1 + e^epsilon) false edges to a node, and beats the others where that is at most 4"
+    )
 
     epsilon: float
     model: Model = "joint"
@@ -67,49 +77,69 @@ class EdgeFlipping:
             pooling="shared",
         )
 
-    def prepare(self, graph: Graph, noise: NoiseSource) -> _Flipped:
-        """Flip the pairs, once for all sources."""
+    def check_size(self, n_nodes: int) -> None:
+        """Refuse a node set whose flipped pairs would not fit into memory."""
+        pairs = n_nodes * (n_nodes - 1) // 2
+        flips = pairs / (1 + math.exp(min(self.epsilon, 700.0)))
+        needed, there = flips * _BYTES_PER_PAIR, total_memory()
+        if needed > there:
+            raise ParameterError(
+                f"edge-flipping at epsilon {self.epsilon:g} flips about {flips:.2g} of "
+                f"{pairs:.2g} pairs of nodes, which takes {needed / 2**30:,.0f} GiB of memory; "
+                f"there are {there / 2**30:,.0f}"
+            )
+
+    def shared(self, graph: Graph) -> Bits:
+        """One bit for every pair of nodes."""
         n = graph.n_nodes
-        pairs = n * (n - 1) // 2
-        flips = flipped_places(pairs, self.epsilon, noise)
         u = np.repeat(np.arange(n), graph.degrees)
         upper = u < graph.indices
-        edges = _pair_number(u[upper], graph.indices[upper].astype(np.int64), n)
         # Sorted, because rows and neighbours are.
-        kept = np.setxor1d(edges, flips, assume_unique=True)
-        ends = _pair_ends(kept, n)
-        return _Flipped(original=graph, flipped=Graph.from_edges(*ends, graph.nodes))
+        ones = _pair_number(u[upper], graph.indices[upper].astype(np.int64), n)
+        return Bits(ones, n * (n - 1) // 2, self.epsilon)
 
-    def rows(self, prepared: _Flipped, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """PageRank on the flipped graph; in the joint model with the source's own edges back."""
+    def learn(self, noised: Noised, nodes: NodeSet) -> Graph:
+        """The flipped graph."""
+        return Graph.from_edges(*_pair_ends(noised.values, len(nodes)), nodes)
+
+    def measure(self, graph: Graph, shared: Graph, own: OwnLists) -> Measuring:
+        """Nothing is measured for one recipient alone."""
+        yield from ()
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Graph, own: OwnLists) -> Rows:
+        """PageRank on the flipped graph; in the joint model with the source's own edges back.
+
+        The graph in here is the released one.
+        """
         options = {"restart": self.restart, "tol": self.tol}
         if self.model == "public":
-            return personalized_pagerank(prepared.flipped, sources, **options)
-        rows = np.empty((len(sources), prepared.original.n_nodes))
-        for i, source in enumerate(sources):
-            rows[i] = personalized_pagerank(prepared.as_seen_by(source), [source], **options)[0]
+            return personalized_pagerank(shared, own.sources, **options)
+        rows = np.empty((len(own.sources), len(own.nodes)))
+        for i, source in enumerate(own.sources):
+            seen = _with_own_edges(shared, int(source), own.of(i))
+            rows[i] = personalized_pagerank(seen, [int(source)], **options)[0]
         return rows
 
+    def hard_pairs(self) -> Iterator[Pair]:
+        """One bit."""
+        yield single_pair(at_source=self.model == "public")
 
-@dataclass(frozen=True)
-class _Flipped:
-    """The flipped graph, and the original for the edges at a source."""
+    @classmethod
+    def hardest(cls) -> tuple[EdgeFlipping, Pair]:
+        """At any epsilon."""
+        return cls(epsilon=1.0), single_pair(at_source=False)
 
-    original: Graph
-    flipped: Graph
 
-    def as_seen_by(self, source: int) -> Graph:
-        """The flipped graph in which the edges at `source` are the true ones."""
-        n = self.flipped.n_nodes
-        u = np.repeat(np.arange(n), self.flipped.degrees)
-        v = self.flipped.indices
-        others = (u < v) & (u != source) & (v != source)
-        own = self.original.neighbours(source)
-        return Graph.from_edges(
-            np.concatenate([u[others], np.full(len(own), source)]),
-            np.concatenate([v[others], own]),
-            self.flipped.nodes,
-        )
+def _with_own_edges(flipped: Graph, source: int, own: npt.NDArray[np.integer]) -> Graph:
+    """The flipped graph in which the edges at `source` are the true ones."""
+    u = np.repeat(np.arange(flipped.n_nodes), flipped.degrees)
+    v = flipped.indices
+    others = (u < v) & (u != source) & (v != source)
+    return Graph.from_edges(
+        np.concatenate([u[others], np.full(len(own), source)]),
+        np.concatenate([v[others], own]),
+        flipped.nodes,
+    )
 
 
 def _row_starts(n: int) -> npt.NDArray[np.int64]:

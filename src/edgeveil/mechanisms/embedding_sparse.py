@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
 from edgeveil.flow.bounds import Bound
-from edgeveil.flow.capped_flow import CappedFlow
+from edgeveil.flow.capped_flow import CappedFlow, paper_threshold
 from edgeveil.graph import Graph
 from edgeveil.hashing import (
     check_dimension,
@@ -19,12 +20,12 @@ from edgeveil.hashing import (
     hash_nodes,
     instant_embedding,
 )
-from edgeveil.mechanisms.per_source import PerSource
-from edgeveil.mechanisms.protocol import Columns, Rows
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
-from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
-from edgeveil.privacy.sparsification import sparsify, threshold
+from edgeveil.privacy.noise import Calibration, calibrate
+from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = ["DPEmbeddingSparse"]
 
@@ -40,7 +41,8 @@ class DPEmbeddingSparse(PerSource):
     """
 
     name: ClassVar[str] = "embedding-sparse"
-    columns: ClassVar[Columns] = "dimensions"
+    gives: ClassVar[Gives] = "embeddings"
+    when_to_use: ClassVar[str] = "to compare with the paper's sparse embeddings"
     theorem: ClassVar[str] = "docs/theory/sparse.md"
 
     epsilon: float
@@ -59,33 +61,54 @@ class DPEmbeddingSparse(PerSource):
         check_hash_key(self.hash_key)
         CappedFlow.of(self)
 
-    def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """Flow, private choice of coordinates, embedding of those, noise."""
-        n, half = prepared.n_nodes, exact_epsilon(self.epsilon) / 2
-        flow = CappedFlow.of(self)
-        error = flow.error(n)
-        gamma = threshold(n, self.sigma, half)
-        node_hash = hash_nodes(prepared.nodes, self.dimension, self.hash_key)
-        embeddings = np.empty((len(sources), self.dimension))
-        for i, (row, source) in enumerate(zip(flow.rows(prepared, sources), sources, strict=True)):
-            stream = noise.derive("row", int(source))
-            chosen = sparsify(
-                row,
-                sensitivity=self.sigma,
-                epsilon=half,
-                gamma=gamma,
-                error=error,
-                noise=stream.derive("choice"),
-            )
-            # A function of the private choice only: S empty leaves w = 0, and m = 1 noises it
-            # like any other.
-            m = max(int(chosen.sum()), 1)
-            calibration = calibrate(
-                coordinates=self.dimension,
-                sensitivity=m * math.log1p(self.sigma * n / m) * (1 + 2**-48),  # rounded up
-                epsilon=half,
-                error=embedding_float_error(n, error),
-            )
-            embedding = instant_embedding(np.where(chosen, row, 0.0)[None], node_hash)[0]
-            embeddings[i] = add_laplace(embedding, calibration, stream.derive("values"))
-        return embeddings
+    def check_size(self, n_nodes: int) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        self._choice_noise(n_nodes)
+        for chosen in (1, max(n_nodes, 1)):
+            _embedding_noise(self, n_nodes, chosen)
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """The flow, to choose coordinates; then the embedding of those that were chosen."""
+        n, half = graph.n_nodes, exact_epsilon(self.epsilon) / 2
+        rows = CappedFlow.of(self).rows(graph, own.sources)
+        choice = yield Statistic(rows.copy(), self._choice_noise(n))
+        chosen = choice.values >= paper_threshold(n, self.sigma, half)
+        node_hash = hash_nodes(graph.nodes, self.dimension, self.hash_key)
+        # A function of the private choice only: S empty leaves w = 0, and m = 1 noises it
+        # like any other.
+        sizes = np.maximum(chosen.sum(axis=1), 1)
+        noises = tuple(_embedding_noise(self, n, int(m)) for m in sizes)
+        yield Statistic(instant_embedding(np.where(chosen, rows, 0.0), node_hash), noises)
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """Give the embeddings as they are."""
+        return noised[1].values
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Those of the flow; the embedding looks at n p and not below 1: lone nodes raise n."""
+        return capped_flow_pairs(self.model, lone=True)
+
+    @classmethod
+    def hardest(cls) -> tuple[DPEmbeddingSparse, Pair]:
+        """A wedge, few rounds, and values just above 1 / n."""
+        return cls(epsilon=1.0, dimension=64, rounds=1, prepush=True, sigma=1e-3), wedge(6)
+
+    def _choice_noise(self, n_nodes: int) -> Calibration:
+        return calibrate(
+            coordinates=n_nodes,
+            sensitivity=self.sigma,
+            epsilon=exact_epsilon(self.epsilon) / 2,
+            error=CappedFlow.of(self).error(n_nodes),
+        )
+
+
+@lru_cache(maxsize=256)  # exact arithmetic, the same for all rows with as many coordinates
+def _embedding_noise(mechanism: DPEmbeddingSparse, n: int, chosen: int) -> Calibration:
+    """The noise of an embedding of so many chosen coordinates."""
+    sigma = mechanism.sigma
+    return calibrate(
+        coordinates=mechanism.dimension,
+        sensitivity=chosen * math.log1p(sigma * n / chosen) * (1 + 2**-48),  # rounded up
+        epsilon=exact_epsilon(mechanism.epsilon) / 2,
+        error=embedding_float_error(n, CappedFlow.of(mechanism).error(n)),
+    )

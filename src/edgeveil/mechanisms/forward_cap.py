@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from edgeveil.flow.bounds import check_sigma, flow_error_bound
 from edgeveil.flow.forward_flow import check_forward_rounds, forward_flow
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.per_source import PerSource
-from edgeveil.mechanisms.protocol import (
-    Columns,
-    Rows,
-    check_model,
-    laplace_uncertainty,
-)
-from edgeveil.mechanisms.row_noise import add_row_noise
+from edgeveil.mechanisms.base import Gives, NoiseLast, Rows, check_model
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, two_cliques
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
-from edgeveil.privacy.noise import Calibration, NoiseSource, calibrate
+from edgeveil.privacy.noise import Calibration, calibrate
 
 __all__ = ["DPForwardCap"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPForwardCap(PerSource):
+class DPForwardCap(NoiseLast):
     """Flow capped on the edges but not where it is absorbed, plus Laplace noise sigma / epsilon.
 
     For the same noise a node's own value is not cut at its cap, which is what the paper's
@@ -49,7 +46,8 @@ class DPForwardCap(PerSource):
     """
 
     name: ClassVar[str] = "forward-cap"
-    columns: ClassVar[Columns] = "nodes"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = "as push-flow-cap, with nodes' own values uncut"
     theorem: ClassVar[str] = "docs/theory/forward-cap.md"
 
     epsilon: float
@@ -65,26 +63,33 @@ class DPForwardCap(PerSource):
         check_restart(self.restart)
         check_forward_rounds(self.rounds, sigma=self.sigma, restart=self.restart)
 
-    def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """Flow, then noise, source by source."""
-        rows = forward_flow(
-            prepared,
+    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """The flow, capped where it is passed on."""
+        return forward_flow(
+            graph,
             sources,
             sigma=self.sigma,
             model=self.model,
             restart=self.restart,
             rounds=self.rounds,
         )
-        return add_row_noise(rows, sources, self._calibration(prepared.n_nodes), noise)
 
-    def uncertainty(self, prepared: Graph, sources: Sequence[int], rows: Rows) -> Rows:
-        """Around the capped flow without noise: what the caps cut off is not in it."""
-        return laplace_uncertainty(self._calibration(prepared.n_nodes), len(sources))
-
-    def _calibration(self, n: int) -> Calibration:
+    def calibration(self, n_nodes: int) -> Calibration:
+        """One edge moves a row by at most sigma in L1."""
         return calibrate(
-            coordinates=n,
+            coordinates=n_nodes,
             sensitivity=self.sigma,
             epsilon=exact_epsilon(self.epsilon),
-            error=flow_error_bound(n, sigma=self.sigma, restart=self.restart, rounds=self.rounds),
+            error=flow_error_bound(
+                n_nodes, sigma=self.sigma, restart=self.restart, rounds=self.rounds
+            ),
         )
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """The shapes on which capped flows change most."""
+        return capped_flow_pairs(self.model)
+
+    @classmethod
+    def hardest(cls) -> tuple[DPForwardCap, Pair]:
+        """With two rounds the bound is attained."""
+        return cls(epsilon=1.0, rounds=2, sigma=1e-3), two_cliques(2, 1, at_source=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,16 +14,17 @@ from edgeveil.errors import ParameterError
 from edgeveil.flow.bounds import Bound, check_bound
 from edgeveil.flow.walk import check_restart, check_rounds, lazy_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows, per_source_guarantee
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, two_cliques
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
+from edgeveil.privacy.noise import Calibration, calibrate
+from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = ["GraphDiffusion"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphDiffusion:
+class GraphDiffusion(PerSource):
     """A rival to measure against: power iteration with noise and degree clipping in every step.
 
     x <- clip((1-b) s + b W x + noise) on the lazy walk W, clipped to [0, eta d(v)], and to
@@ -49,7 +50,9 @@ class GraphDiffusion:
     """
 
     name: ClassVar[str] = "graph-diffusion"
-    columns: ClassVar[Columns] = "nodes"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = "to compare with noisy diffusion"
+    theorem: ClassVar[str] = "docs/theory/graph-diffusion.md"
 
     epsilon: float
     eta: float = 1e-8
@@ -73,57 +76,61 @@ class GraphDiffusion:
         spread = -math.expm1((self.steps - 1) * math.log1p(-alpha))
         return 2 * (1 - alpha) * float(self.eta) / alpha * spread * (1 + 2**-48)
 
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon per recipient."""
-        return per_source_guarantee(
-            epsilon=self.epsilon,
-            model="joint",
-            n_sources=n_sources,
-            theorem="docs/theory/graph-diffusion.md",
-        )
+    def check_size(self, n_nodes: int) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        self._noise(n_nodes)
 
-    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
-        """Nothing is shared between sources."""
-        return graph
-
-    def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """Iterate source by source."""
-        walk = _LazyWalk(prepared)
-        rows = np.empty((len(sources), prepared.n_nodes))
-        for row, source in zip(rows, sources, strict=True):
-            row[:] = self._row(walk, int(source), noise.derive("row", int(source)))
-        return rows
-
-    def _row(self, walk: _LazyWalk, source: int, stream: NoiseSource) -> npt.NDArray[np.float64]:
-        n, alpha = len(walk.degree), lazy_restart(self.restart)
-        epsilon, draws = exact_epsilon(self.epsilon), 2 if self.bound == "paper" else 1
-        usual = calibrate(coordinates=n, sensitivity=self.sensitivity, epsilon=epsilon)
-        nothing = np.zeros(n)
-        caps = self.eta * walk.degree
-        caps[source] = 1.0
-        x = np.zeros(n)
-        x[source] = 1.0
-        most_noise = 0.0
-        for step in range(1, self.steps):
-            y = walk.step(x, source, alpha)
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Noise for every step but the last, then the last step."""
+        n, alpha, m = graph.n_nodes, lazy_restart(self.restart), len(own.sources)
+        walk, draws, usual = _LazyWalk(graph), self._draws, self._noise(n)
+        caps = np.tile(self.eta * walk.degree, (m, 1))
+        x = np.zeros((m, n))
+        at = np.arange(m), own.sources
+        caps[at] = x[at] = 1.0
+        most_noise = np.zeros(m)
+        for _ in range(1, self.steps):
+            y = walk.step(x, own.sources, alpha)
             # Drawn apart from y: in the proof it is the same noise on both graphs.
-            for draw in range(draws):
-                z = add_laplace(nothing, usual, stream.derive("step", step, draw))
-                most_noise = max(most_noise, draws * float(np.abs(z).sum()))
+            for _draw in range(draws):
+                z = (yield Statistic(np.zeros((m, n)), usual, spends=False)).values
+                most_noise = np.maximum(most_noise, draws * np.abs(z).sum(axis=1))
                 y += z
             x = np.clip(y, 0.0, caps)
         # The noise so far does not depend on the graph: the last scale may look at it.
-        last = calibrate(
-            coordinates=n,
-            sensitivity=self.sensitivity,
-            epsilon=epsilon,
-            error=(n + 16) * 2.0**-52 * (1 + most_noise) / alpha**2,
+        last = tuple(
+            self._noise(n, (n + 16) * 2.0**-52 * (1 + float(noise)) / alpha**2)
+            for noise in most_noise
         )
-        y = walk.step(x, source, alpha)
-        released = add_laplace(y, last, stream.derive("step", self.steps, 0))
-        if draws == 2:  # post-processing
-            released = released + add_laplace(nothing, last, stream.derive("step", self.steps, 1))
-        return released
+        yield Statistic(walk.step(x, own.sources, alpha), last)
+        if draws == 2:
+            yield Statistic(np.zeros((m, n)), last, spends=False)
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """The last step; as its authors draw it, with noise once more."""
+        last = noised[-self._draws].values
+        return last + noised[-1].values if self._draws == 2 else last
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """The shapes on which capped flows change most."""
+        return capped_flow_pairs("joint")
+
+    @classmethod
+    def hardest(cls) -> tuple[GraphDiffusion, Pair]:
+        """Two steps, in which all that the new edge carries reaches nodes that had nothing."""
+        return cls(epsilon=1.0, steps=2, eta=1e-3), two_cliques(2, 1, at_source=False)
+
+    @property
+    def _draws(self) -> int:
+        return 2 if self.bound == "paper" else 1
+
+    def _noise(self, n_nodes: int, error: float = 0.0) -> Calibration:
+        return calibrate(
+            coordinates=n_nodes,
+            sensitivity=self.sensitivity,
+            epsilon=exact_epsilon(self.epsilon),
+            error=error,
+        )
 
 
 class _LazyWalk:
@@ -136,15 +143,15 @@ class _LazyWalk:
             1.0, self.degree, out=np.zeros(graph.n_nodes), where=self.degree > 0
         )
 
-    def step(
-        self, x: npt.NDArray[np.float64], source: int, alpha: float
-    ) -> npt.NDArray[np.float64]:
-        y = x + self._adjacency @ (x * self._inverse)
-        if self.degree[source] == 0:
-            y[source] += x[source]  # the walk stays; all other nodes without edges hold 0
+    def step(self, x: Rows, sources: npt.NDArray[np.int64], alpha: float) -> Rows:
+        """One row for each source."""
+        y = np.stack([row + self._adjacency @ (row * self._inverse) for row in x])
+        at = np.arange(len(x)), sources
+        # The walk stays at a source without edges; all other nodes without edges hold 0.
+        y[at] += np.where(self.degree[sources] == 0, x[at], 0.0)
         y *= (1 - alpha) / 2
-        y[source] += alpha
-        return np.asarray(y, dtype=np.float64)
+        y[at] += alpha
+        return y
 
 
 def _check_eta(eta: float) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.capped_flow import CappedFlow
@@ -17,18 +20,17 @@ from edgeveil.hashing import (
     hash_nodes,
     instant_embedding,
 )
-from edgeveil.mechanisms.per_source import PerSource
-from edgeveil.mechanisms.protocol import Columns, Rows
-from edgeveil.mechanisms.row_noise import add_row_noise
+from edgeveil.mechanisms.base import Gives, NoiseLast, Rows
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
-from edgeveil.privacy.noise import NoiseSource, calibrate
+from edgeveil.privacy.noise import Calibration, calibrate
 
 __all__ = ["DPInstantEmbedding"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPInstantEmbedding(PerSource):
+class DPInstantEmbedding(NoiseLast):
     """InstantEmbedding of the capped flow plus Laplace noise of scale n log(1+sigma) / epsilon.
 
     Neighbouring graphs differ in one edge (joint: not at the source). Proof:
@@ -45,7 +47,11 @@ class DPInstantEmbedding(PerSource):
     """
 
     name: ClassVar[str] = "instant-embedding"
-    columns: ClassVar[Columns] = "dimensions"
+    gives: ClassVar[Gives] = "embeddings"
+    when_to_use: ClassVar[str] = (
+        "to compare with the paper's embeddings, or a few public ones; n public ones cost n times "
+        "epsilon: for many, hash the scores of edge-flipping"
+    )
     theorem: ClassVar[str] = "docs/theory/instant-embedding.md"
 
     epsilon: float
@@ -64,18 +70,27 @@ class DPInstantEmbedding(PerSource):
         check_hash_key(self.hash_key)
         CappedFlow.of(self)
 
-    def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """Flow, embedding, noise on the dimensions."""
-        n = prepared.n_nodes
-        flow = CappedFlow.of(self)
-        rows = instant_embedding(
-            flow.rows(prepared, sources),
-            hash_nodes(prepared.nodes, self.dimension, self.hash_key),
+    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """The embedding of the capped flow."""
+        return instant_embedding(
+            CappedFlow.of(self).rows(graph, sources),
+            hash_nodes(graph.nodes, self.dimension, self.hash_key),
         )
-        calibration = calibrate(
+
+    def calibration(self, n_nodes: int) -> Calibration:
+        """One edge moves an embedding by at most n log(1 + sigma) in L1."""
+        return calibrate(
             coordinates=self.dimension,
-            sensitivity=n * math.log1p(self.sigma) * (1 + 2**-48),  # rounded up
+            sensitivity=n_nodes * math.log1p(self.sigma) * (1 + 2**-48),  # rounded up
             epsilon=exact_epsilon(self.epsilon),
-            error=embedding_float_error(n, flow.error(n)),
+            error=embedding_float_error(n_nodes, CappedFlow.of(self).error(n_nodes)),
         )
-        return add_row_noise(rows, sources, calibration, noise)
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Those of the flow; the embedding looks at n p and not below 1: lone nodes raise n."""
+        return capped_flow_pairs(self.model, lone=True)
+
+    @classmethod
+    def hardest(cls) -> tuple[DPInstantEmbedding, Pair]:
+        """A wedge, few rounds, and values just above 1 / n."""
+        return cls(epsilon=1.0, dimension=64, rounds=1, prepush=True, sigma=1e-3), wedge(6)

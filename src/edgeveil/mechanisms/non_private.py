@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.flow.walk import check_restart, check_tol
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import Exact, Noised
 
 __all__ = ["NonPrivate"]
 
@@ -30,7 +30,8 @@ class NonPrivate:
     """
 
     name: ClassVar[str] = "non-private"
-    columns: ClassVar[Columns] = "nodes"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = "the truth, for the curator only"
 
     restart: float = 0.15
     tol: float = 1e-9
@@ -48,10 +49,17 @@ class NonPrivate:
             theorem="docs/theory/baselines.md",
         )
 
-    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
+    def shared(self, graph: Graph) -> None:
         """Nothing is shared between sources."""
-        return graph
 
-    def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
+    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
+        """Nothing is shared between sources."""
+        raise AssertionError("nothing is shared")
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """Exact PageRank."""
-        return personalized_pagerank(prepared, sources, restart=self.restart, tol=self.tol)
+        yield Exact(personalized_pagerank(graph, own.sources, restart=self.restart, tol=self.tol))
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """Give it as it is."""
+        return noised[0].values

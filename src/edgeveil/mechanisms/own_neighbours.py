@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import Noised
 
 __all__ = ["OwnNeighbours"]
 
@@ -31,7 +31,8 @@ class OwnNeighbours:
     """
 
     name: ClassVar[str] = "own-neighbours"
-    columns: ClassVar[Columns] = "nodes"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = "no budget at all: the floor that everything else has to beat"
 
     restart: float = 0.15
 
@@ -48,15 +49,22 @@ class OwnNeighbours:
             pooling="shared",
         )
 
-    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
-        """Nothing is shared between sources."""
-        return graph
+    def shared(self, graph: Graph) -> None:
+        """Nothing is asked of the graph."""
 
-    def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
+    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
+        """Nothing is shared between sources."""
+        raise AssertionError("nothing is shared")
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Nothing is asked of the graph."""
+        yield from ()
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
         """`restart` at the source, the rest spread over its neighbours."""
-        rows = np.zeros((len(sources), prepared.n_nodes))
-        for row, source in zip(rows, sources, strict=True):
-            neighbours = prepared.neighbours(source)
-            row[source] = self.restart if len(neighbours) else 1.0
-            row[neighbours] = (1 - self.restart) / max(len(neighbours), 1)
+        rows = np.zeros((len(own.sources), len(own.nodes)))
+        for i, (row, source) in enumerate(zip(rows, own.sources, strict=True)):
+            friends = own.of(i)
+            row[source] = self.restart if len(friends) else 1.0
+            row[friends] = (1 - self.restart) / max(len(friends), 1)
         return rows

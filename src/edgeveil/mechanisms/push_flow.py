@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from edgeveil.errors import ParameterError, PromiseError
 from edgeveil.flow.bounds import Bound, check_bound, float_error_bound
 from edgeveil.flow.push_flow import push_flow
 from edgeveil.flow.walk import check_rounds, lazy_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import (
-    Columns,
-    Rows,
-    check_model,
-    laplace_uncertainty,
-    per_source_guarantee,
-)
-from edgeveil.mechanisms.row_noise import add_row_noise
+from edgeveil.mechanisms.base import Gives, NoiseLast, Rows, check_model
+from edgeveil.mechanisms.hard_pairs import Pair, two_cliques
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
-from edgeveil.privacy.noise import Calibration, NoiseSource, calibrate
+from edgeveil.privacy.noise import Calibration, calibrate
 
 __all__ = ["DPPushFlow"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPPushFlow:
+class DPPushFlow(NoiseLast):
     """Push flow plus Laplace noise that is enough if every possible graph has min degree >= D.
 
     The promise is public knowledge, not something read off the graph; a graph that breaks it
@@ -57,7 +52,9 @@ class DPPushFlow:
     """
 
     name: ClassVar[str] = "push-flow"
-    columns: ClassVar[Columns] = "nodes"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = "every possible graph is known to have a high minimum degree"
+    theorem: ClassVar[str] = "docs/theory/dp-push-flow.md"
 
     epsilon: float
     promised_min_degree: int
@@ -90,13 +87,8 @@ class DPPushFlow:
 
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon per recipient (joint) or per source, added up (public)."""
-        return per_source_guarantee(
-            epsilon=self.epsilon,
-            model=self.model,
-            n_sources=n_sources,
-            theorem="docs/theory/dp-push-flow.md",
-            promise=f"every node has at least {self.promised_min_degree} neighbours",
-        )
+        promise = f"every node has at least {self.promised_min_degree} neighbours"
+        return replace(super().guarantee(n_sources), promise=promise)
 
     def check_promise(self, graph: Graph) -> None:
         """Refuse a graph that breaks the promise."""
@@ -107,24 +99,30 @@ class DPPushFlow:
                 "Use push-flow-cap, which needs no promise"
             )
 
-    def prepare(self, graph: Graph, noise: NoiseSource) -> Graph:
-        """Refuse a graph that breaks the promise, whoever calls."""
+    def shared(self, graph: Graph) -> None:
+        """Refuse a graph that breaks the promise, whoever calls; nothing is shared."""
         self.check_promise(graph)
-        return graph
 
-    def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """Flow, then noise, source by source."""
-        rows = push_flow(prepared, sources, restart=self.restart, rounds=self.rounds)
-        return add_row_noise(rows, sources, self._calibration(prepared.n_nodes), noise)
+    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """The flow of `rounds` rounds, which is short of PageRank by (1-a)^rounds in all."""
+        return push_flow(graph, sources, restart=self.restart, rounds=self.rounds)
 
-    def uncertainty(self, prepared: Graph, sources: Sequence[int], rows: Rows) -> Rows:
-        """Around the flow of `rounds` rounds, which is short of PageRank by (1-a)^rounds in all."""
-        return laplace_uncertainty(self._calibration(prepared.n_nodes), len(sources))
-
-    def _calibration(self, n: int) -> Calibration:
+    def calibration(self, n_nodes: int) -> Calibration:
+        """One edge moves a row by at most `sensitivity` in L1."""
         return calibrate(
-            coordinates=n,
+            coordinates=n_nodes,
             sensitivity=self.sensitivity,
             epsilon=exact_epsilon(self.epsilon),
-            error=float_error_bound(n, lazy_restart(self.restart)),
+            error=float_error_bound(n_nodes, lazy_restart(self.restart)),
         )
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Two cliques of the promised degree; joint: the edge starts beside the source."""
+        own, public = self.promised_min_degree + 1, self.model == "public"
+        return (two_cliques(max(own, 2), own * k, at_source=public) for k in (1, 2, 4))
+
+    @classmethod
+    def hardest(cls) -> tuple[DPPushFlow, Pair]:
+        """Two cliques, a high restart probability."""
+        mechanism = cls(epsilon=1.0, promised_min_degree=1, restart=0.9)
+        return mechanism, two_cliques(2, 2, at_source=False)

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.per_source import PerSource
-from edgeveil.mechanisms.protocol import (
-    Columns,
-    Rows,
-    laplace_uncertainty,
-)
-from edgeveil.mechanisms.row_noise import add_row_noise
+from edgeveil.mechanisms.base import Gives, NoiseLast, Rows
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
-from edgeveil.privacy.noise import Calibration, NoiseSource, calibrate
+from edgeveil.privacy.noise import Calibration, calibrate
 
 __all__ = ["DPPushFlowCap"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPPushFlowCap(PerSource):
+class DPPushFlowCap(NoiseLast):
     """Capped push flow plus Laplace noise of scale sigma / epsilon on every node.
 
     Neighbouring graphs differ in one edge (joint: not at the source). Proof:
@@ -51,7 +49,10 @@ class DPPushFlowCap(PerSource):
     """
 
     name: ClassVar[str] = "push-flow-cap"
-    columns: ClassVar[Columns] = "nodes"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = (
+        "to compare with the paper, or where a bound on the L1 error is wanted"
+    )
     theorem: ClassVar[str] = "docs/theory/dp-push-flow-cap.md"
 
     epsilon: float
@@ -66,19 +67,24 @@ class DPPushFlowCap(PerSource):
         check_epsilon(self.epsilon)
         CappedFlow.of(self)
 
-    def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """Flow, then noise, source by source."""
-        rows = CappedFlow.of(self).rows(prepared, sources)
-        return add_row_noise(rows, sources, self._calibration(prepared.n_nodes), noise)
+    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """The capped flow."""
+        return CappedFlow.of(self).rows(graph, sources)
 
-    def uncertainty(self, prepared: Graph, sources: Sequence[int], rows: Rows) -> Rows:
-        """Around the capped flow without noise: what the caps cut off is not in it."""
-        return laplace_uncertainty(self._calibration(prepared.n_nodes), len(sources))
-
-    def _calibration(self, n: int) -> Calibration:
+    def calibration(self, n_nodes: int) -> Calibration:
+        """One edge moves a row by at most sigma in L1."""
         return calibrate(
-            coordinates=n,
+            coordinates=n_nodes,
             sensitivity=self.sigma,
             epsilon=exact_epsilon(self.epsilon),
-            error=CappedFlow.of(self).error(n),
+            error=CappedFlow.of(self).error(n_nodes),
         )
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """The shapes on which capped flows change most."""
+        return capped_flow_pairs(self.model)
+
+    @classmethod
+    def hardest(cls) -> tuple[DPPushFlowCap, Pair]:
+        """With one round and prepush a wedge attains the bound."""
+        return cls(epsilon=1.0, rounds=1, prepush=True, sigma=1e-3), wedge()

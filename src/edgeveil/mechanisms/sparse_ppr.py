@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from edgeveil.flow.bounds import Bound
-from edgeveil.flow.capped_flow import CappedFlow
+from edgeveil.flow.capped_flow import CappedFlow, paper_threshold
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.per_source import PerSource
-from edgeveil.mechanisms.protocol import Columns, Rows
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
-from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
-from edgeveil.privacy.sparsification import sparsify, threshold
+from edgeveil.privacy.noise import Calibration, calibrate
+from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = ["DPSparsePPR"]
 
@@ -31,7 +31,8 @@ class DPSparsePPR(PerSource):
     """
 
     name: ClassVar[str] = "sparse-ppr"
-    columns: ClassVar[Columns] = "nodes"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = "a short list of large scores is all that is needed"
     theorem: ClassVar[str] = "docs/theory/sparse.md"
 
     epsilon: float
@@ -46,26 +47,36 @@ class DPSparsePPR(PerSource):
         check_epsilon(self.epsilon)
         CappedFlow.of(self)
 
-    def rows(self, prepared: Graph, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """Flow, private choice of coordinates, noise on those."""
-        n, half = prepared.n_nodes, exact_epsilon(self.epsilon) / 2
-        flow = CappedFlow.of(self)
-        error = flow.error(n)
-        rows = flow.rows(prepared, sources)
-        gamma = threshold(n, self.sigma, half)
-        # Calibrated for n coordinates whatever |S| is: a bound for n holds for fewer.
-        calibration = calibrate(coordinates=n, sensitivity=self.sigma, epsilon=half, error=error)
-        for row, source in zip(rows, sources, strict=True):
-            stream = noise.derive("row", int(source))
-            chosen = sparsify(
-                row,
-                sensitivity=self.sigma,
-                epsilon=half,
-                gamma=gamma,
-                error=error,
-                noise=stream.derive("choice"),
-            )
-            noisy = add_laplace(row[chosen], calibration, stream.derive("values"))
-            row[:] = 0.0
-            row[chosen] = noisy
-        return np.asarray(rows)
+    def calibration(self, n_nodes: int) -> Calibration:
+        """The noise of each of the two parts, with half of epsilon."""
+        return calibrate(
+            coordinates=n_nodes,
+            sensitivity=self.sigma,
+            epsilon=exact_epsilon(self.epsilon) / 2,
+            error=CappedFlow.of(self).error(n_nodes),
+        )
+
+    def check_size(self, n_nodes: int) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        self.calibration(n_nodes)
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """The flow twice: to choose coordinates, and for their values."""
+        rows, noise = CappedFlow.of(self).rows(graph, own.sources), self.calibration(graph.n_nodes)
+        yield Statistic(rows.copy(), noise)
+        yield Statistic(rows, noise)
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """The values where the choice says so; that coordinate i is chosen is algorithm 6."""
+        choice, values = (part.values for part in noised)
+        gamma = paper_threshold(len(own.nodes), self.sigma, exact_epsilon(self.epsilon) / 2)
+        return np.where(choice >= gamma, values, 0.0)
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Those of the flow."""
+        return capped_flow_pairs(self.model)
+
+    @classmethod
+    def hardest(cls) -> tuple[DPSparsePPR, Pair]:
+        """With one round and prepush a wedge attains the bound of the flow."""
+        return cls(epsilon=1.0, rounds=1, prepush=True, sigma=1e-3), wedge()

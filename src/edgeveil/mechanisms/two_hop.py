@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.rows import over_degrees
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Columns, Rows, check_score
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows, check_score
+from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
 from edgeveil.mechanisms.released_degrees import (
-    ReleasedDegrees,
-    noisy_two_hop_rows,
-    release_degrees,
-    shared_part,
+    check_two_hop_size,
+    degrees_of,
+    learn_degrees,
+    measure_second_hop,
+    second_hop_rows,
+    second_hop_uncertainty,
     split_epsilon,
-    two_hop_row_doubt,
+    two_hop_guarantee,
 )
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = ["TwoHop"]
 
@@ -50,7 +56,11 @@ class TwoHop:
     """
 
     name: ClassVar[str] = "two-hop"
-    columns: ClassVar[Columns] = "nodes"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = (
+        "the default for rankings in the joint model: from epsilon 0.4 on it measures the second "
+        "hop, below it is the degree prior"
+    )
 
     epsilon: float
     degree_epsilon: float | None = None
@@ -62,29 +72,38 @@ class TwoHop:
         check_restart(self.restart)
         check_score(self.score)
 
+    @property
+    def _split(self) -> tuple[Fraction, Fraction]:
+        return split_epsilon(self.epsilon, self.degree_epsilon)
+
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon to each recipient, of which the degrees' part is shared by all."""
-        return Guarantee(
-            epsilon=self.epsilon,
-            model="joint",
-            n_sources=n_sources,
-            theorem="docs/theory/two-hop.md",
-            shared_epsilon=shared_part(self.epsilon, self.degree_epsilon),
-        )
+        return two_hop_guarantee(self.epsilon, self._split[0], n_sources)
 
-    def prepare(self, graph: Graph, noise: NoiseSource) -> ReleasedDegrees:
-        """Release the degrees, once for all sources."""
-        return release_degrees(graph, split_epsilon(self.epsilon, self.degree_epsilon)[0], noise)
+    def check_size(self, n_nodes: int) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        check_two_hop_size(n_nodes, *self._split)
 
-    def rows(self, prepared: ReleasedDegrees, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """Noisy two-hop sums, shrunk to the prior and completed to a row."""
-        epsilon = split_epsilon(self.epsilon, self.degree_epsilon)[1]
-        rows = noisy_two_hop_rows(prepared, sources, epsilon, self.restart, noise)
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees."""
+        return degrees_of(graph, self._split[0])
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+        """Estimate the degrees."""
+        return learn_degrees(noised)
+
+    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
+        """Two-hop sums."""
+        return measure_second_hop(graph, shared, own, self._split[1])
+
+    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
+        """Sums shrunk to the prior and completed to a row."""
+        rows = second_hop_rows(noised, shared, own, self._split[1], self.restart)
         if self.score == "lift":
-            over_degrees(rows, prepared.own_lists(sources), prepared.known)
+            over_degrees(rows, own, shared)
         return rows
 
-    def uncertainty(self, prepared: ReleasedDegrees, sources: Sequence[int], rows: Rows) -> Rows:
+    def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Around the score that the same formula gives for the true sums and degrees.
 
         With the same public weights. It covers the noise on both and what pulling them towards
@@ -92,12 +111,20 @@ class TwoHop:
         (docs/theory/two-hop.md). What hops beyond the second do is not in it, nor, where
         epsilon is too small to measure it, what the second does.
         """
-        epsilon = split_epsilon(self.epsilon, self.degree_epsilon)[1]
-        lift = self.score == "lift"
+        epsilon, lift = self._split[1], self.score == "lift"
         out = np.empty_like(rows)
-        for doubt, scores, source in zip(out, rows, sources, strict=True):
-            known = prepared.seen_by(source)
-            row = scores * known.degrees if lift else scores
-            about = two_hop_row_doubt(prepared, int(source), epsilon, self.restart, row, known)
-            doubt[:] = about.of_lift(row, known) if lift else about.of_pagerank(known)
+        for i, scores in enumerate(rows):
+            seen = shared.seen_by(own.of(i))
+            row = scores * seen.degrees if lift else scores
+            about = second_hop_uncertainty(row, shared, seen, own, i, epsilon, self.restart)
+            out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
         return out
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Two hubs get joined: both parts of the release are moved as far as an edge can."""
+        yield two_hubs(1, 4)
+
+    @classmethod
+    def hardest(cls) -> tuple[TwoHop, Pair]:
+        """At any epsilon."""
+        return cls(epsilon=1.0), two_hubs(1, 4)

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
 from edgeveil.errors import ParameterError
+from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.rows import hashed_closeness
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
 from edgeveil.hashing import check_dimension, check_hash_key, hash_nodes
-from edgeveil.mechanisms.protocol import Columns, Rows
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
+from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
 from edgeveil.mechanisms.released_degrees import (
-    ReleasedDegrees,
-    noisy_two_hop_rows,
-    release_degrees,
-    rows_together,
-    shared_part,
+    check_two_hop_size,
+    degrees_of,
+    learn_degrees,
+    measure_second_hop,
+    second_hop_rows,
     split_epsilon,
+    two_hop_guarantee,
 )
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = ["TwoHopEmbedding"]
 
@@ -56,7 +61,11 @@ class TwoHopEmbedding:
     """
 
     name: ClassVar[str] = "two-hop-embedding"
-    columns: ClassVar[Columns] = "dimensions"
+    gives: ClassVar[Gives] = "embeddings"
+    when_to_use: ClassVar[str] = (
+        "the default for embeddings in the joint model; up to epsilon 0.4 it is the own list "
+        "alone, which costs nothing"
+    )
 
     epsilon: float
     dimension: int = 256
@@ -75,31 +84,46 @@ class TwoHopEmbedding:
         if not number or not 0 <= weight < 1e6:
             raise ParameterError(f"second_hop must be a number >= 0, got {weight!r}")
 
+    @property
+    def _split(self) -> tuple[Fraction, Fraction]:
+        return split_epsilon(self.epsilon, self.degree_epsilon)
+
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon to each recipient, of which the degrees' part is shared by all."""
-        return Guarantee(
-            epsilon=self.epsilon,
-            model="joint",
-            n_sources=n_sources,
-            theorem="docs/theory/two-hop.md",
-            shared_epsilon=shared_part(self.epsilon, self.degree_epsilon),
+        return two_hop_guarantee(self.epsilon, self._split[0], n_sources)
+
+    def check_size(self, n_nodes: int) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        check_two_hop_size(n_nodes, *self._split)
+
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees."""
+        return degrees_of(graph, self._split[0])
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+        """Estimate the degrees."""
+        return learn_degrees(noised)
+
+    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
+        """Two-hop sums."""
+        return measure_second_hop(graph, shared, own, self._split[1])
+
+    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
+        """Rows as of two-hop, then weights, hash, unit length."""
+        rows = second_hop_rows(noised, shared, own, self._split[1], self.restart)
+        places = hash_nodes(own.nodes, self.dimension, self.hash_key)
+        out = np.empty((len(rows), self.dimension))
+        hashed_closeness(
+            rows, own, shared, self.restart, self.second_hop, places.bucket, places.sign, out
         )
+        out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
+        return out
 
-    def prepare(self, graph: Graph, noise: NoiseSource) -> ReleasedDegrees:
-        """Release the degrees, once for all sources."""
-        return release_degrees(graph, split_epsilon(self.epsilon, self.degree_epsilon)[0], noise)
+    def hard_pairs(self) -> Iterator[Pair]:
+        """As for two-hop."""
+        yield two_hubs(1, 4)
 
-    def rows(self, prepared: ReleasedDegrees, sources: Sequence[int], noise: NoiseSource) -> Rows:
-        """Noisy second hop, weights, hash, unit length."""
-        epsilon = split_epsilon(self.epsilon, self.degree_epsilon)[1]
-        node_hash = hash_nodes(prepared.graph.nodes, self.dimension, self.hash_key)
-        rows = np.empty((len(sources), self.dimension))
-        together = rows_together(prepared.graph.n_nodes)
-        for first in range(0, len(sources), together):
-            some, out = sources[first : first + together], rows[first : first + together]
-            scores = noisy_two_hop_rows(prepared, some, epsilon, self.restart, noise)
-            own, known = prepared.own_lists(some), prepared.known
-            bucket, sign = node_hash.bucket, node_hash.sign
-            hashed_closeness(scores, own, known, self.restart, self.second_hop, bucket, sign, out)
-            out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
-        return rows
+    @classmethod
+    def hardest(cls) -> tuple[TwoHopEmbedding, Pair]:
+        """At any epsilon."""
+        return cls(epsilon=1.0, dimension=16), two_hubs(1, 4)

@@ -22,12 +22,12 @@ def embed(release: Release, *, dimension: int = 256, hash_key: str = "edgeveil")
     hash_key : str
         Chooses the public hash of nodes to dimensions.
     """
-    if release.kind != "nodes":
+    if release.gives != "scores":
         raise ParameterError("this release holds embeddings already")
     node_hash = hash_nodes(release.columns, dimension, hash_key)
     return release.with_values(
         instant_embedding(release.values, node_hash),
         NodeSet.range(node_hash.dimension),
-        "dimensions",
+        "embeddings",
         f"instant-embedding(dimension={node_hash.dimension}, hash_key={hash_key!r})",
     )

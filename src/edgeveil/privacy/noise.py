@@ -27,6 +27,7 @@ __all__ = [
     "add_laplace_to_rows",
     "calibrate",
     "discrete_laplace",
+    "to_lattice",
 ]
 
 # The noise scale in steps is T * 2**a with T < 2**25 and a <= 40 (the sampler's word layout).
@@ -261,6 +262,12 @@ def add_laplace_to_rows(
 
     T, a = _split(calibration.scale)
     _sampler.add_noise_to_rows(rows, T, a, calibration.step_log2, noises)
+
+
+def to_lattice(values: NDArray[np.float64], calibration: Calibration) -> NDArray[np.float64]:
+    """The values as multiples of the lattice step, as they are rounded before the noise."""
+    steps = np.where(np.isfinite(values), values, 0.0) * 2.0**-calibration.step_log2
+    return np.asarray(np.rint(steps))
 
 
 def discrete_laplace(scale: int, size: int, noise: NoiseSource) -> NDArray[np.int64]:

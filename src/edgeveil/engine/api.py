@@ -1,31 +1,37 @@
-"""The two calls most people want: a private ranking, private embeddings."""
+"""Every call that makes a release or says what it would cost: the one way into the engine.
+
+Python, the command line, the scikit-learn estimator and the service call these and nothing below.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from edgeveil.advice import recommended
+from edgeveil.engine.charging import ask, price_of
 from edgeveil.engine.making import Progress, release
+from edgeveil.engine.streaming import release_to
 from edgeveil.engine.tasks import Engine
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.mechanisms.base import Mechanism
 from edgeveil.nodes import NodeId
-from edgeveil.privacy.ledger import Ledger
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.privacy.ledger import Ledger, Price
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
 
-__all__ = ["embed", "known_to", "rank"]
+__all__ = ["Quote", "embed", "known_to", "price", "rank", "release", "release_to"]
 
 
 def rank(
     graph: Graph,
     source: NodeId,
-    epsilon: float,
+    epsilon: float | None = None,
     *,
-    model: Literal["joint", "public"] = "joint",
+    model: Literal["joint", "public"] | None = None,
     mechanism: Mechanism | None = None,
     leave_out_source: bool = False,
     leave_out_neighbours: bool = False,
@@ -47,11 +53,12 @@ def rank(
     source : id
         The node to rank for.
     epsilon : float
-        Privacy loss of the ranking.
+        Privacy loss of the ranking; may be left out if the mechanism brings it.
     model : {"joint", "public"}
-        Who may see it: the source's owner alone, or anyone.
+        Who may see it: the source's owner alone (the default), or anyone.
     mechanism : Mechanism, optional
-        What to use instead of `edgeveil.recommended`; it brings its own epsilon.
+        What to use instead of `edgeveil.recommended`. It brings its own epsilon and model; if
+        they are given here as well they must be the same.
     leave_out_source : bool
         Do not recommend the source to itself.
     leave_out_neighbours : bool
@@ -79,8 +86,8 @@ def rank(
     >>> 7 in [node for node, score in new.top(50)]
     False
     """
-    chosen = mechanism or recommended(epsilon=epsilon, model=model, n_nodes=graph.n_nodes)
-    if chosen.columns != "nodes":
+    chosen = _chosen(mechanism, epsilon, model, gives="scores", n_nodes=graph.n_nodes)
+    if chosen.gives != "scores":
         raise ParameterError(f"{chosen.name} gives embeddings, which have no ranking")
     # All ids are looked up before anything is charged: an unknown node costs nothing.
     left_out = [
@@ -120,8 +127,8 @@ def embed(
     graph: Graph,
     sources: Iterable[NodeId] | None = None,
     *,
-    epsilon: float,
-    dimension: int = 256,
+    epsilon: float | None = None,
+    dimension: int | None = None,
     mechanism: Mechanism | None = None,
     ledger: Ledger | None = None,
     nonce: str = "",
@@ -138,19 +145,16 @@ def embed(
     sources : iterable of ids, optional
         Which nodes; all if left out.
     epsilon : float
-        Privacy loss of one embedding.
-    dimension : int
+        Privacy loss of one embedding; may be left out if the mechanism brings it.
+    dimension : int, optional
         Length of an embedding.
     mechanism : Mechanism, optional
-        What to use instead of `edgeveil.recommended`; it brings its own parameters.
+        What to use instead of `edgeveil.recommended`. It brings its own epsilon and dimension;
+        if they are given here as well they must be the same.
     ledger, nonce, noise, engine, progress
         As for `edgeveil.release`.
     """
-    chosen = mechanism
-    if chosen is None:
-        best = recommended(epsilon=epsilon, gives="embeddings")
-        # Every mechanism is a dataclass, which its protocol cannot say.
-        chosen = replace(best, dimension=dimension)  # type: ignore[type-var]
+    chosen = _chosen(mechanism, epsilon, None, gives="embeddings", dimension=dimension)
     wanted = graph.nodes if sources is None else sources
     return release(
         graph,
@@ -162,3 +166,84 @@ def embed(
         engine=engine,
         progress=progress,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """What a release would cost.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        What it would protect: epsilon for each recipient, and for all who pool their rows.
+    in_ledger : Price or None
+        What a ledger would charge, whether it was charged before, and what is left.
+    """
+
+    guarantee: Guarantee
+    in_ledger: Price | None
+
+
+def price(
+    graph: Graph,
+    mechanism: Mechanism,
+    sources: Iterable[NodeId],
+    *,
+    ledger: Ledger | None = None,
+    nonce: str = "",
+) -> Quote:
+    """Say what a release would cost. Nothing is charged or drawn.
+
+    The price depends on the mechanism and the number of sources, both public. Whether it was
+    paid before is looked up in the ledger. Whether a graph keeps a promise is not looked at.
+
+    Parameters
+    ----------
+    graph, mechanism, sources, ledger, nonce
+        As for `edgeveil.release`.
+
+    Examples
+    --------
+    >>> from edgeveil.datasets import social_network
+    >>> from edgeveil.mechanisms import DegreePrior
+    >>> graph = social_network(300, average_degree=12).graph
+    >>> price(graph, DegreePrior(epsilon=0.5), [7, 8]).guarantee.epsilon
+    0.5
+    """
+    question = ask(graph, mechanism, sources, in_memory=False)
+    in_ledger = None if ledger is None else price_of(question, ledger, nonce)
+    return Quote(guarantee=question.guarantee, in_ledger=in_ledger)
+
+
+def _chosen(
+    mechanism: Mechanism | None,
+    epsilon: float | None,
+    model: Literal["joint", "public"] | None,
+    *,
+    gives: Literal["scores", "embeddings"],
+    n_nodes: int | None = None,
+    dimension: int | None = None,
+) -> Mechanism:
+    """The mechanism that was named, or the recommended one.
+
+    Raises
+    ------
+    ParameterError
+        If neither an epsilon nor a mechanism is given, or the two say different things.
+    """
+    if mechanism is None:
+        if epsilon is None:
+            raise ParameterError("say how much may be learnt: epsilon=1, for instance")
+        best = recommended(epsilon=epsilon, model=model or "joint", gives=gives, n_nodes=n_nodes)
+        if dimension is not None:
+            # Every mechanism is a dataclass, which its protocol cannot say.
+            best = replace(best, dimension=dimension)  # type: ignore[type-var]
+        return best
+    for name, given in (("epsilon", epsilon), ("model", model), ("dimension", dimension)):
+        its = getattr(mechanism, name, mechanism.guarantee(1).model if name == "model" else None)
+        if given is not None and its != given:
+            raise ParameterError(
+                f"{name} is given twice: {given!r} here and {its!r} by {mechanism.name}; "
+                "leave one of them out"
+            )
+    return mechanism

@@ -1,0 +1,114 @@
+"""The key under which a question stands in a ledger: everything that its values depend on.
+
+Two computations under one key would share noise, and the difference of their results would show
+private numbers. So the key holds the code that makes values, ours and that of a mechanism from
+outside, without comments and docstrings: an edited help text is not another computation.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import json
+import sys
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from edgeveil.mechanisms.base import Mechanism
+
+__all__ = ["code_of", "describe", "parameters_of"]
+
+# What makes values; not here: readers of files, command line, reports, audits, evaluation.
+_MAKES_VALUES = (
+    *("estimate", "flow", "mechanisms", "privacy", "hashing.py", "graph.py", "nodes.py"),
+    *("engine/tasks.py",),
+)
+
+
+def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
+    """The mechanism's public parameters as plain data."""
+    fields: dict[str, Any] = asdict(mechanism)  # type: ignore[call-overload]  # all are dataclasses
+    return {name: v.item() if isinstance(v, np.generic) else v for name, v in fields.items()}
+
+
+def describe(mechanism: Mechanism, sources: list[Any], nonce: str) -> str:
+    """All that a question's values depend on but the graph, as text.
+
+    The graph's edges are not part of it: otherwise the same call would give the stored rows
+    while the graph is the same and new rows as soon as one edge has changed, and whoever sees
+    them would know. A question that was asked of another state of the graph is refused by the
+    ledger instead, whatever the two states are.
+    """
+    asked = {
+        "mechanism": mechanism.name,
+        # 1 and 1.0 are the same question
+        "parameters": {
+            name: float(value) if type(value) is int else value
+            for name, value in parameters_of(mechanism).items()
+        },
+        "code": code_of(mechanism),
+        "sources": sources,
+        "nonce": nonce,
+    }
+    return json.dumps(asked, sort_keys=True)
+
+
+def code_of(mechanism: Mechanism) -> str:
+    """SHA-256 of the code that makes this mechanism's values: edgeveil's, and its class's own."""
+    parts = [_our_code(), *(_class_digest(kind) for kind in type(mechanism).__mro__[:-1])]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+
+
+@cache
+def _our_code() -> str:
+    folder = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for name in _MAKES_VALUES:
+        place = folder / name
+        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
+            digest.update(path.relative_to(folder).as_posix().encode())
+            digest.update(_meaning(path.read_text(encoding="utf-8")))
+    return digest.hexdigest()
+
+
+@cache
+def _class_digest(kind: type) -> str:
+    """A class by module, name and source: its module's file, for what it calls is there as well.
+
+    Without a file (a session at a prompt) its functions' compiled code stands for it.
+    """
+    digest = hashlib.sha256(f"{kind.__module__}:{kind.__qualname__}".encode())
+    module = sys.modules.get(kind.__module__)
+    if not kind.__module__.startswith("edgeveil.") and module is not sys.modules["builtins"]:
+        try:
+            digest.update(_meaning(inspect.getsource(module or kind)))
+        except (OSError, TypeError, SyntaxError):
+            for name, value in sorted(vars(kind).items()):
+                function = getattr(value, "__func__", getattr(value, "fget", value))
+                if isinstance(function, FunctionType):
+                    digest.update(name.encode() + _compiled(function.__code__))
+    return digest.hexdigest()
+
+
+def _meaning(source: str) -> bytes:
+    """Python source without comments, layout and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            value = body[0].value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                value.value = ""
+    return ast.dump(tree).encode()
+
+
+def _compiled(code: CodeType) -> bytes:
+    """Compiled code as bytes, functions inside of it included; no addresses, no line numbers."""
+    inner = [_compiled(c) if isinstance(c, CodeType) else repr(c).encode() for c in code.co_consts]
+    return b"|".join([code.co_code, repr(code.co_names).encode(), *inner])

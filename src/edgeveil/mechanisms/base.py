@@ -1,0 +1,243 @@
+"""The one seam: what every mechanism is, private or not.
+
+guarantee   what is protected; sees no graph, so it cannot depend on the data
+shared      numbers asked of the graph once for everybody, before their noise
+learn       what the noised ones tell: post-processing, once
+measure     numbers asked of the graph for some recipients, before their noise
+estimate    rows from noised numbers and the recipients' own lists: post-processing
+
+`edgeveil.mechanisms.run` drives it. Graphs go into `shared` and `measure` only, and what comes out
+of these two reaches nobody but through `privacy.statistic.randomise`; so a row is private if the
+statistics are what they say they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import ParameterError
+from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.graph import Graph
+from edgeveil.mechanisms.hard_pairs import Pair
+from edgeveil.nodes import NodeSet
+from edgeveil.privacy.epsilon import exact_epsilon
+from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.noise import Calibration
+from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic
+
+__all__ = [
+    "ChecksSize",
+    "Gives",
+    "HasHardPairs",
+    "KnowsUncertainty",
+    "Measuring",
+    "Mechanism",
+    "NoiseLast",
+    "OwnLists",
+    "PerSource",
+    "RestsOnPromise",
+    "Rows",
+    "check_model",
+    "check_score",
+    "own_lists",
+]
+
+Rows = npt.NDArray[np.float64]
+Gives = Literal["scores", "embeddings"]
+Measuring = Generator[AnyStatistic, Noised, None]
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A way to make rows of scores or embeddings from a graph, with its price.
+
+    Mechanisms are frozen, keyword-only dataclasses; their fields are public parameters and
+    are checked on construction, before any graph is near.
+    """
+
+    name: ClassVar[str]
+    gives: ClassVar[Gives]
+    when_to_use: ClassVar[str]
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """What a release for this many sources protects."""
+        ...
+
+    def shared(self, graph: Graph) -> AnyStatistic | None:
+        """What is asked once for everybody: a statistic of one row, or nothing."""
+        ...
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
+        """What the noised shared part tells, worked out once. It never sees the graph."""
+        ...
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """What is asked for each of `own.sources`: statistics with one row for each.
+
+        A generator: each statistic that it yields comes back noised, so that the next may
+        depend on it. Row i must be a function of the graph, `shared`, source i and what came
+        back for source i, not of the other sources: any grouping of them gives the same rows.
+        """
+        ...
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """One row for each of `own.sources`. Sees released numbers and the own lists only.
+
+        `noised` is all that came back to `measure`, in order; its arrays may be overwritten.
+        In the public model the lists in `own` are empty.
+        """
+        ...
+
+
+@runtime_checkable
+class RestsOnPromise(Protocol):
+    """A mechanism whose guarantee needs a public promise about every possible graph."""
+
+    def check_promise(self, graph: Graph) -> None:
+        """Refuse a graph that breaks the promise (PromiseError), outside of the guarantee."""
+        ...
+
+
+@runtime_checkable
+class ChecksSize(Protocol):
+    """A mechanism that cannot be run for every number of nodes with its parameters."""
+
+    def check_size(self, n_nodes: int) -> None:
+        """Refuse (ParameterError) what could never be made, before anything is charged."""
+        ...
+
+
+@runtime_checkable
+class KnowsUncertainty(Protocol):
+    """A mechanism that can say how far its noise may have moved a score.
+
+    Post-processing: it reads no edge of anybody else and draws nothing.
+    """
+
+    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
+        """Half-widths of 95 % intervals around the scores in `rows`.
+
+        Parameters
+        ----------
+        rows : array of shape (sources, nodes)
+            What `estimate` gave.
+        shared, own
+            As for `estimate`.
+
+        Returns
+        -------
+        array of shape (sources, 1) or (sources, nodes)
+            A score without noise lies within this distance of the released one, with
+            probability 95 %. The mechanism says what "without noise" means and what the
+            probability is over. What the model leaves out (caps, far hops) is not in it.
+        """
+        ...
+
+
+@runtime_checkable
+class HasHardPairs(Protocol):
+    """A mechanism that knows neighbouring graphs on which it comes near its bound."""
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Pairs for these parameters, made from public parameters alone."""
+        ...
+
+    @classmethod
+    def hardest(cls) -> tuple[Mechanism, Pair]:
+        """Parameters and a pair for which the noised numbers use at least 0.9 of the claim."""
+        ...
+
+
+class PerSource:
+    """Rows that share nothing: each is a release of its own, proved in `theorem`."""
+
+    theorem: ClassVar[str]  # page of the proof
+    epsilon: float
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Give epsilon per recipient (joint) or per source, added up (public)."""
+        model: Model = getattr(self, "model", "joint")  # without such a field: joint only
+        rows = n_sources if model == "public" else 1
+        return Guarantee(
+            epsilon=float(exact_epsilon(self.epsilon) * rows),
+            model=model,
+            n_sources=n_sources,
+            theorem=self.theorem,
+        )
+
+    def shared(self, graph: Graph) -> AnyStatistic | None:
+        """Nothing is shared between sources."""
+        return None
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
+        """Nothing is shared between sources."""
+        raise AssertionError("nothing is shared")
+
+
+class NoiseLast(PerSource):
+    """Rows that are a bounded function of the graph plus Laplace noise, and nothing else.
+
+    The class gives `exact_rows` and `calibration`; the rest follows.
+    """
+
+    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """The rows before their noise, freshly made; they do not depend on epsilon."""
+        raise NotImplementedError
+
+    def calibration(self, n_nodes: int) -> Calibration:
+        """The noise of one row."""
+        raise NotImplementedError
+
+    def check_size(self, n_nodes: int) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        self.calibration(n_nodes)
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Ask for the rows."""
+        rows = np.ascontiguousarray(self.exact_rows(graph, own.sources))
+        yield Statistic(rows, self.calibration(graph.n_nodes))
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """Give the rows as they are."""
+        return noised[0].values
+
+    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
+        """Around the row without noise: P(|noise| > b ln 20) = 1/20 for noise of scale b.
+
+        Rounding to the lattice moves a value by half a step more. What caps cut off, or further
+        rounds would add, is not in it.
+        """
+        calibration = self.calibration(rows.shape[1])
+        half = math.log(20) * calibration.noise_scale + 2.0**calibration.step_log2
+        return np.full((len(rows), 1), half)
+
+
+def own_lists(graph: Graph, sources: npt.ArrayLike, model: str) -> OwnLists:
+    """What each recipient knows by itself: its list, which in the public model is nobody's."""
+    at = np.asarray(sources, dtype=np.int64)
+    if model == "public":
+        none = np.empty(0, dtype=np.int64)
+        return OwnLists(at, none, np.zeros(len(at) + 1, dtype=np.int64), graph.nodes)
+    lists = [graph.neighbours(int(source)) for source in at]
+    starts = np.cumsum([0, *map(len, lists)])
+    own = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
+    return OwnLists(at, own, starts, graph.nodes)
+
+
+def check_model(model: str) -> str:
+    """Refuse anything but the two privacy models."""
+    if model not in ("joint", "public"):
+        raise ParameterError(f"model must be 'joint' or 'public', got {model!r}")
+    return model
+
+
+def check_score(score: str) -> str:
+    """Refuse anything but the two kinds of scores."""
+    if score not in ("pagerank", "lift"):
+        raise ParameterError(f"score must be 'pagerank' or 'lift', got {score!r}")
+    return score

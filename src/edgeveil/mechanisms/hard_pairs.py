@@ -1,0 +1,96 @@
+"""Neighbouring graphs on which mechanisms come near their bounds: the shapes, by name.
+
+Each shape was found by search (`edgeveil.auditing.search`) and then understood. None looks at data.
+Which mechanism is near its bound on which shape is said in the mechanism's own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.graph import Graph
+from edgeveil.nodes import NodeSet
+
+__all__ = [
+    "Pair",
+    "capped_flow_pairs",
+    "graph_of_pairs",
+    "single_pair",
+    "two_cliques",
+    "two_hubs",
+    "wedge",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two graphs that differ in one edge, and the source from which they are seen."""
+
+    graph: Graph
+    neighbour: Graph
+    source: int
+
+
+def graph_of_pairs(n: int, pairs: npt.ArrayLike) -> Graph:
+    """The graph on 0 .. n-1 with the edges listed in `pairs` (m x 2)."""
+    ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    return Graph.from_edges(ends[:, 0], ends[:, 1], NodeSet.range(n))
+
+
+def wedge(n: int = 3) -> Pair:
+    """Source 0 joined to 1 and 2, which get joined; further nodes are alone.
+
+    Both ends are full in both graphs, and the new edge lifts the cap of each: the change is
+    2 alpha T, and for one round with prepush that is sigma: the bound is tight.
+    """
+    return _pair(n, [(0, 1), (0, 2)], (1, 2))
+
+
+def two_cliques(own: int, other: int, *, at_source: bool) -> Pair:
+    """The new edge joins the source's clique to another one.
+
+    All that goes over the new edge reaches nodes that had nothing, and most of it stays
+    there. Better than `wedge` for many rounds and a small restart probability, and the best
+    shape where a minimum degree D is promised (own = D + 1). In the public model the edge is
+    at the source, which may be alone before (own = 1).
+    """
+    edges = [*combinations(range(own), 2), *combinations(range(own, own + other), 2)]
+    return _pair(own + other, edges, (0 if at_source else 1, own))
+
+
+def single_pair(*, at_source: bool) -> Pair:
+    """The least graph whose row shows one bit: whether there is an edge."""
+    return _pair(2, [], (0, 1)) if at_source else _pair(3, [(0, 1)], (1, 2))
+
+
+def two_hubs(near: int, far: int) -> Pair:
+    """Source 0 has one friend, 1, who gets joined to 2; these have `near` and `far` leaves.
+
+    The edge moves the degrees of 1 and 2 by one each, and the two-hop sum of 2 from 0 to the
+    largest weight there is: all that two-hop protects. Degrees that are far apart in units of
+    the noise are not pulled together by estimating them, so that a row shows the noise.
+    """
+    leaves = [(1, 3 + i) for i in range(near)] + [(2, 3 + near + i) for i in range(far)]
+    return _pair(3 + near + far, [(0, 1), *leaves], (1, 2))
+
+
+def _pair(n: int, edges: list[tuple[int, int]], added: tuple[int, int]) -> Pair:
+    return Pair(
+        graph=graph_of_pairs(n, edges), neighbour=graph_of_pairs(n, [*edges, added]), source=0
+    )
+
+
+def capped_flow_pairs(model: str, *, lone: bool = False) -> Iterator[Pair]:
+    """The shapes for capped flows; with `lone`, wedges beside lone nodes as well."""
+    if model == "public":
+        yield from (two_cliques(1, k, at_source=True) for k in (2, 4, 8, 16))
+        return
+    yield wedge()
+    yield from (two_cliques(2, k, at_source=False) for k in (1, 2, 4, 8, 16))
+    if lone:
+        yield from (wedge(n) for n in range(4, 65))

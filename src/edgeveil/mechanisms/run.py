@@ -1,0 +1,219 @@
+"""Drive a mechanism through the seam: the one way from a graph to rows.
+
+    shared -> randomise -> learn, once; then for every group of sources
+    measure -> randomise (-> measure -> randomise ...) -> estimate
+
+A row's noise comes from a stream named by its source, so any grouping or sharding of the sources
+gives the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import ParameterError
+from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.graph import Graph
+from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, Rows, own_lists
+from edgeveil.mechanisms.hard_pairs import Pair
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import (
+    AnyStatistic,
+    Exact,
+    Noised,
+    largest_loss,
+    randomise,
+    without_noise,
+)
+
+__all__ = ["answers", "exact_loss", "make_rows", "rows_at_once", "rows_of", "shared_part"]
+
+# A group of rows goes from one step to the next inside of a processor's cache: about a megabyte,
+# but whole groups of the lanes that the kernels compute side by side.
+_GROUP_BYTES = 1 << 20
+_LANES = 16
+_MOST_ROWS = 256
+
+Answer = Callable[[AnyStatistic, int], Noised]
+
+
+def rows_at_once(n_nodes: int) -> int:
+    """How many rows are made at once."""
+    fitting = _GROUP_BYTES // (8 * max(n_nodes, 1))
+    return min(max(fitting // _LANES * _LANES, _LANES), _MOST_ROWS)
+
+
+def shared_part(mechanism: Mechanism, graph: Graph, noise: NoiseSource | None) -> Any:
+    """Ask what all sources share, noise it, and learn from it. Without `noise`: as it is."""
+    asked = mechanism.shared(graph)
+    if asked is None:
+        return None
+    _refuse_exact(mechanism, asked)
+    given = without_noise(asked) if noise is None else randomise(asked, [noise])
+    return mechanism.learn(given, graph.nodes)
+
+
+def make_rows(
+    mechanism: Mechanism,
+    graph: Graph,
+    shared: Any,
+    sources: Sequence[int] | npt.NDArray[np.integer],
+    streams: Sequence[NoiseSource] | None,
+) -> tuple[Rows, OwnLists]:
+    """One row for each source, and what its owner knows, for one group of sources.
+
+    Parameters
+    ----------
+    mechanism, graph
+        What to run on what.
+    shared
+        From `shared_part`.
+    sources : sequence of int
+        Indices; may repeat.
+    streams : sequence of NoiseSource, or None
+        One for each source. None: without noise, which is not private.
+    """
+    own = own_lists(graph, sources, mechanism.guarantee(1).model)
+
+    def noised(asked: AnyStatistic, stage: int) -> Noised:
+        _refuse_exact(mechanism, asked)
+        if streams is None:
+            return without_noise(asked)
+        # The first stage draws from the row's stream itself, each further one from its own.
+        return randomise(asked, [s.derive("stage", stage) for s in streams] if stage else streams)
+
+    given = answers(mechanism.measure(graph, shared, own), noised)
+    return mechanism.estimate(given, shared, own), own
+
+
+def answers(measuring: Any, answer: Answer) -> tuple[Noised, ...]:
+    """Run the questions of `Mechanism.measure` to their end; `answer` gets each and its number."""
+    given: list[Noised] = []
+    try:
+        asked = next(measuring)
+        while True:
+            given.append(answer(asked, len(given)))
+            asked = measuring.send(given[-1])
+    except StopIteration:
+        return tuple(given)
+
+
+def groups(sources: Sequence[int], n_nodes: int) -> Iterator[Sequence[int]]:
+    """The sources in groups of `rows_at_once`."""
+    size = rows_at_once(n_nodes)
+    for first in range(0, len(sources), size):
+        yield sources[first : first + size]
+
+
+def rows_of(
+    mechanism: Mechanism,
+    graph: Graph,
+    sources: Sequence[int],
+    noise: NoiseSource | None,
+    *,
+    check: Callable[[], None] = lambda: None,
+) -> Rows:
+    """All rows of a release, in memory, without guarantee or price.
+
+    Parameters
+    ----------
+    mechanism, graph, sources
+        What to run on what, for which indices.
+    noise : NoiseSource or None
+        Of the whole release. None: without noise, which is not private.
+    check : callable
+        Called between two groups; may raise to stop.
+    """
+    shared = shared_part(mechanism, graph, None if noise is None else noise.derive("shared"))
+    return _stacked(mechanism, graph, shared, sources, noise and noise.derive("rows"), check)[0]
+
+
+def rows_with_uncertainty(
+    mechanism: Mechanism,
+    graph: Graph,
+    shared: Any,
+    sources: Sequence[int],
+    noise: NoiseSource,
+    check: Callable[[], None],
+) -> tuple[Rows, Rows | None]:
+    """Rows and, for scores of a mechanism that knows it, how far noise may have moved them.
+
+    `noise` is the release's stream for rows.
+    """
+    return _stacked(mechanism, graph, shared, sources, noise, check, uncertainty=True)
+
+
+def _stacked(
+    mechanism: Mechanism,
+    graph: Graph,
+    shared: Any,
+    sources: Sequence[int],
+    noise: NoiseSource | None,
+    check: Callable[[], None],
+    *,
+    uncertainty: bool = False,
+) -> tuple[Rows, Rows | None]:
+    """Group by group."""
+    rows: list[Rows] = []
+    widths: list[Rows] = []
+    for some in groups(sources, graph.n_nodes):
+        check()
+        streams = None if noise is None else [noise.derive("row", int(s)) for s in some]
+        made, own = make_rows(mechanism, graph, shared, some, streams)
+        rows.append(made)
+        if uncertainty and mechanism.gives == "scores" and isinstance(mechanism, KnowsUncertainty):
+            widths.append(mechanism.uncertainty(made, shared, own))
+    if not rows:
+        raise ParameterError("sources must name at least one node, got none")
+    return np.concatenate(rows), np.concatenate(widths) if widths else None
+
+
+def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
+    """The privacy loss of what is noised, on two graphs, for one outcome: no sampling.
+
+    The outcome is one that the first graph may give and that, number by number, tells the most;
+    later questions are asked after it. So the mechanism's epsilon is not below this, whatever its
+    claim. Both orders of the graphs are tried.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What to look at.
+    pair : Pair
+        Two neighbouring graphs and a source.
+    """
+    graphs = (pair.graph, pair.neighbour)
+    return max(_loss(mechanism, *graphs, pair.source), _loss(mechanism, *graphs[::-1], pair.source))
+
+
+def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int) -> float:
+    loss, shared = 0.0, None
+    asked = (mechanism.shared(graph), mechanism.shared(other))
+    if asked[0] is not None and asked[1] is not None:
+        loss, outcome = largest_loss(asked[0], asked[1])
+        shared = mechanism.learn(outcome, graph.nodes)
+    model = mechanism.guarantee(1).model
+    beside = mechanism.measure(other, shared, own_lists(other, [source], model))
+    last: list[Noised] = []
+
+    def answer(first: AnyStatistic, stage: int) -> Noised:
+        nonlocal loss
+        second = beside.send(last[-1]) if stage else next(beside)
+        more, outcome = largest_loss(first, second)
+        loss += more
+        # Each side may overwrite what it is given.
+        last.append(Noised(outcome.values.copy(), outcome.scale))
+        return outcome
+
+    answers(mechanism.measure(graph, shared, own_lists(graph, [source], model)), answer)
+    return loss
+
+
+def _refuse_exact(mechanism: Mechanism, asked: AnyStatistic) -> None:
+    """Numbers without noise are for a guarantee that promises nothing."""
+    if isinstance(asked, Exact) and mechanism.guarantee(1).model != "none":
+        raise ParameterError(f"{mechanism.name} gives numbers without noise under a guarantee")

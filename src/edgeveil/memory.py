@@ -1,0 +1,23 @@
+"""How much memory this machine has: a public fact, for checks before anything is charged."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["total_memory"]
+
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def total_memory() -> int:
+    """Bytes of memory that this process may use at most, as far as the system tells."""
+    there = [2**62]
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        there.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for limit in _LIMITS:
+        try:
+            there.append(int(Path(limit).read_text()))
+        except (OSError, ValueError):  # another system, or "max"
+            continue
+    return min(there)
