@@ -3,82 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.options import Budget, LedgerAt
 from edgeveil.cli.output import Format, counted, print_table, say, wrapped
-from edgeveil.engine import release
-from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, PromiseError
+from edgeveil.engine import price
+from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import Mechanism
 from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.privacy.ledger import Charge, Ledger, Price, Reservation
+from edgeveil.privacy.ledger import Ledger, Price
 from edgeveil.privacy.noise import NoiseSource
 
 __all__ = ["print_price", "spending"]
 
 
-class _Watched(Ledger):
-    """A ledger that looks up the price first. It has its say before anything is charged."""
-
-    name = ""
-    ask = False
-    only_price = False
-    in_the_end = ""
-    _charging: tuple[str, Charge] | None = None
-
-    def reserve(
-        self,
-        key: str,
-        charge: Charge,
-        note: Mapping[str, str] | None = None,
-        *,
-        fingerprint: str = "",
-    ) -> Reservation:
-        """As `Ledger.reserve`, after the price was told and, if need be, agreed to."""
-        price = self.price(key, charge, fingerprint)
-        if self.only_price:
-            raise _Priced(price)
-        if price.state == "new" and not price.short and self.ask:
-            _ask(price, self.name)
-        self._charging = key, charge
-        reservation = super().reserve(key, charge, note, fingerprint=fingerprint)
-        if price.state == "new":
-            left = _nano(price.left_nano - price.needs_nano)
-            spent = f"charged epsilon = {price.epsilon:.15g}"
-            say(f"{self.name}: {spent}; {left:.15g} left for {_whom(price)}.")
-        elif price.state == "reserved":
-            say(_FREE[price.state])
-        else:  # nothing is said of what is stored before it was found to be of use
-            self.in_the_end = _FREE[price.state]
-        return reservation
-
-    def after_interrupt(self) -> str:
-        """What became of the budget, as the ledger has it."""
-        state = "new" if self._charging is None else self.price(*self._charging).state
-        if state == "new":
-            return "nothing was charged"
-        again = "the same command again costs nothing"
-        if state == "released":
-            return f"the release is charged and stored: {again} and gives it"
-        return f"the release is charged: {again} and goes on with the same noise"
-
-
-class _Priced(Exception):  # noqa: N818  (no error: it carries the answer of a dry run)
-    """The price was looked up and nothing else is wanted."""
-
-    def __init__(self, price: Price) -> None:
-        self.price = price
-
-
 @contextmanager
-def spending(budget: Budget) -> Iterator[dict[str, Any]]:
+def spending(
+    graph: Graph, mechanism: Mechanism, sources: list[NodeId] | NodeSet, budget: Budget
+) -> Iterator[dict[str, Any]]:
     """Give the arguments of `release` that say who pays and with which noise.
 
-    Only where a person sits in front of it, at a terminal, is anything asked.
+    Only where a person sits in front of it, at a terminal, is anything asked. Afterwards it says
+    what was charged, also where the work ended early.
     """
     seed = budget.insecure_seed
     noise = None if seed is None else NoiseSource.insecure(seed)
@@ -86,25 +36,48 @@ def spending(budget: Budget) -> Iterator[dict[str, Any]]:
         yield {"noise": noise}
         say("No ledger was named (--ledger): nobody keeps count of what was released.")
         return
-    ledger = _open(budget.ledger)
-    ledger.ask = not budget.yes and sys.stdin.isatty() and sys.stderr.isatty()
+    ledger = Ledger.open(budget.ledger)
+
+    def looked_up() -> Price:
+        asked = price(graph, mechanism, sources, ledger=ledger, nonce=budget.nonce)
+        assert asked.in_ledger is not None  # there is a ledger
+        return asked.in_ledger
+
     try:
+        before = looked_up()
+        if before.state == "new" and not before.short:
+            if not budget.yes and sys.stdin.isatty() and sys.stderr.isatty():
+                _ask(before, _name(budget.ledger, ledger))
+        elif before.state == "reserved":
+            say(_FREE["reserved"])
         yield {"ledger": ledger, "nonce": budget.nonce, "noise": noise}
     except KeyboardInterrupt:
-        try:
-            words = ledger.after_interrupt()
-        except LedgerError:
-            words = "`edgeveil ledger show` says what was charged"
-        raise KeyboardInterrupt(words) from None
-    if ledger.in_the_end:
-        say(ledger.in_the_end)
+        raise KeyboardInterrupt(_after_interrupt(looked_up)) from None
+    if before.state == "new":
+        left = _nano(before.left_nano - before.needs_nano)
+        spent = f"charged epsilon = {before.epsilon:.15g}"
+        say(f"{_name(budget.ledger, ledger)}: {spent}; {left:.15g} left for {_whom(before)}.")
+    elif before.state == "released":
+        say(_FREE["released"])
 
 
-def _open(location: LedgerAt) -> _Watched:
-    """The ledger, called as the person called it, but for an address, which may hold a password."""
-    ledger = _Watched.open(location)
-    ledger.name = ledger.location if "://" in str(location) else str(location)
-    return ledger
+def _after_interrupt(looked_up: Callable[[], Price]) -> str:
+    """What became of the budget, as the ledger has it."""
+    try:
+        state = looked_up().state
+    except LedgerError:
+        return "`edgeveil ledger show` says what was charged"
+    again = "the same command again costs nothing"
+    return {
+        "new": "nothing was charged",
+        "released": f"the release is charged and stored: {again} and gives it",
+        "reserved": f"the release is charged: {again} and goes on with the same noise",
+    }[state]
+
+
+def _name(location: LedgerAt, ledger: Ledger) -> str:
+    """The ledger as the person called it, but for an address, which may hold a password."""
+    return ledger.location if "://" in str(location) else str(location)
 
 
 def print_price(
@@ -116,53 +89,39 @@ def print_price(
 ) -> None:
     """Print what a release would cost and what is left. Nothing is charged or drawn.
 
-    The price depends on the mechanism and the number of sources, both public. Whether it was
-    paid before is looked up in the ledger.
-
     Raises
     ------
     BudgetError
         After the price, if the ledger would refuse it.
     """
-    guarantee = mechanism.guarantee(len(sources))
-    price: Price | None = None
-    if budget.ledger is not None:
-        ledger = _open(budget.ledger)
-        ledger.only_price = True
-        try:
-            release(graph, mechanism, sources, ledger=ledger, nonce=budget.nonce)
-        except _Priced as priced:
-            price = priced.price
-        except PromiseError:
-            # Whether a promise holds depends on the graph: the price must not tell.
-            key = ledger.key_of("")
-            charge = Charge.from_guarantee(guarantee, [str(source) for source in sources])
-            price = ledger.price(key, charge)
+    ledger = None if budget.ledger is None else Ledger.open(budget.ledger)
+    asked = price(graph, mechanism, sources, ledger=ledger, nonce=budget.nonce)
+    guarantee, found = asked.guarantee, asked.in_ledger
     rows: list[tuple[str, float, float | None, float | None]] = []
-    if price is None:
+    if found is None:
         whom = {"joint": "each recipient", "public": "everybody"}.get(guarantee.model, "nobody")
         rows.append((whom, guarantee.epsilon, None, None))
         if guarantee.model == "joint" and len(sources) > 1:
             rows.append(("all recipients together", guarantee.pooled_epsilon, None, None))
     else:
-        new = price.state == "new"
-        rows.append(_row(_whom(price), price.needs_nano * new, price.left_nano))
-        if price.pooled_left_nano is not None:
-            due = price.pooled_needs_nano * new
-            rows.append(_row("all recipients together", due, price.pooled_left_nano))
+        new = found.state == "new"
+        rows.append(_row(_whom(found), found.needs_nano * new, found.left_nano))
+        if found.pooled_left_nano is not None:
+            due = found.pooled_needs_nano * new
+            rows.append(_row("all recipients together", due, found.pooled_left_nano))
     print_table(
         ["for_whom", "epsilon", "left_before", "left_after"],
         rows,
         style=style,
-        about={"dry_run": True, "charged_before": price is not None and price.state != "new"},
+        about={"dry_run": True, "charged_before": found is not None and found.state != "new"},
         title=f"price of {mechanism.name} for {counted(len(sources), 'source')}",
     )
-    if price is None:
+    if found is None:
         say("Dry run: nothing was drawn. No ledger was named (--ledger): nobody keeps count.")
         return
-    say(" ".join(["Dry run: nothing was charged or drawn.", _FREE.get(price.state, "")]).rstrip())
-    if price.short:
-        raise BudgetError(price.short)
+    say(" ".join(["Dry run: nothing was charged or drawn.", _FREE.get(found.state, "")]).rstrip())
+    if found.short:
+        raise BudgetError(found.short)
 
 
 _FREE = {

@@ -103,7 +103,7 @@ def embed(
     if budget.dry_run:
         print_price(private_graph, chosen, wanted, budget, format)
         return
-    with spending(budget) as how, counting("embeddings") as progress:
+    with spending(private_graph, chosen, wanted, budget) as how, counting("embeddings") as progress:
         if out.suffix:
             made = release(private_graph, chosen, wanted, engine=where, progress=progress, **how)
             made.write(out)

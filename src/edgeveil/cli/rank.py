@@ -90,8 +90,7 @@ def rank(
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.progress import counting
     from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
-    from edgeveil.engine import release
-    from edgeveil.engine.api import known_to
+    from edgeveil.engine.api import known_to, release
     from edgeveil.errors import ParameterError
 
     choose = partial(
@@ -124,7 +123,9 @@ def rank(
     if budget.dry_run:
         print_price(private_graph, chosen, wanted, budget, format)
         return
-    with spending(budget) as how:  # to the end, so that Ctrl-C is told what was charged
+    with spending(
+        private_graph, chosen, wanted, budget
+    ) as how:  # to the end, so that Ctrl-C is told what was charged
         with counting("rankings") as progress:
             made = release(private_graph, chosen, wanted, progress=progress, **how)
         if out is not None:
