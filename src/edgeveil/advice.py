@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from edgeveil.errors import ParameterError
+from edgeveil._check import one_of
 from edgeveil.mechanisms import (
     DegreePrior,
     DPInstantEmbedding,
@@ -64,12 +64,11 @@ def recommended(
     """
     check_epsilon(epsilon)
     check_model(model)
+    one_of("gives", gives, "scores", "embeddings")
     if gives == "embeddings":
         if model == "public":
             return DPInstantEmbedding(epsilon=epsilon, model="public")
         return TwoHopEmbedding(epsilon=epsilon)
-    if gives != "scores":
-        raise ParameterError(f"gives must be 'scores' or 'embeddings', got {gives!r}")
     if n_nodes is not None and epsilon >= _ENOUGH_FOR_FLIPPING:
         false_edges = n_nodes / (1 + math.exp(min(epsilon, 700.0)))
         if false_edges <= _FEW_FALSE_EDGES:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._check import whole
 from edgeveil._kept import Kept
 from edgeveil.errors import ParameterError
 from edgeveil.nodes import NodeSet
@@ -42,9 +43,7 @@ _hashes: Kept[NodeHash] = Kept()
 
 def check_dimension(dimension: int) -> int:
     """Refuse a dimension that is not a positive integer."""
-    if isinstance(dimension, bool) or not isinstance(dimension, (int, np.integer)) or dimension < 1:
-        raise ParameterError(f"dimension must be a positive integer, got {dimension!r}")
-    return int(dimension)
+    return whole("dimension", dimension)
 
 
 def check_hash_key(key: str) -> str:

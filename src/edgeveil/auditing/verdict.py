@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edgeveil._check import whole
 from edgeveil.auditing.guessing import learn
 from edgeveil.auditing.trials import draw
 from edgeveil.auditing.worst_pairs import loss_share, worst_pair
@@ -241,9 +242,8 @@ def _lower_bound(
 
 
 def _check(trials: int | None, confidence: float) -> None:
-    whole = isinstance(trials, int | np.integer) and not isinstance(trials, bool)
-    if trials is not None and (not whole or trials < 100):
-        raise ParameterError(f"trials must be an integer >= 100, got {trials!r}")
+    if trials is not None:
+        whole("trials", trials, 100)
     if not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
 

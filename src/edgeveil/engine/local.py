@@ -10,8 +10,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
+from edgeveil._check import whole
 from edgeveil.engine.tasks import Part, Task
-from edgeveil.errors import ParameterError
 from edgeveil.privacy.noise import NoiseKey
 
 __all__ = ["Local"]
@@ -37,11 +37,8 @@ class Local:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        given = self.threads
-        if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
-            raise ParameterError(f"threads must be an integer, got {given!r}")
-        if given is not None and given < 1:
-            raise ParameterError(f"threads must be at least 1, got {given}")
+        if self.threads is not None:
+            whole("threads", self.threads)
 
     @property
     def workers(self) -> int:

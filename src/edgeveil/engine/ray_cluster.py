@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from edgeveil._check import whole
 from edgeveil.engine.packing import Packed, pack, unpack
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import EdgeveilError, ParameterError
@@ -54,8 +55,8 @@ class Ray:
     graph_path: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.workers is not None and (not isinstance(self.workers, int) or self.workers < 1):
-            raise ParameterError(f"workers must be an integer >= 1, got {self.workers!r}")
+        if self.workers is not None:
+            whole("workers", self.workers)
 
     def run(self, task: Task, parts: Sequence[Part], key: NoiseKey) -> Iterator[tuple[Part, Any]]:
         """Run the task for all parts; see `Engine.run`."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-import numpy as np
-
+from edgeveil._check import one_of, positive
 from edgeveil.errors import ParameterError
 from edgeveil.flow.walk import check_restart, check_rounds, lazy_restart
 
@@ -37,18 +36,12 @@ _CUT = 2.0**-12  # share of sigma that a fixed point may be off by
 
 def check_sigma(sigma: float) -> float:
     """Refuse a sensitivity that is not a positive finite number (or near the end of doubles)."""
-    plain = sigma.item() if isinstance(sigma, np.generic) else sigma
-    number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
-    if not number or not 1e-280 < plain < 1e280:
-        raise ParameterError(f"sigma must be a positive number, got {sigma!r}")
-    return float(sigma)
+    return positive("sigma", sigma)
 
 
 def check_bound(bound: str) -> str:
     """Refuse anything but the two sensitivity theorems."""
-    if not isinstance(bound, str) or bound not in ("tight", "paper"):
-        raise ParameterError(f"bound must be 'tight' or 'paper', got {bound!r}")
-    return bound
+    return one_of("bound", bound, "tight", "paper")
 
 
 def check_flow_rounds(rounds: int | None, *, sigma: float, restart: float) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._check import one_of
 from edgeveil.errors import ParameterError
 from edgeveil.flow.bounds import (
     check_bound,
@@ -45,8 +46,7 @@ class CappedFlow:
         check_restart(self.restart)
         check_flow_rounds(self.rounds, sigma=self.sigma, restart=self.restart)
         check_bound(self.bound)
-        if self.model not in ("joint", "public"):
-            raise ParameterError(f"model must be 'joint' or 'public', got {self.model!r}")
+        one_of("model", self.model, "joint", "public")
         if not isinstance(self.prepush, bool):
             raise ParameterError(f"prepush must be True or False, got {self.prepush!r}")
         if self.prepush and self.model != "joint":

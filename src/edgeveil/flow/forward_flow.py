@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from edgeveil._check import one_of
 from edgeveil.errors import ParameterError
 from edgeveil.flow.bounds import (
     check_flow_rounds,
@@ -63,8 +64,7 @@ def forward_flow(
     array of shape (number of sources, n)
         Row i is the flow of source i.
     """
-    if model not in ("joint", "public"):
-        raise ParameterError(f"model must be 'joint' or 'public', got {model!r}")
+    one_of("model", model, "joint", "public")
     sigma, restart = check_sigma(sigma), check_restart(restart)
     rounds = check_forward_rounds(rounds, sigma=sigma, restart=restart)
     if rounds is None:

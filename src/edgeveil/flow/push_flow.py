@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._check import one_of
 from edgeveil.errors import ParameterError
 from edgeveil.flow._capped import CappedBlock, Recursion
 from edgeveil.flow._kernels import blocks, unload_capped
@@ -100,8 +101,7 @@ def push_flow_cap(
     array of shape (number of sources, n)
         Row i is the capped flow of source i.
     """
-    if model not in ("joint", "public"):
-        raise ParameterError(f"model must be 'joint' or 'public', got {model!r}")
+    one_of("model", model, "joint", "public")
     if prepush and model != "joint":
         raise ParameterError("prepush shows the source's own edges: it needs model='joint'")
     check_bound(bound)

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._check import is_number, whole
 from edgeveil.errors import ParameterError
 
 SMALLEST_TOL = 1e-13
@@ -37,17 +38,12 @@ def check_restart(restart: float) -> float:
 
 def check_rounds(rounds: int) -> int:
     """Refuse a number of rounds that is not a positive integer (of a size the proofs cover)."""
-    if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 1:
-        raise ParameterError(f"rounds must be a positive integer, got {rounds!r}")
-    if rounds > 100_000:
-        raise ParameterError(f"rounds must be at most 100,000, got {rounds}")
-    return int(rounds)
+    return whole("rounds", rounds, 1, 100_000)
 
 
 def check_tol(tol: float) -> float:
     """Refuse a tolerance that is not a finite number, or that double precision cannot reach."""
-    number = isinstance(tol, (int, float, np.integer, np.floating)) and not isinstance(tol, bool)
-    if not number or not SMALLEST_TOL <= tol < math.inf:
+    if not is_number(tol) or not SMALLEST_TOL <= tol < math.inf:
         raise ParameterError(f"tol must be a number >= {SMALLEST_TOL:g}, got {tol!r}")
     return float(tol)
 

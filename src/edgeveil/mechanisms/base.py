@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.errors import ParameterError
+from edgeveil._check import one_of
 from edgeveil.estimate.own_lists import OwnLists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.hard_pairs import Pair
@@ -231,13 +231,9 @@ def own_lists(graph: Graph, sources: npt.ArrayLike, model: str) -> OwnLists:
 
 def check_model(model: str) -> str:
     """Refuse anything but the two privacy models."""
-    if model not in ("joint", "public"):
-        raise ParameterError(f"model must be 'joint' or 'public', got {model!r}")
-    return model
+    return one_of("model", model, "joint", "public")
 
 
 def check_score(score: str) -> str:
     """Refuse anything but the two kinds of scores."""
-    if score not in ("pagerank", "lift"):
-        raise ParameterError(f"score must be 'pagerank' or 'lift', got {score!r}")
-    return score
+    return one_of("score", score, "pagerank", "lift")

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.errors import ParameterError
+from edgeveil._check import positive, whole
 from edgeveil.flow.bounds import Bound, check_bound
-from edgeveil.flow.walk import check_restart, check_rounds, lazy_restart
+from edgeveil.flow.walk import check_restart, lazy_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, two_cliques
@@ -62,9 +62,9 @@ class GraphDiffusion(PerSource):
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        _check_eta(self.eta)
+        positive("eta", self.eta)
         check_restart(self.restart)
-        _check_steps(self.steps)
+        whole("steps", self.steps, 2, 100_000)
         check_bound(self.bound)
 
     @property
@@ -152,19 +152,3 @@ class _LazyWalk:
         y *= (1 - alpha) / 2
         y[at] += alpha
         return y
-
-
-def _check_eta(eta: float) -> None:
-    plain = eta.item() if isinstance(eta, np.generic) else eta
-    number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
-    if not number or not 1e-200 < plain < 1e200:
-        raise ParameterError(f"eta must be a positive number, got {eta!r}")
-
-
-def _check_steps(steps: int) -> None:
-    try:
-        check_rounds(steps)
-    except ParameterError:
-        raise ParameterError(f"steps must be an integer from 2 to 100,000, got {steps!r}") from None
-    if steps < 2:
-        raise ParameterError(f"steps must be an integer from 2 to 100,000, got {steps!r}")

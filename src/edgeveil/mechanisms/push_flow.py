@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.errors import ParameterError, PromiseError
+from edgeveil._check import whole
+from edgeveil.errors import PromiseError
 from edgeveil.flow.bounds import Bound, check_bound, float_error_bound
 from edgeveil.flow.push_flow import push_flow
 from edgeveil.flow.walk import check_rounds, lazy_restart
@@ -69,9 +70,7 @@ class DPPushFlow(NoiseLast):
         check_rounds(self.rounds)
         check_bound(self.bound)
         lazy_restart(self.restart)
-        d = self.promised_min_degree
-        if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
-            raise ParameterError(f"promised_min_degree must be a positive integer, got {d!r}")
+        whole("promised_min_degree", self.promised_min_degree)
 
     @property
     def sensitivity(self) -> Fraction:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from edgeveil._check import is_number
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.rows import hashed_closeness
@@ -80,8 +81,7 @@ class TwoHopEmbedding:
         check_restart(self.restart)
         check_hash_key(self.hash_key)
         weight = self.second_hop
-        number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-        if not number or not 0 <= weight < 1e6:
+        if not is_number(weight) or not 0 <= weight < 1e6:
             raise ParameterError(f"second_hop must be a number >= 0, got {weight!r}")
 
     @property

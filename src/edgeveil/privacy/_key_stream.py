@@ -17,6 +17,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
+from edgeveil._check import is_whole, whole
 from edgeveil.errors import ParameterError
 
 __all__ = ["InTurn", "NoiseKey", "NoiseSource"]
@@ -178,7 +179,7 @@ class NoiseSource:
     @classmethod
     def insecure(cls, seed: int) -> NoiseSource:
         """A source anyone can make again who knows the seed: for tests and demonstrations."""
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        if not is_whole(seed):
             raise ParameterError(f"seed must be an integer, got {seed!r}")
         secret = _tagged(bytes(SECRET_BYTES), _TAG_SEED, _encode((seed,)))
         return cls(_Root(secret, fresh=False, private=False), (), secret)
@@ -210,8 +211,7 @@ class NoiseSource:
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """The next ``count`` 64-bit words of the key stream (little endian)."""
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-            raise ParameterError(f"count must be an integer >= 0, got {count!r}")
+        whole("count", count, 0)
         out = np.empty(int(count) + 2, dtype=np.uint64)
         for start in range(0, int(count), FILL_WORDS):
             self._fill(out[start : start + FILL_WORDS + 2])

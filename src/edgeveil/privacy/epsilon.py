@@ -9,20 +9,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-
-from edgeveil.errors import ParameterError
+from edgeveil._check import positive
 
 __all__ = ["check_epsilon", "exact_epsilon"]
 
 
 def check_epsilon(epsilon: float) -> float:
     """Refuse an epsilon that is not a positive finite number (or near the end of doubles)."""
-    plain = epsilon.item() if isinstance(epsilon, np.generic) else epsilon
-    number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
-    if not number or not 1e-280 < plain < 1e280:
-        raise ParameterError(f"epsilon must be a positive number, got {epsilon!r}")
-    return float(epsilon)
+    return positive("epsilon", epsilon)
 
 
 def exact_epsilon(epsilon: float) -> Fraction:

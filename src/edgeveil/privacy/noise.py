@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeveil._check import whole
 from edgeveil.errors import ParameterError
 from edgeveil.privacy._key_stream import NoiseKey, NoiseSource
 
@@ -140,7 +141,7 @@ def calibrate(
     >>> calibration.overhead < 0.0005
     True
     """
-    n = _count("coordinates", coordinates)
+    n = whole("coordinates", coordinates)
     sigma = _positive("sensitivity", sensitivity)
     wanted = _positive("epsilon", epsilon)
     eta = _number(error)
@@ -293,11 +294,10 @@ def discrete_laplace(scale: int, size: int, noise: NoiseSource) -> NDArray[np.in
     >>> discrete_laplace(3, 5, NoiseSource.insecure(1)).dtype
     dtype('int64')
     """
-    T, a = _split(_count("scale", scale))
+    T, a = _split(whole("scale", scale))
     if scale > MAX_INTEGER_SCALE:
         raise ParameterError(f"scale must be at most 2**55, got {scale}")
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
-        raise ParameterError(f"size must be an integer >= 0, got {size!r}")
+    whole("size", size, 0)
     _check_source(noise)
     from edgeveil.privacy import _sampler
 
@@ -341,12 +341,6 @@ def _positive(name: str, value: Any) -> Fraction:
     if number is None or number <= 0:
         raise ParameterError(f"{name} must be a positive number, got {value!r}")
     return number
-
-
-def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(f"{name} must be an integer >= 1, got {value!r}")
-    return int(value)
 
 
 def _float_below(x: Fraction) -> float:
