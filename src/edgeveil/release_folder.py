@@ -30,8 +30,11 @@ from edgeveil.io.labelled_tables import (
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.releases import Gives, Provenance, Release, gives_of, kind_of
+from edgeveil.suggestions import Suggestions
 
 __all__ = ["MANIFEST", "UNFINISHED", "PartFile", "ReleaseFolder"]
+
+Result = Release | Suggestions
 
 MANIFEST = "release.json"
 UNFINISHED = "unfinished.json"
@@ -46,6 +49,11 @@ class PartFile:
     name: str
     sha256: str
     rows: int
+
+
+def read_result(path: Path, gives: Gives) -> Result:
+    """Read a file of rows, or of lists."""
+    return Suggestions.read(path) if gives == "suggestions" else Release.read(path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,22 +183,27 @@ class ReleaseFolder:
     def __len__(self) -> int:
         return sum(part.rows for part in self.parts)
 
-    def __iter__(self) -> Iterator[Release]:
+    def __iter__(self) -> Iterator[Result]:
         for part in self.parts:
-            yield Release.read(self._check(part))
+            yield read_result(self._check(part), self.gives)
 
-    def only(self, source: NodeId) -> Release:
+    def only(self, source: NodeId) -> Result:
         """The release of one source alone: what its owner may be given."""
         table, _ = read_labelled_table(self.path / _INDEX)
         ids = NodeSet.of(table["source"])
         if source not in ids:
             raise UnknownNodeError(f"the release has no row for {source!r}")
         number = int(table["part"][ids.index(source)])
-        return Release.read(self._check(self.parts[number])).only(source)
+        return read_result(self._check(self.parts[number]), self.gives).only(source)
 
-    def read(self) -> Release:
+    def read(self) -> Result:
         """All rows as one release in memory."""
         parts = list(self)
+        if self.gives == "suggestions":
+            return Suggestions.joined([part for part in parts if isinstance(part, Suggestions)])
+        return self._joined([part for part in parts if isinstance(part, Release)])
+
+    def _joined(self, parts: list[Release]) -> Release:
         widths = [part.uncertainty for part in parts if part.uncertainty is not None]
         return replace(
             parts[0],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,11 +26,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from gensim.models import KeyedVectors
 
-__all__ = ["Gives", "Provenance", "Release", "gives_of", "kind_of"]
+__all__ = ["Gives", "Provenance", "Release", "gives_of", "kind_of", "label_of"]
 
-Gives = Literal["scores", "embeddings"]
+Gives = Literal["scores", "embeddings", "suggestions"]
 
-_KINDS = {"scores": "nodes", "embeddings": "dimensions"}  # the words in files
+# The words in files.
+_KINDS: dict[Gives, str] = {
+    "scores": "nodes",
+    "embeddings": "dimensions",
+    "suggestions": "suggestions",
+}
 _FORMAT = 2
 _FIRST_FORMAT = 1  # knew no shared_epsilon: all of epsilon adds up
 
@@ -42,10 +47,10 @@ def kind_of(gives: Gives) -> str:
 
 def gives_of(kind: str) -> Gives:
     """What a release holds, by the word for it in files."""
-    gives: Gives = "scores" if kind == "nodes" else "embeddings"
-    if _KINDS[gives] != kind:
-        raise InputError(f"there is no release of {kind!r}")
-    return gives
+    for gives, word in _KINDS.items():
+        if word == kind:
+            return gives
+    raise InputError(f"there is no release of {kind!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +76,16 @@ class Provenance:
     version: str
     noise: str
     ledger: bool
+
+
+def label_of(kind: str, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:
+    """What has to be known about released values, as plain data."""
+    return {
+        "kind": kind,
+        "guarantee": guarantee.as_dict(),
+        "statement": str(guarantee),
+        "provenance": asdict(provenance),
+    }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -112,7 +127,7 @@ class Release:
         values = np.asarray(self.values, dtype=np.float64).view()
         if values.shape != (len(self.sources), len(self.columns)):
             raise ParameterError("a release needs one row per source and one value per column")
-        if self.gives not in _KINDS:
+        if self.gives not in ("scores", "embeddings"):
             raise ParameterError(f"gives must be 'scores' or 'embeddings', got {self.gives!r}")
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
@@ -330,19 +345,7 @@ class Release:
         return exports.score_columns(*scores)
 
     def _label(self) -> dict[str, Any]:
-        """What has to be known about the values, as plain data."""
-        return {
-            "kind": _KINDS[self.gives],
-            "guarantee": self.guarantee.as_dict(),
-            "statement": str(self.guarantee),
-            "provenance": {
-                "mechanism": self.provenance.mechanism,
-                "parameters": dict(self.provenance.parameters),
-                "version": self.provenance.version,
-                "noise": self.provenance.noise,
-                "ledger": self.provenance.ledger,
-            },
-        }
+        return label_of(kind_of(self.gives), self.guarantee, self.provenance)
 
     # -- files ----------------------------------------------------------------------------
 

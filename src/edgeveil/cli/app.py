@@ -18,6 +18,7 @@ __all__ = ["COMMANDS", "main", "make_app"]
 
 COMMANDS = {
     "demo": "Rank and embed the members of a built-in social network; make a page of it.",
+    "suggest": "Suggest people to members, privately: whom each may know.",
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the nodes of a graph, privately, each for its own owner.",
     "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.",
@@ -29,9 +30,9 @@ COMMANDS = {
     "completion": "Print a script that lets a shell complete commands, options and their values.",
 }
 
-_HELP = """Rankings and embeddings from a private graph, with a guarantee for every edge.
+_HELP = """Suggestions, rankings and embeddings from a private graph, with a guarantee for every edge.
 
-Example: edgeveil rank follows.csv --source alice --epsilon 1 --top 20"""
+Example: edgeveil suggest friends.csv --member alice --epsilon 1 --top 20"""
 
 
 @cache

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from dataclasses import MISSING, fields
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from edgeveil.cli.output import Format, print_table
 from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     from edgeveil.mechanisms import Mechanism
+    from edgeveil.mechanisms.base import Gives
 
 __all__ = ["make_mechanism", "mechanisms"]
 
@@ -68,7 +69,7 @@ def _protects(kind: type[Mechanism]) -> str:
 
 def make_mechanism(
     name: str | None,
-    gives: Literal["scores", "embeddings"] | None,
+    gives: Gives | None,
     /,
     n_nodes: int | None = None,
     **options: Any,
@@ -79,7 +80,7 @@ def make_mechanism(
     ----------
     name : str or None
         Its name; None takes the recommended one.
-    gives : {"scores", "embeddings"} or None
+    gives : {"scores", "embeddings", "suggestions"} or None
         What it has to give; None for either.
     n_nodes : int, optional
         Size of the public node set, which the recommendation takes into account.
@@ -97,6 +98,7 @@ def make_mechanism(
     given = {option: value for option, value in options.items() if value is not None}
     by_name = {kind.name: kind for kind in MECHANISMS}
     if name is None:
+        assert gives != "suggestions"  # they have a mechanism of their own
         if "epsilon" not in given:
             raise ParameterError("say how much may be learnt: --epsilon 1, for instance")
         model = given.get("model", "joint")

@@ -1,8 +1,19 @@
 """Where rows are computed and budgets are charged."""
 
-from edgeveil.engine.api import Quote, embed, price, rank, release, release_to
+from edgeveil.engine.api import Quote, embed, price, rank, release, release_to, suggest
 from edgeveil.engine.local import Local
 from edgeveil.engine.ray_cluster import Ray
 from edgeveil.engine.tasks import Engine
 
-__all__ = ["Engine", "Local", "Quote", "Ray", "embed", "price", "rank", "release", "release_to"]
+__all__ = [
+    "Engine",
+    "Local",
+    "Quote",
+    "Ray",
+    "embed",
+    "price",
+    "rank",
+    "release",
+    "release_to",
+    "suggest",
+]

@@ -7,23 +7,115 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from edgeveil.advice import recommended
 from edgeveil.engine.charging import ask, price_of
-from edgeveil.engine.making import Progress, release
+from edgeveil.engine.making import Progress, make, release
 from edgeveil.engine.streaming import release_to
 from edgeveil.engine.tasks import Engine
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.ledger import Ledger, Price
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
+from edgeveil.suggestions import Suggestions
 
-__all__ = ["Quote", "embed", "known_to", "price", "rank", "release", "release_to"]
+__all__ = [
+    "Quote",
+    "embed",
+    "known_to",
+    "price",
+    "rank",
+    "release",
+    "release_to",
+    "suggest",
+]
+
+_SAY_EPSILON = "say how much may be learnt: epsilon=1, for instance"
+
+
+def suggest(
+    graph: Graph,
+    members: NodeId | Iterable[NodeId] | None = None,
+    epsilon: float | None = None,
+    *,
+    k: int | None = None,
+    candidates: Iterable[NodeId] | None = None,
+    mechanism: Mechanism | None = None,
+    ledger: Ledger | None = None,
+    nonce: str = "",
+    noise: NoiseSource | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Suggestions:
+    """Suggest people to members, privately: whom each may know, without those it knows.
+
+    Each list is for its member alone (joint model) and costs epsilon about every edge that does
+    not touch the member.
+
+    Parameters
+    ----------
+    graph : Graph
+        The private graph.
+    members : id or iterable of ids, optional
+        Whom to make a list for; everybody if left out.
+    epsilon : float
+        Privacy loss of one list; may be left out if the mechanism brings it.
+    k : int, optional
+        Places of a list; 20 by default.
+    candidates : iterable of ids, optional
+        Only these nodes are suggested. Must not depend on edges.
+    mechanism : Mechanism, optional
+        What to use instead of `edgeveil.mechanisms.Suggest`; it brings its own parameters.
+    ledger, nonce, noise, engine, progress
+        As for `edgeveil.release`.
+
+    Examples
+    --------
+    >>> from edgeveil.datasets import social_network
+    >>> graph = social_network(300, average_degree=12).graph
+    >>> lists = suggest(graph, [7, 8], epsilon=1.0, k=5)
+    >>> len(lists.for_member(7)), lists.table().columns[:3]
+    (5, ['member', 'rank', 'node'])
+    """
+    if mechanism is None:
+        if epsilon is None:
+            raise ParameterError(_SAY_EPSILON)
+        among = (
+            None
+            if candidates is None
+            else tuple(graph.nodes.take(graph.nodes.indices(candidates).tolist()))
+        )
+        mechanism = Suggest(epsilon=epsilon, top=20 if k is None else k, candidates=among)
+    elif mechanism.gives != "suggestions":
+        raise ParameterError(f"{mechanism.name} gives {mechanism.gives}, no lists")
+    elif candidates is not None:
+        raise ParameterError("candidates is for the default mechanism; give it to yours")
+    else:
+        _refuse_two_values(mechanism, epsilon=epsilon, top=k)
+    if members is None:
+        members = graph.nodes
+    elif isinstance(members, str | int | np.integer):
+        members = [members]
+    made = make(
+        graph,
+        mechanism,
+        members,
+        ledger=ledger,
+        nonce=nonce,
+        noise=noise,
+        engine=engine,
+        progress=progress,
+    )
+    assert isinstance(made, Suggestions)  # of what the mechanism gives
+    return made
 
 
 def rank(
@@ -233,17 +325,22 @@ def _chosen(
     """
     if mechanism is None:
         if epsilon is None:
-            raise ParameterError("say how much may be learnt: epsilon=1, for instance")
+            raise ParameterError(_SAY_EPSILON)
         best = recommended(epsilon=epsilon, model=model or "joint", gives=gives, n_nodes=n_nodes)
         if dimension is not None:
             # Every mechanism is a dataclass, which its protocol cannot say.
             best = replace(best, dimension=dimension)  # type: ignore[type-var]
         return best
-    for name, given in (("epsilon", epsilon), ("model", model), ("dimension", dimension)):
+    _refuse_two_values(mechanism, epsilon=epsilon, model=model, dimension=dimension)
+    return mechanism
+
+
+def _refuse_two_values(mechanism: Mechanism, **given: Any) -> None:
+    """Refuse a parameter that is given here and, with another value, by the mechanism."""
+    for name, value in given.items():
         its = getattr(mechanism, name, mechanism.guarantee(1).model if name == "model" else None)
-        if given is not None and its != given:
+        if value is not None and its != value:
             raise ParameterError(
-                f"{name} is given twice: {given!r} here and {its!r} by {mechanism.name}; "
+                f"{name} is given twice: {value!r} here and {its!r} by {mechanism.name}; "
                 "leave one of them out"
             )
-    return mechanism

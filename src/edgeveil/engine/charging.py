@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -10,7 +11,7 @@ from importlib.metadata import version
 from edgeveil.engine.keys import describe, parameters_of
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import ChecksSize, Mechanism, RestsOnPromise
+from edgeveil.mechanisms.base import ChecksNodes, Mechanism, RestsOnPromise
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeId
@@ -18,6 +19,7 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.ledger import Charge, Ledger, Price, Reservation
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Provenance
+from edgeveil.suggestions import FIELDS
 
 __all__ = ["Question", "ask", "fresh_noise", "price_of", "reserve"]
 
@@ -38,11 +40,13 @@ class Question:
     guarantee: Guarantee
 
     @property
-    def width(self) -> int:
-        """Number of values in a row; public."""
+    def shape(self) -> tuple[int, ...]:
+        """Of one row; public."""
         if self.mechanism.gives == "scores":
-            return self.graph.n_nodes
-        return int(self.mechanism.dimension)  # type: ignore[attr-defined]  # embeddings have it
+            return (self.graph.n_nodes,)
+        if self.mechanism.gives == "suggestions":
+            return (int(self.mechanism.top), len(FIELDS))  # type: ignore[attr-defined]  # lists have it
+        return (int(self.mechanism.dimension),)  # type: ignore[attr-defined]  # embeddings have it
 
     def key_in(self, ledger: Ledger, nonce: str) -> str:
         """The key that stands for this question in a ledger.
@@ -116,14 +120,15 @@ def ask(
 
 def _check_size(question: Question, *, in_memory: bool) -> None:
     """Refuse what could never be made with this many nodes and this much memory."""
-    if isinstance(question.mechanism, ChecksSize):
-        question.mechanism.check_size(question.graph.n_nodes)
+    if isinstance(question.mechanism, ChecksNodes):
+        question.mechanism.check_nodes(question.graph.nodes)
     rows = len(question.sources)
     at_once = rows if in_memory else min(rows, rows_at_once(question.graph.n_nodes))
-    needed, there = 8 * at_once * question.width, total_memory()
+    width = math.prod(question.shape)
+    needed, there = 8 * at_once * width, total_memory()
     if needed > there:
         raise ParameterError(
-            f"{at_once:,} rows of {question.width:,} values take {needed / 2**30:,.0f} GiB of "
+            f"{at_once:,} rows of {width:,} values take {needed / 2**30:,.0f} GiB of "
             f"memory; there are {there / 2**30:,.0f}"
             + "; edgeveil.release_to writes them to a folder instead"
             * in_memory

@@ -17,10 +17,10 @@ from edgeveil.mechanisms.run import rows_at_once, shared_part
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.release_folder import ReleaseFolder
+from edgeveil.release_folder import ReleaseFolder, Result, read_result
 from edgeveil.releases import Release
 
-__all__ = ["Progress", "release"]
+__all__ = ["Progress", "make", "release"]
 
 Progress = Callable[[int, int], None]
 
@@ -71,6 +71,34 @@ def release(
     BudgetError
         If the ledger refuses; nothing was drawn.
     """
+    if mechanism.gives == "suggestions":
+        raise ParameterError(f"{mechanism.name} gives lists: use edgeveil.suggest")
+    made = make(
+        graph,
+        mechanism,
+        sources,
+        ledger=ledger,
+        nonce=nonce,
+        noise=noise,
+        engine=engine,
+        progress=progress,
+    )
+    assert isinstance(made, Release)  # only lists are something else
+    return made
+
+
+def make(
+    graph: Graph,
+    mechanism: Mechanism,
+    sources: Iterable[NodeId],
+    *,
+    ledger: Ledger | None,
+    nonce: str,
+    noise: NoiseSource | None,
+    engine: Engine | None,
+    progress: Progress | None,
+) -> Result:
+    """Make a release of any kind; the parameters are those of `release`."""
     question = ask(graph, mechanism, sources, in_memory=True)
     check_promise(question)
     engine = engine or Local()
@@ -89,7 +117,7 @@ def release(
         raise LedgerError("the ledger did not record the release")
     if reservation.artifact.suffix == ".json":  # it was released to a folder
         return ReleaseFolder.from_record(reservation.artifact).read()
-    return Release.read(reservation.artifact)
+    return read_result(reservation.artifact, mechanism.gives)
 
 
 def _compute(
@@ -99,13 +127,13 @@ def _compute(
     progress: Progress | None,
     *,
     charged: bool,
-) -> Release:
+) -> Result:
     """The shared part once, then all rows. Each source has its own noise: order is free."""
     graph, mechanism = question.graph, question.mechanism
     shared = shared_part(mechanism, graph, noise.derive("shared"))
     task = RowsTask(mechanism=mechanism, graph=graph, shared=shared)
     total, size = len(question.indices), rows_at_once(graph.n_nodes)
-    made = Computed(np.empty((total, question.width)), None)
+    made = Computed(np.empty((total, *question.shape)), None)
     done = 0
     for part, computed in engine.run(
         task, split(question.indices, size), noise.derive("rows").hand_over()

@@ -21,8 +21,15 @@ from edgeveil.mechanisms.run import shared_part
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.ledger import Ledger, Reservation
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.release_folder import MANIFEST, UNFINISHED, PartFile, ReleaseFolder
-from edgeveil.releases import Release
+from edgeveil.release_folder import (
+    MANIFEST,
+    UNFINISHED,
+    PartFile,
+    ReleaseFolder,
+    Result,
+    read_result,
+)
+from edgeveil.releases import Gives
 
 __all__ = ["release_to"]
 
@@ -80,7 +87,7 @@ def release_to(
         made = _stream(folder, reservation.key, question, source, engine, progress, charged=True)
         made = _finished(made, question)
         reservation = reservation.release(lambda p: _write_record(p, made), suffix=".json")
-    return _released(folder, reservation)
+    return _released(folder, reservation, mechanism.gives)
 
 
 def _finished(made: ReleaseFolder, question: Question) -> ReleaseFolder:
@@ -90,7 +97,7 @@ def _finished(made: ReleaseFolder, question: Question) -> ReleaseFolder:
     return made
 
 
-def _released(folder: Path, reservation: Reservation) -> ReleaseFolder:
+def _released(folder: Path, reservation: Reservation, gives: Gives) -> ReleaseFolder:
     """What the ledger recorded, in the folder that was asked for."""
     artifact = reservation.artifact
     if artifact is None:
@@ -103,10 +110,10 @@ def _released(folder: Path, reservation: Reservation) -> ReleaseFolder:
                 "release with another nonce"
             )
         return found
-    return _unfolded(Release.read(artifact), folder, reservation.key)
+    return _unfolded(read_result(artifact, gives), folder, reservation.key)
 
 
-def _unfolded(whole: Release, folder: Path, run: str) -> ReleaseFolder:
+def _unfolded(whole: Result, folder: Path, run: str) -> ReleaseFolder:
     """A release that was made in memory before, as a folder."""
     if (folder / MANIFEST).is_file():
         there = ReleaseFolder.open(folder).read()
@@ -163,7 +170,7 @@ def _stream(
     )
 
 
-def _folder_of(folder: Path, like: Release, parts: tuple[PartFile, ...]) -> ReleaseFolder:
+def _folder_of(folder: Path, like: Result, parts: tuple[PartFile, ...]) -> ReleaseFolder:
     return ReleaseFolder(
         path=folder,
         gives=like.gives,

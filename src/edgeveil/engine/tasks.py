@@ -21,7 +21,9 @@ from edgeveil.mechanisms.run import rows_with_uncertainty
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
+from edgeveil.release_folder import Result
 from edgeveil.releases import Provenance, Release
+from edgeveil.suggestions import Suggestions
 
 __all__ = [
     "SEAL",
@@ -169,7 +171,7 @@ class WriteTask:
         write_atomically(seal, lambda place: place.write_text(_sealed(key, digest)))
         return Written(path.name, digest)
 
-    def release_of(self, part: Part, made: Computed) -> Release:
+    def release_of(self, part: Part, made: Computed) -> Result:
         """The part as a release."""
         nodes = self.rows.graph.nodes
         return release_of(
@@ -184,8 +186,16 @@ def release_of(
     made: Computed,
     guarantee: Guarantee,
     provenance: Provenance,
-) -> Release:
+) -> Result:
     """Rows with what has to be known about them."""
+    if mechanism.gives == "suggestions":
+        return Suggestions(
+            values=made.rows,
+            members=tuple(nodes.take(list(sources))),
+            nodes=nodes,
+            guarantee=guarantee,
+            provenance=provenance,
+        )
     by_nodes = mechanism.gives == "scores"
     return Release(
         values=made.rows,

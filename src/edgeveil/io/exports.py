@@ -39,6 +39,7 @@ __all__ = [
     "KEY",
     "arrow_table",
     "embedding_columns",
+    "ids_of",
     "keyed_vectors",
     "load_library",
     "pandas_frame",
@@ -71,8 +72,8 @@ def score_columns(
     """
     kept = np.ones(len(nodes), dtype=np.bool_) if shown is None else shown
     columns: Columns = {
-        "source": np.repeat(_ids(NodeSet.of(sources)), kept.sum()),
-        "node": np.tile(_ids(nodes)[kept], len(sources)),
+        "source": np.repeat(ids_of(NodeSet.of(sources)), kept.sum()),
+        "node": np.tile(ids_of(nodes)[kept], len(sources)),
         "score": scores[:, kept].ravel(),
     }
     if uncertainty is not None:
@@ -82,11 +83,11 @@ def score_columns(
 
 def embedding_columns(sources: Sequence[NodeId], embeddings: Floats) -> Columns:
     """One line per source: source, x0, x1, ..."""
-    columns: Columns = {"source": _ids(NodeSet.of(sources))}
+    columns: Columns = {"source": ids_of(NodeSet.of(sources))}
     return columns | {f"x{i}": column for i, column in enumerate(embeddings.T)}
 
 
-def _ids(nodes: NodeSet) -> npt.NDArray[Any]:
+def ids_of(nodes: NodeSet) -> npt.NDArray[Any]:
     """Ids as 64-bit integers, or as Python strings in an object array."""
     if nodes.kind == "range":
         return np.arange(len(nodes), dtype=np.int64)

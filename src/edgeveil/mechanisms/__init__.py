@@ -12,6 +12,7 @@ from edgeveil.mechanisms.own_neighbours import OwnNeighbours
 from edgeveil.mechanisms.push_flow import DPPushFlow
 from edgeveil.mechanisms.push_flow_cap import DPPushFlowCap
 from edgeveil.mechanisms.sparse_ppr import DPSparsePPR
+from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.mechanisms.two_hop import TwoHop
 from edgeveil.mechanisms.two_hop_embedding import TwoHopEmbedding
 
@@ -29,11 +30,13 @@ __all__ = [
     "Mechanism",
     "NonPrivate",
     "OwnNeighbours",
+    "Suggest",
     "TwoHop",
     "TwoHopEmbedding",
 ]
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
+    Suggest,
     TwoHop,
     DegreePrior,
     TwoHopEmbedding,

@@ -31,7 +31,7 @@ from edgeveil.privacy.noise import Calibration
 from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic
 
 __all__ = [
-    "ChecksSize",
+    "ChecksNodes",
     "Gives",
     "HasHardPairs",
     "KnowsUncertainty",
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 Rows = npt.NDArray[np.float64]
-Gives = Literal["scores", "embeddings"]
+Gives = Literal["scores", "embeddings", "suggestions"]
 Measuring = Generator[AnyStatistic, Noised, None]
 
 
@@ -104,10 +104,10 @@ class RestsOnPromise(Protocol):
 
 
 @runtime_checkable
-class ChecksSize(Protocol):
-    """A mechanism that cannot be run for every number of nodes with its parameters."""
+class ChecksNodes(Protocol):
+    """A mechanism that cannot be run on every public node set with its parameters."""
 
-    def check_size(self, n_nodes: int) -> None:
+    def check_nodes(self, nodes: NodeSet) -> None:
         """Refuse (ParameterError) what could never be made, before anything is charged."""
         ...
 
@@ -193,9 +193,9 @@ class NoiseLast(PerSource):
         """The noise of one row."""
         raise NotImplementedError
 
-    def check_size(self, n_nodes: int) -> None:
+    def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate: that fails before the charge or not at all."""
-        self.calibration(n_nodes)
+        self.calibration(len(nodes))
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """Ask for the rows."""

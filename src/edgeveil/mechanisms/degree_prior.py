@@ -82,9 +82,9 @@ class DegreePrior:
             pooling="shared",
         )
 
-    def check_size(self, n_nodes: int) -> None:
+    def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate: that fails before the charge or not at all."""
-        degree_noise(n_nodes, exact_epsilon(self.epsilon))
+        degree_noise(len(nodes), exact_epsilon(self.epsilon))
 
     def shared(self, graph: Graph) -> Statistic:
         """All degrees."""

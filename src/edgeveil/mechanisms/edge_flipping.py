@@ -77,9 +77,9 @@ class EdgeFlipping:
             pooling="shared",
         )
 
-    def check_size(self, n_nodes: int) -> None:
+    def check_nodes(self, nodes: NodeSet) -> None:
         """Refuse a node set whose flipped pairs would not fit into memory."""
-        pairs = n_nodes * (n_nodes - 1) // 2
+        pairs = len(nodes) * (len(nodes) - 1) // 2
         flips = pairs / (1 + math.exp(min(self.epsilon, 700.0)))
         needed, there = flips * _BYTES_PER_PAIR, total_memory()
         if needed > there:

@@ -22,6 +22,7 @@ from edgeveil.hashing import (
 )
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate
@@ -61,11 +62,11 @@ class DPEmbeddingSparse(PerSource):
         check_hash_key(self.hash_key)
         CappedFlow.of(self)
 
-    def check_size(self, n_nodes: int) -> None:
+    def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate: that fails before the charge or not at all."""
-        self._choice_noise(n_nodes)
-        for chosen in (1, max(n_nodes, 1)):
-            _embedding_noise(self, n_nodes, chosen)
+        self._choice_noise(len(nodes))
+        for chosen in (1, max(len(nodes), 1)):
+            _embedding_noise(self, len(nodes), chosen)
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """The flow, to choose coordinates; then the embedding of those that were chosen."""

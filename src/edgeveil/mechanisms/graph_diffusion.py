@@ -16,6 +16,7 @@ from edgeveil.flow.walk import check_restart, lazy_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, two_cliques
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
@@ -76,9 +77,9 @@ class GraphDiffusion(PerSource):
         spread = -math.expm1((self.steps - 1) * math.log1p(-alpha))
         return 2 * (1 - alpha) * float(self.eta) / alpha * spread * (1 + 2**-48)
 
-    def check_size(self, n_nodes: int) -> None:
+    def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate: that fails before the charge or not at all."""
-        self._noise(n_nodes)
+        self._noise(len(nodes))
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """Noise for every step but the last, then the last step."""

@@ -13,6 +13,7 @@ from edgeveil.flow.capped_flow import CappedFlow, paper_threshold
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate
@@ -56,9 +57,9 @@ class DPSparsePPR(PerSource):
             error=CappedFlow.of(self).error(n_nodes),
         )
 
-    def check_size(self, n_nodes: int) -> None:
+    def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate: that fails before the charge or not at all."""
-        self.calibration(n_nodes)
+        self.calibration(len(nodes))
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """The flow twice: to choose coordinates, and for their values."""

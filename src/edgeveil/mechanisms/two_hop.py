@@ -80,9 +80,9 @@ class TwoHop:
         """Give epsilon to each recipient, of which the degrees' part is shared by all."""
         return two_hop_guarantee(self.epsilon, self._split[0], n_sources)
 
-    def check_size(self, n_nodes: int) -> None:
+    def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate: that fails before the charge or not at all."""
-        check_two_hop_size(n_nodes, *self._split)
+        check_two_hop_size(len(nodes), *self._split)
 
     def shared(self, graph: Graph) -> Statistic:
         """All degrees."""

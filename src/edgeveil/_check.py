@@ -1,0 +1,45 @@
+"""Refusing wrong parameters, in one way and with one kind of sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edgeveil.errors import ParameterError
+
+__all__ = ["is_number", "is_whole", "one_of", "positive", "whole"]
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a real number; True and False are none."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return isinstance(plain, (int, float)) and not isinstance(plain, bool)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether this is an integer; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def positive(name: str, value: Any) -> float:
+    """Refuse what is not a positive finite number (or near the end of doubles)."""
+    if not is_number(value) or not 1e-280 < value < 1e280:
+        raise ParameterError(f"{name} must be a positive number, got {value!r}")
+    return float(value)
+
+
+def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Refuse what is not an integer from `least` to `most`."""
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        kind = f"an integer from {least:,} to {most:,}" if most else f"an integer >= {least}"
+        raise ParameterError(f"{name} must be {kind}, got {value!r}")
+    return int(value)
+
+
+def one_of(name: str, value: Any, *words: str) -> str:
+    """Refuse anything but one of these words."""
+    if not isinstance(value, str) or value not in words:
+        listed = " or ".join(map(repr, words))
+        raise ParameterError(f"{name} must be {listed}, got {value!r}")
+    return value

@@ -1,0 +1,174 @@
+"""Suggest: for each member a short list of people it may know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from edgeveil._check import whole
+from edgeveil.errors import ParameterError
+from edgeveil.estimate.rows import exact_weights
+from edgeveil.estimate.suggestions import (
+    Popularity,
+    friend_weights,
+    learn,
+    read_row,
+    split,
+    threshold,
+)
+from edgeveil.flow.two_hop import friend_counts_of_lists, two_hop_tail_of_lists
+from edgeveil.graph import Graph
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
+from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
+from edgeveil.mechanisms.released_degrees import degree_noise, degrees_of, two_hop_guarantee
+from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.privacy.noise import Calibration, calibrate
+from edgeveil.privacy.statistic import Noised, NoisedTail, Ragged, Statistic, Tail
+
+__all__ = ["Suggest"]
+
+_PART = "second hop"  # an edge moves the friends' sums or a stranger's, never both
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggest:
+    """Shared noisy degrees; for each member noisy counts of common friends; a list from both.
+
+    First the friends' sums (common friends of the member and each friend), with Laplace noise of
+    scale 2 / e2; then, with weights in [0, 1] that come from released values, the strangers'
+    sums with noise of scale 1 / e2, of which only those that reach a public threshold are
+    released. An edge between two friends moves the first, an edge from a friend to a stranger
+    the second, no edge both: e2 in all. With the degrees' e1 that is epsilon. The list is
+    post-processing. Joint model only. Proof: docs/theory/suggestions.md. Cost per member: its
+    two-hop neighbourhood, and at most n draws.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss to one member, all parts together.
+    top : int
+        Places of a list.
+    candidates : tuple of ids, optional
+        Only these nodes are suggested; public.
+    """
+
+    name: ClassVar[str] = "suggest"
+    gives: ClassVar[Gives] = "suggestions"
+    when_to_use: ClassVar[str] = "the default for suggestions: whom a member may know"
+
+    epsilon: float
+    top: int = 20
+    candidates: tuple[NodeId, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        whole("top", self.top, 1, 10_000)
+        given = self.candidates
+        if given is not None and not (isinstance(given, tuple) and given):
+            raise ParameterError(f"candidates must be a tuple of node ids, or None, got {given!r}")
+
+    @property
+    def _split(self) -> tuple[Fraction, Fraction]:
+        shared = exact_epsilon(split(float(self.epsilon))[0])
+        return shared, exact_epsilon(self.epsilon) - shared
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Give epsilon to each member, of which the degrees' part is shared by all."""
+        theorem = "docs/theory/suggestions.md"
+        return two_hop_guarantee(self.epsilon, self._split[0], n_sources, theorem)
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        degree_noise(len(nodes), self._split[0])
+        _sum_noise(len(nodes), self._split[1], 1)
+        _sum_noise(len(nodes), self._split[1], 2)
+        nodes.indices(self.candidates or ())
+
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees."""
+        return degrees_of(graph, self._split[0])
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> Popularity:
+        """Estimate the degrees, and put the nodes into cells by degree."""
+        return learn(noised.values[0], noised.scale)
+
+    def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Measuring:
+        """Friends' sums; then strangers' sums with weights that come from what was released."""
+        n, epsilon = graph.n_nodes, self._split[1]
+        counts = friend_counts_of_lists(graph, own.lists, own.starts)
+        asked = Ragged(counts, own.starts, _sum_noise(n, epsilon, 2), part=_PART)
+        friends = yield asked
+        weights = self._weights(friends.values, shared, own)
+        places, sums, starts = two_hop_tail_of_lists(graph, own.lists, own.starts, weights)
+        yield Tail(
+            places,
+            sums,
+            starts,
+            width=n,
+            calibration=_sum_noise(n, epsilon, 1),
+            at_least=threshold(n, float(epsilon)),
+            part=_PART,
+        )
+
+    def estimate(
+        self, noised: tuple[Noised | NoisedTail, ...], shared: Popularity, own: OwnLists
+    ) -> Rows:
+        """The best places of what was released, with the places that the noise leaves open."""
+        friends, tail = noised
+        assert isinstance(tail, NoisedTail)
+        weights = self._weights(friends.values, shared, own)
+        allowed = None
+        if self.candidates is not None:
+            allowed = np.zeros(len(own.nodes), dtype=np.bool_)
+            allowed[own.nodes.indices(self.candidates)] = True
+        out = np.full((len(own.sources), self.top, 7), np.nan)
+        rate = float(self._split[1])
+        for i, member in enumerate(own.sources):
+            its = slice(own.starts[i], own.starts[i + 1])
+            above = slice(tail.starts[i], tail.starts[i + 1])
+            reading = read_row(
+                shared,
+                int(member),
+                own.lists[its],
+                friends.values[its],
+                weights[its],
+                tail.places[above],
+                tail.values[above],
+                rate,
+            )
+            best = reading.top(self.top, allowed)
+            fields = (best.nodes, best.scores, best.first, best.last, best.common, best.shared)
+            out[i, : len(best.nodes), :6] = np.stack(fields, axis=1)
+            out[i, : len(best.nodes), 6] = its.stop - its.start
+        return out
+
+    def _weights(self, sums: Rows, shared: Popularity, own: OwnLists) -> Rows:
+        """Weights of all friends, cut to so few bits that sums of them are exact."""
+        rate = float(self._split[1])
+        parts = [
+            friend_weights(shared, own.of(i), sums[own.starts[i] : own.starts[i + 1]], rate)
+            for i in range(len(own.sources))
+        ]
+        return exact_weights(np.concatenate([np.empty(0), *parts]), len(own.nodes))
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Two hubs get joined: the degrees and a stranger's sum move as far as an edge can."""
+        yield two_hubs(1, 4)
+
+    @classmethod
+    def hardest(cls) -> tuple[Suggest, Pair]:
+        """At any epsilon."""
+        return cls(epsilon=1.0), two_hubs(1, 4)
+
+
+@lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release
+def _sum_noise(n: int, epsilon: Fraction, sensitivity: int) -> Calibration:
+    """One edge moves a stranger's sum by at most 1, or two friends' sums by 1 each: exactly."""
+    return calibrate(coordinates=max(n, 1), sensitivity=sensitivity, epsilon=epsilon)

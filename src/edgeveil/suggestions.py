@@ -1,0 +1,297 @@
+"""Suggestions: for each member a short list of people, with the guarantee it carries. Frozen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import InputError, ParameterError, UnknownNodeError
+from edgeveil.io import exports
+from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
+from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.notebook import html_card, html_table
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.releases import Gives, Provenance, label_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["FIELDS", "Suggestion", "Suggestions"]
+
+KIND = "suggestions"
+FIELDS = ("node", "score", "first", "last", "common", "shared", "friends")
+"""What the last axis of `Suggestions.values` holds; see there."""
+
+_FORMAT = 1
+_SHOWN = 10  # lines in a notebook
+
+
+class Suggestion(NamedTuple):
+    """One line of a list.
+
+    Attributes
+    ----------
+    rank : int
+        1 for the best.
+    node : id
+        Who is suggested.
+    score : float
+        Expected common friends, and popularity in the same unit.
+    first, last : int
+        Places that the noise leaves open: in at least 95 % of the cases the place by the true
+        numbers is one of these.
+    why : str
+        Common friends, as estimated, or popularity.
+    """
+
+    rank: int
+    node: NodeId
+    score: float
+    first: int
+    last: int
+    why: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Suggestions:
+    """Lists of suggestions, one per member, each for that member alone.
+
+    Attributes
+    ----------
+    values : array of shape (members, places, 7), read-only
+        For each place, best first: index of the node in `nodes`, score, first and last place that
+        the noise leaves open, estimated number of common friends, 1 if they are the reason and 0
+        for popularity, and how many friends the member has. NaN beyond the end of a list.
+    members : tuple of ids
+        Whose lists these are.
+    nodes : NodeSet
+        The public nodes.
+    guarantee : Guarantee
+        What is protected.
+    provenance : Provenance
+        How it was made.
+    """
+
+    values: npt.NDArray[np.float64]
+    members: tuple[NodeId, ...]
+    nodes: NodeSet
+    guarantee: Guarantee
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values, dtype=np.float64).view()
+        if values.ndim != 3 or values.shape[::2] != (len(self.members), len(FIELDS)):
+            raise ParameterError("suggestions need one list per member, of places of seven numbers")
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    @property
+    def sources(self) -> tuple[NodeId, ...]:
+        """The members, by the name that they have in every other release."""
+        return self.members
+
+    @property
+    def gives(self) -> Gives:
+        """What this is, by the word that every other release has for it."""
+        return "suggestions"
+
+    # -- lists ----------------------------------------------------------------------------
+
+    def for_member(self, member: NodeId) -> list[Suggestion]:
+        """The list of one member, best first."""
+        row = self.values[self._at(member)]
+        row = row[~np.isnan(row[:, 0])]
+        ids = self.nodes.take(row[:, 0].astype(np.int64).tolist())
+        return [
+            Suggestion(i + 1, node, float(p[1]), int(p[2]), int(p[3]), _why(p[4], p[5]))
+            for i, (node, p) in enumerate(zip(ids, row, strict=True))
+        ]
+
+    def only(self, member: NodeId) -> Suggestions:
+        """The suggestions of one member alone: what it may be given."""
+        at = self._at(member)
+        return replace(self, values=self.values[at : at + 1], members=(self.members[at],))
+
+    def mostly_popularity(self, member: NodeId) -> bool:
+        """Whether fewer than half of a member's suggestions rest on common friends."""
+        return bool(self._popular[self._at(member)])
+
+    def remark(self, member: NodeId) -> str:
+        """What the member should know about its list, or "": a function of released values."""
+        at = self._at(member)
+        if not self._popular[at]:
+            return ""
+        friends = np.nan_to_num(self.values[at, :1, 6]).astype(int).sum()
+        return (
+            f"with {friends} friend{'s' * (friends != 1)} at epsilon "
+            f"{self.guarantee.epsilon:g} this list is mostly what everybody gets"
+        )
+
+    @property
+    def summary(self) -> str:
+        """How different the lists are, in words: from released values only."""
+        taken = self.values[:, :, 0]
+        nodes = taken[~np.isnan(taken)].astype(np.int64)
+        if len(nodes) == 0:
+            return "no suggestions"
+        counts, lists = np.bincount(nodes), len(self.members)
+        distinct, most = int((counts > 0).sum()), int(counts.max())
+        words = f"{len(nodes):,} suggestions to {lists:,} members: {distinct:,} distinct people"
+        if lists > 1:
+            words += f", the most suggested one in {most / lists:.0%} of the lists"
+        popular = int(self._popular.sum())
+        if popular:
+            words += (
+                f"; {popular:,} lists are mostly popularity (what everybody gets): too few friends "
+                "or too small an epsilon to see common friends"
+            )
+        return words
+
+    @property
+    def _popular(self) -> npt.NDArray[np.bool_]:
+        listed = (~np.isnan(self.values[:, :, 0])).sum(axis=1)
+        return np.asarray(2 * np.nansum(self.values[:, :, 5], axis=1) < listed)
+
+    def _at(self, member: NodeId) -> int:
+        if member not in self.members:
+            raise UnknownNodeError(f"there are no suggestions for {member!r}")
+        return self.members.index(member)
+
+    # -- tables and files -----------------------------------------------------------------
+
+    def table(self) -> pl.DataFrame:
+        """One line per member and place: member, rank, node, score, first, last, common, why."""
+        return exports.polars_frame(self._columns())
+
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        there = ~np.isnan(self.values[:, :, 0])
+        member, place = np.nonzero(there)
+        listed = self.values[there]
+        return {
+            "member": exports.ids_of(NodeSet.of(self.members))[member],
+            "rank": place + 1,
+            "node": exports.ids_of(self.nodes)[listed[:, 0].astype(np.int64)],
+            "score": listed[:, 1],
+            "first": listed[:, 2].astype(np.int64),
+            "last": listed[:, 3].astype(np.int64),
+            "common": listed[:, 4],
+            "why": np.array([_why(c, s) for c, s in listed[:, 4:6]], dtype=object),
+        }
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to .parquet, .json or .csv, with the guarantee, atomically.
+
+        .parquet and .json keep guarantee and provenance whole, and `read` reads them back; a
+        .csv file has the guarantee in a few words in its last column.
+        """
+        if Path(path).suffix == ".csv":
+            return exports.write_csv(Path(path), self._columns(), self.guarantee.brief)
+        friends = np.nan_to_num(self.values[:, :1, 6]).astype(int).sum(axis=1)
+        label = {
+            "format": _FORMAT,
+            "members": list(self.members),
+            "friends": friends.tolist(),
+            "places": self.values.shape[1],
+            **label_of(KIND, self.guarantee, self.provenance),
+        }
+        return write_labelled_table(path, self._columns(), label)
+
+    def write_per_member(self, folder: str | os.PathLike[str], suffix: str = ".csv") -> None:
+        """Write one file per member, readable for nobody else (mode 0600), named by its id.
+
+        Raises
+        ------
+        ParameterError
+            If an id cannot be the name of a file.
+        """
+        place = Path(folder)
+        names = [f"{member}{suffix}" for member in self.members]
+        if strange := [name for name in names if Path(name).name != name or name[:1] == "."]:
+            raise ParameterError(f"{strange[0]!r} cannot be the name of a file: use --out instead")
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for member, name in zip(self.members, names, strict=True):
+            self.only(member).write(place / name)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Suggestions]) -> Suggestions:
+        """The lists of several parts of one release, which may name other nodes each."""
+        nodes = NodeSet.of(sorted({node for part in parts for node in part.nodes}))
+        values = np.concatenate([part.values for part in parts])
+        first = 0
+        for part in parts:
+            here = values[first : first + len(part.members), :, 0]
+            there = ~np.isnan(here)
+            own = np.asarray(nodes.indices(list(part.nodes)))
+            here[there] = own[here[there].astype(np.int64)]
+            first += len(part.members)
+        members = tuple(member for part in parts for member in part.members)
+        return replace(parts[0], values=values, members=members, nodes=nodes)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Suggestions:
+        """Read what `write` wrote to .parquet or .json.
+
+        Raises
+        ------
+        InputError
+            If the file holds no suggestions or is damaged.
+        """
+        table, label = read_labelled_table(path)
+        try:
+            if label["format"] == _FORMAT and label["kind"] == KIND:
+                return cls._from_parts(table, label)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InputError(f"{path} holds no suggestions, or is damaged") from error
+        raise InputError(f"{path} holds no suggestions, or was written by a newer version")
+
+    @classmethod
+    def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Suggestions:
+        members = NodeSet.of(label["members"])
+        nodes = NodeSet.of(sorted(set(np.asarray(table["node"]).tolist())))
+        values = np.full((len(members), label["places"], len(FIELDS)), np.nan)
+        at = members.indices(list(table["member"])), np.asarray(table["rank"]) - 1
+        values[(*at, 0)] = nodes.indices(list(table["node"]))
+        for name, field in (("score", 1), ("first", 2), ("last", 3), ("common", 4)):
+            values[(*at, field)] = table[name]
+        values[(*at, 5)] = [why != _POPULAR for why in table["why"]]
+        values[(*at, 6)] = np.asarray(label["friends"], dtype=np.float64)[at[0]]
+        return cls(
+            values=values,
+            members=tuple(members),
+            nodes=nodes,
+            guarantee=Guarantee.from_dict(label["guarantee"]),
+            provenance=Provenance(**label["provenance"]),
+        )
+
+    # -- display --------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return f"{self.provenance.mechanism}: {self.summary}. {self.guarantee}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        table = ""
+        if len(self.members) == 1:
+            rows = self.for_member(self.members[0])[:_SHOWN]
+            lines = [(s.rank, s.node, f"{s.first} to {s.last}", s.why) for s in rows]
+            table = html_table(("rank", "node", "places left open", "why"), lines)
+        alarm = not self.guarantee.protects
+        return html_card(self.summary, str(self.guarantee), alarm=alarm, table=table)
+
+
+_POPULAR = "popular"
+
+
+def _why(common: float, shared: float) -> str:
+    """The reason for a suggestion, in words."""
+    if not shared:
+        return _POPULAR
+    whole = max(round(float(common)), 1)
+    return f"about {whole} common friend{'s' * (whole != 1)}"
