@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,15 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.section("measured figures")
         for line in sorted(set(lines)):
             terminalreporter.write_line(line)
+
+
+def pytest_unconfigure():
+    """Free duckdb's objects, so that the summary is the last that is printed.
+
+    At the end of the process its bindings (nanobind) list whatever of theirs is still alive, and
+    once Hypothesis has run in the same process the constants of duckdb's modules are.
+    """
+    loaded = [name for name in sys.modules if name.partition(".")[0] in ("duckdb", "_duckdb")]
+    for name in loaded:
+        vars(sys.modules.pop(name)).clear()
+    gc.collect()

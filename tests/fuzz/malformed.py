@@ -43,7 +43,7 @@ PIECES = [
 ]
 WORDS = [
     *("rank", "embed", "ledger", "create", "show", "verify", "convert", "mechanisms", "audit"),
-    *("evaluate", "completion", "demo", "reproduce", "help", "--help", "--version", "--", "-"),
+    *("evaluate", "completion", "demo", "help", "--help", "--version", "--", "-"),
     *("good.csv", "good.mtx", "good.graph", "nodes.txt", "no.csv", ".", "", "/", "new.graph"),
     *("--source", "--sources", "--epsilon", "--top", "--out", "--mechanism", "--model", "--sigma"),
     *("--restart", "--promised-min-degree", "--ledger", "--dry-run", "--yes", "--nodes", "--dim"),
@@ -55,7 +55,7 @@ WORDS = [
     *("\x1b[2J", "a\nb", "[/red]", "postgresql://a:b@/x", "--epsilon=1", "--source=alice"),
 ]
 # These take minutes or write where they stand; their own parameters are tried by their tests.
-SLOW = {"demo", "reproduce", "evaluate", "audit"}
+SLOW = {"demo", "evaluate", "audit"}
 
 
 def samples(folder: Path) -> dict[str, Path]:

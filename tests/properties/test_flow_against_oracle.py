@@ -11,7 +11,6 @@ from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.errors import ParameterError
 from edgeveil.flow import (
     lazy_restart,
-    oracle,
     personalized_pagerank,
     precision_of_rounds,
     push_flow,
@@ -19,6 +18,7 @@ from edgeveil.flow import (
     rounds_for_precision,
 )
 from edgeveil.flow.bounds import edge_cap, float_error_bound
+from tests import oracle
 from tests.strategies import graphs, graphs_with_source, restarts, sigmas
 
 rounds = st.integers(1, 60)

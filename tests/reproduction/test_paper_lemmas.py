@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.flow import (
     lazy_restart,
-    oracle,
     personalized_pagerank,
     precision_of_rounds,
     push_flow,
     push_flow_cap,
 )
 from edgeveil.flow.bounds import edge_cap
+from tests import oracle
 from tests.strategies import graphs_with_source, restarts, sigmas
 
 CLOSE = {"rtol": 1e-11, "atol": 1e-14}

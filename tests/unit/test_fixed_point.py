@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.errors import ParameterError
-from edgeveil.flow import lazy_restart, oracle, personalized_pagerank, push_flow_cap
+from edgeveil.flow import lazy_restart, personalized_pagerank, push_flow_cap
 from edgeveil.flow.bounds import (
     edge_cap,
     fixed_point_cap,
@@ -25,6 +25,7 @@ from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.flow.forward_flow import forward_flow
 from edgeveil.flow.push_flow import Recursion, capped_rows
 from edgeveil.mechanisms import DPPushFlowCap
+from tests import oracle
 from tests.strategies import graphs, restarts, sigmas
 
 bounds = st.sampled_from(["tight", "paper"])

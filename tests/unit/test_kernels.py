@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from edgeveil import social_network
 from edgeveil.auditing.search import graph_of_pairs
-from edgeveil.flow import _kernels, _layout, oracle, personalized_pagerank, push_flow, push_flow_cap
+from edgeveil.flow import _kernels, _layout, personalized_pagerank, push_flow, push_flow_cap
 from edgeveil.flow._capped import CappedBlock, Recursion
 from edgeveil.flow._kernels import LANES, SINGLE_LANES, blocks, kernels
 from edgeveil.flow._lanes import load, store, sum_rows
@@ -25,6 +25,7 @@ from edgeveil.flow.forward_flow import forward_flow
 from edgeveil.flow.two_hop import exact_weights, two_hop_sums
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph import Graph
+from tests import oracle
 from tests.strategies import graphs, restarts, sigmas
 
 WIDTH = LANES  # a global, as the intrinsics need a constant

@@ -26,7 +26,6 @@ COMMANDS = {
     "convert": "Turn a graph file into a folder that opens in milliseconds.",
     "evaluate": "Measure on your own graph how well private rankings do. For the curator only.",
     "audit": "Attack a mechanism on its worst pair of graphs and compare with what it claims.",
-    "reproduce": "Repeat the paper's experiments and our own; write tables and figures.",
     "completion": "Print a script that lets a shell complete commands, options and their values.",
 }
 

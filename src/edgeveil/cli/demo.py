@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from edgeveil.cli.output import say
+from edgeveil.cli.progress import counting
 
 __all__ = ["demo"]
 
@@ -35,12 +37,11 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), sources: int = 30, seed: int
     """
     from edgeveil.cli.reading import check_place
     from edgeveil.datasets import social_network
+    from edgeveil.engine import rank
+    from edgeveil.evaluation.own_graph import evaluate
     from edgeveil.evaluation.ranking import choose_sources
-    from edgeveil.evaluation.results import machine_facts
-    from edgeveil.evaluation.runs import Cells
-    from edgeveil.evaluation.showcase import classification_results, ranking_results
-    from edgeveil.report import write_page
-    from edgeveil.report.showcase import showcase_page, summary
+    from edgeveil.report import page_from_releases, write_page
+    from edgeveil.report.demo import measure_embeddings, notes, summary
 
     check_place(out)
     start = time.perf_counter()
@@ -48,15 +49,28 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), sources: int = 30, seed: int
     graph = network.graph
     say(f"Built-in social network: {graph.n_nodes:,} members, {graph.n_edges:,} friendships.")
     say("Ranking and embedding, privately; measuring against the truth ...")
-    with tempfile.TemporaryDirectory() as folder:
-        cells = Cells(folder, {"seed": seed})
-        results = ranking_results(_NAME, network, _EPSILONS, sources, cells)
-        results += classification_results(_NAME, network, _EMBEDDING_EPSILONS, cells)
-    facts = machine_facts(time.perf_counter() - start, {})
-    shown = {name: str(facts[name]) for name in ("cpu", "cores", "python", "seconds")}
+    with counting("rankings measured", lines=True) as progress:
+        measured = evaluate(graph, _EPSILONS, sources=sources, name=_NAME, progress=progress)
+    with counting("embeddings", lines=True) as progress:
+        learnt = measure_embeddings(_NAME, network, _EMBEDDING_EPSILONS, progress)
+    results = [*measured.results, *learnt]
     members = choose_sources(graph, min_degree=50, limit=_MEMBERS, seed=seed)
-    write_page(out, showcase_page(_NAME, graph, results, members, _EPSILONS, shown))
-    for line in summary(graph, results):
+    page = page_from_releases(
+        [rank(graph, graph.nodes[v], epsilon) for v in members for epsilon in _EPSILONS],
+        graph,
+        title=f"edgeveil: private rankings and embeddings of the {_NAME}",
+        name=_NAME,
+        results=results,
+        summary=summary(graph, results),
+        facts={
+            "cores": str(os.cpu_count()),
+            "python": platform.python_version(),
+            "seconds": f"{time.perf_counter() - start:.1f}",
+        },
+        notes=notes(results),
+    )
+    write_page(out, page)
+    for line in page.summary:
         say(line)
     say(f"Done in {time.perf_counter() - start:.0f} s. Open this page in a browser:")
     sys.stdout.write(f"{out.resolve()}\n")

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from edgeveil.cli.options import GRAPH_FILE, Config, GraphFile, default
 from edgeveil.cli.output import Format, print_table, say
+from edgeveil.cli.progress import counting
 
 __all__ = ["evaluate"]
 
@@ -50,7 +51,10 @@ def evaluate(
     from edgeveil.evaluation.own_graph import evaluate as measure
 
     read = read_and_say(graph, reading, counts=True)
-    found = measure(read, epsilon, sources=sources, k=top, min_degree=min_degree)
+    with counting("parts") as progress:
+        found = measure(
+            read, epsilon, sources=sources, k=top, min_degree=min_degree, progress=progress
+        )
     warning = "NOT PRIVATE: for the curator only"
     rows = [
         tuple("-" if c is None else round(c, 3) if isinstance(c, float) else c for c in row)

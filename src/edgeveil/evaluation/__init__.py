@@ -1,4 +1,4 @@
-"""How good a private result is: metrics, protocols, and the paper's experiments.
+"""How good a private result is, on any graph: metrics and protocols.
 
 Everything in here is the curator's analysis. It compares with exact values, so none of its
 numbers may be published as if they were private.

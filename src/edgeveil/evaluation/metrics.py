@@ -16,14 +16,10 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 
 __all__ = [
-    "area_under_curve",
-    "average_ranks",
     "hits_at_k",
     "l1_distance",
     "ndcg_at_k",
     "recall_at_k",
-    "residual_mass",
-    "spearman",
     "top_k_metrics",
 ]
 
@@ -132,60 +128,10 @@ def _mean_over_ties(scores: Vector, values: Vector, worth: Vector) -> Vector:
     return np.stack(means)[:, place]
 
 
-def spearman(exact: Vector, scores: Vector) -> Vector:
-    """Spearman's rank correlation; 0 for a row of equal scores. Ties share their mean rank.
-
-    Examples
-    --------
-    >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0, 9.0], [3.0, 2.0, 1.0]]))
-    array([ 1., -1.])
-    """
-    exact, scores = _checked(exact, scores)
-    return np.array([_correlation(average_ranks(exact), average_ranks(row)) for row in scores])
-
-
-def _correlation(x: Vector, y: Vector) -> float:
-    x, y = x - x.mean(), y - y.mean()
-    spread = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / spread if spread > 0 else 0.0
-
-
-def average_ranks(values: Vector) -> Vector:
-    """Ranks from 1 for the smallest; equal values share the mean of their ranks."""
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    first = np.r_[True, ordered[1:] != ordered[:-1]]
-    group = np.cumsum(first) - 1
-    starts = np.r_[np.flatnonzero(first), len(values)]
-    ranks = np.empty(len(values))
-    ranks[order] = ((starts[:-1] + starts[1:] + 1) / 2)[group]
-    return ranks
-
-
-def area_under_curve(scores: Vector, positive: npt.NDArray[np.bool_]) -> float:
-    """Chance that a positive scores above a negative, ties counting one half.
-
-    Examples
-    --------
-    >>> area_under_curve(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
-    0.875
-    """
-    hits, misses = int(positive.sum()), int((~positive).sum())
-    if not hits or not misses:
-        raise ParameterError("the area under the curve needs positives and negatives")
-    above = float(average_ranks(scores)[positive].sum()) - hits * (hits + 1) / 2
-    return above / (hits * misses)
-
-
 def l1_distance(exact: Vector, scores: Vector) -> Vector:
     """Sum of absolute differences."""
     exact, scores = _checked(exact, scores)
     return np.asarray(np.abs(scores - exact).sum(axis=1))
-
-
-def residual_mass(scores: Vector) -> Vector:
-    """What is missing to a total of 1: the flow that was never pushed or was capped away."""
-    return np.asarray(1 - np.atleast_2d(scores).sum(axis=1))
 
 
 def _checked(exact: Vector, scores: Vector) -> tuple[Vector, Vector]:

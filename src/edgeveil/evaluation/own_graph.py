@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-import tempfile
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import ParameterError
+from edgeveil.evaluation.baselines import RandomOrder
+from edgeveil.evaluation.contest import Contender, measure_contest
 from edgeveil.evaluation.ranking import SCOPES
 from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.runs import Cells
-from edgeveil.evaluation.showcase import ranking_results
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.mechanisms import (
+    DegreePrior,
+    DPPushFlowCap,
+    EdgeFlipping,
+    Mechanism,
+    NonPrivate,
+    OwnNeighbours,
+    TwoHop,
+)
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.epsilon import check_epsilon
 
@@ -123,6 +131,8 @@ def evaluate(
     sources: int = 30,
     k: int = 100,
     min_degree: int = 50,
+    name: str = "graph",
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:
     """Measure on a graph how well private rankings do. For the curator only.
 
@@ -147,6 +157,10 @@ def evaluate(
         How many nodes of a ranking count.
     min_degree : int
         Neighbours that a source must have; the paper's 50 is much for a small graph.
+    name : str
+        The graph's name in the results.
+    progress : callable
+        Is told how many parts of the measurement are done, of how many.
 
     Returns
     -------
@@ -169,16 +183,46 @@ def evaluate(
     if mechanisms is not None and epsilons is not None:
         raise ParameterError("give epsilons or mechanisms; a mechanism brings its own epsilon")
     given = _EPSILONS if epsilons is None else epsilons
-    losses = [check_epsilon(e) for e in (given if isinstance(given, Iterable) else [given])]
-    with tempfile.TemporaryDirectory() as folder:
-        results = ranking_results(
-            "graph",
-            graph,
-            list(dict.fromkeys(losses)),
-            sources,
-            Cells(folder, {}),
-            mechanisms=None if mechanisms is None else list(mechanisms),
-            k=k,
-            min_degree=min_degree,
-        )
+    losses = dict.fromkeys(
+        check_epsilon(e) for e in (given if isinstance(given, Iterable) else [given])
+    )
+    tried = _recommended(losses, sources) if mechanisms is None else _own(list(mechanisms), sources)
+    results = measure_contest(
+        name,
+        graph,
+        [*_floors(sources), *tried],
+        k=k,
+        min_degree=min_degree,
+        progress=progress,
+    )
     return Evaluation(tuple(results), k)
+
+
+def _floors(sources: int) -> Iterator[Contender]:
+    levels: dict[str, Mechanism] = {
+        "non-private": NonPrivate(),
+        "own neighbours": OwnNeighbours(),
+        "random": RandomOrder(),
+    }
+    for label, fixed in levels.items():
+        yield Contender(label, fixed, fixed.guarantee(1).epsilon, sources, 1)
+
+
+def _own(mechanisms: Sequence[Mechanism], sources: int) -> Iterator[Contender]:
+    losses = [mechanism.guarantee(1).epsilon for mechanism in mechanisms]
+    named = Counter(zip((m.name for m in mechanisms), losses, strict=True))
+    for mechanism, loss in zip(mechanisms, losses, strict=True):
+        # A cell is known by its label: two of one name and epsilon need more than that.
+        label = mechanism.name if named[mechanism.name, loss] == 1 else repr(mechanism)
+        yield Contender(label, mechanism, loss, sources, 3)
+
+
+def _recommended(epsilons: Iterable[float], sources: int) -> Iterator[Contender]:
+    for epsilon in epsilons:
+        for mechanism in (TwoHop(epsilon=epsilon), DegreePrior(epsilon=epsilon)):
+            yield Contender(mechanism.name, mechanism, epsilon, sources, 3)
+        paper = DPPushFlowCap(epsilon=epsilon, rounds=100, prepush=True, bound="paper")
+        yield Contender("push-flow-cap (paper)", paper, epsilon, sources, 3)
+        if epsilon >= 1:  # below, the flipped graph is dense and slow
+            flipping = EdgeFlipping(epsilon=epsilon)
+            yield Contender("edge-flipping", flipping, epsilon, min(sources, 8), 1)

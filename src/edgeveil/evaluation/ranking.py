@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -28,18 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.flipped_walk import FlippedWalk
-from edgeveil.evaluation.intervals import Estimate, estimate
 from edgeveil.evaluation.metrics import top_k_metrics
-from edgeveil.evaluation.noiseless import (
-    NoiseAtTheEnd,
-    adds_noise_at_the_end,
-    noiseless_rows,
-    with_noise,
-)
+from edgeveil.evaluation.results import Estimate, estimate
+from edgeveil.evaluation.rows import Draw, repeated_rows
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
-from edgeveil.mechanisms import EdgeFlipping
 from edgeveil.mechanisms.protocol import Mechanism, Rows
 from edgeveil.privacy.noise import NoiseSource
 
@@ -49,7 +41,6 @@ __all__ = [
     "Measured",
     "choose_sources",
     "measure_ranking",
-    "repeated_rows",
 ]
 
 LIFT_DEGREE = 20
@@ -139,6 +130,7 @@ def measure_ranking(
     noise: NoiseSource,
     k: int = 100,
     exact: Rows | None = None,
+    draw: Draw = repeated_rows,
 ) -> Measured:
     """Recall@k and NDCG@k of a mechanism in every scope.
 
@@ -158,6 +150,8 @@ def measure_ranking(
         How many nodes count.
     exact : array of shape (sources, n), optional
         Exact PageRank of the sources, if it is known already.
+    draw : callable
+        How the rows of the repeats are made, where there is a faster way for this mechanism.
     """
     if mechanism.columns != "nodes":
         raise ParameterError("only a mechanism that gives scores has a ranking")
@@ -172,7 +166,7 @@ def measure_ranking(
         for scope in SCOPES
     }
     shared, done = False, 0
-    for batch in _batched(repeated_rows(graph, mechanism, sources, repeats, noise)):
+    for batch in _batched(draw(graph, mechanism, sources, repeats, noise)):
         shared = shared or any(prepared is not graph for _, prepared in batch)
         degrees = [_released_degrees(graph, mechanism, prepared) for _, prepared in batch]
         for i, question in enumerate(questions):
@@ -191,14 +185,11 @@ def _released_degrees(
     graph: Graph, mechanism: Mechanism, prepared: Any
 ) -> npt.NDArray[np.float64] | None:
     """Degrees that the recipient has: the mechanism's own, all if nothing is protected."""
-    if isinstance(mechanism, EdgeFlipping):
-        # The flipped graph itself is what the guarantee covers; its degrees come with it.
-        return np.asarray(prepared.flipped.degrees, dtype=np.float64)
     if math.isinf(mechanism.guarantee(1).epsilon):
         return graph.degrees.astype(np.float64)
-    if prepared is not graph and (released := getattr(prepared, "degrees", None)) is not None:
-        return np.asarray(released, dtype=np.float64)
-    return None
+    # Where the guarantee covers a whole flipped graph, its degrees come with it.
+    released = getattr(getattr(prepared, "flipped", prepared), "degrees", None)
+    return None if prepared is graph or released is None else np.asarray(released, np.float64)
 
 
 class _Question:
@@ -239,42 +230,3 @@ def _batched(repeats: Iterator[tuple[Rows, Any]]) -> Iterator[list[tuple[Rows, A
     """Repeats by the handful: enough for fast metrics, few enough for the memory."""
     while batch := list(islice(repeats, _BATCH)):
         yield batch
-
-
-def repeated_rows(
-    graph: Graph,
-    mechanism: Mechanism,
-    sources: Sequence[int],
-    repeats: int,
-    noise: NoiseSource,
-) -> Iterator[tuple[Rows, Any]]:
-    """Rows of each repeat, and what its sources share; noiseless work is done once.
-
-    `noiseless` computes a flow once for all repeats (equal to the last bit), and `EdgeFlipping`
-    walks for all sources together (equal within its `tol`): tests hold both to the mechanism's
-    own rows under the same seeded noise.
-    """
-    known = None
-    if adds_noise_at_the_end(mechanism):
-        known = _last_noiseless(graph, replace(mechanism, epsilon=1.0), tuple(sources))
-    for repeat in range(repeats):
-        stream = noise.derive("repeat", repeat)
-        if known is not None and adds_noise_at_the_end(mechanism):
-            yield with_noise(graph, mechanism, known, sources, stream.derive("rows")), graph
-            continue
-        prepared = mechanism.prepare(graph, stream.derive("shared"))
-        if type(mechanism) is EdgeFlipping and mechanism.model == "joint":
-            walk = FlippedWalk(
-                graph, prepared.flipped, restart=mechanism.restart, tol=mechanism.tol
-            )
-            yield walk.rows(sources), prepared
-        else:
-            yield mechanism.rows(prepared, sources, stream.derive("rows")), prepared
-
-
-@lru_cache(maxsize=1)
-def _last_noiseless(graph: Graph, mechanism: NoiseAtTheEnd, sources: tuple[int, ...]) -> Rows:
-    """Kept, because the next epsilon has the same one (any epsilon will do in `mechanism`)."""
-    rows = noiseless_rows(graph, mechanism, sources)
-    rows.flags.writeable = False
-    return rows

@@ -1,20 +1,77 @@
-"""Results of an experiment as a tidy table, and the facts of the machine that made them."""
+"""One measured number with its interval: what every protocol of the evaluation gives."""
 
 from __future__ import annotations
 
-import csv
-import json
-import os
-import platform
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+import math
+from dataclasses import dataclass
 from typing import Any
 
-from edgeveil.evaluation.intervals import Estimate
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
 
-__all__ = ["Result", "machine_facts", "read_results", "write_machine_facts", "write_results"]
+from edgeveil.errors import ParameterError
+
+__all__ = ["Estimate", "Result", "estimate"]
+
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and the ends of its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def estimate(
+    by_source: npt.ArrayLike, by_repeat: npt.ArrayLike = (), *, shared: bool = False
+) -> Estimate:
+    """Mean over sources and repeats, with an interval that knows what was drawn together.
+
+    All repeats of one source share that source's difficulty, so the source is the unit: the
+    interval is that of the mean of the source means (Student's t). Where a repeat's noise is
+    also shared by all sources (edge flipping), the variance of the repeat means is added, with
+    Satterthwaite's degrees of freedom for the sum; that counts the noise of single rows twice,
+    which errs on the wide side.
+
+    Parameters
+    ----------
+    by_source : array-like
+        One mean over repeats per source.
+    by_repeat : array-like
+        One mean over sources per repeat; used only with `shared`.
+    shared : bool
+        Whether one draw serves all sources of a repeat.
+
+    Examples
+    --------
+    >>> print(estimate([0.2, 0.4]).mean.__round__(3))
+    0.3
+    """
+    sources = np.asarray(by_source, dtype=np.float64)
+    repeats = np.asarray(by_repeat, dtype=np.float64)
+    if sources.ndim != 1 or len(sources) == 0:
+        raise ParameterError("an estimate needs at least one source")
+    mean = float(sources.mean())
+    parts = [_of_mean(sources)]
+    if shared:
+        parts.append(_of_mean(repeats))
+    variance = sum(part for part, _ in parts)
+    if variance == 0:
+        return Estimate(mean, mean, mean)
+    free = variance**2 / sum(part**2 / degrees for part, degrees in parts if part > 0)
+    half = float(stdtrit(free, (1 + _LEVEL) / 2)) * math.sqrt(variance)
+    return Estimate(mean, mean - half, mean + half)
+
+
+def _of_mean(values: npt.NDArray[np.float64]) -> tuple[float, int]:
+    """Variance of the mean, and its degrees of freedom; 0 where one value says nothing of it."""
+    if len(values) < 2:
+        return 0.0, 0
+    return float(values.var(ddof=1)) / len(values), len(values) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,70 +113,3 @@ class Result:
         if not isinstance(value, Estimate):
             value = Estimate(value, value, value)
         return cls(mean=value.mean, low=value.low, high=value.high, **rest)
-
-
-_COLUMNS = [field.name for field in fields(Result)]
-_NUMBERS = {"epsilon", "mean", "low", "high", "paper_value"}
-_COUNTS = {"n_sources", "repeats"}
-
-
-def write_results(path: Path, results: Iterable[Result]) -> None:
-    """Write a CSV file, one line per result; an empty cell stands for None."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        for result in results:
-            cells = [getattr(result, name) for name in _COLUMNS]
-            writer.writerow([f"{c:.6g}" if isinstance(c, float) else c for c in cells])
-
-
-def read_results(path: Path) -> list[Result]:
-    """Read what `write_results` wrote."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return [
-            Result(**{name: _parsed(name, text) for name, text in row.items()})
-            for row in csv.DictReader(file)
-        ]
-
-
-def _parsed(name: str, text: str) -> Any:
-    if name in _NUMBERS:
-        return float(text) if text else None
-    return int(text) if name in _COUNTS else text
-
-
-def machine_facts(seconds: float, settings: dict[str, Any]) -> dict[str, Any]:
-    """What a timing depends on; neither names nor paths of the machine."""
-    return {
-        "cpu": _cpu(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "versions": _versions(("edgeveil", "numpy", "scipy", "numba", "scikit-learn")),
-        "seconds": round(seconds, 1),
-        "settings": settings,
-    }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.machine()
-
-
-def _versions(packages: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def write_machine_facts(path: Path, seconds: float, settings: dict[str, Any]) -> None:
-    """Write `machine_facts` as JSON."""
-    path.write_text(json.dumps(machine_facts(seconds, settings), indent=2) + "\n")

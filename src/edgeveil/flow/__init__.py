@@ -3,7 +3,6 @@
 `pagerank`   exact Personalized PageRank, to a stated tolerance
 `push_flow`  PushFlow and PushFlowCap, algorithms 1 and 2 of the paper
 `bounds`     what one edge can change, and what floating point can: pure arithmetic
-`oracle`     every algorithm once more, slow and readable, line by line as in the paper
 `walk`       restart probabilities and numbers of rounds
 """
 

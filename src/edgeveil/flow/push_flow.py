@@ -2,9 +2,9 @@
 
 Both are the recursion h_v <- min(r0_v + beta (h_v + sum_u h_u / d_u), d_v T_v), beta =
 (1 - alpha) / 2, on the total pushed flow h, with output p0 + alpha h (the paper's Lemma 4.2);
-PushFlow is the case T = infinity. `oracle` has the paper's own formulation. The fixed point
-of the capped recursion is computed in the ordinary walk's form, H = min(r0 + (1 - restart)
-P^T H, d T~) with output p0 + restart H (docs/theory/tight-bounds.md, Lemma 2).
+PushFlow is the case T = infinity. The paper's own formulation is in `tests/oracle.py`. The
+fixed point of the capped recursion is computed in the ordinary walk's form, H = min(r0 +
+(1 - restart) P^T H, d T~) with output p0 + restart H (docs/theory/tight-bounds.md, Lemma 2).
 """
 
 from __future__ import annotations

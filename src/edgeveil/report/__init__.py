@@ -1,4 +1,4 @@
-"""Pictures and the HTML page."""
+"""The HTML page: what was released, and for the curator how good it is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from edgeveil.report.page_data import (
     RankingExample,
     ResultRow,
 )
+from edgeveil.report.rankings import page_from_releases
 
 __all__ = [
     "GuaranteeText",
@@ -17,6 +18,7 @@ __all__ = [
     "RankedNode",
     "RankingExample",
     "ResultRow",
+    "page_from_releases",
     "render_page",
     "write_page",
 ]

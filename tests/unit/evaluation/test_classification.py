@@ -1,4 +1,4 @@
-"""Classification and link prediction on problems with a known answer."""
+"""Classification on problems with a known answer."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from edgeveil.datasets import social_network
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.baselines import RandomOrder
 from edgeveil.evaluation.classification import (
     classify,
     f1_scores,
@@ -16,9 +14,6 @@ from edgeveil.evaluation.classification import (
     random_embedding,
     split_nodes,
 )
-from edgeveil.evaluation.link_prediction import hide_edges, predict_links
-from edgeveil.mechanisms import NonPrivate
-from edgeveil.privacy.noise import NoiseSource
 
 
 def _separable(n=200):
@@ -70,18 +65,3 @@ def test_a_split_uses_every_node_once():
     assert abs(len(known) - len(asked)) <= 1
     with pytest.raises(ParameterError, match="share"):
         split_nodes(10, train=1.0)
-
-
-def test_hidden_edges_are_found_by_pagerank_and_not_by_chance():
-    graph = social_network(300, average_degree=20, communities=6, seed=1).graph
-    split = hide_edges(graph, share=0.1, seed=0)
-    assert split.left.n_edges + split.hidden.n_edges == graph.n_edges
-    options = {"repeats": 1, "noise": NoiseSource.insecure(0), "k": 30}
-    good = predict_links(split, NonPrivate(), range(300), **options)
-    assert good.auc.low > 0.7
-    chance = predict_links(split, RandomOrder(), range(300), **options)
-    assert chance.auc.mean == 0.5
-    assert good.recall.mean > 2 * chance.recall.mean
-    assert good.n_sources == int((split.hidden.degrees > 0).sum())
-    with pytest.raises(ParameterError, match="share"):
-        hide_edges(graph, share=1.5)

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.errors import ParameterError
-from edgeveil.flow import lazy_restart, oracle, personalized_pagerank
+from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.bounds import fixed_point_cap, forward_edge_cap
 from edgeveil.flow.forward_flow import forward_flow
 from edgeveil.flow.push_flow import Recursion, capped_rows
 from edgeveil.mechanisms import DPForwardCap, row_noise
 from edgeveil.privacy.noise import NoiseSource
+from tests import oracle
 from tests.strategies import graphs, restarts, sigmas
 
 models = st.sampled_from(["joint", "public"])

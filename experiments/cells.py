@@ -8,9 +8,9 @@ there and computes the rest; a line that a crash left half-written is dropped.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from edgeveil.cli.progress import counting
 
 __all__ = ["Cells"]
 
@@ -50,7 +52,7 @@ class Cells:
         self.path = self._folder / f"{name}.jsonl"
         self._done: dict[str, Any] = {}
         self.seconds = 0.0
-        self._meter: _Meter | None = None
+        self._step: Callable[[], None] = _nothing
         self._read(text)
 
     def _read(self, settings: str) -> None:
@@ -84,8 +86,7 @@ class Cells:
 
     def get(self, cell: str, compute: Callable[[], Any]) -> Any:
         """Give the cell's value, computing and keeping it if it is not there yet."""
-        fresh = cell not in self._done
-        if fresh:
+        if cell not in self._done:
             started = time.perf_counter()
             # Through JSON, so that a fresh value is what a later run reads.
             value = json.loads(json.dumps(compute()))
@@ -93,8 +94,7 @@ class Cells:
             self._append({"cell": cell, "seconds": round(seconds, 3), "value": value})
             self._done[cell] = value
             self.seconds += seconds
-        if self._meter is not None:
-            self._meter.step(cell)
+        self._step()
         return self._done[cell]
 
     def array(
@@ -120,44 +120,13 @@ class Cells:
     @contextmanager
     def progress(self, total: int, title: str) -> Iterator[None]:
         """Show the progress of `total` cells with the time left, on a terminal only."""
-        if not sys.stderr.isatty():
+        with counting(title) as show:
+            done = itertools.count(1)
+            self._step = lambda: show(next(done), total)
+            show(0, total)
             yield
-            return
-        with _Meter(total, title) as self._meter:
-            yield
-        self._meter = None
+        self._step = _nothing
 
 
-class _Meter:
-    """A progress bar on standard error."""
-
-    def __init__(self, total: int, title: str) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("[dim]{task.fields[cell]}"),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._bar.add_task(title, total=total, cell="")
-
-    def step(self, cell: str) -> None:
-        self._bar.update(self._task, advance=1, cell=cell)
-
-    def __enter__(self) -> _Meter:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+def _nothing() -> None:
+    """Nobody watches."""

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.baselines import RandomOrder
-from edgeveil.evaluation.contest import Contender, draw_curve, draw_level, measure_contest
-from edgeveil.evaluation.figures import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PINK,
-    SKY,
-    VERMILION,
-    legend_below,
-)
+from edgeveil.evaluation.contest import Contender
 from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.runs import Cells
+from edgeveil.evaluation.rows import repeated_rows
 from edgeveil.mechanisms import (
     DegreePrior,
     DPForwardCap,
@@ -31,6 +21,21 @@ from edgeveil.mechanisms import (
     OwnNeighbours,
     TwoHop,
 )
+from experiments.cells import Cells
+from experiments.contests import measure_contests
+from experiments.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    SKY,
+    VERMILION,
+    draw_curve,
+    draw_level,
+    legend_below,
+)
+from experiments.flipped_walk import flipped_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,14 +95,16 @@ def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
         for label, mechanism in fast.items():
             yield Contender(label, mechanism, epsilon, many, repeats)
         for label, mechanism in slow.items():
-            yield Contender(label, mechanism, epsilon, few, once, cost=1 + 1 / epsilon)
+            cost = 1 + 1 / epsilon
+            draw = flipped_rows if label == "edge flipping" else repeated_rows
+            yield Contender(label, mechanism, epsilon, few, once, cost, draw)
 
 
 def measure(
     datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
 ) -> list[Result]:
     """Every contender on every data set."""
-    return measure_contest("beyond", list(_contenders(settings)), datasets, settings, cells)
+    return measure_contests("beyond", list(_contenders(settings)), datasets, settings, cells)
 
 
 def draw(results: list[Result]) -> Figure:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgeveil.evaluation.figures import BLUE, GREY, ORANGE, VERMILION
 from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.runs import Cells
 from edgeveil.flow import personalized_pagerank, push_flow_cap
 from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
+from experiments.cells import Cells
+from experiments.figures import BLUE, GREY, ORANGE, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

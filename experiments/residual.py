@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluation.figures import BLUE, ORANGE, VERMILION
-from edgeveil.evaluation.intervals import estimate
-from edgeveil.evaluation.metrics import residual_mass
 from edgeveil.evaluation.ranking import choose_sources
-from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.runs import Cells
+from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow import push_flow_cap
+from experiments.cells import Cells
+from experiments.figures import BLUE, ORANGE, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +68,7 @@ def measure(
                     ) -> list[float]:
                         flow = {name: settings[name] for name in ("rounds", "restart", "bound")}
                         rows = push_flow_cap(data.graph, sources, sigma=sigma, **options, **flow)
-                        return [float(v) for v in residual_mass(rows)]
+                        return [float(v) for v in 1 - rows.sum(axis=1)]
 
                     results.append(
                         Result.of(

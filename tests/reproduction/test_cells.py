@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from edgeveil.evaluation.runs import Cells
+from experiments.cells import Cells
 
 SETTINGS = {"seed": 1}
 

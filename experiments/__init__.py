@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.figures import draw_to_files
-from edgeveil.evaluation.results import Result, write_machine_facts, write_results
-from edgeveil.evaluation.runs import Cells
+from edgeveil.evaluation.results import Result
+from experiments.cells import Cells
+from experiments.figures import draw_to_file
+from experiments.results import write_machine_facts, write_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +40,7 @@ class Experiment:
     selects: tuple[str, ...] = ()
 
     def _function(self, name: str) -> Callable[..., Any]:
-        module = import_module(f"edgeveil.evaluation.experiments.{self.name}")
+        module = import_module(f"experiments.{self.name}")
         function: Callable[..., Any] = getattr(module, name)
         return function
 
@@ -150,5 +151,5 @@ def reproduce(
     results = experiment.measure(datasets, used, cells)
     write_results(folder / "results.csv", results)
     write_machine_facts(folder / "machine.json", cells.seconds, used)
-    draw_to_files(folder / name, lambda: experiment.draw(results))
+    draw_to_file(folder / f"{name}.png", lambda: experiment.draw(results))
     return results

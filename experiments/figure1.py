@@ -13,12 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.baselines import CapWithoutNoise, OwnListWithDegrees, RandomOrder
-from edgeveil.evaluation.contest import Contender, draw_curve, draw_level, measure_contest
-from edgeveil.evaluation.figures import BLUE, GREEN, GREY, ORANGE, PINK, VERMILION, legend_below
+from edgeveil.evaluation.contest import Contender
 from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.runs import Cells
 from edgeveil.mechanisms import DPPushFlowCap, EdgeFlipping, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.protocol import Mechanism
+from experiments.cells import Cells
+from experiments.contests import measure_contests
+from experiments.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    VERMILION,
+    draw_curve,
+    draw_level,
+    legend_below,
+)
+from experiments.flipped_walk import flipped_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,14 +79,16 @@ def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
         flipping = EdgeFlipping(epsilon=epsilon, restart=settings["restart"])
         few, repeats = settings["flipping_sources"], settings["flipping_repeats"]
         # Last, its cheap (large) epsilons first.
-        yield Contender(_FLIPPING, flipping, epsilon, few, repeats, cost=1 / epsilon)
+        yield Contender(
+            _FLIPPING, flipping, epsilon, few, repeats, cost=1 / epsilon, draw=flipped_rows
+        )
 
 
 def measure(
     datasets: Mapping[str, LabelledGraph], settings: dict[str, Any], cells: Cells
 ) -> list[Result]:
     """Every contender on every data set."""
-    return measure_contest("figure1", list(_contenders(settings)), datasets, settings, cells)
+    return measure_contests("figure1", list(_contenders(settings)), datasets, settings, cells)
 
 
 _LEVELS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.runs import Cells
+from experiments.cells import Cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

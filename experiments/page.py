@@ -1,15 +1,18 @@
-"""The page of `edgeveil reproduce`: every experiment found in a results folder."""
+"""The page of ``./run reproduce``: every experiment found in a results folder."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from edgeveil.datasets import LabelledGraph
+from edgeveil.engine import rank
 from edgeveil.evaluation.ranking import choose_sources
-from edgeveil.evaluation.results import Result, read_results
-from edgeveil.report.page_data import GuaranteeText, PageData, RankingExample
-from edgeveil.report.showcase import ranking_examples, result_rows
+from edgeveil.evaluation.results import Result
+from edgeveil.report import PageData
+from edgeveil.report.rankings import ranking_examples, result_rows
+from experiments.results import read_results
 
 __all__ = ["reproduction_page"]
 
@@ -27,29 +30,30 @@ def reproduction_page(folder: Path, datasets: Mapping[str, LabelledGraph]) -> Pa
     datasets : mapping
         The labelled graphs that are at hand; may be empty.
     """
-    results: list[Result] = []
-    for name in _SHOWN:
-        if (folder / name / "results.csv").exists():
-            results += read_results(folder / name / "results.csv")
-    rankings: list[RankingExample] = []
-    guarantees: dict[tuple[str, float | None], GuaranteeText] = {}
-    for name, data in datasets.items():
-        member = choose_sources(data.graph, min_degree=50, limit=1)
-        examples, texts = ranking_examples(name, data.graph, member, _EPSILONS)
-        rankings += examples
-        guarantees |= {(text.mechanism, text.epsilon): text for text in texts}
-    return PageData(
+    files = [folder / name / "results.csv" for name in _SHOWN]
+    results = [result for file in files if file.exists() for result in read_results(file)]
+    page = PageData(
         title="edgeveil: the paper's experiments, repeated",
         summary=[
             "Accuracy of private Personalized PageRank on the data sets of Epasto et al. (2022, "
             "corrected 2024), measured anew; the paper's own numbers are hollow marks.",
         ],
-        facts={},
         results=result_rows(results),
-        rankings=rankings,
-        guarantees=list(guarantees.values()),
         notes=_notes(results),
     )
+    for name, data in datasets.items():
+        graph = data.graph
+        [member] = graph.nodes.take(choose_sources(graph, min_degree=50, limit=1))
+        releases = [rank(graph, member, epsilon) for epsilon in _EPSILONS]
+        rankings, texts = ranking_examples(releases, graph, name)
+        known = {(text.mechanism, text.epsilon) for text in page.guarantees}
+        fresh = [text for text in texts if (text.mechanism, text.epsilon) not in known]
+        page = replace(
+            page,
+            rankings=[*page.rankings, *rankings],
+            guarantees=[*page.guarantees, *fresh],
+        )
+    return page
 
 
 def _notes(results: list[Result]) -> list[str]:

@@ -11,18 +11,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluation.intervals import estimate
-from edgeveil.evaluation.metrics import l1_distance, recall_at_k, spearman
-from edgeveil.evaluation.ranking import choose_sources, repeated_rows
-from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.runs import Cells
+from edgeveil.evaluation.metrics import l1_distance, recall_at_k
+from edgeveil.evaluation.ranking import choose_sources
+from edgeveil.evaluation.results import Result, estimate
+from edgeveil.evaluation.rows import repeated_rows
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import DPPushFlowCap
 from edgeveil.mechanisms.protocol import Rows
 from edgeveil.privacy.noise import NoiseSource
+from experiments.cells import Cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,7 +115,7 @@ def _means(
         for i, (truth, row) in enumerate(zip(exact, rows, strict=True)):
             total["L1 similarity"][i] += 1 - l1_distance(truth, row)[0]
             total["recall@100"][i] += recall_at_k(truth, row, 100)[0]
-            total["spearman"][i] += spearman(truth, row)[0]
+            total["spearman"][i] += float(spearmanr(truth, row).statistic)
     return {metric: (sums / repeats).tolist() for metric, sums in total.items()}
 
 

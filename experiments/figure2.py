@@ -31,14 +31,20 @@ import scipy.sparse as sp
 
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.classification import random_embedding
-from edgeveil.evaluation.experiments._classification import (
+from edgeveil.evaluation.metrics import l1_distance
+from edgeveil.evaluation.results import Result, estimate
+from edgeveil.graph import Graph
+from edgeveil.hashing import instant_embedding
+from edgeveil.mechanisms import EdgeFlipping
+from experiments._classification import (
     Matrix,
     Score,
     Study,
     measure_studies,
     unit_length,
 )
-from edgeveil.evaluation.figures import (
+from experiments.cells import Cells
+from experiments.figures import (
     BLACK,
     BLUE,
     GREEN,
@@ -49,14 +55,7 @@ from edgeveil.evaluation.figures import (
     VERMILION,
     legend_below,
 )
-from edgeveil.evaluation.flipped_walk import FlippedWalk, all_pairs
-from edgeveil.evaluation.intervals import estimate
-from edgeveil.evaluation.metrics import l1_distance
-from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.runs import Cells
-from edgeveil.graph import Graph
-from edgeveil.hashing import instant_embedding
-from edgeveil.mechanisms import EdgeFlipping
+from experiments.flipped_walk import FlippedWalk, all_pairs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

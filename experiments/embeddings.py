@@ -24,8 +24,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluation.contest import draw_curve, draw_level
-from edgeveil.evaluation.experiments._classification import (
+from edgeveil.evaluation.results import Result
+from edgeveil.mechanisms import TwoHopEmbedding
+from experiments._classification import (
     METRICS,
     Matrix,
     Score,
@@ -33,7 +34,8 @@ from edgeveil.evaluation.experiments._classification import (
     measure_studies,
     unit_length,
 )
-from edgeveil.evaluation.figures import (
+from experiments.cells import Cells
+from experiments.figures import (
     BLACK,
     BLUE,
     GREEN,
@@ -41,11 +43,10 @@ from edgeveil.evaluation.figures import (
     ORANGE,
     SKY,
     VERMILION,
+    draw_curve,
+    draw_level,
     legend_below,
 )
-from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.runs import Cells
-from edgeveil.mechanisms import TwoHopEmbedding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeveil.errors import EdgeveilError
+import numpy as np
+
+from edgeveil.evaluation.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +23,9 @@ __all__ = [
     "PINK",
     "SKY",
     "VERMILION",
-    "draw_to_files",
+    "draw_curve",
+    "draw_level",
+    "draw_to_file",
     "legend_below",
 ]
 
@@ -40,28 +44,16 @@ _LOOK: dict[str, Any] = {
     "grid.color": "#e4e4e4",
     "legend.frameon": False,
     "savefig.facecolor": "white",
-    # Text stays text and nothing depends on the day: small files that can be compared.
-    "svg.fonttype": "none",
-    "svg.hashsalt": "edgeveil",
 }
 
 
-def draw_to_files(stem: Path, draw: Callable[[], Figure]) -> None:
-    """Draw a figure and write ``stem.svg`` and ``stem.png``.
+def draw_to_file(path: Path, draw: Callable[[], Figure]) -> None:
+    """Draw a figure and write it to a PNG file."""
+    import matplotlib as mpl
 
-    Raises
-    ------
-    EdgeveilError
-        If matplotlib is not installed (``pip install 'edgeveil[evaluate]'``).
-    """
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise EdgeveilError("figures need matplotlib: pip install 'edgeveil[evaluate]'") from None
     with mpl.rc_context(_LOOK):  # type: ignore[arg-type]  # a Literal for every key
-        figure = draw()
-        figure.savefig(stem.with_suffix(".svg"), bbox_inches="tight", metadata={"Date": None})
-        figure.savefig(stem.with_suffix(".png"), bbox_inches="tight", dpi=130)
+        # Nothing in the file depends on the day or the version: it can be compared.
+        draw().savefig(path, bbox_inches="tight", dpi=130, metadata={"Software": None})
 
 
 def legend_below(
@@ -81,3 +73,25 @@ def legend_below(
         title=title,
     )
     figure.tight_layout()
+
+
+def draw_curve(
+    axes: Axes, results: Sequence[Result], mechanism: str, colour: str, mark: str, name: str
+) -> None:
+    """One mechanism against epsilon, with its 95 % interval."""
+    line = sorted(
+        (r.epsilon or 0.0, r.mean, r.low, r.high) for r in results if r.mechanism == mechanism
+    )
+    if not line:
+        return
+    x, mean, low, high = np.array(line).T
+    axes.plot(x, mean, color=colour, marker=mark, markersize=4, label=name)
+    axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+
+
+def draw_level(
+    axes: Axes, results: Sequence[Result], mechanism: str, colour: str, style: str
+) -> None:
+    """A mechanism without an epsilon to vary."""
+    level = next(r.mean for r in results if r.mechanism == mechanism)
+    axes.axhline(level, color=colour, linestyle=style, linewidth=1.5, label=mechanism)

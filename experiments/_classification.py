@@ -16,14 +16,13 @@ import numpy.typing as npt
 
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.classification import F1, classify, majority_floor
-from edgeveil.evaluation.intervals import estimate
-from edgeveil.evaluation.noiseless import noiseless_rows, with_noise
-from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.runs import Cells
+from edgeveil.evaluation.results import Result, estimate
+from edgeveil.evaluation.rows import noiseless_rows, with_noise
 from edgeveil.hashing import hash_nodes, instant_embedding
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.protocol import Mechanism
 from edgeveil.privacy.noise import NoiseSource
+from experiments.cells import Cells
 
 __all__ = ["METRICS", "Matrix", "Score", "Study", "measure_studies", "unit_length"]
 

@@ -12,7 +12,7 @@ and column of the source are put into each product:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from edgeveil.errors import EdgeveilError
 from edgeveil.graph import Graph
+from edgeveil.privacy.noise import NoiseSource
 
-__all__ = ["FlippedWalk", "all_pairs"]
+__all__ = ["FlippedWalk", "all_pairs", "flipped_rows"]
 
 Matrix = npt.NDArray[np.float64]
 
@@ -115,3 +116,13 @@ def all_pairs(graph: Graph, *, restart: float = 0.15) -> npt.NDArray[np.float32]
     isolated = np.flatnonzero(graph.degrees == 0)
     inverse[isolated, isolated] = 1.0
     return np.ascontiguousarray(np.maximum(inverse, 0))
+
+
+def flipped_rows(
+    graph: Graph, mechanism: Any, sources: Sequence[int], repeats: int, noise: NoiseSource
+) -> Iterator[tuple[Matrix, Any]]:
+    """What `repeated_rows` gives for `EdgeFlipping` in the joint model, within its `tol`."""
+    for repeat in range(repeats):
+        prepared = mechanism.prepare(graph, noise.derive("repeat", repeat).derive("shared"))
+        walk = FlippedWalk(graph, prepared.flipped, restart=mechanism.restart, tol=mechanism.tol)
+        yield walk.rows(sources), prepared

@@ -1,0 +1,79 @@
+"""``./run reproduce``: repeat the paper's experiments and our own; write tables and figures.
+
+Stopped in the middle, the same command goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgeveil.cli.interrupts import watching
+from edgeveil.cli.output import counted, say
+from edgeveil.datasets import load_blogcatalog, load_pos
+from edgeveil.errors import EdgeveilError
+from edgeveil.report import write_page
+from experiments import EXPERIMENTS, reproduce
+from experiments.page import reproduction_page
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiments that a command line names; gives an exit code."""
+    parser = argparse.ArgumentParser(
+        prog="./run reproduce",
+        description="Repeat the paper's experiments and our own; write tables and figures. "
+        "Stopped in the middle, the same command goes on where it stopped.",
+        epilog="experiments: " + "; ".join(f"{e.name}: {e.summary}" for e in EXPERIMENTS.values()),
+    )
+    parser.add_argument("name", choices=[*EXPERIMENTS, "all"], metavar="NAME")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path("data"),
+        help="folder with POS.mat and blogcatalog.mat (data)",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder for the results (results)"
+    )
+    parser.add_argument("--quick", action="store_true", help="each in under two minutes")
+    parser.add_argument(
+        "--sources",
+        type=int,
+        help="at most so many; a later run with more goes on from these",
+    )
+    asked = parser.parse_args(arguments)
+    try:
+        with watching():
+            _run(asked.name, asked.data, asked.out, asked.quick, asked.sources)
+    except EdgeveilError as error:
+        say(f"reproduce: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _run(chosen: str, data: Path, out: Path, quick: bool, sources: int | None) -> None:
+    names = list(EXPERIMENTS) if chosen == "all" else [chosen]
+    datasets = {}
+    if any(EXPERIMENTS[name].needs_data for name in names):
+        datasets = {"POS": load_pos(data), "BlogCatalog": load_blogcatalog(data)}
+    for name in names:
+        limited = sources is not None and "sources" in EXPERIMENTS[name].settings(quick)
+        settings = {"sources": sources} if limited else None
+        try:
+            results = reproduce(name, datasets, out, quick=quick, settings=settings)
+        except KeyboardInterrupt:
+            say(f"{name}: stopped; the same command goes on from here")
+            raise
+        say(f"{name}: {counted(len(results), 'result')} in {out / name}")
+    write_page(out / "page.html", reproduction_page(out, datasets))
+    say(f"the page: {out / 'page.html'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

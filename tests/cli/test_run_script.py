@@ -1,0 +1,84 @@
+"""``./run``: what a person sees who presses Ctrl-C, which a terminal sends to a whole group."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgeveil.privacy.ledger import Ledger
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no process groups")
+
+# Calls a function of the script `run` as it would, with this interpreter for its environment's.
+IN_RUN = f"""
+import runpy, sys
+from pathlib import Path
+run = runpy.run_path({str(ROOT / "run")!r})
+sys.exit(run[sys.argv[1]](*sys.argv[2:], python=Path(sys.executable)))
+"""
+TAKES_ITS_TIME = """
+import sys, time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    time.sleep(1)  # longer than an impatient parent waits
+    print("all is said", flush=True)
+    sys.exit(130)
+"""
+
+
+def start(*words, **options):
+    """A process group of its own, as a terminal makes one for every command line."""
+    return subprocess.Popen(
+        [sys.executable, "-c", IN_RUN, *words], start_new_session=True, text=True, **options
+    )
+
+
+@pytest.mark.parametrize("function", ["call", "become"])
+def test_ctrl_c_waits_for_what_the_command_has_to_say(function):
+    process = start(function, "-c", TAKES_ITS_TIME, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "all is said\n")
+
+
+def test_a_signal_for_the_script_alone_reaches_the_command():
+    process = start("become", "-c", TAKES_ITS_TIME, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "all is said\n")
+
+
+def test_ctrl_c_after_the_charge_says_that_it_was_charged(folder):
+    random = np.random.default_rng(0)
+    np.savetxt(folder / "g.csv", random.integers(0, 3000, (60_000, 2)), "%d", delimiter=",")
+    ledger = Ledger.create(folder / "f.ledger", epsilon=4)
+    line = "-m edgeveil embed g.csv --epsilon 1 --dim 16 --out e.parquet --ledger f.ledger"
+    process = start("become", *line.split(), cwd=folder, stderr=subprocess.PIPE)
+    while not ledger.spends() and process.poll() is None:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert said.splitlines()[-1].startswith("edgeveil: interrupted; the release is charged")
+
+
+def test_the_help_names_every_command():
+    said = subprocess.run(
+        [sys.executable, ROOT / "run", "--help"], capture_output=True, text=True
+    ).stdout
+    words = ["demo", "test", "check", "bench", "reproduce", "docs", "edgeveil", "python"]
+    assert [w for w in words if f"./run {w}" not in said] == []
+    wrong = subprocess.run([sys.executable, ROOT / "run", "nothing"], capture_output=True)
+    assert wrong.returncode == 2
