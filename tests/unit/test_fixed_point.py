@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -115,19 +116,36 @@ def test_the_two_forms_of_a_cap_agree(restart, bound):
     assert lazy * constant < 1e-3, "rounded down"
 
 
-@pytest.mark.parametrize("restart", RESTARTS[:-1])
-@pytest.mark.parametrize("rounds", [1, 2, 7, 100, 10_000])
+def exact_constant(alpha, rounds):
+    """C_R of docs/theory/tight-bounds.md, Theorem 3, in rational numbers."""
+    if rounds == 1:
+        return 2 * alpha
+    q, kappa = 1 - alpha, (1 - alpha) / (1 + alpha)
+    rho = mu = 2 * kappa / (1 + 2 * kappa)
+    if kappa >= Fraction(1, 2):
+        rho, mu = kappa, 1 - kappa
+    return 2 * alpha + rho * (1 - q ** (rounds - 1)) + alpha * q / 2 * mu * q ** (rounds - 2)
+
+
+@pytest.mark.parametrize("restart", [1e-9, *RESTARTS])
+@pytest.mark.parametrize("rounds", [1, 2, 3, 7, 100, 1000])
 def test_the_constants_for_r_rounds(restart, rounds):
     alpha = lazy_restart(restart)
-    pushed = 1 - (1 - alpha) ** rounds
-    for bound, constant in (("paper", 3 - alpha), ("tight", 2)):
-        cap = edge_cap(0.5, alpha, rounds, bound)
-        assert cap * constant * pushed == pytest.approx(0.5, rel=1e-12)
+    exact, half = Fraction(alpha), Fraction(1, 2)
+    pushed = 1 - (1 - exact) ** rounds
+    constant = exact_constant(exact, rounds)
+    assert constant <= 1 + exact - (1 - exact) ** rounds <= 2 * pushed
+    assert (constant == 1 + exact - (1 - exact) ** rounds) == (rounds <= 2)
+    caps = [
+        (edge_cap(0.5, alpha, rounds, "paper"), (3 - exact) * pushed),
+        (edge_cap(0.5, alpha, rounds), constant),
+    ]
     if rounds > 1:
         forward = forward_edge_cap(0.5, alpha, rounds)
-        pushed = 1 - (1 - alpha) ** (rounds - 1)
-        assert forward * 2 * (1 - alpha) * pushed == pytest.approx(0.5, rel=1e-12)
+        caps.append((forward, (1 - exact) * exact_constant(exact, rounds - 1)))
         assert forward > edge_cap(0.5, alpha, rounds) > edge_cap(0.5, alpha, rounds, "paper")
+    for cap, factor in caps:
+        assert half * (1 - Fraction(1, 2**46)) < Fraction(cap) * factor <= half, "rounded down"
 
 
 @pytest.mark.parametrize("restart", RESTARTS)

@@ -25,6 +25,7 @@ __all__ = [
     "float_error_bound",
     "flow_error_bound",
     "forward_edge_cap",
+    "rounds_constant",
 ]
 
 Bound = Literal["tight", "paper"]
@@ -59,38 +60,64 @@ def edge_cap(sigma: float, alpha: float, rounds: int | None, bound: str = "tight
     bound   R rounds                          ``rounds=None``, the fixed point
     ======= ================================= =====================================
     paper   (3 - alpha) T (1 - (1-alpha)^R)   (3 - alpha) T
-    tight   2 T (1 - (1-alpha)^R)             max(1 - alpha, 2 alpha) T
+    tight   C_R T, see `rounds_constant`      max(1 - alpha, 2 alpha) T
     ======= ================================= =====================================
 
     is at most sigma. `alpha` is the lazy walk's. Paper: Theorem 4.3, proof in
-    docs/theory/push-flow-cap.md. Tight: docs/theory/tight-bounds.md, Theorems 1 and 2.
+    docs/theory/push-flow-cap.md. Tight: docs/theory/tight-bounds.md, Theorems 3 and 2.
 
     Examples
     --------
     >>> round(edge_cap(1e-6, 0.0811, 100, bound="paper") * 1e7, 3)
     3.427
     >>> round(edge_cap(1e-6, 0.0811, 100) * 1e7, 3)
-    5.001
+    9.882
     >>> round(edge_cap(1e-6, 0.0811, None) * 1e7, 3)
     10.883
     """
-    pushed = 1.0 if rounds is None else -math.expm1(rounds * math.log1p(-alpha))
     if check_bound(bound) == "paper":
+        pushed = 1.0 if rounds is None else -math.expm1(rounds * math.log1p(-alpha))
         constant = (3 - alpha) * pushed
     elif rounds is None:
         constant = max(1 - alpha, 2 * alpha)
     else:
-        constant = 2 * pushed
+        constant = rounds_constant(alpha, rounds)
     return check_sigma(sigma) / constant * _SAFE
+
+
+def rounds_constant(alpha: float, rounds: int) -> float:
+    """C_R: R rounds with cap T differ by at most C_R T for one edge more or less.
+
+    C_1 = 2 alpha, and C_R = 2 alpha + rho (1 - q^(R-1)) + alpha beta mu q^(R-2) from R = 2 on,
+    with q = 1 - alpha, beta = q / 2, kappa = 1 - restart and
+
+    ============== ======================= ==============
+    restart        rho                     mu
+    ============== ======================= ==============
+    at most 1/2    kappa                   restart
+    at least 1/2   2 kappa / (1 + 2 kappa) the same
+    ============== ======================= ==============
+
+    docs/theory/tight-bounds.md, Theorem 3. At restart 0.15 it tends to 1.0122.
+    """
+    if rounds == 1:
+        return 2 * alpha
+    restart, kappa = 2 * alpha / (1 + alpha), (1 - alpha) / (1 + alpha)
+    rho = mu = 2 * kappa / (1 + 2 * kappa)
+    if restart <= 0.5:
+        rho, mu = kappa, restart
+    log_q = math.log1p(-alpha)
+    first = alpha * (1 - alpha) / 2 * mu * math.exp((rounds - 2) * log_q)
+    return 2 * alpha - rho * math.expm1((rounds - 1) * log_q) + first
 
 
 def forward_edge_cap(sigma: float, alpha: float, rounds: int) -> float:
     """Cap T for R >= 2 rounds that absorb everything and cap only what is passed on.
 
-    T = sigma / (2 (1 - alpha) (1 - (1 - alpha)^(R-1))): docs/theory/forward-cap.md, Theorem 1.
+    T = sigma / ((1 - alpha) C_(R-1)) with C of `rounds_constant`: docs/theory/forward-cap.md,
+    Theorem 1.
     """
-    pushed = -math.expm1((rounds - 1) * math.log1p(-alpha))
-    return check_sigma(sigma) / (2 * (1 - alpha) * pushed) * _SAFE
+    return check_sigma(sigma) / ((1 - alpha) * rounds_constant(alpha, rounds - 1)) * _SAFE
 
 
 def fixed_point_cap(
