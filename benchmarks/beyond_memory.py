@@ -20,6 +20,7 @@ from benchmarks.children import in_child
 from benchmarks.graphs import described, draw_edges
 from benchmarks.settings import RESTART, SIGMA, Settings
 from edgeveil import Graph, NodeSet, NoiseSource, TwoHop, open_graph, push_flow_cap, save_graph
+from edgeveil.mechanisms.run import make_rows, shared_part
 
 __all__ = ["run"]
 
@@ -88,13 +89,16 @@ def solve(folder: str, what: str, limit: int | None) -> dict[str, Any]:
     with _limited(limit):
         graph = open_graph(folder)
         noise, mechanism = NoiseSource.insecure(1), TwoHop(epsilon=1.0)
-        prepared = mechanism.prepare(graph, noise.derive("shared")) if what == "two-hop" else None
+        two_hop = what == "two-hop"
+        shared = shared_part(mechanism, graph, noise.derive("shared")) if two_hop else None
         times = []
         row = np.empty(0)
         for source in (3, 5):
             start = time.perf_counter()
             if what == "two-hop":
-                row = mechanism.rows(prepared, [source], noise.derive("rows"))
+                row, _ = make_rows(
+                    mechanism, graph, shared, [source], [noise.derive("row", source)]
+                )
             else:
                 row = push_flow_cap(graph, [source], sigma=SIGMA, restart=RESTART, rounds=None)
             times.append(time.perf_counter() - start)

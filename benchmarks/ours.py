@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.settings import ERROR, RESTART, ROUNDS, SIGMA
 from edgeveil import Graph, NoiseSource, TwoHop, personalized_pagerank, push_flow_cap
+from edgeveil.mechanisms.run import rows_with_uncertainty, shared_part
 
 __all__ = ["CALLS", "call"]
 
@@ -36,8 +37,10 @@ def call(name: str, graph: Graph) -> tuple[Solve, Callable[[], object]]:
             lambda: push_flow_cap(graph, [0], sigma=1.0, rounds=None),
         )
     noise, mechanism = NoiseSource.secure(), TwoHop(epsilon=1.0)
-    prepared = mechanism.prepare(graph, noise)
-    return (
-        lambda sources: mechanism.rows(prepared, sources.tolist(), noise),
-        lambda: mechanism.rows(prepared, [0], noise),
-    )
+    shared = shared_part(mechanism, graph, noise.derive("shared"))
+
+    def rows(sources: Sequence[int]) -> npt.NDArray[np.float64]:
+        stream = noise.derive("rows")
+        return rows_with_uncertainty(mechanism, graph, shared, sources, stream, lambda: None)[0]
+
+    return lambda sources: rows(sources.tolist()), lambda: rows([0])

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.classification import F1, classify, majority_floor
 from edgeveil.evaluation.results import Result, estimate
-from edgeveil.evaluation.rows import noiseless_rows, with_noise
+from edgeveil.evaluation.rows import with_noise
 from edgeveil.hashing import hash_nodes, instant_embedding
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours
-from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.run import rows_of
 from edgeveil.privacy.noise import NoiseSource
 from experiments.cells import Cells
 
@@ -73,7 +74,7 @@ class Study:
 
     def papers_flow(self) -> Matrix:
         """The paper's embedding before its noise, the same at every epsilon."""
-        return self._kept("capped flow", partial(noiseless_rows, self.graph, self._papers(1.0)))
+        return self._kept("capped flow", self._capped_flow)
 
     def papers_embedding(self, flow: Matrix, epsilon: float, split: int) -> Matrix:
         """The paper's private embedding, a release for each split."""
@@ -134,7 +135,11 @@ class Study:
 
     def _hashed(self, mechanism: Mechanism, sources: Sequence[int]) -> Matrix:
         """InstantEmbedding of what needs no noise."""
-        return instant_embedding(mechanism.rows(self.graph, sources, self.noise), self.hash)
+        return instant_embedding(rows_of(mechanism, self.graph, sources, self.noise), self.hash)
+
+    def _capped_flow(self, sources: Sequence[int]) -> Matrix:
+        """The paper's embedding before its noise."""
+        return self._papers(1.0).exact_rows(self.graph, np.asarray(sources, dtype=np.int64))
 
     def _kept(self, what: str, rows: Callable[[Sequence[int]], Matrix]) -> Matrix:
         """Embeddings of all nodes, kept block by block."""

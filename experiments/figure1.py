@@ -16,7 +16,7 @@ from edgeveil.evaluation.baselines import CapWithoutNoise, OwnListWithDegrees, R
 from edgeveil.evaluation.contest import Contender
 from edgeveil.evaluation.results import Result
 from edgeveil.mechanisms import DPPushFlowCap, EdgeFlipping, NonPrivate, OwnNeighbours
-from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.mechanisms.base import Mechanism
 from experiments.cells import Cells
 from experiments.contests import measure_contests
 from experiments.figures import (

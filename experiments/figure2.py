@@ -36,6 +36,7 @@ from edgeveil.evaluation.results import Result, estimate
 from edgeveil.graph import Graph
 from edgeveil.hashing import instant_embedding
 from edgeveil.mechanisms import EdgeFlipping
+from edgeveil.mechanisms.run import shared_part
 from experiments._classification import (
     Matrix,
     Score,
@@ -162,7 +163,7 @@ class _Study(Study):
         check: list[Matrix] = []
 
         def compute() -> Matrix:
-            flipped = mechanism.prepare(self.graph, shared).flipped
+            flipped = shared_part(mechanism, self.graph, shared)
             everywhere = all_pairs(flipped, restart=s["restart"])
             rows = walk_from_own_edges(self.graph, everywhere, restart=s["restart"])
             few = _spread(self.graph.n_nodes, s["checked_sources"])

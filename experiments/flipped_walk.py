@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import EdgeveilError
 from edgeveil.graph import Graph
+from edgeveil.mechanisms.run import shared_part
 from edgeveil.privacy.noise import NoiseSource
 
 __all__ = ["FlippedWalk", "all_pairs", "flipped_rows"]
@@ -123,6 +124,7 @@ def flipped_rows(
 ) -> Iterator[tuple[Matrix, Any]]:
     """What `repeated_rows` gives for `EdgeFlipping` in the joint model, within its `tol`."""
     for repeat in range(repeats):
-        prepared = mechanism.prepare(graph, noise.derive("repeat", repeat).derive("shared"))
-        walk = FlippedWalk(graph, prepared.flipped, restart=mechanism.restart, tol=mechanism.tol)
-        yield walk.rows(sources), prepared
+        stream = noise.derive("repeat", repeat).derive("shared")
+        flipped = shared_part(mechanism, graph, stream)
+        walk = FlippedWalk(graph, flipped, restart=mechanism.restart, tol=mechanism.tol)
+        yield walk.rows(sources), flipped

@@ -21,7 +21,7 @@ from edgeveil.evaluation.rows import repeated_rows
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import DPPushFlowCap
-from edgeveil.mechanisms.protocol import Rows
+from edgeveil.mechanisms.base import Rows
 from edgeveil.privacy.noise import NoiseSource
 from experiments.cells import Cells
 

@@ -14,7 +14,7 @@ from edgeveil.evaluation.results import Result
 from edgeveil.evaluation.rows import Draw, repeated_rows
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Mechanism
+from edgeveil.mechanisms.base import Mechanism
 from edgeveil.privacy.noise import NoiseSource
 
 __all__ = ["Contender", "measure_contest"]

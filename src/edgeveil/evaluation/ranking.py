@@ -11,7 +11,7 @@ non-neighbours  neither the source nor its neighbours: what a recommender would 
 lift            non-neighbours of degree >= 20, exact values divided by exact degrees: what is
                 left when popularity is taken out. The private side may use released values
                 only. If the mechanism released degrees for everybody, scores are divided by
-                those: `prepared.degrees`, the flipped graph's degrees for edge flipping, the
+                those: the learnt `degrees`, the flipped graph's degrees for edge flipping, the
                 true ones where nothing is protected. If it did not, scores stand as they are.
 """
 
@@ -32,7 +32,7 @@ from edgeveil.evaluation.results import Estimate, estimate
 from edgeveil.evaluation.rows import Draw, repeated_rows
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.protocol import Mechanism, Rows
+from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.privacy.noise import NoiseSource
 
 __all__ = [
@@ -153,7 +153,7 @@ def measure_ranking(
     draw : callable
         How the rows of the repeats are made, where there is a faster way for this mechanism.
     """
-    if mechanism.columns != "nodes":
+    if mechanism.gives != "scores":
         raise ParameterError("only a mechanism that gives scores has a ranking")
     if exact is None:
         exact = personalized_pagerank(graph, sources)
@@ -167,8 +167,8 @@ def measure_ranking(
     }
     shared, done = False, 0
     for batch in _batched(draw(graph, mechanism, sources, repeats, noise)):
-        shared = shared or any(prepared is not graph for _, prepared in batch)
-        degrees = [_released_degrees(graph, mechanism, prepared) for _, prepared in batch]
+        shared = shared or any(known is not None for _, known in batch)
+        degrees = [_released_degrees(graph, mechanism, known) for _, known in batch]
         for i, question in enumerate(questions):
             for scope, top in question.score([rows[i] for rows, _ in batch], degrees).items():
                 for metric, values in zip((f"recall@{k}", f"ndcg@{k}"), top, strict=True):
@@ -182,14 +182,13 @@ def measure_ranking(
 
 
 def _released_degrees(
-    graph: Graph, mechanism: Mechanism, prepared: Any
+    graph: Graph, mechanism: Mechanism, known: Any
 ) -> npt.NDArray[np.float64] | None:
-    """Degrees that the recipient has: the mechanism's own, all if nothing is protected."""
+    """Degrees that a recipient can divide by: in the shared part, all if nothing is protected."""
     if math.isinf(mechanism.guarantee(1).epsilon):
         return graph.degrees.astype(np.float64)
-    # Where the guarantee covers a whole flipped graph, its degrees come with it.
-    released = getattr(getattr(prepared, "flipped", prepared), "degrees", None)
-    return None if prepared is graph or released is None else np.asarray(released, np.float64)
+    released = getattr(known, "degrees", None)
+    return None if released is None else np.asarray(released, np.float64)
 
 
 class _Question:

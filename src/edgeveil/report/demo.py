@@ -65,7 +65,7 @@ def measure_embeddings(
     progress(0, len(work))
     for done, (label, epsilon, mechanism) in enumerate(work, 1):
         rows, _ = rows_of(mechanism, network.graph, nodes, noise.derive(label, f"{epsilon:g}"))
-        if mechanism.columns == "nodes":
+        if mechanism.gives == "scores":
             rows = instant_embedding(rows, hash_nodes(network.graph.nodes, _DIMENSION))
         f1 = classify(rows, network.labels)
         found[label, epsilon] = f1.micro, f1.macro

@@ -83,7 +83,7 @@ def ranking_examples(
     Every ranking is shown twice: without the source's neighbours first, for whom a member does
     not know is what a ranking is for, and at the head of the other one there are hardly any.
     """
-    if any(release.kind != "nodes" for release in releases):
+    if any(release.gives != "scores" for release in releases):
         raise ParameterError("only a release of scores has a ranking")
     strangers: list[RankingExample] = []
     everybody: list[RankingExample] = []
