@@ -17,7 +17,7 @@ import numpy.typing as npt
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.classification import F1, classify, majority_floor
 from edgeveil.evaluation.results import Result, estimate
-from edgeveil.evaluation.rows import noiseless_rows, with_noise
+from edgeveil.evaluation.rows import noiseless_rows, rows_of, with_noise
 from edgeveil.hashing import hash_nodes, instant_embedding
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.protocol import Mechanism
@@ -134,7 +134,7 @@ class Study:
 
     def _hashed(self, mechanism: Mechanism, sources: Sequence[int]) -> Matrix:
         """InstantEmbedding of what needs no noise."""
-        return instant_embedding(mechanism.rows(self.graph, sources, self.noise), self.hash)
+        return instant_embedding(rows_of(mechanism, self.graph, sources, self.noise)[0], self.hash)
 
     def _kept(self, what: str, rows: Callable[[Sequence[int]], Matrix]) -> Matrix:
         """Embeddings of all nodes, kept block by block."""

@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.rows import rows_of
 from edgeveil.mechanisms import TwoHopEmbedding
 from experiments._classification import (
     METRICS,
@@ -165,8 +166,7 @@ class _Study(Study):
             restart=self.settings["restart"],
         )
         stream = self.noise.derive(_OURS, f"{epsilon:g}").derive("repeat", split)
-        prepared = mechanism.prepare(self.graph, stream.derive("shared"))
-        return mechanism.rows(prepared, range(self.graph.n_nodes), stream.derive("rows"))
+        return rows_of(mechanism, self.graph, range(self.graph.n_nodes), stream)[0]
 
     def _friends_hashed(self) -> Matrix:
         """Every friend with weight 1, in its dimension with its sign."""

@@ -55,7 +55,7 @@ from experiments.figures import (
     VERMILION,
     legend_below,
 )
-from experiments.flipped_walk import FlippedWalk, all_pairs
+from experiments.flipped_walk import FlippedWalk, all_pairs, share_flips
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,12 +157,12 @@ class _Study(Study):
         """One flipped graph; its embedding; how far the first-step walk is from the exact one."""
         s = self.settings
         mechanism = EdgeFlipping(epsilon=epsilon, restart=s["restart"])
-        shared = self.noise.derive("flipping", f"{epsilon:g}").derive("shared")
+        shared = self.noise.derive("flipping", f"{epsilon:g}")
         cell = f"{self.name} / flipped {epsilon:g}, joint and public"
         check: list[Matrix] = []
 
         def compute() -> Matrix:
-            flipped = mechanism.prepare(self.graph, shared).flipped
+            flipped = share_flips(mechanism, self.graph, shared).flipped
             everywhere = all_pairs(flipped, restart=s["restart"])
             rows = walk_from_own_edges(self.graph, everywhere, restart=s["restart"])
             few = _spread(self.graph.n_nodes, s["checked_sources"])

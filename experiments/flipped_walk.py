@@ -22,7 +22,7 @@ from edgeveil.errors import EdgeveilError
 from edgeveil.graph import Graph
 from edgeveil.privacy.noise import NoiseSource
 
-__all__ = ["FlippedWalk", "all_pairs", "flipped_rows"]
+__all__ = ["FlippedWalk", "all_pairs", "flipped_rows", "share_flips"]
 
 Matrix = npt.NDArray[np.float64]
 
@@ -123,6 +123,11 @@ def flipped_rows(
 ) -> Iterator[tuple[Matrix, Any]]:
     """What `repeated_rows` gives for `EdgeFlipping` in the joint model, within its `tol`."""
     for repeat in range(repeats):
-        prepared = mechanism.prepare(graph, noise.derive("repeat", repeat).derive("shared"))
-        walk = FlippedWalk(graph, prepared.flipped, restart=mechanism.restart, tol=mechanism.tol)
-        yield walk.rows(sources), prepared
+        shared = share_flips(mechanism, graph, noise.derive("repeat", repeat))
+        walk = FlippedWalk(graph, shared.flipped, restart=mechanism.restart, tol=mechanism.tol)
+        yield walk.rows(sources), shared
+
+
+def share_flips(mechanism: Any, graph: Graph, noise: NoiseSource) -> Any:
+    """What all sources of one release by `EdgeFlipping` share: its `flipped` is the graph."""
+    return mechanism.prepare(graph, noise.derive("shared"))
