@@ -29,7 +29,7 @@ COMMANDS = {
     "completion": "Print a script that lets a shell complete commands, options and their values.",
 }
 
-_HELP = """Suggestions, rankings and embeddings from a private graph, with a guarantee for every edge.
+_HELP = """Suggestions, rankings, embeddings from a private graph, with a guarantee for every edge.
 
 Example: edgeveil suggest friends.csv --member alice --epsilon 1 --top 20"""
 
