@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from edgeveil.estimate._compile import compiled
 
 __all__ = ["count_above", "fit_mixture", "fit_share", "laplace_tables", "mean_counts"]
@@ -140,39 +142,41 @@ def fit_share(
 
 @compiled
 def count_above(
-    limits: Any,  # IN  (q) scores
+    limits: Any,  # IN  (q) scores, rising
     sums: Any,  # IN  (m) noisy sums above the threshold
     cells: Any,  # IN  (m)
     offsets: Any,  # IN  (m) what a node's score has beside its sum
     whole: Any,  # IN  (m) likelihood of each noisy sum, without rate / 2
+    places: Any,  # IN  (m) how many points are at most the noisy sum, at least 1
     points: Any,  # IN  (x)
     rate: float,
     left: Any,  # IN  (c, x + 1) of `laplace_tables`
     right: Any,  # IN  (c, x + 1)
-    places: Any,  # IN  (m) how many points are at most the noisy sum
     mean: Any,  # INOUT (q) expected number of nodes whose score exceeds the limit
     variance: Any,  # INOUT (q)
 ) -> None:
     """Add up how many of some nodes may have a true score above each limit."""
     size = len(points)
-    for q in range(len(limits)):
-        for i in range(len(sums)):
-            top = limits[q] - offsets[i]
-            low, high = 0, size
-            while low < high:  # how many points are at most `top`
-                middle = (low + high) // 2
-                if points[middle] <= top:
-                    low = middle + 1
-                else:
-                    high = middle
-            c = cells[i]
-            if low <= places[i]:
-                upto = left[c, low] * math.exp(-rate * (sums[i] - points[low - 1])) if low else 0.0
-                chance = 1 - upto / whole[i]
-            elif low < size:
-                chance = right[c, low] * math.exp(-rate * (points[low] - sums[i])) / whole[i]
+    decay = np.empty((size, size))
+    for i in range(size):
+        for j in range(size):
+            decay[i, j] = math.exp(-rate * abs(points[i] - points[j]))
+    for i in range(len(sums)):
+        c, p = cells[i], places[i]
+        below = math.exp(-rate * (sums[i] - points[p - 1])) / whole[i]
+        above = math.exp(-rate * (points[p] - sums[i])) / whole[i] if p < size else 0.0
+        j = 0  # how many points are at most the limit
+        for q in range(len(limits)):
+            while j < size and points[j] <= limits[q] - offsets[i]:
+                j += 1
+            if j == size:
+                break
+            if j == 0:
+                chance = 1.0
+            elif j <= p:
+                chance = 1 - left[c, j] * decay[j - 1, p - 1] * below
             else:
-                chance = 0.0
+                chance = right[c, j] * decay[j, p] * above
             chance = min(max(chance, 0.0), 1.0)
             mean[q] += chance
             variance[q] += chance * (1 - chance)

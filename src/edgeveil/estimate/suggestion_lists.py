@@ -18,8 +18,8 @@ __all__ = ["Reading", "Suggestions"]
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 
-_OPEN = 0.01  # posterior mass left out on either side of a place's range
-_DEVIATIONS = 2.5  # of the number of nodes ahead
+_OPEN = 0.02  # posterior mass left out on either side of a place's range
+_DEVIATIONS = 2.0  # of the number of nodes ahead
 
 
 class Suggestions(NamedTuple):
@@ -34,7 +34,8 @@ class Suggestions(NamedTuple):
     common : array of float
         Estimated number of common friends.
     shared : array of bool
-        Why: True for common friends, False for popularity.
+        Why: True for common friends: that there is one is more likely than not, and without
+        its sum the node would not be on the list. Else popularity.
     first, last : arrays of int
         Places, from 1, that the noise leaves open: in at least 95 % of the cases the place by
         true sums is one of these (degrees as released).
@@ -65,8 +66,8 @@ class Reading:
         The member and its friends: never suggested.
     nodes, sums : arrays of one length
         Strangers above the threshold, and their noisy sums.
-    law, tail : Law
-        By degree cell: of a true sum, and the part of it that the degree does not explain.
+    law : Law
+        Of a true sum, by degree cell.
     unseen : array of shape (points,)
         Chance that a sum at each point of the grid stays below the threshold.
     expected : array of shape (cells,)
@@ -84,7 +85,6 @@ class Reading:
     nodes: Indices
     sums: Vector
     law: Law
-    tail: Law
     unseen: Vector
     expected: Vector
     below: Vector
@@ -93,14 +93,14 @@ class Reading:
 
     @cached_property
     def _above(self) -> tuple[Vector, Vector, Vector]:
-        """Of `nodes`: expected sum, chance of the tail, likelihood."""
+        """Of `nodes`: expected sum, chance of no common friend, likelihood."""
         cells = self.popularity.cell[self.nodes] // FINE
         whole = np.maximum(self.law.likelihood(cells, self.sums), 1e-300)
         mean = self.law.moment().likelihood(cells, self.sums) / whole
         # Interpolation between cells must not make more evidence count less.
         low = self._low_sums(self.popularity.estimates.degrees[self.nodes])
-        chance = self.tail.likelihood(cells, self.sums) / whole
-        return np.maximum(mean, low), chance, whole
+        none = self.law.mass[cells, 0] * np.exp(-self.law.rate * self.sums) / whole
+        return np.maximum(mean, low), none, whole
 
     @cached_property
     def _below(self) -> Vector:
@@ -147,18 +147,24 @@ class Reading:
         nodes = np.concatenate([self.nodes, others])
         degrees = self.popularity.estimates.degrees[nodes]
         sums = np.concatenate([self._above[0], self._low_sums(degrees[len(self.nodes) :])])
-        shared = np.concatenate([self._above[1] >= 0.5, np.zeros(len(others), dtype=np.bool_)])
-        scores = sums + self._popular(degrees)
+        popular = self._popular(degrees)
+        scores = sums + popular
         if allowed is not None:
             scores[: len(self.nodes)][~allowed[self.nodes]] = -np.inf
         best = np.argsort(-scores, kind="stable")[:k]
         best = best[scores[best] > -np.inf]
+        shared = best < len(self.nodes)
+        if shared.any():
+            seen = best[shared]
+            # On the list by popularity alone? Then its sum is not why it is there.
+            alone = self._low_sums(degrees[seen]) + popular[seen]
+            shared[shared] = (self._above[1][seen] < 0.5) & (alone < scores[best[-1]])
         first, last = self._places(best, nodes[best])
         return Suggestions(
             nodes=nodes[best],
             scores=scores[best],
             common=sums[best] / self.typical_weight,
-            shared=shared[best],
+            shared=shared,
             first=first,
             last=last,
         )
@@ -191,9 +197,7 @@ class Reading:
         low = np.minimum((upto < _OPEN).sum(axis=1), last)
         high = np.minimum((upto < 1 - _OPEN).sum(axis=1), last)
         popular = self._popular(self.popularity.estimates.degrees[nodes])
-        # Half of a step: with weights the truth is between the points.
-        step = law.points[1] / 2
-        return law.points[low] - step + popular, law.points[high] + step + popular
+        return law.points[low] + popular, law.points[high] + popular
 
     def _ahead(self, limits: Vector) -> tuple[Vector, Vector]:
         """Mean and variance of the number of strangers whose true score exceeds each limit."""
@@ -205,18 +209,21 @@ class Reading:
         at = np.searchsorted(law.points, limits[:, None] - offsets, side="right")
         chance = beyond[np.arange(len(offsets)) // FINE, at]
         mean, variance = chance @ self.below, (chance * (1 - chance)) @ self.below
+        order = np.argsort(limits)
         kernels.count_above(
-            limits,
+            limits[order],
             self.sums,
             shared.cell[self.nodes] // FINE,
             self._popular(shared.estimates.degrees[self.nodes]),
             self._above[2],
+            np.searchsorted(law.points, self.sums, side="right"),
             law.points,
             law.rate,
             law.left,
             law.right,
-            np.searchsorted(law.points, self.sums, side="right"),
-            mean,
-            variance,
+            ahead := np.zeros(len(limits)),
+            spread := np.zeros(len(limits)),
         )
+        mean[order] += ahead
+        variance[order] += spread
         return mean, variance

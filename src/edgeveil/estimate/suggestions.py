@@ -44,7 +44,7 @@ _TAIL_GROWTH = 0.5  # the tail's share grows with this power of the degree
 _TAIL_MOST = 0.5  # of the nodes of a cell
 _PLAIN = 5  # components without the tail: `mean_counts`
 _PSEUDO = 0.2  # counts that each component has beforehand
-_BEFOREHAND = (1.0, 1.0)  # friends who are, and are not, from circles: knows nothing
+_BEFOREHAND = (0.5, 0.5)  # friends who share circles, and who do not: Jeffreys' prior
 _ROUNDS = 60
 _EXCESS = 1.0
 
@@ -166,7 +166,6 @@ def read_row(
         nodes=nodes,
         sums=sums,
         law=Law.of(points, np.einsum("ck,kcx->cx", mix, laws), rate),
-        tail=Law.of(points, np.einsum("ck,kcx->cx", mix[:, _PLAIN:], laws[_PLAIN:]), rate),
         unseen=unseen,
         expected=expected[2],
         below=below,
