@@ -21,11 +21,18 @@ __all__ = ["LabelledGraph", "load_blogcatalog", "load_pos", "social_network"]
 
 IntArray = npt.NDArray[np.int64]
 
-_WITHIN = 0.78  # of the drawn edges stay within a community, before chance adds some
-_CLOSED = 0.15  # of the edges close a triangle: felt in sparse networks, dense ones have plenty
+_CIRCLES = 0.85  # of the edges join two members of a circle
+_JOINED = 0.8  # of the pairs within a circle know each other
+_HOME = 0.5  # of the edges at most come from the circle that everybody is in
+_CIRCLES_EACH = 2.5  # circles that an average member is in: sets their size
+_ABROAD = 0.06  # of the seats of a circle go to anybody,
+_ACROSS = 0.15  # of them to anybody of one community, the others to those who live near
+_NEARBY = 1.5  # how far "near" reaches either way, in sizes of a circle
 _SECOND_LABEL = 0.2  # of the nodes are in a second community
-_TAIL = 2.5  # exponent of the power law of the degrees
-_SPREAD = 30.0  # the largest expected degree over the smallest
+_TAIL = 2.5  # exponent of the power law of the weights, hence of the degrees
+_SPREAD = 30.0  # the largest weight over the smallest
+_STARTS = "Al Bel Cor Dar El Fen Gal Hal Ira Jor Kel Lor Mar Nel Or Per Quin Ros Sel Tam"
+_ENDINGS = "a an ara el ena eth ia ian ina is o or una us ya"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,15 +47,21 @@ class LabelledGraph:
         Entry (v, l) is True where node v has label l.
     label_names : tuple of str
         The names of the L labels.
+    names : tuple of str
+        A name to show for each node, by its index; empty if there are none. Ids stay what
+        they are.
     """
 
     graph: Graph
     labels: sp.csr_array
     label_names: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.labels.shape != (self.graph.n_nodes, len(self.label_names)):
             raise InputError("labels must have one row per node and one column per label name")
+        if len(self.names) not in (0, self.graph.n_nodes):
+            raise InputError("names must be one for each node, or none")
 
     def __repr__(self) -> str:
         return f"LabelledGraph({self.graph!r}, {len(self.label_names)} labels)"
@@ -62,9 +75,11 @@ def social_network(
 ) -> LabelledGraph:
     """Generate a labelled social network: nobody's data, for demonstrations and tests.
 
-    Stochastic blocks with corrected degrees: communities of uneven sizes, one fifth of the
-    nodes in two of them, degrees with a heavy tail, about three quarters of the edges
-    within a community, and some closed triangles. The labels are the communities.
+    Members belong to circles (a family, a class, a team): most circles lie within one
+    community, circles overlap, and four of five pairs of a circle know each other. So friends
+    of friends are friends: the clustering coefficient is 0.25 or more. How many circles a
+    member is in follows a power law, and so do degrees. The other edges join anybody, by
+    weight. The labels are the communities, one fifth of the members is in two of them.
 
     Parameters
     ----------
@@ -100,17 +115,37 @@ def social_network(
     weight = _degree_weights(n, rng)
     edges = round(n * average_degree / 2)
 
+    circles = _Circles(member, community, weight, average_degree)
     pairs = np.empty(0, dtype=np.int64)
-    blocks = _Blocks(member, community, weight)
-    pairs = _top_up(pairs, round(edges * (1 - _CLOSED)), n, rng, blocks.draw)
-    base = Graph.from_edges(pairs // n, pairs % n, NodeSet.range(n))
-    pairs = _top_up(pairs, edges, n, rng, lambda size, rng: _open_triangles(base, size, rng))
+    pairs = _top_up(pairs, round(edges * _HOME), n, rng, circles.homes, rounds=1)
+    pairs = _top_up(pairs, round(edges * _CIRCLES), n, rng, circles.draw)
+    pairs = _top_up(pairs, edges, n, rng, circles.anybody)
 
     graph = Graph.from_edges(pairs // n, pairs % n, NodeSet.range(n))
     ones = np.ones(len(member), dtype=np.bool_)
     labels = sp.csr_array((ones, (member, community)), shape=(n, communities))
     names = tuple(f"community {i}" for i in range(communities))
-    return LabelledGraph(graph=graph, labels=labels, label_names=names)
+    return LabelledGraph(graph=graph, labels=labels, label_names=names, names=invented_names(n))
+
+
+def invented_names(n: int) -> tuple[str, ...]:
+    """Give n different names of people who do not exist.
+
+    Examples
+    --------
+    >>> invented_names(3)
+    ('Ala A.', 'Belan B.', 'Corara C.')
+    """
+    starts, endings = _STARTS.split(), _ENDINGS.split()
+    names = []
+    for i in range(n):
+        # 20, 15 and 26 in steps that repeat only after all 7,800 combinations
+        around, j = divmod(i, 7800)
+        start, rest = j % 20, j // 20
+        first = starts[start] + endings[(rest + start) % 15]
+        letter = chr(ord("A") + (rest // 15 + start) % 26)
+        names.append(f"{first} {letter}." + (f" {around + 1}" if around else ""))
+    return tuple(names)
 
 
 def _memberships(n: int, communities: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
@@ -133,60 +168,95 @@ def _degree_weights(n: int, rng: np.random.Generator) -> npt.NDArray[np.float64]
     return np.asarray((1 + rng.random(n) * (_SPREAD**power - 1)) ** (1 / power))
 
 
-class _Blocks:
-    """Draws node pairs: the first by weight, the second within its community or anywhere."""
+class _Circles:
+    """Draws node pairs: from circles within communities, or by weight from everybody."""
 
     def __init__(
-        self, member: IntArray, community: IntArray, weight: npt.NDArray[np.float64]
+        self,
+        member: IntArray,
+        community: IntArray,
+        weight: npt.NDArray[np.float64],
+        average_degree: float,
     ) -> None:
-        self.member, self.community = member, community
+        self.member = member
         # a node in two communities shares its weight out between them
         times = np.bincount(member, minlength=len(weight))
         self.reach = np.cumsum((weight / times)[member])
         ends = np.flatnonzero(np.diff(community, append=-1))
         self.high = self.reach[ends]
         self.low = np.concatenate([[0.0], self.high[:-1]])
+        self.home = community * len(member)  # + the number of the circle, below
+        # A seat in a circle of size c brings _JOINED (c - 1) friends.
+        self.size = max(3.0, 1 + _CIRCLES * average_degree / (_CIRCLES_EACH * _JOINED))
+        self.window = _NEARBY * self.size * self.reach[-1] / len(member)
+
+    def homes(self, size: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Draw one circle for everybody: neighbours in the order of the members."""
+        seats = round(self.size)
+        circle = self.home + np.arange(len(self.member)) // seats
+        pairs = []
+        for step in range(1, min(seats, len(circle))):
+            at = np.flatnonzero((circle[step:] == circle[:-step]))
+            at = at[rng.random(len(at)) < _JOINED]
+            pairs.append((self.member[at], self.member[at + step]))
+        first, second = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
+        return first, second
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        first = self._find(rng.random(size) * self.reach[-1])
-        within = rng.random(size) < _WITHIN
-        block = self.community[first]
-        low = np.where(within, self.low[block], 0.0)
-        high = np.where(within, self.high[block], self.reach[-1])
-        second = self._find(low + rng.random(size) * (high - low))
-        return self.member[first], self.member[second]
+        """Draw about `size` pairs: of some circles, all pairs that know each other."""
+        first, second, drawn = [], [], 0
+        while drawn < size:
+            seats = max(3, round(self.size * rng.gamma(2.0, 0.5)))
+            many = 1 + int((size - drawn) / (4 * _JOINED * seats * (seats - 1)))
+            circle = self._seats(many, seats, rng)
+            i, j = np.triu_indices(seats, 1)
+            know = rng.random((many, len(i))) < _JOINED
+            first.append(circle[:, i][know])
+            second.append(circle[:, j][know])
+            drawn += int(know.sum())
+        return np.concatenate(first), np.concatenate(second)
+
+    def _seats(self, many: int, seats: int, rng: np.random.Generator) -> IntArray:
+        """Draw who is in some circles: most live near its centre, some anywhere."""
+        centre = rng.random((many, 1)) * self.high[-1]
+        block = np.minimum(np.searchsorted(self.high, centre), len(self.high) - 1)
+        low, high = self.low[block], self.high[block]
+        near, far = np.maximum(centre - self.window, low), np.minimum(centre + self.window, high)
+        where = rng.random((many, seats))
+        low = np.where(where < _ABROAD, 0.0, np.where(where < _ABROAD + _ACROSS, low, near))
+        high = np.where(
+            where < _ABROAD, self.reach[-1], np.where(where < _ABROAD + _ACROSS, high, far)
+        )
+        return self._find(low + rng.random((many, seats)) * (high - low))
+
+    def anybody(self, size: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Draw pairs from everybody, by weight."""
+        return self._find(rng.random(size) * self.reach[-1]), self._find(
+            rng.random(size) * self.reach[-1]
+        )
 
     def _find(self, spot: npt.NDArray[np.float64]) -> IntArray:
         # rounding may put a spot on the very end
         found = np.searchsorted(self.reach, spot, side="right")
-        return np.minimum(found, len(self.reach) - 1)
+        return self.member[np.minimum(found, len(self.reach) - 1)]
 
 
-def _open_triangles(graph: Graph, size: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Draw pairs of nodes that have a neighbour in common."""
-    if graph.n_edges == 0:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    middle = graph.indices[rng.integers(0, len(graph.indices), size)]
-    start, degree = graph.indptr[middle].astype(np.int64), graph.degrees[middle]
-    first = graph.indices[start + rng.integers(0, degree)]
-    second = graph.indices[start + rng.integers(0, degree)]
-    return first.astype(np.int64), second.astype(np.int64)
-
-
-def _top_up(pairs: IntArray, edges: int, n: int, rng: np.random.Generator, draw: Any) -> IntArray:
+def _top_up(
+    pairs: IntArray, edges: int, n: int, rng: np.random.Generator, draw: Any, rounds: int = 200
+) -> IntArray:
     """Add drawn pairs, as u * n + v with u < v, until there are `edges` distinct ones."""
-    for attempt in range(200):
+    for attempt in range(rounds):
         missing = edges - len(pairs)
         if missing <= 0:
             break
-        size = missing + missing // 4 + 16
+        size = missing + missing // 16 + 16
         # Where communities are full already, draw from everywhere: half of all pairs is free
         u, v = draw(size, rng) if attempt < 20 else rng.integers(0, n, (2, size))
         u, v = np.minimum(u, v), np.maximum(u, v)
-        fresh = np.setdiff1d((u * n + v)[u != v], pairs)
-        if len(fresh) > missing:
-            fresh = rng.choice(fresh, missing, replace=False)
-        pairs = np.concatenate([pairs, fresh])
+        fresh, at = np.unique((u * n + v)[u != v], return_index=True)
+        # The first that were drawn, not some of all: circles stay whole.
+        fresh = fresh[np.argsort(at)]
+        pairs = np.concatenate([pairs, fresh[~np.isin(fresh, pairs)][:missing]])
     return pairs
 
 

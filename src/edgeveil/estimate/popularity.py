@@ -1,0 +1,78 @@
+"""What the released degrees tell about every node, in cells of nearly equal degrees."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
+
+__all__ = ["CELLS", "FINE", "Popularity", "learn"]
+
+Vector = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.integer]
+
+CELLS = 24  # degree cells, in which the prior of a sum is the same
+FINE = 8  # parts of a cell, for counting who is ahead by popularity
+
+
+class Popularity(NamedTuple):
+    """What the released degrees tell, the same for everybody. From `learn`.
+
+    Attributes
+    ----------
+    estimates : DegreeEstimates
+        Degrees without most of their noise.
+    order : array of shape (n,)
+        Nodes, the most popular first.
+    cell : array of shape (n,)
+        Fine degree cell of each node; `FINE` of them are one cell.
+    counts, degrees : arrays of shape (fine cells,)
+        How many nodes each fine cell has, and their mean degree.
+    total : float
+        Sum of all degrees.
+    """
+
+    estimates: DegreeEstimates
+    order: Indices
+    cell: Indices
+    counts: Vector
+    degrees: Vector
+    total: float
+
+    def by_cell(self, values: Vector) -> Vector:
+        """Sums over the fine cells of each cell."""
+        return np.asarray(values.reshape(CELLS, FINE).sum(axis=1))
+
+    @property
+    def cell_degrees(self) -> Vector:
+        """Mean degree of each cell; the middle of its parts where it is empty."""
+        counts = np.where(np.repeat(self.by_cell(self.counts), FINE) > 0, self.counts, 1.0)
+        return self.by_cell(counts * self.degrees) / self.by_cell(counts)
+
+
+def learn(noisy: Vector, scale: float) -> Popularity:
+    """Prepare what all members' lists share.
+
+    Parameters
+    ----------
+    noisy : array of shape (n,)
+        Degrees with Laplace noise.
+    scale : float
+        Scale of that noise: 2 / split(epsilon)[0]; directed in-degrees: half of it.
+    """
+    estimates = estimate_all(noisy, scale)
+    degrees = estimates.degrees
+    low, high = float(degrees.min()), float(degrees.max())
+    fine = CELLS * FINE
+    steps = math.log(high / low) / fine if high > low else 1.0
+    cell = np.minimum((np.log(degrees / low) / steps).astype(np.int64), fine - 1)
+    counts = np.bincount(cell, minlength=fine).astype(np.float64)
+    middle = low * np.exp(steps * (np.arange(fine) + 0.5))
+    sums = np.bincount(cell, degrees, minlength=fine)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), middle)
+    order = np.argsort(-np.asarray(noisy), kind="stable")
+    return Popularity(estimates, order, cell, counts, means, float(degrees.sum()))

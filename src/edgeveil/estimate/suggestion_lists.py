@@ -1,0 +1,229 @@
+"""The list of one member, out of what was read: scores, reasons, and places left open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.estimate import _suggestion_kernels as kernels
+from edgeveil.estimate._sum_laws import Law
+from edgeveil.estimate.popularity import FINE, Popularity
+
+__all__ = ["Reading", "Suggestions"]
+
+Vector = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.integer]
+
+_OPEN = 0.02  # posterior mass left out on either side of a place's range
+_DEVIATIONS = 2.0  # of the number of nodes ahead
+
+
+class Suggestions(NamedTuple):
+    """A list of suggestions, best first; arrays of one length.
+
+    Attributes
+    ----------
+    nodes : array of int
+        Whom: indices of strangers.
+    scores : array of float
+        Expected common friends (by weight), and popularity in the same unit.
+    common : array of float
+        Estimated number of common friends.
+    shared : array of bool
+        Why: True for common friends: that there is one is more likely than not, and without
+        its sum the node would not be on the list. Else popularity.
+    first, last : arrays of int
+        Places, from 1, that the noise leaves open: in at least 95 % of the cases the place by
+        true sums is one of these (degrees as released).
+    """
+
+    nodes: Indices
+    scores: Vector
+    common: Vector
+    shared: npt.NDArray[np.bool_]
+    first: Indices
+    last: Indices
+
+    @property
+    def mostly_popularity(self) -> bool:
+        """Whether fewer than half of the suggestions rest on common friends."""
+        return 2 * int(self.shared.sum()) < len(self.nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What one member's noisy sums tell. From `read_row`.
+
+    Attributes
+    ----------
+    popularity : Popularity
+        Of everybody.
+    own : array of int
+        The member and its friends: never suggested.
+    nodes, sums : arrays of one length
+        Strangers above the threshold, and their noisy sums.
+    law : Law
+        Of a true sum, by degree cell.
+    unseen : array of shape (points,)
+        Chance that a sum at each point of the grid stays below the threshold.
+    expected : array of shape (cells,)
+        What the degree alone explains.
+    below : array of shape (fine cells,)
+        Strangers below the threshold.
+    kappa : float
+        What popularity counts beside common friends.
+    typical_weight : float
+        Mean weight of a friend.
+    """
+
+    popularity: Popularity
+    own: Indices
+    nodes: Indices
+    sums: Vector
+    law: Law
+    unseen: Vector
+    expected: Vector
+    below: Vector
+    kappa: float
+    typical_weight: float
+
+    @cached_property
+    def _above(self) -> tuple[Vector, Vector, Vector]:
+        """Of `nodes`: expected sum, chance of no common friend, likelihood."""
+        cells = self.popularity.cell[self.nodes] // FINE
+        whole = np.maximum(self.law.likelihood(cells, self.sums), 1e-300)
+        mean = self.law.moment().likelihood(cells, self.sums) / whole
+        # Interpolation between cells must not make more evidence count less.
+        low = self._low_sums(self.popularity.estimates.degrees[self.nodes])
+        none = self.law.mass[cells, 0] * np.exp(-self.law.rate * self.sums) / whole
+        return np.maximum(mean, low), none, whole
+
+    @cached_property
+    def _below(self) -> Vector:
+        """Law of a sum, given that it is below the threshold: (cells, points)."""
+        mass = self.law.mass * self.unseen
+        return np.asarray(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300))
+
+    def _by_degree(self, values: Vector, degrees: Vector) -> Vector:
+        centres = np.log(self.popularity.cell_degrees)
+        return np.interp(np.log(degrees), centres, np.maximum.accumulate(values))
+
+    def _popular(self, degrees: Vector) -> Vector:
+        return self.kappa * self._by_degree(self.expected, degrees)
+
+    def _low_sums(self, degrees: Vector) -> Vector:
+        """Expected sum of a stranger below the threshold; it does not fall with the degree."""
+        return self._by_degree(self._below @ self.law.points, degrees)
+
+    def row(self) -> Vector:
+        """Scores of all nodes; -inf for the member and its friends. O(n): for evaluation."""
+        degrees = self.popularity.estimates.degrees
+        sums = self._low_sums(degrees)
+        sums[self.nodes] = self._above[0]
+        row = sums + self._popular(degrees)
+        row[self.own] = -np.inf
+        return row
+
+    def top(self, k: int, allowed: npt.NDArray[np.bool_] | None = None) -> Suggestions:
+        """The best k strangers.
+
+        Parameters
+        ----------
+        k : int
+            How many; fewer if there are not as many.
+        allowed : array of bool, shape (n,), optional
+            Who may be suggested; public. Places are among all strangers all the same.
+        """
+        order = self.popularity.order
+        if allowed is not None:
+            order = order[allowed[order]]
+        taken = np.concatenate([self.own, self.nodes])
+        others = order[: k + len(taken)]
+        others = others[~np.isin(others, taken)][:k]
+        nodes = np.concatenate([self.nodes, others])
+        degrees = self.popularity.estimates.degrees[nodes]
+        sums = np.concatenate([self._above[0], self._low_sums(degrees[len(self.nodes) :])])
+        popular = self._popular(degrees)
+        scores = sums + popular
+        if allowed is not None:
+            scores[: len(self.nodes)][~allowed[self.nodes]] = -np.inf
+        best = np.argsort(-scores, kind="stable")[:k]
+        best = best[scores[best] > -np.inf]
+        shared = best < len(self.nodes)
+        if shared.any():
+            seen = best[shared]
+            # On the list by popularity alone? Then its sum is not why it is there.
+            alone = self._low_sums(degrees[seen]) + popular[seen]
+            shared[shared] = (self._above[1][seen] < 0.5) & (alone < scores[best[-1]])
+        first, last = self._places(best, nodes[best])
+        return Suggestions(
+            nodes=nodes[best],
+            scores=scores[best],
+            common=sums[best] / self.typical_weight,
+            shared=shared,
+            first=first,
+            last=last,
+        )
+
+    def _places(self, best: Indices, nodes: Indices) -> tuple[Indices, Indices]:
+        """First and last place open to some nodes, given where they are in `nodes`, or beyond."""
+        low, high = self._ranges(best, nodes)
+        ahead, spread = self._ahead(np.concatenate([high, low]))
+        k = len(best)
+        margin = _DEVIATIONS * np.sqrt(spread + 1)
+        own = np.arange(1, k + 1)
+        first = np.floor(ahead[:k] - margin[:k]).astype(np.int64) + 1
+        last = np.ceil(ahead[k:] + margin[k:]).astype(np.int64) + 1
+        strangers = len(self.popularity.order) - len(self.own)
+        return np.clip(first, 1, own), np.clip(last, own, max(strangers, 1))
+
+    def _ranges(self, best: Indices, nodes: Indices) -> tuple[Vector, Vector]:
+        """Lowest and highest true score that the noise leaves open to some nodes."""
+        law, above = self.law, best < len(self.nodes)
+        cells = self.popularity.cell[nodes] // FINE
+        mass = self._below[cells]
+        noisy = self.sums[best[above]][:, None]
+        # Relative to the nearest point: all of the row must not underflow.
+        away = law.rate * np.abs(noisy - law.points)
+        near = np.exp(away.min(axis=1, keepdims=True) - away)
+        mass[above] = law.mass[cells[above]] * near
+        upto = np.cumsum(mass, axis=1)
+        upto /= upto[:, -1:]
+        last = len(law.points) - 1
+        low = np.minimum((upto < _OPEN).sum(axis=1), last)
+        high = np.minimum((upto < 1 - _OPEN).sum(axis=1), last)
+        popular = self._popular(self.popularity.estimates.degrees[nodes])
+        return law.points[low] + popular, law.points[high] + popular
+
+    def _ahead(self, limits: Vector) -> tuple[Vector, Vector]:
+        """Mean and variance of the number of strangers whose true score exceeds each limit."""
+        law, shared = self.law, self.popularity
+        # P(sum > point j - 1 | below the threshold), j = 0 .. number of points
+        beyond = np.cumsum(self._below[:, ::-1], axis=1)[:, ::-1]
+        beyond = np.concatenate([beyond, np.zeros((len(beyond), 1))], axis=1)
+        offsets = self._popular(shared.degrees)
+        at = np.searchsorted(law.points, limits[:, None] - offsets, side="right")
+        chance = beyond[np.arange(len(offsets)) // FINE, at]
+        mean, variance = chance @ self.below, (chance * (1 - chance)) @ self.below
+        order = np.argsort(limits)
+        kernels.count_above(
+            limits[order],
+            self.sums,
+            shared.cell[self.nodes] // FINE,
+            self._popular(shared.estimates.degrees[self.nodes]),
+            self._above[2],
+            np.searchsorted(law.points, self.sums, side="right"),
+            law.points,
+            law.rate,
+            law.left,
+            law.right,
+            ahead := np.zeros(len(limits)),
+            spread := np.zeros(len(limits)),
+        )
+        mean[order] += ahead
+        variance[order] += spread
+        return mean, variance

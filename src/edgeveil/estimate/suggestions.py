@@ -1,0 +1,230 @@
+"""Whom a member may know, read out of released numbers. All of it is post-processing.
+
+Input: degrees with Laplace noise, the member's own list of friends, and noisy sums
+x_v = sum of w_u over the common friends u of the member and v, w_u in [0, 1]; of the strangers'
+sums only those of at least `threshold` are needed. Theorem, formulae and figures are in
+docs/theory/suggestions.md. The order of use:
+
+1. `split` shares the budget out between degrees and sums.
+2. `learn` once for everybody: from the noisy degrees.
+3. `friend_weights` for one member: from its friends' noisy sums (all weights 1).
+4. `read_row` for one member: from the strangers' noisy sums with these weights.
+5. `Reading.top` gives the list: scores, reasons, and the places that the noise leaves open.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.estimate import _suggestion_kernels as kernels
+from edgeveil.estimate._sum_laws import TAIL, Law, exponentials, grid, poissons, stays_below
+from edgeveil.estimate.popularity import CELLS, FINE, Popularity, learn
+from edgeveil.estimate.suggestion_lists import Reading, Suggestions
+
+__all__ = [
+    "Popularity",
+    "Reading",
+    "Suggestions",
+    "friend_weights",
+    "learn",
+    "read_row",
+    "split",
+    "threshold",
+]
+
+Vector = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.integer]
+
+_QUANTILES = (0.75, 0.9)  # of the friends' degrees, tried as the degree from which weights fall
+_CLEAR = 1.5  # by how much weighted sums must exceed what noise alone reaches
+_TAIL_GROWTH = 0.5  # the tail's share grows with this power of the degree
+_TAIL_MOST = 0.5  # of the nodes of a cell
+_PLAIN = 5  # components without the tail: `mean_counts`
+_PSEUDO = 0.2  # counts that each component has beforehand
+_BEFOREHAND = (0.5, 0.5)  # friends who share circles, and who do not: Jeffreys' prior
+_ROUNDS = 60
+_EXCESS = 1.0
+
+
+def split(epsilon: float) -> tuple[float, float]:
+    """Share epsilon out between the degrees and the sums; the parts add up to it.
+
+    Examples
+    --------
+    >>> split(1.0)
+    (0.1, 0.9)
+    """
+    for_degrees = min(0.1, 0.4 * epsilon)
+    return for_degrees, epsilon - for_degrees
+
+
+def threshold(n: int, rate: float) -> float:
+    """Public threshold: about 100 of n values that are noise of rate `rate` only reach it."""
+    return max(0.0, math.log(n / 200) / rate)
+
+
+def friend_weights(
+    popularity: Popularity, friends: Indices, friend_sums: Vector, rate: float
+) -> Vector:
+    """Choose the weights of a member's friends for the strangers' sums.
+
+    Friends of many count less, min(1, D0 / degree), if the sums that are left still stand out
+    of the noise, else all weights are 1.
+
+    Parameters
+    ----------
+    popularity : Popularity
+        From `learn`.
+    friends : array of int
+        The member's own list.
+    friend_sums : array, one value for each friend
+        Noisy numbers of common friends of the member and each friend.
+    rate : float
+        1 / scale of the noise on strangers' sums, split(epsilon)[1].
+
+    Returns
+    -------
+    array, one weight in [0, 1] for each friend
+    """
+    ones = np.ones(len(friends))
+    if len(friends) == 0:
+        return ones
+    degrees = popularity.estimates.of_friends[friends]
+    clear = _CLEAR * math.log(max(len(popularity.order) / 40, math.e)) / rate
+    for quantile in _QUANTILES:
+        weights = np.minimum(1.0, np.quantile(degrees, quantile) / degrees)
+        if weights.mean() * friend_sums.mean() >= clear:
+            return np.asarray(weights)
+    return ones
+
+
+def read_row(
+    popularity: Popularity,
+    member: int,
+    friends: Indices,
+    friend_sums: Vector,
+    weights: Vector,
+    nodes: Indices,
+    sums: Vector,
+    rate: float,
+    *,
+    friend_rate: float | None = None,
+) -> Reading:
+    """Read one member's noisy sums.
+
+    Parameters
+    ----------
+    popularity : Popularity
+        From `learn`.
+    member : int
+        Index of the member.
+    friends, friend_sums, weights
+        As for `friend_weights`, and what it gave.
+    nodes, sums : arrays of one length
+        Strangers whose noisy sum is at least ``threshold(n, rate)``, and that sum. The other
+        strangers are known to be below it.
+    rate : float
+        1 / scale of the noise on strangers' sums.
+    friend_rate : float, optional
+        The same of the friends' sums; half of `rate` by default. (Directed: `rate`.)
+    """
+    own = np.append(friends, member)
+    degrees = popularity.cell_degrees
+    friend_degrees = popularity.estimates.of_friends[friends]
+    expected = np.empty((_PLAIN, CELLS))
+    kernels.mean_counts(degrees, friend_degrees, weights, popularity.total, expected)
+    typical_weight = float(weights.mean()) if len(weights) else 1.0
+    share, typical = _circles(
+        popularity, friends, friend_sums, rate / 2 if friend_rate is None else friend_rate
+    )
+    typical = max(1.0, typical * typical_weight)
+
+    reach = float(weights @ friend_degrees)
+    unit = max(float(weights**2 @ friend_degrees) / reach if reach > 0 else 1.0, 0.02)
+    whole = float(weights.sum())
+    highest = float(sums.max()) if len(sums) else 0.0
+    points, width = grid(min(whole, max(8 * typical, highest + 10 / rate)), unit)
+    most = 1.5 * np.minimum(degrees, whole) + 3
+    laws = np.concatenate(
+        [
+            poissons(points / unit, width, expected / unit),
+            exponentials(points, width, typical, most),
+        ]
+    )
+    below = popularity.counts.copy()
+    np.subtract.at(below, popularity.cell[np.concatenate([own, nodes])], 1)
+    unseen = stays_below(threshold(len(popularity.order), rate), points, rate)
+    cells = popularity.cell[nodes] // FINE
+    mix = _fitted(popularity, Law.of(points, laws.reshape(-1, len(points)), rate),
+                  laws @ unseen, popularity.by_cell(below), cells, sums)
+    return Reading(
+        popularity=popularity,
+        own=own,
+        nodes=nodes,
+        sums=sums,
+        law=Law.of(points, np.einsum("ck,kcx->cx", mix, laws), rate),
+        unseen=unseen,
+        expected=expected[2],
+        below=below,
+        kappa=(1 - share) / share,
+        typical_weight=typical_weight,
+    )
+
+
+def _fitted(
+    popularity: Popularity, laws: Law, unseen: Vector, below: Vector, cells: Indices, sums: Vector
+) -> Vector:
+    """Shares of the components by cell, fitted to one row: (cells, components)."""
+    kinds = len(unseen)
+    rows = cells[:, None] + CELLS * np.arange(kinds)
+    seen = laws.likelihood(rows, sums[:, None])
+    growth = (popularity.cell_degrees * len(popularity.order) / popularity.total) ** _TAIL_GROWTH
+    shares = np.full(kinds, 0.001)
+    shares[:_PLAIN] = 1 / _PLAIN
+    mix = np.empty((CELLS, kinds))
+    kernels.fit_mixture(
+        seen,
+        cells,
+        np.ascontiguousarray(unseen.T),
+        below,
+        growth,
+        shares,
+        _PLAIN,
+        _TAIL_MOST,
+        _PSEUDO,
+        _ROUNDS,
+        mix,
+    )
+    return mix
+
+
+def _circles(
+    popularity: Popularity, friends: Indices, friend_sums: Vector, rate: float
+) -> tuple[float, float]:
+    """How many friends share circles with the member, as a share, and their typical sum.
+
+    A friend's sum is either what its degree explains, or has the law of the tail.
+    """
+    if len(friends) == 0:
+        return 0.5, 0.0
+    degrees = popularity.estimates.of_friends[friends]
+    expected = np.empty((_PLAIN, CELLS))
+    centres = popularity.cell_degrees
+    kernels.mean_counts(centres, degrees, np.ones(len(friends)), popularity.total, expected)
+    # The friends' degrees are size-biased: they have cells of their own.
+    cells = np.clip(np.searchsorted(centres, degrees), 0, CELLS - 1)
+    by_degree = np.maximum(expected[2] + np.expm1(-(centres**2) / popularity.total), 0.0)  # not its own friend
+    typical = float(friend_sums.mean() - _EXCESS * by_degree[cells].mean())
+    typical = max(typical, 1.0)
+    highest = max(float(friend_sums.max()) + 10 / rate, 8 * typical)
+    points, width = grid(min(len(friends), highest), 1.0)
+    plain = Law.of(points, poissons(points, width, by_degree), rate)
+    tail = Law.of(
+        points, exponentials(points, width, typical, np.array([np.inf])).mean(axis=0), rate
+    )
+    by_tail = tail.likelihood(np.zeros(len(friends), dtype=np.int64), friend_sums)
+    share = kernels.fit_share(by_tail, plain.likelihood(cells, friend_sums), *_BEFOREHAND, _ROUNDS)
+    return share, typical

@@ -1,0 +1,247 @@
+"""Hits: how many hidden friends are on a member's list of k, by degree of the member.
+
+Hide a tenth of the edges, rank all strangers of a member (neither itself nor a friend that is
+left) on the graph that is left, and look for the hidden friends among the first k:
+hits@k = found / min(k, hidden), averaged over members. Beside any score belong popularity (the
+same list for everybody), the usual scores without privacy, and `limit`, the line that no private
+list can cross which knows nothing but the edges (docs/theory/limits.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import ParameterError
+from edgeveil.evaluation.link_prediction import HiddenEdges
+from edgeveil.evaluation.metrics import hits_at_k
+from edgeveil.flow.pagerank import personalized_pagerank
+from edgeveil.graph import Graph
+
+__all__ = [
+    "DEGREE_GROUPS",
+    "Concentration",
+    "Hits",
+    "Scorer",
+    "common_neighbours",
+    "concentration",
+    "hits",
+    "limit",
+    "limit_of",
+    "members_by_degree",
+    "pagerank",
+    "popularity",
+    "resource_allocation",
+]
+
+Vector = npt.NDArray[np.float64]
+Scorer = Callable[[int], Vector]
+"""A member's index to the scores of all nodes; those of itself and its friends do not matter."""
+
+DEGREE_GROUPS = ((5, 20), (20, 50), (50, 200))
+
+
+class Hits(NamedTuple):
+    """Mean hits of a group of members.
+
+    Attributes
+    ----------
+    mean, error : float
+        Over the members, and its standard error; NaN for fewer members than needed.
+    by_member : array
+        One value for each member.
+    """
+
+    mean: float
+    error: float
+    by_member: Vector
+
+    @classmethod
+    def of(cls, by_member: Vector) -> Hits:
+        """Take mean and standard error of one value for each member."""
+        count = len(by_member)
+        mean = float(by_member.mean()) if count else math.nan
+        error = float(by_member.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+        return cls(mean, error, by_member)
+
+
+class Concentration(NamedTuple):
+    """How alike the lists of different members are.
+
+    Attributes
+    ----------
+    distinct : int
+        Nodes that are on a list.
+    most : float
+        Share of the lists that hold the node which is on most of them.
+    """
+
+    distinct: int
+    most: float
+
+
+def members_by_degree(
+    split: HiddenEdges,
+    *,
+    groups: Sequence[tuple[int, int]] = DEGREE_GROUPS,
+    per_group: int = 150,
+    seed: int = 0,
+) -> dict[tuple[int, int], npt.NDArray[np.int64]]:
+    """Draw members that have a hidden friend, by their degree in the graph that is left.
+
+    Parameters
+    ----------
+    split : HiddenEdges
+        From `hide_edges`.
+    groups : sequence of pairs
+        Lowest degree, and the degree from which on the group ends.
+    per_group : int
+        How many; all if there are fewer.
+    seed : int
+        Decides who.
+    """
+    rng = np.random.default_rng(seed)
+    degrees, hidden = split.left.degrees, split.hidden.degrees
+    drawn = {}
+    for low, high in groups:
+        fit = np.flatnonzero((degrees >= low) & (degrees < high) & (hidden > 0))
+        drawn[low, high] = np.sort(rng.choice(fit, min(per_group, len(fit)), replace=False))
+    return drawn
+
+
+def hits(split: HiddenEdges, members: Iterable[int], score: Scorer, k: int = 20) -> Hits:
+    """hits@k of any score.
+
+    Parameters
+    ----------
+    split : HiddenEdges
+        The graph that is left, which the score may see, and the hidden edges.
+    members : iterable of int
+        Indices; each must have a hidden friend.
+    score : callable
+        Gives the scores of all nodes for one member. Equal scores count as in random order.
+    k : int
+        Length of the lists.
+    """
+    found = []
+    for member in members:
+        strangers = _strangers(split.left, member)
+        hidden = np.zeros(split.left.n_nodes, dtype=np.bool_)
+        hidden[split.hidden.neighbours(member)] = True
+        count = int(hidden.sum())
+        if count == 0:
+            raise ParameterError("every member must have a hidden friend")
+        right = hits_at_k(hidden[strangers], score(member)[strangers], k)[0]
+        found.append(float(right) / min(k, count))
+    return Hits.of(np.array(found))
+
+
+def concentration(lists: Sequence[npt.NDArray[np.integer]]) -> Concentration:
+    """How many different nodes some lists hold, and how often the most frequent one.
+
+    Examples
+    --------
+    >>> concentration([np.array([1, 2]), np.array([1, 3])])
+    Concentration(distinct=3, most=1.0)
+    """
+    if not lists or not any(len(each) for each in lists):
+        return Concentration(0, 0.0)
+    counts = np.unique(np.concatenate(list(lists)), return_counts=True)[1]
+    return Concentration(len(counts), float(counts.max()) / len(lists))
+
+
+# -- scores without privacy ----------------------------------------------------------------
+
+
+def popularity(graph: Graph) -> Scorer:
+    """The degree: the same list for everybody."""
+    degrees = graph.degrees.astype(np.float64)
+    return lambda member: degrees
+
+
+def common_neighbours(graph: Graph) -> Scorer:
+    """The number of common neighbours."""
+    return _weighted(graph, np.ones(graph.n_nodes))
+
+
+def resource_allocation(graph: Graph) -> Scorer:
+    """The sum of 1 / degree over the common neighbours."""
+    return _weighted(graph, 1 / np.maximum(graph.degrees, 1))
+
+
+def pagerank(graph: Graph, restart: float = 0.15) -> Scorer:
+    """Personalized PageRank."""
+    return lambda member: personalized_pagerank(graph, [member], restart=restart, tol=1e-7)[0]
+
+
+def _weighted(graph: Graph, weights: Vector) -> Scorer:
+    adjacency = graph.adjacency().astype(np.float64)
+
+    def score(member: int) -> Vector:
+        own = graph.neighbours(member)
+        return np.asarray(weights[own] @ adjacency[own])
+
+    return score
+
+
+# -- the limit ------------------------------------------------------------------------------
+
+
+def limit_of(
+    counts: npt.ArrayLike, epsilon: float, candidates: npt.ArrayLike, k: int = 20
+) -> Vector:
+    """Largest chance that an epsilon-private list of k holds somebody: min(1, e^(m epsilon) k/N).
+
+    Parameters
+    ----------
+    counts : array-like
+        Numbers m of edges that tell this stranger from the others.
+    epsilon : float
+        Privacy loss of the list for one edge that does not touch its recipient.
+    candidates : array-like
+        Numbers N of strangers that are alike without those edges, this one among them.
+    k : int
+        Length of the list.
+
+    Examples
+    --------
+    >>> limit_of([0, 3, 9], 1.0, 10_000).round(4)
+    array([0.002 , 0.0402, 1.    ])
+    """
+    room = np.log(k) - np.log(np.asarray(candidates, dtype=np.float64))
+    return np.asarray(np.exp(np.minimum(np.asarray(counts) * epsilon + room, 0.0)))
+
+
+def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 20) -> Hits:
+    """The most hits@k that epsilon-private lists can expect which know nothing but the edges.
+
+    Without the edges to its common friends with the member, a hidden friend is one of the
+    strangers that share no friend with the member (theorem in docs/theory/limits.md).
+
+    Parameters
+    ----------
+    split, members, k
+        As for `hits`.
+    epsilon : float
+        Privacy loss of a list.
+    """
+    score = common_neighbours(split.left)
+    reached = []
+    for member in members:
+        counts = score(member)
+        alike = int(np.count_nonzero(counts[_strangers(split.left, member)] == 0))
+        hidden = counts[split.hidden.neighbours(member)]
+        bound = limit_of(hidden, epsilon, np.maximum(alike + (hidden > 0), 1), k)
+        reached.append(min(float(bound.sum()) / min(k, len(hidden)), 1.0))
+    return Hits.of(np.array(reached))
+
+
+def _strangers(graph: Graph, member: int) -> npt.NDArray[np.bool_]:
+    open_ = np.ones(graph.n_nodes, dtype=np.bool_)
+    open_[member] = False
+    open_[graph.neighbours(member)] = False
+    return open_
