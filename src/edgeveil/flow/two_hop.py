@@ -10,7 +10,12 @@ import numpy.typing as npt
 from edgeveil._compiled import compiled
 from edgeveil.graph import Graph
 
-__all__ = ["two_hop_sums", "two_hop_sums_of_lists"]
+__all__ = [
+    "friend_counts_of_lists",
+    "two_hop_sums",
+    "two_hop_sums_of_lists",
+    "two_hop_tail_of_lists",
+]
 
 Vector = npt.NDArray[np.float64]
 
@@ -65,6 +70,60 @@ def two_hop_sums_of_lists(
     return out
 
 
+def two_hop_tail_of_lists(
+    graph: Graph,
+    sources: npt.NDArray[np.integer],
+    lists: npt.NDArray[np.integer],
+    starts: npt.NDArray[np.int64],
+    weights: Vector,
+) -> tuple[npt.NDArray[np.integer], Vector, npt.NDArray[np.int64]]:
+    """Sums of the weights of common neighbours, for strangers that have one and only for them.
+
+    Time and memory go with the number of friends' friends, not with that of all nodes.
+
+    Parameters
+    ----------
+    graph, lists, starts, weights
+        As for `two_hop_sums_of_lists`; each list is sorted.
+    sources : array of shape (m,)
+        The sources themselves. They and their friends are left out.
+
+    Returns
+    -------
+    places : array of int
+        Strangers at distance two of the first source, rising, then of the next.
+    sums : array of float64
+        The sum for each of them.
+    starts : array of int64 of shape (m + 1,)
+        Those of source i are at ``starts[i] : starts[i + 1]``.
+    """
+    own, sources = lists.astype(graph.indices.dtype), np.asarray(sources, dtype=np.int64)
+    return _tails(  # type: ignore[no-any-return]
+        graph.indptr, graph.indices, graph.n_nodes, sources, own, starts, weights
+    )
+
+
+def friend_counts_of_lists(
+    graph: Graph, lists: npt.NDArray[np.integer], starts: npt.NDArray[np.int64]
+) -> Vector:
+    """For each friend in `lists`, how many friends it has in common with its source.
+
+    Parameters
+    ----------
+    graph, lists, starts
+        As for `two_hop_sums_of_lists`; each list is sorted.
+
+    Returns
+    -------
+    array of float64, as long as `lists`
+        The counts, freshly made.
+    """
+    counts = np.empty(len(lists))
+    own = lists.astype(graph.indices.dtype)
+    _count_lists(graph.indptr, graph.indices, own, starts, counts)
+    return counts
+
+
 @compiled
 def _spread(
     indptr: Any,  # IN  (n + 1)
@@ -98,3 +157,163 @@ def _spread_lists(
     for i in range(len(out)):
         first, last = starts[i], starts[i + 1]
         _spread(indptr, indices, lists[first:last], weights[first:last], out[i])
+
+
+# A row is collected in a table of friends' friends; in an array of all nodes if it has at least
+# this share of them: then that costs no more.
+_WIDE_SHARE = 1 / 8
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: spreads neighbouring keys
+_SHIFT_ALL = 64
+
+
+@compiled
+def _tails(
+    indptr: Any,  # IN  (n + 1)
+    indices: Any,  # IN  (nnz)
+    n: Any,
+    sources: Any,  # IN  (m)
+    lists: Any,  # IN, of the type of indices
+    starts: Any,  # IN  (m + 1)
+    weights: Any,  # IN  as long as `lists`
+) -> Any:
+    """Collect, sort, and leave out the source and its friends, row by row."""
+    m, used = len(sources), 0
+    begins = np.zeros(m + 1, dtype=np.int64)
+    places, sums = np.empty(1 << 12, dtype=indices.dtype), np.empty(1 << 12)
+    wide = np.zeros(0)
+    for i in range(m):
+        own, theirs = lists[starts[i] : starts[i + 1]], weights[starts[i] : starts[i + 1]]
+        most = np.int64(0)
+        for k in range(len(own)):
+            most += indptr[own[k] + 1] - indptr[own[k]]
+        if most >= _WIDE_SHARE * n:
+            if len(wide) == 0:
+                wide = np.full(n, -1.0)
+            keys, found = _collect_wide(indptr, indices, own, theirs, wide, most)
+        else:
+            keys, found = _collect(indptr, indices, own, theirs, most)
+            keys, found = _sorted_pairs(keys, found, n)
+        if used + len(keys) > len(places):
+            room = 2 * (used + len(keys))
+            more_places, more_sums = np.empty(room, dtype=indices.dtype), np.empty(room)
+            more_places[:used], more_sums[:used] = places[:used], sums[:used]
+            places, sums = more_places, more_sums
+        at = 0
+        for k in range(len(keys)):
+            key = keys[k]
+            while at < len(own) and own[at] < key:
+                at += 1
+            if key != sources[i] and not (at < len(own) and own[at] == key):
+                places[used], sums[used] = key, found[k]
+                used += 1
+        begins[i + 1] = used
+    return places[:used].copy(), sums[:used].copy(), begins
+
+
+@compiled
+def _collect_wide(indptr: Any, indices: Any, own: Any, weights: Any, wide: Any, most: Any) -> Any:
+    """Keys, rising, and their sums; `wide` (n) is -1 everywhere before and after."""
+    count = 0
+    for i in range(len(own)):
+        for j in range(indptr[own[i]], indptr[own[i] + 1]):
+            place = np.uint64(indices[j])
+            if wide[place] < 0.0:
+                wide[place] = 0.0
+                count += 1
+            wide[place] += weights[i]
+    keys, sums, filled = np.empty(count, dtype=indices.dtype), np.empty(count), 0
+    for v in range(len(wide)):
+        if wide[v] >= 0.0:
+            keys[filled], sums[filled] = v, wide[v]
+            wide[v] = -1.0
+            filled += 1
+    return keys, sums
+
+
+@compiled
+def _collect(indptr: Any, indices: Any, own: Any, weights: Any, most: Any) -> Any:
+    """Keys in any order, and their sums, by a table at most half full."""
+    bits = 4
+    while (1 << bits) < 2 * most:
+        bits += 1
+    shift, mask = np.uint64(_SHIFT_ALL - bits), np.uint64((1 << bits) - 1)
+    table = np.full(1 << bits, -1, dtype=np.int32)
+    keys, sums, count = np.empty(most, dtype=indices.dtype), np.empty(most), 0
+    for i in range(len(own)):
+        weight = weights[i]
+        for j in range(indptr[own[i]], indptr[own[i] + 1]):
+            key = indices[j]
+            slot = (np.uint64(key) * _GOLDEN) >> shift
+            while True:
+                at = table[slot]
+                if at < 0:
+                    table[slot] = count
+                    keys[count], sums[count] = key, weight
+                    count += 1
+                    break
+                if keys[at] == key:
+                    sums[at] += weight  # exact, so the order does not matter
+                    break
+                slot = (slot + np.uint64(1)) & mask
+    return keys[:count], sums[:count]
+
+
+@compiled
+def _sorted_pairs(keys: Any, values: Any, n: Any) -> Any:
+    """Sort by keys, all below n: digit by digit from the lowest."""
+    bits = 1
+    while (np.int64(1) << bits) < n:
+        bits += 1
+    rounds = (bits + 10) // 11
+    digit = (bits + rounds - 1) // rounds
+    mask = (1 << digit) - 1
+    to_keys, to_values = np.empty_like(keys), np.empty_like(values)
+    for r in range(rounds):
+        places = np.zeros((1 << digit) + 1, dtype=np.int64)
+        for i in range(len(keys)):
+            places[((keys[i] >> (r * digit)) & mask) + 1] += 1
+        for d in range(1 << digit):
+            places[d + 1] += places[d]
+        for i in range(len(keys)):
+            d = (keys[i] >> (r * digit)) & mask
+            to_keys[places[d]], to_values[places[d]] = keys[i], values[i]
+            places[d] += 1
+        keys, to_keys = to_keys, keys
+        values, to_values = to_values, values
+    return keys, values
+
+
+@compiled
+def _count_lists(
+    indptr: Any,  # IN  (n + 1)
+    indices: Any,  # IN  (nnz)
+    lists: Any,  # IN, of the type of indices
+    starts: Any,  # IN  (m + 1)
+    counts: Any,  # OUT as long as `lists`
+) -> None:
+    """Look up the friends of each friend in a table of the list, or the list among them."""
+    for i in range(len(starts) - 1):
+        own = lists[starts[i] : starts[i + 1]]
+        bits = 3
+        while (1 << bits) < 4 * len(own):
+            bits += 1
+        shift, mask = np.uint64(_SHIFT_ALL - bits), np.uint64((1 << bits) - 1)
+        table = np.full(1 << bits, -1, dtype=indices.dtype)
+        for k in range(len(own)):
+            slot = (np.uint64(own[k]) * _GOLDEN) >> shift
+            while table[slot] >= 0:
+                slot = (slot + np.uint64(1)) & mask
+            table[slot] = own[k]
+        for k in range(len(own)):
+            theirs, common = indices[indptr[own[k]] : indptr[own[k] + 1]], 0
+            if len(theirs) > 32 * len(own):  # a search for each of the list is shorter
+                for j in range(len(own)):
+                    at = np.searchsorted(theirs, own[j])
+                    common += at < len(theirs) and theirs[at] == own[j]
+            else:
+                for j in range(len(theirs)):
+                    slot = (np.uint64(theirs[j]) * _GOLDEN) >> shift
+                    while table[slot] >= 0 and table[slot] != theirs[j]:
+                        slot = (slot + np.uint64(1)) & mask
+                    common += table[slot] == theirs[j]
+            counts[starts[i] + k] = common

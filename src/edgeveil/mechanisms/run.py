@@ -10,6 +10,7 @@ gives the same rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -206,7 +207,7 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int) -> floa
         more, outcome = largest_loss(first, second)
         loss += more
         # Each side may overwrite what it is given.
-        last.append(Noised(outcome.values.copy(), outcome.scale))
+        last.append(replace(outcome, values=outcome.values.copy()))
         return outcome
 
     answers(mechanism.measure(graph, shared, own_lists(graph, [source], model)), answer)

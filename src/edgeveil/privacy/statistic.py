@@ -9,8 +9,9 @@ tells about which of two graphs they came from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,9 +32,13 @@ __all__ = [
     "Bits",
     "Exact",
     "Noised",
+    "NoisedTail",
+    "Ragged",
     "Statistic",
+    "Tail",
     "largest_loss",
     "randomise",
+    "total_epsilon",
     "without_noise",
 ]
 
@@ -53,11 +58,15 @@ class Statistic:
     spends : bool
         False if the values are the same on every graph (noise that a mechanism adds before its
         last step): then nothing is learnt from them.
+    part : str or None
+        Statistics of one part are moved by disjoint sets of edges: no edge moves two of them. So
+        the part costs the largest of their epsilons, not their sum (`total_epsilon`).
     """
 
     values: Rows
     calibration: Calibration | tuple[Calibration, ...]
     spends: bool = True
+    part: str | None = None
 
     @property
     def epsilon(self) -> Fraction:
@@ -69,6 +78,83 @@ class Statistic:
     def _of_rows(self) -> tuple[Calibration, ...]:
         given = self.calibration
         return given if isinstance(given, tuple) else (given,) * len(self.values)
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of different lengths before their Laplace noise; the lengths are no secret.
+
+    Attributes
+    ----------
+    values : array of shape (starts[-1],), contiguous, writeable
+        The first row, then the next. Overwritten by `randomise`.
+    starts : array of int64 of shape (rows + 1,)
+        Row i is ``values[starts[i] : starts[i + 1]]``. Known to whoever gets the row.
+    calibration : Calibration
+        The noise of each row, for the longest of them.
+    part : str or None
+        As in `Statistic`.
+    """
+
+    values: Rows
+    starts: npt.NDArray[np.int64]
+    calibration: Calibration
+    part: str | None = None
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one row tells at most about an edge."""
+        return Fraction(self.calibration.epsilon)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Long rows, mostly zero, of which only what reaches a threshold after the noise is released.
+
+    Row i is a vector of `width` numbers: its `values` at its `places`, and 0 elsewhere. Every one
+    of them gets Laplace noise. Released are the places whose noisy value is at least `at_least`,
+    with that value, and nothing else: a function of the whole noisy vector, so it has its
+    guarantee. It is drawn without drawing the vector (docs/theory/lazy-noise.md), and then time
+    and memory depend on the number of places.
+
+    Attributes
+    ----------
+    places : array of int32 or int64 of shape (starts[-1],)
+        Rising within a row, each from 0 to width - 1.
+    values : array of float64 of the same shape
+        Rounded to the lattice as everywhere.
+    starts : array of int64 of shape (rows + 1,)
+        Row i is at ``starts[i] : starts[i + 1]``.
+    width : int
+        Public.
+    calibration : Calibration
+        The noise of each row, for `width` coordinates.
+    at_least : float
+        Public: it must not hang on the edges, but may on what was noised before.
+    part : str or None
+        As in `Statistic`.
+    densely : bool
+        Draw all noise of all rows: slower, but the time does not depend on the places.
+    """
+
+    places: npt.NDArray[np.integer]
+    values: Rows
+    starts: npt.NDArray[np.int64]
+    width: int
+    calibration: Calibration
+    at_least: float
+    part: str | None = None
+    densely: bool = False
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one row tells at most about an edge."""
+        return Fraction(self.calibration.epsilon)
+
+    def same_question(self, other: Tail) -> bool:
+        """Whether both differ in private numbers only."""
+        mine, theirs = ((len(t.starts), t.width, t.calibration, t.at_least) for t in (self, other))
+        return mine == theirs
 
 
 @dataclass(frozen=True)
@@ -102,7 +188,7 @@ class Exact:
     values: Rows
 
 
-AnyStatistic = Statistic | Bits | Exact
+AnyStatistic = Statistic | Ragged | Tail | Bits | Exact
 
 
 @dataclass(frozen=True)
@@ -112,7 +198,8 @@ class Noised:
     Attributes
     ----------
     values : array
-        Of a `Statistic` its rows with noise; of `Bits` the sorted places of the ones.
+        Of a `Statistic` or `Ragged` its values with noise; of `Bits` the sorted places of the
+        ones.
     scale : float
         Scale of the Laplace noise on each value (of the first row, if rows differ); 0 without.
     """
@@ -121,13 +208,47 @@ class Noised:
     scale: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class NoisedTail(Noised):
+    """What became public of a `Tail`: where the noisy vector reaches the threshold.
+
+    Attributes
+    ----------
+    places : array of int64
+        Rising within a row.
+    values : array of float64
+        The noisy value at each place.
+    starts : array of int64 of shape (rows + 1,)
+        Row i is at ``starts[i] : starts[i + 1]``.
+    scale : float
+        As in `Noised`.
+    """
+
+    places: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+
+
+def total_epsilon(statistics: Iterable[AnyStatistic]) -> Fraction:
+    """What all of these together tell at most about an edge: parts once, all else added up."""
+    total, parts = Fraction(0), dict[str, Fraction]()
+    for statistic in statistics:
+        if isinstance(statistic, Exact):
+            raise ParameterError("numbers without noise have no epsilon")
+        part = None if isinstance(statistic, Bits) else statistic.part
+        if part is None:
+            total += statistic.epsilon
+        else:
+            parts[part] = max(parts.get(part, Fraction(0)), statistic.epsilon)
+    return total + sum(parts.values())
+
+
 def randomise(statistic: AnyStatistic, noises: Sequence[NoiseSource]) -> Noised:
     """Add the noise: the only step from private numbers to public ones.
 
     Parameters
     ----------
-    statistic : Statistic, Bits or Exact
-        What to make public. The values of a `Statistic` are overwritten.
+    statistic : Statistic, Ragged, Tail, Bits or Exact
+        What to make public. The values of a `Statistic` or `Ragged` are overwritten.
     noises : sequence of NoiseSource
         One for each row, or a single one for `Bits`; none may be used for anything else.
     """
@@ -136,6 +257,8 @@ def randomise(statistic: AnyStatistic, noises: Sequence[NoiseSource]) -> Noised:
     if isinstance(statistic, Bits):
         flips = flipped_places(statistic.total, statistic.loss, noises[0])
         return Noised(np.setxor1d(statistic.ones, flips, assume_unique=True))
+    if isinstance(statistic, Ragged | Tail):
+        return _randomise_rows(statistic, noises)
     rows, calibration = statistic.values, statistic.calibration
     if isinstance(calibration, tuple):
         if len(calibration) != len(rows):
@@ -147,8 +270,36 @@ def randomise(statistic: AnyStatistic, noises: Sequence[NoiseSource]) -> Noised:
     return Noised(rows, calibration.noise_scale)
 
 
+def _randomise_rows(statistic: Ragged | Tail, noises: Sequence[NoiseSource]) -> Noised:
+    """The same for rows of different lengths."""
+    from edgeveil.privacy import _tail  # imported here: it loads the compiler
+
+    calibration, starts, values = statistic.calibration, statistic.starts, statistic.values
+    if isinstance(statistic, Ragged):
+        _tail.add_laplace_to_ragged(values, starts, calibration, noises)
+        return Noised(values, calibration.noise_scale)
+    places, noisy, begins = _tail.draw_tail(
+        (statistic.places, values, starts),
+        statistic.width,
+        calibration,
+        statistic.at_least,
+        noises,
+        densely=statistic.densely,
+    )
+    scale = calibration.noise_scale
+    return NoisedTail(values=noisy, scale=scale, places=places, starts=begins)
+
+
 def without_noise(statistic: AnyStatistic) -> Noised:
     """The same numbers as they are. Not private: for the curator's comparisons."""
+    if isinstance(statistic, Tail):
+        kept = statistic.values >= statistic.at_least
+        before = np.concatenate(([0], np.cumsum(kept)))
+        return NoisedTail(
+            values=statistic.values[kept],
+            places=statistic.places[kept].astype(np.int64),
+            starts=before[statistic.starts],
+        )
     return Noised(statistic.ones if isinstance(statistic, Bits) else statistic.values)
 
 
@@ -179,6 +330,14 @@ def largest_loss(first: AnyStatistic, second: AnyStatistic) -> tuple[float, Nois
     if isinstance(first, Exact) and isinstance(second, Exact):
         same = np.array_equal(first.values, second.values)
         return (0.0 if same else float("inf")), Noised(first.values)
+    if isinstance(first, Tail) and isinstance(second, Tail):
+        return _largest_loss_of_tails(first, second)
+    if isinstance(first, Ragged) and isinstance(second, Ragged):
+        if not np.array_equal(first.starts, second.starts):
+            return float("inf"), without_noise(first)
+        # The rows together as one: the loss is a sum over all numbers.
+        loss, outcome = largest_loss(_as_one_row(first), _as_one_row(second))
+        return loss, replace(outcome, values=outcome.values[0])
     if not isinstance(first, Statistic) or not isinstance(second, Statistic):
         return float("inf"), without_noise(first)
     calibrations = first._of_rows()
@@ -191,3 +350,57 @@ def largest_loss(first: AnyStatistic, second: AnyStatistic) -> tuple[float, Nois
         loss += Fraction(steps, calibration.scale)
         outcome[i] = x * 2.0**calibration.step_log2
     return float(loss), Noised(outcome, calibrations[0].noise_scale if calibrations else 0.0)
+
+
+def _as_one_row(ragged: Ragged) -> Statistic:
+    return Statistic(ragged.values[None, :], ragged.calibration)
+
+
+def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
+    """Of one coordinate either a noisy value z >= T is seen, or only that it is below T.
+
+    With x and y steps without noise, what is seen as z has log-ratio (|z - y| - |z - x|) / t. For
+    x > y this is largest, (x - y) / t, at any z >= max(x, T). For x < y it falls with z, so it is
+    largest at z = max(x, T); and "below" may tell more, by log P(x + Z < T) - log P(y + Z < T).
+    Coordinates are independent: the largest log-ratios add up. (To the precision of a double.)
+    """
+    if not first.same_question(second):
+        return float("inf"), without_noise(first)
+    calibration, t = first.calibration, first.calibration.scale
+    from edgeveil.privacy._tail import threshold_in_steps
+
+    threshold = threshold_in_steps(first.at_least, calibration)
+    loss, places, seen, starts = 0.0, list[int](), list[int](), [0]
+    for i in range(len(first.starts) - 1):
+        steps = [_steps_of_row(tail, i) for tail in (first, second)]
+        for place in sorted(steps[0].keys() | steps[1].keys()):
+            x, y = (of.get(place, 0) for of in steps)
+            z = max(x, threshold)
+            more, below = (abs(z - y) - abs(z - x)) / t, -math.inf
+            if x < y:
+                below = _log_below(threshold - x, t) - _log_below(threshold - y, t)
+            loss += max(more, below)
+            if more > below and (x != y or x >= threshold):
+                places.append(place)
+                seen.append(z)
+        starts.append(len(places))
+    return loss, NoisedTail(
+        values=np.array([float(z) * 2.0**calibration.step_log2 for z in seen]),
+        scale=calibration.noise_scale,
+        places=np.array(places, dtype=np.int64),
+        starts=np.array(starts, dtype=np.int64),
+    )
+
+
+def _steps_of_row(tail: Tail, i: int) -> dict[int, int]:
+    part = slice(int(tail.starts[i]), int(tail.starts[i + 1]))
+    steps = to_lattice(tail.values[part], tail.calibration)
+    return dict(zip(tail.places[part].tolist(), map(int, steps), strict=True))
+
+
+def _log_below(distance: int, t: int) -> float:
+    """log P(Z < distance) for P(Z = z) proportional to exp(-|z| / t)."""
+    q = math.exp(-1 / t)
+    if distance <= 0:
+        return (distance - 1) / t - math.log1p(q)
+    return math.log1p(-math.exp(-distance / t) / (1 + q))
