@@ -13,9 +13,9 @@ from edgeveil.cli.output import Format, counted, print_table, say, wrapped
 from edgeveil.engine import release
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, PromiseError
 from edgeveil.graph import Graph
+from edgeveil.ledger import Charge, Ledger, Price, Reservation
 from edgeveil.mechanisms import Mechanism
 from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.privacy.ledger import Charge, Ledger, Price, Reservation
 from edgeveil.privacy.noise import NoiseSource
 
 __all__ = ["print_price", "spending"]
@@ -37,15 +37,28 @@ class _Watched(Ledger):
         note: Mapping[str, str] | None = None,
         *,
         fingerprint: str = "",
+        label: str = "",
+        node_set: str | None = None,
+        new_node_set: bool = False,
     ) -> Reservation:
         """As `Ledger.reserve`, after the price was told and, if need be, agreed to."""
-        price = self.price(key, charge, fingerprint)
+        price = self.price(
+            key, charge, fingerprint, label=label, node_set=node_set, new_node_set=new_node_set
+        )
         if self.only_price:
             raise _Priced(price)
         if price.state == "new" and not price.short and self.ask:
             _ask(price, self.name)
         self._charging = key, charge
-        reservation = super().reserve(key, charge, note, fingerprint=fingerprint)
+        reservation = super().reserve(
+            key,
+            charge,
+            note,
+            fingerprint=fingerprint,
+            label=label,
+            node_set=node_set,
+            new_node_set=new_node_set,
+        )
         if price.state == "new":
             left = _nano(price.left_nano - price.needs_nano)
             spent = f"charged epsilon = {price.epsilon:.15g}"

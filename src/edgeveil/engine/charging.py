@@ -15,10 +15,10 @@ import numpy as np
 
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
+from edgeveil.ledger import Charge, Ledger, Reservation
 from edgeveil.mechanisms.protocol import Mechanism, RestsOnPromise
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.ledger import Charge, Ledger, Reservation
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Provenance
 

@@ -13,9 +13,9 @@ from edgeveil.engine.local import Local
 from edgeveil.engine.tasks import Engine, RowsTask, rows_per_block, split
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.protocol import Mechanism
 from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import ReleaseFolder
 from edgeveil.releases import Release

@@ -11,9 +11,9 @@ from edgeveil.engine.making import Progress, release
 from edgeveil.engine.tasks import Engine
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.protocol import Mechanism
 from edgeveil.nodes import NodeId
-from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
 

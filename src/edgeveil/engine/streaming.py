@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from edgeveil._files import sha256_of, write_atomically
 from edgeveil.engine.charging import Question, ask, fresh_noise, key_of, reserve
 from edgeveil.engine.local import Local
 from edgeveil.engine.making import Progress
 from edgeveil.engine.tasks import Engine, RowsTask, WriteTask, part_name, rows_per_block, split
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph import Graph
-from edgeveil.io.labelled_tables import sha256_of, write_atomically
+from edgeveil.ledger import Ledger, Reservation
 from edgeveil.mechanisms.protocol import Mechanism
 from edgeveil.nodes import NodeId
-from edgeveil.privacy.ledger import Ledger, Reservation
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import MANIFEST, UNFINISHED, PartFile, ReleaseFolder
 from edgeveil.releases import Release

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.io.labelled_tables import sha256_of, write_atomically
+from edgeveil._files import sha256_of, write_atomically
 from edgeveil.mechanisms.protocol import KnowsUncertainty, Mechanism, Rows
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee

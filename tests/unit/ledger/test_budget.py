@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgeveil.errors import BudgetError, LedgerError, ParameterError
+from edgeveil.ledger import Charge, Ledger
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.ledger import Charge, Ledger
 
 
 def test_a_price_is_the_number_as_written_rounded_up_to_whole_nano_epsilons(public):

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from edgeveil.errors import BudgetError, LedgerError
-from edgeveil.privacy import _ledger_store
-from edgeveil.privacy.ledger import Ledger
+from edgeveil.ledger import Ledger
+from edgeveil.ledger.sqlite import SqliteStore
 
 APPEND_ONLY = ("ledger", "spends", "recipient_spends", "releases")
 
@@ -156,7 +156,7 @@ def test_a_copy_is_the_same_ledger_and_a_pickle_reopens_it(place, public, key_of
 
 FORK = """
 import os, sys, hashlib
-from edgeveil.privacy.ledger import Charge, Ledger
+from edgeveil.ledger import Charge, Ledger
 ledger = Ledger.open(sys.argv[1], artifacts=sys.argv[2])
 def spend(name):
     ledger.reserve(hashlib.sha256(name.encode()).hexdigest(), Charge(1, "public", (), 1))
@@ -216,12 +216,9 @@ def test_opening_what_is_not_there_creates_nothing(place, tmp_path):
 
 
 def test_a_ledger_of_another_schema_version_is_refused(place, filled):
-    if place.is_sqlite:
-        place.raw("PRAGMA user_version = 2")
-    else:
-        place.drop_triggers("ledger")
-        place.raw("UPDATE ledger SET schema_version = 2")
-    with pytest.raises(LedgerError, match="schema version 2, this edgeveil knows 1"):
+    place.drop_triggers("ledger")
+    place.raw("UPDATE ledger SET schema_version = 3")
+    with pytest.raises(LedgerError, match="schema version 3, this edgeveil knows 2"):
         place.open()
 
 
@@ -277,8 +274,8 @@ def test_only_the_owner_can_read_the_file_and_the_artifacts(sqlite_place, public
 
 def test_every_commit_waits_for_the_disk(sqlite_place):
     sqlite_place.create(epsilon=1)
-    store = _ledger_store.SqliteStore(sqlite_place.open()._store.path)
+    store = SqliteStore(sqlite_place.open()._store.path)
     with store.transaction(write=True) as transaction:
-        assert transaction.run("PRAGMA synchronous") == [(2,)]  # FULL
-        assert transaction.run("PRAGMA journal_mode") == [("wal",)]
+        assert transaction.run("PRAGMA synchronous") == [(3,)]  # EXTRA
+        assert transaction.run("PRAGMA journal_mode") == [("delete",)]
         assert transaction.run("PRAGMA secure_delete") == [(1,)]

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from edgeveil.errors import BudgetError, ParameterError
-from edgeveil.privacy._ledger_chain import charge_digest
+from edgeveil.ledger.chain import charge_digest
 from edgeveil.privacy.compose import Disclosure
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
