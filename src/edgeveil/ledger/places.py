@@ -27,17 +27,18 @@ def mount_of(path: Path, mountinfo: str) -> tuple[Path, str]:
     `mountinfo` is the text of ``/proc/self/mountinfo`` (see proc(5)). Of two mounts at the same
     place the later one hides the earlier one. Gives the root and "" if nothing fits.
     """
-    best, found = Path(path.anchor), ""
+    text, best, found = str(path), "/", ""
     for line in mountinfo.splitlines():
         mount, separator, kind = line.partition(" - ")
         fields = mount.split(" ")
         if not separator or len(fields) < 5:
             continue
         # Blanks and the like stand there as octal numbers.
-        point = Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4]))
-        if (path == point or point in path.parents) and len(point.parts) >= len(best.parts):
+        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
+        inside = text == point or text.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
             best, found = point, kind.split(" ")[0]
-    return best, found
+    return Path(best), found
 
 
 def refuse_unsafe_place(path: Path, mountinfo: str | None = None) -> None:
@@ -60,7 +61,7 @@ def refuse_unsafe_place(path: Path, mountinfo: str | None = None) -> None:
         )
     if not os.path.lexists(path):
         return
-    if point == path and path != Path(path.anchor):
+    if point == path:
         raise LedgerError(
             f"{path} is mounted as a single file, so it has another name elsewhere, and the same "
             "budget could be spent under both; mount the folder that it lies in"

@@ -16,14 +16,16 @@ from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.sqlite import SqliteStore
 
-APPEND_ONLY = ("ledger", "spends", "recipient_spends", "releases")
+APPEND_ONLY = ("ledger", "spends", "recipient_spends", "releases", "node_sets")
 
 
 @pytest.fixture
 def filled(place, public, joint, key_of):
     """A ledger with a released spend, an open joint one and an open public one."""
     ledger = place.create(epsilon=4, pooled_epsilon=8)
-    ledger.reserve(key_of("1"), public(0.5)).release(lambda path: path.write_text("one"))
+    people = ledger.node_set_digest(["alice", "bob"])
+    first = ledger.reserve(key_of("1"), public(0.5), node_set=people)
+    first.release(lambda path: path.write_text("one"))
     ledger.reserve(key_of("2"), joint(1, "alice", "bob"), {"for": "people"})
     ledger.reserve(key_of("3"), joint(1, "alice")).release(lambda path: path.write_text("three"))
     return ledger
@@ -31,9 +33,7 @@ def filled(place, public, joint, key_of):
 
 @pytest.mark.parametrize("table", APPEND_ONLY)
 def test_rows_can_neither_be_updated_nor_deleted(place, filled, table):
-    column = {"ledger": "created", "spends": "note", "recipient_spends": "recipient"}.get(
-        table, "name"
-    )
+    column = {"recipient_spends": "recipient"}.get(table, "created")
     before = place.raw(f"SELECT * FROM {table}")
     for statement in (f"UPDATE {table} SET {column} = 'x'", f"DELETE FROM {table}"):
         with pytest.raises(Exception, match=f"{table} is append-only"):
@@ -48,7 +48,8 @@ def test_rows_can_neither_be_updated_nor_deleted(place, filled, table):
 @pytest.mark.parametrize("table", APPEND_ONLY)
 def test_sqlite_rows_cannot_be_replaced_either(sqlite_place, public, joint, key_of, table):
     ledger = sqlite_place.create(epsilon=4)
-    ledger.reserve(key_of("1"), joint(1, "alice")).release(lambda path: path.write_text("one"))
+    reservation = ledger.reserve(key_of("1"), joint(1, "alice"), node_set="any")
+    reservation.release(lambda path: path.write_text("one"))
     before = sqlite_place.raw(f"SELECT * FROM {table}")
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         sqlite_place.raw(f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
@@ -112,6 +113,42 @@ def test_verify_finds_a_row_changed_behind_the_triggers(place, filled, table, ch
         filled.verify()
 
 
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("recipient_spends", "UPDATE recipient_spends SET total = 0"),
+        ("recipient_spends", "UPDATE recipient_spends SET total = 0 WHERE seq = 3"),
+        ("recipient_spends", "UPDATE recipient_spends SET total = 0, nano = 0"),
+        ("recipient_spends", "UPDATE recipient_spends SET seal = '' WHERE recipient = 'alice'"),
+        ("spends", "UPDATE spends SET public_total = 0, pooled_total = 0"),
+        ("spends", "UPDATE spends SET greatest_total = 0"),
+        ("spends", "UPDATE spends SET greatest_total = NULL"),
+    ],
+)
+def test_a_changed_total_is_noticed_by_the_next_charge(
+    place, filled, public, joint, key_of, table, change
+):
+    place.drop_triggers(table)
+    place.raw(change)
+    charges = [joint(1, "alice")]
+    if table == "spends" or "total" in change:  # what everybody has learnt counts for all
+        charges += [public(0.5), joint(1, "carol")]
+    for charge in charges:
+        with pytest.raises(LedgerError, match="fails its check"):
+            place.open().reserve(key_of("9"), charge)
+    assert place.raw("SELECT count(*) FROM spends") == [(3,)]
+
+
+def test_a_total_that_is_not_the_largest_is_checked_when_its_recipient_is_charged(
+    place, filled, joint, key_of
+):
+    place.drop_triggers("recipient_spends")
+    place.raw("UPDATE recipient_spends SET total = 0 WHERE recipient = 'bob'")
+    with pytest.raises(LedgerError, match="running total"):
+        filled.reserve(key_of("9"), joint(1, "bob"))
+    filled.reserve(key_of("9"), joint(1, "alice"))
+
+
 def test_a_changed_cap_is_noticed_at_once_and_by_verify(place, filled, public, key_of):
     place.drop_triggers("ledger")
     place.raw("UPDATE ledger SET epsilon_nano = 99000000000")
@@ -137,9 +174,9 @@ def test_a_noted_head_finds_a_ledger_put_back_to_an_older_copy(
     ledger.reserve(key_of("2"), public(1))
     later = ledger.verify(earlier)
     shutil.copy(tmp_path / "old", sqlite_place.location)
-    assert ledger.verify() == earlier
+    assert sqlite_place.open().verify() == earlier
     with pytest.raises(LedgerError, match="removed or rewritten"):
-        ledger.verify(later)
+        sqlite_place.open().verify(later)
 
 
 def test_a_copy_is_the_same_ledger_and_a_pickle_reopens_it(place, public, key_of):
