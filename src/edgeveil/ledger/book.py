@@ -6,6 +6,7 @@ must be a writing one, so that nothing changes between the check and the entry.
 
 from __future__ import annotations
 
+import json
 import math
 import secrets
 from collections.abc import Iterable
@@ -21,6 +22,22 @@ from edgeveil.ledger.tables import Transaction
 
 SECRET_BYTES = 32
 State = Literal["new", "reserved", "released"]
+KeyState = tuple[tuple[str, str] | None, bytes]  # name and digest of the artifact, or the secret
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One line of the ledger, for people."""
+
+    seq: int
+    created: str
+    key: str
+    fingerprint: str
+    model: str
+    epsilon_nano: int
+    pooled_nano: int
+    note: dict[str, str]
+    released: bool
 
 
 @dataclass(frozen=True)
@@ -173,7 +190,13 @@ def _account(header: Header, current: Standing, name: str | None, own: int) -> A
     )
 
 
-def show(transaction: Transaction, header: Header, most: int) -> list[str]:
+def spends(transaction: Transaction) -> list[Spend]:
+    """List all spends, oldest first."""
+    rows = transaction.run(sql.SHOWN_SPENDS)
+    return [Spend(*(*row[:7], json.loads(row[7]), bool(row[8]))) for row in rows]
+
+
+def show(transaction: Transaction, header: Header, most: int = 20) -> list[str]:
     """Say in a few lines what is spent and left, naming at most so many recipients."""
     everyone, current = accounts(transaction, header), standing(transaction, header)
     cap, public = header.epsilon_nano, current.public
@@ -246,33 +269,60 @@ def add_release(transaction: Transaction, header: Header, key: str, name: str, s
     transaction.run(sql.ERASE_SECRET, key)
 
 
+def state_of(transaction: Transaction, key: str) -> KeyState:
+    """Read the state of a key that has a spend."""
+    released = transaction.run(sql.RELEASE_OF_KEY, key)
+    if released:
+        return (released[0][0], released[0][1]), b""
+    stored = transaction.run(sql.SECRET_OF_KEY, key)
+    expect(bool(stored), f"the secret of key {key[:12]}... is missing")
+    return None, bytes.fromhex(stored[0][0])
+
+
+def is_known(transaction: Transaction, key: str, charge: Charge, fingerprint: str | None) -> bool:
+    """Whether the key has a spend; LedgerError if that was for another graph or price."""
+    rows = transaction.run(sql.SPEND_OF_KEY, key)
+    if not rows:
+        return False
+    spend = SpendRow(*rows[0])
+    if fingerprint is not None and spend.fingerprint != fingerprint:
+        raise LedgerError(
+            "this was asked before, of another state of the graph; to ask again, give a nonce, "
+            "and choose nonces by a public schedule such as the date: a new answer just when the "
+            "graph has changed tells that it has"
+        )
+    if fingerprint is not None and spend.charge != charge.digest:
+        raise LedgerError(
+            f"key {key[:12]}... was reserved before with another charge; "
+            "a key stands for one release"
+        )
+    return True
+
+
 def check_node_set(
-    transaction: Transaction, header: Header, label: str, digest: str, *, new: bool
-) -> NodeSetRow | None:
-    """Compare a node set with the one that the label stands for.
-
-    Returns
-    -------
-    NodeSetRow or None
-        What is to be added: the label is new, or a new node set was announced.
-
-    Raises
-    ------
-    LedgerError
-        If it is another one and was not announced.
-    """
+    transaction: Transaction,
+    header: Header,
+    label: str,
+    digest: str | None,
+    *,
+    new: bool,
+    write: bool = False,
+) -> None:
+    """Refuse another node set than the label's, unless a new one was announced; remember it."""
+    if digest is None:
+        return
     rows = [NodeSetRow(*row) for row in transaction.run(sql.GET_NODE_SETS)]
-    known = [row.digest for row in rows if row.label == label]
-    if known and known[-1] == digest:
-        return None
-    if known and not new:
+    known = [row.digest for row in rows if row.label == label][-1:]
+    if known and known != [digest] and not new:
         raise LedgerError(
             "the graph has another node set than before: somebody who appears under a second id "
-            "would get a second budget; if the members have really changed and everybody kept "
+            "would get a second budget; if members have joined or left and everybody else kept "
             "their id, say that it is a new node set (new_node_set=True)"
         )
-    previous = rows[-1].hash if rows else header.hash("node_sets")
-    return sealed(NodeSetRow(len(rows) + 1, label, digest, now()), previous)
+    if write and known != [digest]:
+        row = NodeSetRow(len(rows) + 1, label, digest, now())
+        previous = rows[-1].hash if rows else header.hash("node_sets")
+        transaction.run(sql.ADD_NODE_SET, *sealed(row, previous))
 
 
 def price(transaction: Transaction, header: Header, key: str, charge: Charge) -> Price:

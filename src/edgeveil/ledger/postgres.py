@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.store import BUSY_SECONDS
-from edgeveil.ledger.tables import Transaction
+from edgeveil.ledger.tables import BUSY_SECONDS, Transaction
 
 
 class PostgresStore:

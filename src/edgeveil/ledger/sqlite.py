@@ -14,8 +14,7 @@ from edgeveil._files import sync_folder
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.places import refuse_unsafe_place
-from edgeveil.ledger.store import BUSY_SECONDS
-from edgeveil.ledger.tables import Transaction
+from edgeveil.ledger.tables import BUSY_SECONDS, Transaction
 
 
 class SqliteStore:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 SCHEMA_VERSION = 2
+BUSY_SECONDS = 60  # how long to wait for a lock or a server
 APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of a SQLite file
 
 # Version 1, and what version 2 adds to it: a new ledger is made by both, an old one is completed.
@@ -118,7 +119,11 @@ class Dialect(NamedTuple):
 
 
 class Transaction:
-    """Statements that take effect together at `commit`, durably, or not at all."""
+    """Statements that take effect together at `commit`, durably, or not at all.
+
+    The stores open a connection for each transaction and close it afterwards. So there is nothing
+    that a fork, a thread or a pickle could share by mistake.
+    """
 
     def __init__(self, connection: Any, dialect: Dialect) -> None:
         self._cursor = connection.cursor()
@@ -249,6 +254,12 @@ GET_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq"
 GET_SPENDS_1 = GET_SPENDS.replace("greatest_total", "NULL")
 LAST_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq DESC LIMIT 2"
 SPEND_OF_KEY = f"SELECT {_SPEND} FROM spends WHERE key = ?"
+SHOWN_SPENDS = (
+    "SELECT spends.seq, spends.created, spends.key, fingerprint, model, epsilon_nano, "
+    "pooled_nano, note, releases.key IS NOT NULL FROM spends "
+    "LEFT JOIN releases ON releases.key = spends.key ORDER BY spends.seq"
+)
+HEAD = "SELECT seq, hash FROM spends ORDER BY seq DESC LIMIT 1"
 HASH_AT = "SELECT hash FROM spends WHERE seq = ?"
 KNOWN_KEYS = "SELECT key FROM spends WHERE key IN ({})"
 

@@ -160,7 +160,7 @@ def test_a_changed_cap_is_noticed_at_once_and_by_verify(place, filled, public, k
 
 def test_verify_finds_a_changed_artifact(place, filled, key_of):
     (place.artifacts / key_of("1")).write_text("two")
-    with pytest.raises(LedgerError, match="artifact of release 1 changed"):
+    with pytest.raises(LedgerError, match="was changed since it was released"):
         filled.verify()
 
 

@@ -45,7 +45,7 @@ def test_an_artifact_that_the_ledger_does_not_know_fails_verify_and_the_next_cha
 
 
 def test_a_draft_of_a_forgotten_spend_is_noticed_too(restored, public, key_of):
-    (restored.artifacts / key_of("2")).rename(restored.artifacts / f".{key_of('2')}.draft")
+    (restored.artifacts / key_of("2")).rename(restored.artifacts / f".{key_of('2')}")
     with pytest.raises(LedgerError, match="put back to an older copy"):
         restored.open().reserve(key_of("3"), public(1))
 
