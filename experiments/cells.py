@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._files import flush, write_atomically
 from edgeveil.cli.progress import counting
 
 __all__ = ["Cells"]
@@ -78,8 +79,7 @@ class Cells:
     def _append(self, record: dict[str, Any]) -> None:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+            flush(file)
 
     def __contains__(self, cell: str) -> bool:
         return cell in self._done
@@ -104,12 +104,11 @@ class Cells:
         path = self.path.with_suffix(f".{hashlib.sha256(cell.encode()).hexdigest()[:12]}.npy")
 
         def make() -> str:
-            partial = path.with_suffix(".partial")
-            with partial.open("wb") as file:
-                np.save(file, compute())
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
+            def write(place: Path) -> None:
+                with place.open("wb") as file:
+                    np.save(file, compute())
+
+            write_atomically(path, write)
             return path.name
 
         if not path.exists():

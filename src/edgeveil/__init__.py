@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from edgeveil.flow import personalized_pagerank, push_flow, push_flow_cap
     from edgeveil.graph import Graph
     from edgeveil.io import as_graph, open_graph, read_graph, save_graph
+    from edgeveil.ledger import Ledger
     from edgeveil.mechanisms import (
         DegreePrior,
         DPEmbeddingSparse,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     )
     from edgeveil.nodes import NodeSet
     from edgeveil.privacy.guarantee import Guarantee
-    from edgeveil.privacy.ledger import Ledger
     from edgeveil.privacy.noise import NoiseSource
     from edgeveil.release_folder import ReleaseFolder
     from edgeveil.releases import Release
@@ -117,12 +117,12 @@ _HOMES = {
     "flow": "personalized_pagerank push_flow push_flow_cap",
     "graph": "Graph",
     "io": "as_graph open_graph read_graph save_graph",
+    "ledger": "Ledger",
     "mechanisms": "DPEmbeddingSparse DPForwardCap DPInstantEmbedding DPPushFlow DPPushFlowCap "
     "DPSparsePPR DegreePrior EdgeFlipping GraphDiffusion Mechanism NonPrivate OwnNeighbours "
     "TwoHop TwoHopEmbedding",
     "nodes": "NodeSet",
     "privacy.guarantee": "Guarantee",
-    "privacy.ledger": "Ledger",
     "privacy.noise": "NoiseSource",
     "advice": "recommended",
     "release_folder": "ReleaseFolder",

@@ -17,9 +17,9 @@ from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
 
 if TYPE_CHECKING:
+    from edgeveil.ledger import Ledger
     from edgeveil.mechanisms.base import Mechanism
     from edgeveil.privacy.guarantee import Guarantee
-    from edgeveil.privacy.ledger import Ledger
     from edgeveil.releases import Release
 
 try:

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from edgeveil._files import sha256_of, write_atomically
 from edgeveil.errors import InputError, LedgerError, UnknownNodeError
 from edgeveil.io.labelled_tables import (
     as_json,
     read_labelled_table,
-    sha256_of,
-    write_atomically,
     write_labelled_table,
 )
 from edgeveil.nodes import NodeId, NodeSet

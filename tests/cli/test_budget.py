@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from edgeveil.errors import BudgetError
-from edgeveil.privacy.ledger import Charge, Ledger
+from edgeveil.ledger import Charge, Ledger
 from tests.cli.terminal import on_a_terminal
 
 RANK = "rank follows.csv --source alice --epsilon 1 --ledger f.ledger"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from edgeveil.privacy.ledger import Ledger
+from edgeveil.ledger import Ledger
 
 
 def test_a_file_that_merely_lies_there_is_not_read(folder, run):

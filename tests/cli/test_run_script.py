@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeveil.privacy.ledger import Ledger
+from edgeveil.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no process groups")

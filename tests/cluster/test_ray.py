@@ -25,8 +25,8 @@ from edgeveil.engine.ray_cluster import _run_part
 from edgeveil.engine.tasks import Part, RowsTask
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.io import open_graph, save_graph
+from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, EdgeFlipping, TwoHopEmbedding
-from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -210,7 +210,7 @@ import sys
 from edgeveil.datasets import social_network
 from edgeveil.engine import Ray, release_to
 from edgeveil.mechanisms import DPInstantEmbedding
-from edgeveil.privacy.ledger import Ledger
+from edgeveil.ledger import Ledger
 
 graph = social_network(1500, average_degree=20).graph
 mechanism = DPInstantEmbedding(epsilon=1.0, dimension=8, rounds=100)

@@ -21,6 +21,7 @@ from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.engine import release
 from edgeveil.errors import BudgetError, ParameterError, PromiseError, UnknownNodeError
 from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     MECHANISMS,
     DegreePrior,
@@ -41,7 +42,6 @@ from edgeveil.mechanisms import (
 from edgeveil.mechanisms.released_degrees import split_epsilon
 from edgeveil.nodes import NodeSet
 from edgeveil.postprocess import embed
-from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
 from tests.strategies import graphs_with_source

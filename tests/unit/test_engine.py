@@ -10,6 +10,7 @@ from edgeveil.engine import release
 from edgeveil.errors import BudgetError, LedgerError, ParameterError, PromiseError
 from edgeveil.graph import Graph
 from edgeveil.io import read_graph
+from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     DPInstantEmbedding,
     DPPushFlow,
@@ -19,7 +20,6 @@ from edgeveil.mechanisms import (
     OwnNeighbours,
 )
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
 

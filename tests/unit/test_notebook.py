@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from edgeveil.ledger import Ledger
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.ledger import Ledger
 from edgeveil.releases import Provenance, Release
 
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&lt;b&gt;", "x</td>"]

@@ -9,8 +9,8 @@ from edgeveil.datasets import social_network
 from edgeveil.engine import rank, release
 from edgeveil.engine.shortcuts import known_to
 from edgeveil.errors import ParameterError, UnknownNodeError
+from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DegreePrior, TwoHop, TwoHopEmbedding
-from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
 

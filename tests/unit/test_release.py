@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgeveil._files import write_atomically
 from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.engine import release
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.graph import Graph
-from edgeveil.io import labelled_tables
 from edgeveil.mechanisms import NonPrivate, TwoHop
 from edgeveil.nodes import NodeSet
 from edgeveil.postprocess import embed
@@ -191,7 +191,7 @@ def test_a_failed_write_leaves_what_was_there_and_nothing_else(suffix, tmp_path,
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(labelled_tables.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         of([[0.7]], [0]).write(path)
     monkeypatch.undo()
@@ -527,7 +527,7 @@ def test_a_file_is_for_its_owner_from_its_first_byte_and_its_name_cannot_be_gues
         path.write_text("rows")
 
     for _ in range(2):
-        labelled_tables.write_atomically(tmp_path / "r.csv", write)
+        write_atomically(tmp_path / "r.csv", write)
     assert [mode for _, mode in seen] == [0o600, 0o600]
     assert seen[0][0] != seen[1][0]
     assert [path.name for path in tmp_path.iterdir()] == ["r.csv"]

@@ -13,8 +13,8 @@ from edgeveil.datasets import social_network
 from edgeveil.engine import Local, release, release_to
 from edgeveil.engine.tasks import Part, RowsTask
 from edgeveil.errors import BudgetError, InputError, LedgerError, ParameterError, UnknownNodeError
+from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, TwoHop, TwoHopEmbedding
-from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import ReleaseFolder
 from edgeveil.releases import Release

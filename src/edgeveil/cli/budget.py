@@ -13,9 +13,9 @@ from edgeveil.cli.output import Format, counted, print_table, say, wrapped
 from edgeveil.engine import price
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
 from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger, Price
 from edgeveil.mechanisms import Mechanism
 from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.privacy.ledger import Ledger, Price
 from edgeveil.privacy.noise import NoiseSource
 
 __all__ = ["print_price", "spending"]
@@ -37,9 +37,10 @@ def spending(
         say("No ledger was named (--ledger): nobody keeps count of what was released.")
         return
     ledger = Ledger.open(budget.ledger)
+    paying = _paying(ledger, budget)
 
     def looked_up() -> Price:
-        asked = price(graph, mechanism, sources, ledger=ledger, nonce=budget.nonce)
+        asked = price(graph, mechanism, sources, **paying)
         assert asked.in_ledger is not None  # there is a ledger
         return asked.in_ledger
 
@@ -50,7 +51,7 @@ def spending(
                 _ask(before, _name(budget.ledger, ledger))
         elif before.state == "reserved":
             say(_FREE["reserved"])
-        yield {"ledger": ledger, "nonce": budget.nonce, "noise": noise}
+        yield {**paying, "noise": noise}
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_after_interrupt(looked_up)) from None
     if before.state == "new":
@@ -59,6 +60,16 @@ def spending(
         say(f"{_name(budget.ledger, ledger)}: {spent}; {left:.15g} left for {_whom(before)}.")
     elif before.state == "released":
         say(_FREE["released"])
+
+
+def _paying(ledger: Ledger | None, budget: Budget) -> dict[str, Any]:
+    """The arguments that say who pays, and under which names."""
+    return {
+        "ledger": ledger,
+        "nonce": budget.nonce,
+        "label": budget.label,
+        "new_node_set": budget.new_node_set,
+    }
 
 
 def _after_interrupt(looked_up: Callable[[], Price]) -> str:
@@ -95,7 +106,7 @@ def print_price(
         After the price, if the ledger would refuse it.
     """
     ledger = None if budget.ledger is None else Ledger.open(budget.ledger)
-    asked = price(graph, mechanism, sources, ledger=ledger, nonce=budget.nonce)
+    asked = price(graph, mechanism, sources, **_paying(ledger, budget))
     guarantee, found = asked.guarantee, asked.in_ledger
     rows: list[tuple[str, float, float | None, float | None]] = []
     if found is None:

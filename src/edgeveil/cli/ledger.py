@@ -34,7 +34,7 @@ def create(location: LedgerAt, /, *, epsilon: float, pooled_epsilon: float | Non
     pooled_epsilon
         What all recipients together may learn, if they pool what they got.
     """
-    from edgeveil.privacy.ledger import Ledger
+    from edgeveil.ledger import Ledger
 
     made = Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon)
     say(f"{made.location}: each recipient may learn epsilon = {epsilon:g} in all")
@@ -53,7 +53,7 @@ def show(location: LedgerAt, /, *, format: Format = "table") -> None:  # noqa: A
     format
         table, json or csv; the last two list every recipient.
     """
-    from edgeveil.privacy.ledger import Ledger
+    from edgeveil.ledger import Ledger
 
     opened = Ledger.open(location)
     if format == "table":
@@ -91,7 +91,7 @@ def verify(location: LedgerAt, /, *, known_head: str | None = None) -> None:
         A head noted earlier, somewhere else: it must still be part of the ledger. Only this
         finds a ledger that was put back to an older copy.
     """
-    from edgeveil.privacy.ledger import Ledger
+    from edgeveil.ledger import Ledger
 
     head = Ledger.open(location).verify(known_head)
     sys.stdout.write(f"{head}\n")

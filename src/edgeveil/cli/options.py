@@ -142,6 +142,20 @@ class Budget:
             show_default=False,
         ),
     ] = ""
+    label: Annotated[
+        str,
+        Parameter(
+            help="With a ledger: the public name of the graph, if the ledger is for several.",
+            show_default=False,
+        ),
+    ] = ""
+    new_node_set: Annotated[
+        Flag,
+        Parameter(
+            help="With a ledger: the public nodes are others than last time, and whoever stayed "
+            "has kept their id."
+        ),
+    ] = False
     dry_run: Annotated[
         Flag,
         Parameter(help="Print the price and what is left; charge and draw nothing."),

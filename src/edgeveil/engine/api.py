@@ -12,17 +12,17 @@ from typing import Any, Literal
 import numpy as np
 
 from edgeveil.advice import recommended
-from edgeveil.engine.charging import ask, price_of
+from edgeveil.engine.charging import Payment, ask, price_of
 from edgeveil.engine.making import Progress, make, release
 from edgeveil.engine.streaming import release_to
 from edgeveil.engine.tasks import Engine
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger, Price
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.ledger import Ledger, Price
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
@@ -51,6 +51,8 @@ def suggest(
     mechanism: Mechanism | None = None,
     ledger: Ledger | None = None,
     nonce: str = "",
+    label: str = "",
+    new_node_set: bool = False,
     noise: NoiseSource | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -74,7 +76,7 @@ def suggest(
         Only these nodes are suggested. Must not depend on edges.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.mechanisms.Suggest`; it brings its own parameters.
-    ledger, nonce, noise, engine, progress
+    ledger, nonce, label, new_node_set, noise, engine, progress
         As for `edgeveil.release`.
 
     Examples
@@ -108,8 +110,7 @@ def suggest(
         graph,
         mechanism,
         members,
-        ledger=ledger,
-        nonce=nonce,
+        payment=None if ledger is None else Payment(ledger, nonce, label, new_node_set),
         noise=noise,
         engine=engine,
         progress=progress,
@@ -131,6 +132,8 @@ def rank(
     candidates: Iterable[NodeId] | None = None,
     ledger: Ledger | None = None,
     nonce: str = "",
+    label: str = "",
+    new_node_set: bool = False,
     noise: NoiseSource | None = None,
 ) -> Release:
     """Rank all nodes for one source, privately; ``.top(k)`` gives the first k.
@@ -160,7 +163,7 @@ def rank(
         Further nodes to leave out. Like `candidates` it must not depend on edges of others.
     candidates : iterable of ids, optional
         Only these nodes.
-    ledger, nonce, noise
+    ledger, nonce, label, new_node_set, noise
         As for `edgeveil.release`.
 
     Raises
@@ -190,7 +193,16 @@ def rank(
     if candidates is not None:
         candidates = list(candidates)
         graph.nodes.indices(candidates)
-    made = release(graph, chosen, [source], ledger=ledger, nonce=nonce, noise=noise)
+    made = release(
+        graph,
+        chosen,
+        [source],
+        ledger=ledger,
+        nonce=nonce,
+        label=label,
+        new_node_set=new_node_set,
+        noise=noise,
+    )
     if candidates is None and not left_out:
         return made
     return made.showing(without=left_out, candidates=candidates)
@@ -224,6 +236,8 @@ def embed(
     mechanism: Mechanism | None = None,
     ledger: Ledger | None = None,
     nonce: str = "",
+    label: str = "",
+    new_node_set: bool = False,
     noise: NoiseSource | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -243,7 +257,7 @@ def embed(
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.recommended`. It brings its own epsilon and dimension;
         if they are given here as well they must be the same.
-    ledger, nonce, noise, engine, progress
+    ledger, nonce, label, new_node_set, noise, engine, progress
         As for `edgeveil.release`.
     """
     chosen = _chosen(mechanism, epsilon, None, gives="embeddings", dimension=dimension)
@@ -254,6 +268,8 @@ def embed(
         wanted,
         ledger=ledger,
         nonce=nonce,
+        label=label,
+        new_node_set=new_node_set,
         noise=noise,
         engine=engine,
         progress=progress,
@@ -283,6 +299,8 @@ def price(
     *,
     ledger: Ledger | None = None,
     nonce: str = "",
+    label: str = "",
+    new_node_set: bool = False,
 ) -> Quote:
     """Say what a release would cost. Nothing is charged or drawn.
 
@@ -291,7 +309,7 @@ def price(
 
     Parameters
     ----------
-    graph, mechanism, sources, ledger, nonce
+    graph, mechanism, sources, ledger, nonce, label, new_node_set
         As for `edgeveil.release`.
 
     Examples
@@ -303,8 +321,10 @@ def price(
     0.5
     """
     question = ask(graph, mechanism, sources, in_memory=False)
-    in_ledger = None if ledger is None else price_of(question, ledger, nonce)
-    return Quote(guarantee=question.guarantee, in_ledger=in_ledger)
+    if ledger is None:
+        return Quote(guarantee=question.guarantee, in_ledger=None)
+    payment = Payment(ledger, nonce, label, new_node_set)
+    return Quote(guarantee=question.guarantee, in_ledger=price_of(question, payment))
 
 
 def _chosen(

@@ -7,26 +7,45 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from typing import Any
 
 from edgeveil.engine.keys import describe, parameters_of
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
+from edgeveil.ledger import Charge, Ledger, Price, Reservation
 from edgeveil.mechanisms.base import ChecksNodes, Mechanism, RestsOnPromise
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.ledger import Charge, Ledger, Price, Reservation
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Provenance
 from edgeveil.suggestions import FIELDS
 
-__all__ = ["Question", "ask", "fresh_noise", "price_of", "reserve"]
+__all__ = ["Payment", "Question", "ask", "check_promise", "fresh_noise", "price_of", "reserve"]
 
 _NODES_ARE_PUBLIC = (
     "that these nodes exist is public knowledge (no node list was given, so it was read off the "
     "edges: who appears here at all is not protected)"
 )
+
+
+@dataclass(frozen=True)
+class Payment:
+    """Who pays for a release, and under which names; see `edgeveil.release`."""
+
+    ledger: Ledger
+    nonce: str
+    label: str
+    new_node_set: bool
+
+    def about(self, graph: Graph) -> dict[str, Any]:
+        """What the ledger has to know about the public node set."""
+        return {
+            "label": self.label,
+            "node_set": self.ledger.node_set_digest(graph.nodes),
+            "new_node_set": self.new_node_set,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +67,14 @@ class Question:
             return (int(self.mechanism.top), len(FIELDS))  # type: ignore[attr-defined]  # lists have it
         return (int(self.mechanism.dimension),)  # type: ignore[attr-defined]  # embeddings have it
 
-    def key_in(self, ledger: Ledger, nonce: str) -> str:
+    def key_in(self, payment: Payment) -> str:
         """The key that stands for this question in a ledger.
 
         Keyed by the ledger: it names the artifact's file and is quoted in errors, and a plain
         hash would let anybody test a guess at what is in it.
         """
-        return ledger.key_of(describe(self.mechanism, list(self.sources), nonce))
+        text = describe(self.mechanism, list(self.sources), payment.nonce, payment.label)
+        return payment.ledger.key_of(text)
 
     def charge(self) -> Charge:
         """Who is to pay how much."""
@@ -151,18 +171,27 @@ def fresh_noise(noise: NoiseSource | None) -> NoiseSource:
     return noise
 
 
-def price_of(question: Question, ledger: Ledger, nonce: str) -> Price:
+def price_of(question: Question, payment: Payment) -> Price:
     """What the ledger would charge. Whether a promise holds is not looked at: it would tell."""
-    key = question.key_in(ledger, nonce)
-    return ledger.price(key, question.charge(), question.graph.fingerprint)
+    return payment.ledger.price(
+        question.key_in(payment),
+        question.charge(),
+        question.graph.fingerprint,
+        **payment.about(question.graph),
+    )
 
 
-def reserve(question: Question, ledger: Ledger, nonce: str) -> Reservation:
+def reserve(question: Question, payment: Payment) -> Reservation:
     """Charge the ledger, unless the question was charged before."""
     note = {
         "mechanism": question.mechanism.name,
         "parameters": json.dumps(parameters_of(question.mechanism)),
-        "nonce": nonce,
+        "nonce": payment.nonce,
     }
-    key, fingerprint = question.key_in(ledger, nonce), question.graph.fingerprint
-    return ledger.reserve(key, question.charge(), note, fingerprint=fingerprint)
+    return payment.ledger.reserve(
+        question.key_in(payment),
+        question.charge(),
+        note,
+        fingerprint=question.graph.fingerprint,
+        **payment.about(question.graph),
+    )

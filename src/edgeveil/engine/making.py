@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from edgeveil.engine.charging import Question, ask, check_promise, fresh_noise, reserve
+from edgeveil.engine.charging import Payment, Question, ask, check_promise, fresh_noise, reserve
 from edgeveil.engine.local import Local
 from edgeveil.engine.tasks import Computed, Engine, RowsTask, release_of, split
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import rows_at_once, shared_part
 from edgeveil.nodes import NodeId
-from edgeveil.privacy.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import ReleaseFolder, Result, read_result
 from edgeveil.releases import Release
@@ -32,6 +32,8 @@ def release(
     *,
     ledger: Ledger | None = None,
     nonce: str = "",
+    label: str = "",
+    new_node_set: bool = False,
     noise: NoiseSource | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -55,6 +57,11 @@ def release(
         The budget to charge. Without one nothing is charged and nobody keeps count.
     nonce : str
         Ask for a fresh, separately charged release by changing it.
+    label : str
+        With a ledger: the public name of the graph, if the ledger is for several.
+    new_node_set : bool
+        With a ledger: the public node set is another one than last time, and everybody who
+        stayed has kept their id. (One person under two ids would have two budgets.)
     noise : NoiseSource, optional
         Random bits for tests and demonstrations (``NoiseSource.insecure(seed)``); fresh secure
         ones if left out. Not together with a ledger.
@@ -77,8 +84,7 @@ def release(
         graph,
         mechanism,
         sources,
-        ledger=ledger,
-        nonce=nonce,
+        payment=None if ledger is None else Payment(ledger, nonce, label, new_node_set),
         noise=noise,
         engine=engine,
         progress=progress,
@@ -92,8 +98,7 @@ def make(
     mechanism: Mechanism,
     sources: Iterable[NodeId],
     *,
-    ledger: Ledger | None,
-    nonce: str,
+    payment: Payment | None,
     noise: NoiseSource | None,
     engine: Engine | None,
     progress: Progress | None,
@@ -102,11 +107,11 @@ def make(
     question = ask(graph, mechanism, sources, in_memory=True)
     check_promise(question)
     engine = engine or Local()
-    if ledger is None:
+    if payment is None:
         return _compute(question, fresh_noise(noise), engine, progress, charged=False)
     if noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
-    reservation = reserve(question, ledger, nonce)
+    reservation = reserve(question, payment)
     if reservation.artifact is None:
         source = NoiseSource.from_secret(reservation.secret)
         made = _compute(question, source, engine, progress, charged=True)

@@ -9,17 +9,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from edgeveil.engine.charging import Question, ask, check_promise, fresh_noise, reserve
+from edgeveil._files import sha256_of, write_atomically
+from edgeveil.engine.charging import Payment, Question, ask, check_promise, fresh_noise, reserve
 from edgeveil.engine.local import Local
 from edgeveil.engine.making import Progress
 from edgeveil.engine.tasks import Engine, RowsTask, WriteTask, part_name, split
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph import Graph
-from edgeveil.io.labelled_tables import sha256_of, write_atomically
+from edgeveil.ledger import Ledger, Reservation
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import shared_part
 from edgeveil.nodes import NodeId
-from edgeveil.privacy.ledger import Ledger, Reservation
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import (
     MANIFEST,
@@ -44,6 +44,8 @@ def release_to(
     *,
     ledger: Ledger | None = None,
     nonce: str = "",
+    label: str = "",
+    new_node_set: bool = False,
     noise: NoiseSource | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -58,7 +60,7 @@ def release_to(
     ----------
     path : path
         The folder to make. On a cluster it must be the same place on all machines.
-    graph, mechanism, sources, ledger, nonce, noise, engine, progress
+    graph, mechanism, sources, ledger, nonce, label, new_node_set, noise, engine, progress
         As for `edgeveil.release`.
 
     Raises
@@ -79,8 +81,9 @@ def release_to(
         return _finished(made, question)
     if noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
-    _refuse_others(folder, question.key_in(ledger, nonce))  # before the charge
-    reservation = reserve(question, ledger, nonce)
+    payment = Payment(ledger, nonce, label, new_node_set)
+    _refuse_others(folder, question.key_in(payment))  # before the charge
+    reservation = reserve(question, payment)
     if reservation.artifact is None:
         _prepare_folder(folder, reservation.key)
         source = NoiseSource.from_secret(reservation.secret)

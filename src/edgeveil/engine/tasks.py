@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from edgeveil._files import sha256_of, write_atomically
 from edgeveil.engine.keys import code_of
 from edgeveil.errors import EdgeveilError
 from edgeveil.graph import Graph
-from edgeveil.io.labelled_tables import sha256_of, write_atomically
 from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.run import rows_with_uncertainty
 from edgeveil.nodes import NodeSet

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.estimate import _suggestion_kernels as kernels
-from edgeveil.estimate._sum_laws import TAIL, Law, exponentials, grid, poissons, stays_below
+from edgeveil.estimate._sum_laws import Law, exponentials, grid, poissons, stays_below
 from edgeveil.estimate.popularity import CELLS, FINE, Popularity, learn
 from edgeveil.estimate.suggestion_lists import Reading, Suggestions
 
@@ -158,8 +158,14 @@ def read_row(
     np.subtract.at(below, popularity.cell[np.concatenate([own, nodes])], 1)
     unseen = stays_below(threshold(len(popularity.order), rate), points, rate)
     cells = popularity.cell[nodes] // FINE
-    mix = _fitted(popularity, Law.of(points, laws.reshape(-1, len(points)), rate),
-                  laws @ unseen, popularity.by_cell(below), cells, sums)
+    mix = _fitted(
+        popularity,
+        Law.of(points, laws.reshape(-1, len(points)), rate),
+        laws @ unseen,
+        popularity.by_cell(below),
+        cells,
+        sums,
+    )
     return Reading(
         popularity=popularity,
         own=own,
@@ -216,7 +222,9 @@ def _circles(
     kernels.mean_counts(centres, degrees, np.ones(len(friends)), popularity.total, expected)
     # The friends' degrees are size-biased: they have cells of their own.
     cells = np.clip(np.searchsorted(centres, degrees), 0, CELLS - 1)
-    by_degree = np.maximum(expected[2] + np.expm1(-(centres**2) / popularity.total), 0.0)  # not its own friend
+    by_degree = np.maximum(
+        expected[2] + np.expm1(-(centres**2) / popularity.total), 0.0
+    )  # not its own friend
     typical = float(friend_sums.mean() - _EXCESS * by_degree[cells].mean())
     typical = max(typical, 1.0)
     highest = max(float(friend_sums.max()) + 10 / rate, 8 * typical)

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._files import write_atomically
 from edgeveil.errors import EdgeveilError, ParameterError
-from edgeveil.io.labelled_tables import as_json, write_atomically
+from edgeveil.io.labelled_tables import as_json
 from edgeveil.nodes import NodeId, NodeSet
 
 if TYPE_CHECKING:

@@ -10,12 +10,10 @@ The folder holds the private graph. It is made readable for its owner only.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import secrets
 import shutil
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from tokenize import TokenError
@@ -25,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from edgeveil._files import flush, sha256_of, sync_folder
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Graph, Intake
 from edgeveil.nodes import NodeSet
@@ -105,7 +104,7 @@ def _move_in(work: Path, path: Path) -> None:
         if not path.exists() and (work / "old").exists():
             (work / "old").rename(path)
         raise
-    _flush(path.parent)
+    sync_folder(path.parent)
 
 
 def _clear_away(work: Path) -> None:
@@ -130,9 +129,8 @@ def _write(graph: Graph, folder: Path) -> None:
         file = folder / f"{name}.npy"
         with file.open("wb") as handle:
             np.save(handle, array, allow_pickle=False)
-            handle.flush()
-            os.fsync(handle.fileno())
-        described[name] = {"dtype": array.dtype.str, "size": array.size, "sha256": _sha256(file)}
+            flush(handle)
+        described[name] = {"dtype": array.dtype.str, "size": array.size, "sha256": sha256_of(file)}
     description = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -144,24 +142,8 @@ def _write(graph: Graph, folder: Path) -> None:
     }
     with (folder / "graph.json").open("w", encoding="utf-8") as handle:
         json.dump(description, handle, indent=2)
-        handle.flush()
-        os.fsync(handle.fileno())
-    _flush(folder)
-
-
-def _flush(folder: Path) -> None:
-    """Make the names in a folder durable, where the system can (Windows opens no folders)."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+        flush(handle)
+    sync_folder(folder)
 
 
 def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
@@ -213,7 +195,7 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         ids = {"n": np.array(n, dtype=np.int64)}
     if verify:
         for name in names:
-            if _sha256(path / f"{name}.npy") != described[name]["sha256"]:
+            if sha256_of(path / f"{name}.npy") != described[name]["sha256"]:
                 raise InputError(f"the graph in {path} is damaged: {name}.npy was changed")
     try:
         graph = Graph(arrays["indptr"], arrays["indices"], NodeSet.from_arrays(kind, ids), intake)

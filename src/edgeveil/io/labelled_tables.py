@@ -6,23 +6,20 @@ cannot be parted by copying a file.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
 import os
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from edgeveil._files import write_atomically
 from edgeveil.errors import InputError, ParameterError
 
 __all__ = [
     "as_json",
     "read_labelled_table",
-    "sha256_of",
-    "write_atomically",
     "write_labelled_table",
 ]
 
@@ -73,30 +70,6 @@ def as_json(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [as_json(part) for part in value]
     return value
-
-
-def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` write a file beside its place; flush it, then move it there.
-
-    For its owner only: rows of several people may be in it.
-    """
-    # A name that nobody can guess, made by us and readable for nobody else from the start: no
-    # link can have been planted there, and no handle opened before the rights were set.
-    part = target.with_name(f".{target.name[:150]}.{secrets.token_hex(16)}.part")
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    try:
-        write(part)
-        with part.open("rb") as handle:
-            os.fsync(handle.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def sha256_of(path: Path) -> str:
-    """Hex digest of a file's content."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def read_labelled_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:

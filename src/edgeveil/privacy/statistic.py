@@ -399,7 +399,7 @@ def _steps_of_row(tail: Tail, i: int) -> dict[int, int]:
 
 
 def _log_below(distance: int, t: int) -> float:
-    """log P(Z < distance) for P(Z = z) proportional to exp(-|z| / t)."""
+    """Log P(Z < distance) for P(Z = z) proportional to exp(-|z| / t)."""
     q = math.exp(-1 / t)
     if distance <= 0:
         return (distance - 1) / t - math.log1p(q)

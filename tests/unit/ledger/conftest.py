@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from edgeveil.ledger import Charge, Ledger
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.ledger import Charge, Ledger
 
 WORKER = Path(__file__).with_name("worker.py")
 

@@ -13,17 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from edgeveil.errors import BudgetError, LedgerError
-from edgeveil.privacy import _ledger_store
-from edgeveil.privacy.ledger import Ledger
+from edgeveil.ledger import Ledger
+from edgeveil.ledger.sqlite import SqliteStore
 
-APPEND_ONLY = ("ledger", "spends", "recipient_spends", "releases")
+APPEND_ONLY = ("ledger", "spends", "recipient_spends", "releases", "node_sets")
 
 
 @pytest.fixture
 def filled(place, public, joint, key_of):
     """A ledger with a released spend, an open joint one and an open public one."""
     ledger = place.create(epsilon=4, pooled_epsilon=8)
-    ledger.reserve(key_of("1"), public(0.5)).release(lambda path: path.write_text("one"))
+    people = ledger.node_set_digest(["alice", "bob"])
+    first = ledger.reserve(key_of("1"), public(0.5), node_set=people)
+    first.release(lambda path: path.write_text("one"))
     ledger.reserve(key_of("2"), joint(1, "alice", "bob"), {"for": "people"})
     ledger.reserve(key_of("3"), joint(1, "alice")).release(lambda path: path.write_text("three"))
     return ledger
@@ -31,9 +33,7 @@ def filled(place, public, joint, key_of):
 
 @pytest.mark.parametrize("table", APPEND_ONLY)
 def test_rows_can_neither_be_updated_nor_deleted(place, filled, table):
-    column = {"ledger": "created", "spends": "note", "recipient_spends": "recipient"}.get(
-        table, "name"
-    )
+    column = {"recipient_spends": "recipient"}.get(table, "created")
     before = place.raw(f"SELECT * FROM {table}")
     for statement in (f"UPDATE {table} SET {column} = 'x'", f"DELETE FROM {table}"):
         with pytest.raises(Exception, match=f"{table} is append-only"):
@@ -48,7 +48,8 @@ def test_rows_can_neither_be_updated_nor_deleted(place, filled, table):
 @pytest.mark.parametrize("table", APPEND_ONLY)
 def test_sqlite_rows_cannot_be_replaced_either(sqlite_place, public, joint, key_of, table):
     ledger = sqlite_place.create(epsilon=4)
-    ledger.reserve(key_of("1"), joint(1, "alice")).release(lambda path: path.write_text("one"))
+    reservation = ledger.reserve(key_of("1"), joint(1, "alice"), node_set="any")
+    reservation.release(lambda path: path.write_text("one"))
     before = sqlite_place.raw(f"SELECT * FROM {table}")
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         sqlite_place.raw(f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
@@ -112,6 +113,42 @@ def test_verify_finds_a_row_changed_behind_the_triggers(place, filled, table, ch
         filled.verify()
 
 
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("recipient_spends", "UPDATE recipient_spends SET total = 0"),
+        ("recipient_spends", "UPDATE recipient_spends SET total = 0 WHERE seq = 3"),
+        ("recipient_spends", "UPDATE recipient_spends SET total = 0, nano = 0"),
+        ("recipient_spends", "UPDATE recipient_spends SET seal = '' WHERE recipient = 'alice'"),
+        ("spends", "UPDATE spends SET public_total = 0, pooled_total = 0"),
+        ("spends", "UPDATE spends SET greatest_total = 0"),
+        ("spends", "UPDATE spends SET greatest_total = NULL"),
+    ],
+)
+def test_a_changed_total_is_noticed_by_the_next_charge(
+    place, filled, public, joint, key_of, table, change
+):
+    place.drop_triggers(table)
+    place.raw(change)
+    charges = [joint(1, "alice")]
+    if table == "spends" or "total" in change:  # what everybody has learnt counts for all
+        charges += [public(0.5), joint(1, "carol")]
+    for charge in charges:
+        with pytest.raises(LedgerError, match="fails its check"):
+            place.open().reserve(key_of("9"), charge)
+    assert place.raw("SELECT count(*) FROM spends") == [(3,)]
+
+
+def test_a_total_that_is_not_the_largest_is_checked_when_its_recipient_is_charged(
+    place, filled, joint, key_of
+):
+    place.drop_triggers("recipient_spends")
+    place.raw("UPDATE recipient_spends SET total = 0 WHERE recipient = 'bob'")
+    with pytest.raises(LedgerError, match="running total"):
+        filled.reserve(key_of("9"), joint(1, "bob"))
+    filled.reserve(key_of("9"), joint(1, "alice"))
+
+
 def test_a_changed_cap_is_noticed_at_once_and_by_verify(place, filled, public, key_of):
     place.drop_triggers("ledger")
     place.raw("UPDATE ledger SET epsilon_nano = 99000000000")
@@ -123,7 +160,7 @@ def test_a_changed_cap_is_noticed_at_once_and_by_verify(place, filled, public, k
 
 def test_verify_finds_a_changed_artifact(place, filled, key_of):
     (place.artifacts / key_of("1")).write_text("two")
-    with pytest.raises(LedgerError, match="artifact of release 1 changed"):
+    with pytest.raises(LedgerError, match="was changed since it was released"):
         filled.verify()
 
 
@@ -137,9 +174,9 @@ def test_a_noted_head_finds_a_ledger_put_back_to_an_older_copy(
     ledger.reserve(key_of("2"), public(1))
     later = ledger.verify(earlier)
     shutil.copy(tmp_path / "old", sqlite_place.location)
-    assert ledger.verify() == earlier
+    assert sqlite_place.open().verify() == earlier
     with pytest.raises(LedgerError, match="removed or rewritten"):
-        ledger.verify(later)
+        sqlite_place.open().verify(later)
 
 
 def test_a_copy_is_the_same_ledger_and_a_pickle_reopens_it(place, public, key_of):
@@ -156,7 +193,7 @@ def test_a_copy_is_the_same_ledger_and_a_pickle_reopens_it(place, public, key_of
 
 FORK = """
 import os, sys, hashlib
-from edgeveil.privacy.ledger import Charge, Ledger
+from edgeveil.ledger import Charge, Ledger
 ledger = Ledger.open(sys.argv[1], artifacts=sys.argv[2])
 def spend(name):
     ledger.reserve(hashlib.sha256(name.encode()).hexdigest(), Charge(1, "public", (), 1))
@@ -216,12 +253,9 @@ def test_opening_what_is_not_there_creates_nothing(place, tmp_path):
 
 
 def test_a_ledger_of_another_schema_version_is_refused(place, filled):
-    if place.is_sqlite:
-        place.raw("PRAGMA user_version = 2")
-    else:
-        place.drop_triggers("ledger")
-        place.raw("UPDATE ledger SET schema_version = 2")
-    with pytest.raises(LedgerError, match="schema version 2, this edgeveil knows 1"):
+    place.drop_triggers("ledger")
+    place.raw("UPDATE ledger SET schema_version = 3")
+    with pytest.raises(LedgerError, match="schema version 3, this edgeveil knows 2"):
         place.open()
 
 
@@ -277,8 +311,8 @@ def test_only_the_owner_can_read_the_file_and_the_artifacts(sqlite_place, public
 
 def test_every_commit_waits_for_the_disk(sqlite_place):
     sqlite_place.create(epsilon=1)
-    store = _ledger_store.SqliteStore(sqlite_place.open()._store.path)
+    store = SqliteStore(sqlite_place.open()._store.path)
     with store.transaction(write=True) as transaction:
-        assert transaction.run("PRAGMA synchronous") == [(2,)]  # FULL
-        assert transaction.run("PRAGMA journal_mode") == [("wal",)]
+        assert transaction.run("PRAGMA synchronous") == [(3,)]  # EXTRA
+        assert transaction.run("PRAGMA journal_mode") == [("delete",)]
         assert transaction.run("PRAGMA secure_delete") == [(1,)]

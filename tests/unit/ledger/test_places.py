@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from edgeveil.errors import LedgerError
-from edgeveil.privacy import _ledger_files
-from edgeveil.privacy._ledger_files import file_system_of, refuse_network_file_system
-from edgeveil.privacy.ledger import Ledger
+from edgeveil.ledger import Ledger, places
+from edgeveil.ledger.places import mount_of, refuse_unsafe_place
 
 MOUNTINFO = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -40,7 +39,7 @@ MOUNTINFO = r"""
     ],
 )
 def test_the_longest_and_latest_mount_point_decides(path, kind):
-    assert file_system_of(Path(path), MOUNTINFO) == kind
+    assert mount_of(Path(path), MOUNTINFO)[1] == kind
 
 
 @pytest.mark.parametrize(
@@ -67,7 +66,7 @@ def test_the_longest_and_latest_mount_point_decides(path, kind):
 )
 def test_a_network_file_system_is_refused_with_a_hint_to_postgresql(kind):
     with pytest.raises(LedgerError, match=rf"network file system \({kind}\).*PostgreSQL"):
-        refuse_network_file_system(Path("/x/ledger"), f"1 0 0:1 / /x rw - {kind} source rw\n")
+        refuse_unsafe_place(Path("/x/ledger"), f"1 0 0:1 / /x rw - {kind} source rw\n")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_a_network_file_system_is_refused_with_a_hint_to_postgresql(kind):
 )
 def test_a_local_file_system_is_accepted(kind):
     mounts = f"1 0 0:1 / /x rw - {kind} source rw\n"
-    assert refuse_network_file_system(Path("/x/ledger"), mounts) is None  # and nothing raised
+    assert refuse_unsafe_place(Path("/x/ledger"), mounts) is None  # and nothing raised
 
 
 def test_a_ledger_is_neither_created_nor_opened_on_a_network_file_system(
@@ -84,7 +83,7 @@ def test_a_ledger_is_neither_created_nor_opened_on_a_network_file_system(
     sqlite_place.create(epsilon=1)
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"1 0 0:1 / {tmp_path.resolve()} rw - nfs4 server:/ rw\n")
-    monkeypatch.setattr(_ledger_files, "MOUNTINFO", mounts)
+    monkeypatch.setattr(places, "MOUNTINFO", mounts)
     with pytest.raises(LedgerError, match="network file system"):
         sqlite_place.open()
     with pytest.raises(LedgerError, match="network file system"):

@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 from edgeveil.errors import BudgetError
-from edgeveil.privacy import _ledger_files, _ledger_store
-from edgeveil.privacy.ledger import Charge, Ledger
+from edgeveil.ledger import Charge, Ledger, artifacts
+from edgeveil.ledger import ledger as ledger_module
+from edgeveil.ledger.tables import Transaction
 
 # In the order in which a release passes them.
 POINTS = (
@@ -62,26 +63,25 @@ def die_around(owner: object, name: str, *, before: int = 0, after: int = 0) -> 
 
 def arm(point: str) -> None:
     """Arrange the death; the ledger is open already."""
-    transaction = _ledger_store.Transaction
     match point:
         case "before reserve commits":
-            die_around(transaction, "commit", before=1)
+            die_around(Transaction, "commit", before=1)
         case "after reserve commits":
-            die_around(transaction, "commit", after=1)
+            die_around(Transaction, "commit", after=1)
         case "file on disk":
-            die_around(_ledger_files, "sha256_of", before=1)
+            die_around(ledger_module, "sha256_of", before=1)
         case "before rename":
             die_around(os, "replace", before=1)
         case "after rename":
             die_around(os, "replace", after=1)
         case "folder on disk":
-            die_around(_ledger_files, "publish_draft", after=1)
+            die_around(ledger_module, "move", after=1)
         case "before release commits":
-            die_around(transaction, "commit", before=2)
+            die_around(Transaction, "commit", before=2)
         case "after release commits":
-            die_around(transaction, "commit", after=2)
+            die_around(Transaction, "commit", after=2)
         case "drafts cleared":
-            die_around(_ledger_files, "clear_drafts", after=1)
+            die_around(artifacts, "clear_drafts", after=1)
 
 
 def release(ledger: Ledger, key: str, point: str) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
 from edgeveil.errors import BudgetError, ParameterError
-from edgeveil.privacy._ledger_chain import charge_digest
+from edgeveil.ledger.chain import charge_digest
 from edgeveil.privacy.compose import Disclosure
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -128,13 +129,27 @@ class Charge:
 
 def check_text(what: str, text: str) -> None:
     """Raise ParameterError unless both databases can hold `text` as it is."""
-    if not isinstance(text, str) or "\0" in text or _broken(text):
+    try:
+        fits = isinstance(text, str) and "\0" not in text and bool(text.encode() or True)
+    except UnicodeEncodeError:
+        fits = False
+    if not fits:
         raise ParameterError(f"{what} must be text without NUL characters")
 
 
-def _broken(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+def cap_nano(name: str, epsilon: float) -> int:
+    """Check a cap and give it in whole nano-epsilons."""
+    if not 0 < epsilon <= MOST_NANO // NANO:
+        raise ParameterError(f"{name} must be a positive number up to 9e9, got {epsilon}")
+    return to_nano(epsilon)
+
+
+def note_text(note: Mapping[str, str] | None) -> str:
+    """Check a note and give it as JSON."""
+    words = dict(note or {})
+    if not all(isinstance(part, str) for pair in words.items() for part in pair):
+        raise ParameterError("note must map text to text")
+    text = json.dumps(words, sort_keys=True)
+    if len(text) > 10_000:
+        raise ParameterError(f"note must be small (10 000 characters), got {len(text)}")
+    return text

@@ -14,46 +14,28 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from edgeveil._files import move, sha256_of
 from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.ledger import artifacts as files
+from edgeveil.ledger import book, chain
+from edgeveil.ledger import tables as sql
+from edgeveil.ledger.book import Account, Price, Spend
+from edgeveil.ledger.charge import NANO, Charge, cap_nano, check_text, note_text
+from edgeveil.ledger.postgres import PostgresStore
+from edgeveil.ledger.sqlite import SqliteStore
+from edgeveil.ledger.tables import Transaction
 from edgeveil.notebook import html_pre
-from edgeveil.privacy import _ledger_book as book
-from edgeveil.privacy import _ledger_files as files
-from edgeveil.privacy import _ledger_sql as sql
-from edgeveil.privacy._ledger_book import Account, Price
-from edgeveil.privacy._ledger_chain import Header, SpendRow, audit, read_header
-from edgeveil.privacy._ledger_charge import (
-    MOST_NANO,
-    NANO,
-    Charge,
-    check_text,
-    to_nano,
-)
-from edgeveil.privacy._ledger_store import Store, Transaction, store_at
 
 __all__ = ["Account", "Charge", "Ledger", "Price", "Reservation", "Spend"]
 
-SHOWN_RECIPIENTS = 20
-
-
-@dataclass(frozen=True)
-class Spend:
-    """One line of the ledger, for people."""
-
-    seq: int
-    created: str
-    key: str
-    fingerprint: str
-    model: str
-    epsilon_nano: int
-    pooled_nano: int
-    note: dict[str, str]
-    released: bool
+Store = SqliteStore | PostgresStore  # both have the same few methods
 
 
 @dataclass(frozen=True)
@@ -116,8 +98,14 @@ class Ledger:
         store.check()
         self._store = store
         self._artifacts = Path(artifacts).resolve() if artifacts else store.artifacts
+        self._seen: tuple[Any, ...] | None = None  # a spend that must stay, and its hash
+        self._knows_artifacts = False
         with store.transaction(write=False) as transaction:
-            self._header: Header = read_header(transaction)
+            self._header = chain.read_header(transaction)
+        if self._header.schema_version < sql.SCHEMA_VERSION:
+            with store.transaction(write=True) as transaction:
+                chain.upgrade(transaction)
+                self._header = chain.read_header(transaction)
 
     @classmethod
     def create(
@@ -142,11 +130,11 @@ class Ledger:
             Folder for the released files. Default for a file: ``<location>.artifacts``. For
             PostgreSQL it must be given before something can be reserved.
         """
-        caps = [_checked_cap("epsilon", epsilon), None]
+        caps = [cap_nano("epsilon", epsilon), None]
         if pooled_epsilon is not None:
-            caps[1] = _checked_cap("pooled_epsilon", pooled_epsilon)
-        store = store_at(location)
-        store.create((sql.SCHEMA_VERSION, secrets.token_hex(16), *caps, book.now()))
+            caps[1] = cap_nano("pooled_epsilon", pooled_epsilon)
+        store = _store_at(location)
+        store.create((secrets.token_hex(16), *caps, book.now()))
         return cls(store, artifacts)
 
     @classmethod
@@ -157,7 +145,7 @@ class Ledger:
         artifacts: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Open an existing ledger; arguments as for `create`."""
-        return cls(store_at(location), artifacts)
+        return cls(_store_at(location), artifacts)
 
     @property
     def location(self) -> str:
@@ -184,6 +172,14 @@ class Ledger:
         """
         return hmac.digest(self._header.ledger_id.encode(), question.encode(), "sha256").hex()
 
+    def node_set_digest(self, ids: Iterable[object]) -> str:
+        """Stand for a public node set in `reserve`: the same for the same ids in any order.
+
+        Keyed by the ledger's random id, as `key_of`. 1 and "1" are the same id: they name the
+        same recipient.
+        """
+        return self.key_of("node set" + json.dumps(sorted(map(str, ids))))
+
     def reserve(
         self,
         key: str,
@@ -191,41 +187,60 @@ class Ledger:
         note: Mapping[str, str] | None = None,
         *,
         fingerprint: str = "",
+        label: str = "",
+        node_set: str | None = None,
+        new_node_set: bool = False,
     ) -> Reservation:
         """Spend budget for a release; on return the spend is on disk.
 
         Parameters
         ----------
         key : str
-            64 hex digits, from `key_of` on all that makes this release what it is: graph,
-            query, mechanism and code, epsilon, and a nonce of the caller's. A key that was
-            reserved before gives the same reservation again and is not charged again.
+            64 hex digits, from `key_of` on all that makes this release what it is. A key that
+            was reserved before gives the same reservation again and is not charged again.
         charge : Charge
             The price.
         note : mapping of str to str, optional
             A few words for people.
         fingerprint : str
             The graph's fingerprint, for people; the caps do not depend on it.
+        label : str
+            The public name of the graph whose node set this is.
+        node_set : str, optional
+            `node_set_digest` of the graph's public node set. A label's first one is remembered
+            and another one refused: one person under two ids would have two budgets.
+        new_node_set : bool
+            The node set has changed, everybody who stayed kept their id: remember it instead.
 
         Raises
         ------
         BudgetError
             If a cap would be exceeded. Nothing is written.
         LedgerError
-            If the key was used with another charge or fingerprint, or the ledger cannot be used.
+            If the key was used with another charge or fingerprint, the node set is another one,
+            or the ledger cannot be used.
         """
         if not re.fullmatch(r"[0-9a-f]{64}", key):
             raise ParameterError("key must be a SHA-256 digest: 64 hex digits, small letters")
-        words = _checked_note(note)
+        words = note_text(note)
         check_text("fingerprint", fingerprint)
+        check_text("label", label)
         self._folder()  # without a place for the artifact, do not spend
         with self._transaction(write=True) as transaction:
-            known = transaction.run(sql.SPEND_OF_KEY, key)
-            if known:
-                _refuse_another(SpendRow(*known[0]), charge, fingerprint)
-                return self._reservation(transaction, key)
-            book.add_spend(transaction, self._header, key, charge, words, fingerprint)
-            return self._reservation(transaction, key)  # the block commits before we return
+            if not self._knows_artifacts:  # once is enough: later, `_seen` notices an older copy
+                there = files.keys_in(self._artifacts)
+                known = {row[0] for row in transaction.among(sql.KNOWN_KEYS, there)}
+                files.refuse_unknown(there - known)
+            head = self._seen
+            if not book.is_known(transaction, key, charge, fingerprint):
+                book.check_node_set(
+                    transaction, self._header, label, node_set, new=new_node_set, write=True
+                )
+                spend = book.add_spend(transaction, self._header, key, charge, words, fingerprint)
+                head = spend.seq, spend.hash
+            state = book.state_of(transaction, key)
+        self._knows_artifacts, self._seen = True, head  # the block has committed
+        return self._reservation(key, state)
 
     def account(self, recipient: str | None = None) -> Account:
         """What is spent and left, for one recipient or (None) for the one with the least left."""
@@ -237,41 +252,35 @@ class Ledger:
         with self._transaction(write=False) as transaction:
             return book.accounts(transaction, self._header)
 
-    def price(self, key: str, charge: Charge, fingerprint: str | None = None) -> Price:
+    def price(
+        self,
+        key: str,
+        charge: Charge,
+        fingerprint: str | None = None,
+        *,
+        label: str = "",
+        node_set: str | None = None,
+        new_node_set: bool = False,
+    ) -> Price:
         """What `reserve` would cost and what is left before it; nothing is spent.
 
-        With a fingerprint, what `reserve` would refuse for its sake is refused here, too.
+        With a fingerprint or a node set, what `reserve` would refuse for its sake is refused
+        here, too.
         """
         with self._transaction(write=False) as transaction:
-            known = transaction.run(sql.SPEND_OF_KEY, key)
-            if known and fingerprint is not None:
-                _refuse_another(SpendRow(*known[0]), charge, fingerprint)
+            if not book.is_known(transaction, key, charge, fingerprint):
+                book.check_node_set(transaction, self._header, label, node_set, new=new_node_set)
             return book.price(transaction, self._header, key, charge)
 
     def spends(self) -> list[Spend]:
         """List all spends, oldest first."""
         with self._transaction(write=False) as transaction:
-            released = {row[1] for row in transaction.run(sql.GET_RELEASES)}
-            rows = [SpendRow(*row) for row in transaction.run(sql.GET_SPENDS)]
-        return [
-            Spend(
-                row.seq,
-                row.created,
-                row.key,
-                row.fingerprint,
-                row.model,
-                row.epsilon_nano,
-                row.pooled_nano,
-                json.loads(row.note),
-                row.key in released,
-            )
-            for row in rows
-        ]
+            return book.spends(transaction)
 
     def show(self) -> str:
         """Say in a few lines what is spent and left."""
         with self._transaction(write=False) as transaction:
-            lines = book.show(transaction, self._header, SHOWN_RECIPIENTS)
+            lines = book.show(transaction, self._header)
         return "\n".join([f"ledger {self.location}", *lines])
 
     def verify(self, known_head: str | None = None, *, artifacts: bool = True) -> str:
@@ -281,7 +290,7 @@ class Ledger:
         ----------
         known_head : str, optional
             A head noted earlier, somewhere else; it must still be part of the chain. Only this
-            finds a ledger that was put back to an older copy or rewritten as a whole.
+            finds every ledger that was put back to an older copy or rewritten as a whole.
         artifacts : bool
             Also read the released files, if their folder is known.
 
@@ -296,57 +305,70 @@ class Ledger:
             At the first thing that does not fit.
         """
         self._store.check(deep=True)
+        folder = self._artifacts if artifacts else None
+        # Before the ledger is read: what is written meanwhile has its spend already.
+        there = files.keys_in(folder)
         with self._transaction(write=False) as transaction:
-            return audit(transaction, known_head, self._artifacts if artifacts else None)
+            found = chain.audit(transaction, self._header)
+        if known_head is not None and known_head not in found.hashes:
+            raise LedgerError(
+                "the ledger does not contain the head you noted: records were removed or rewritten"
+            )
+        files.refuse_unknown(there - found.keys)
+        for release in found.releases if folder else ():
+            files.find(self._folder(), release.key, release.name, release.sha256)
+        return found.hashes[-1]
+
+    def backup(self, target: str | os.PathLike[str]) -> str:
+        """Write a consistent copy to a new file; check it and give its head, to be noted.
+
+        For the case that the ledger is lost: two that are both used are two budgets. See
+        ``docs/ledger.md``.
+        """
+        self._store.backup(Path(target))
+        return Ledger.open(target).verify(artifacts=False)
 
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[Transaction]:
+        seen = self._seen  # before the transaction begins: another thread may add to it
         with self._store.transaction(write=write) as transaction:
-            if read_header(transaction) != self._header:
+            if chain.read_header(transaction) != self._header:
                 raise LedgerError(f"{self.location} now holds another ledger than when opened")
+            if seen and transaction.run(sql.HASH_AT, seen[0]) != [(seen[1],)]:
+                raise LedgerError(
+                    f"{self.location} lacks a spend that it held before: it was put back to an "
+                    "older copy"
+                )
+            for head in transaction.run(sql.HEAD):
+                self._seen = head
             yield transaction
 
     def _folder(self) -> Path:
         if self._artifacts is None:
-            raise LedgerError(
-                "a ledger in PostgreSQL needs a folder for the released files: open it with "
-                "artifacts=..."
-            )
+            raise LedgerError("a ledger in PostgreSQL needs a folder: open it with artifacts=...")
         return self._artifacts
 
-    def _reservation(self, transaction: Transaction, key: str) -> Reservation:
-        """State of a key that has a spend."""
-        released = transaction.run(sql.RELEASE_OF_KEY, key)
-        if released:
-            artifact = self._folder() / released[0][0]
-            if not artifact.is_file():
-                raise LedgerError(
-                    f"key {key[:12]}... is released but {artifact} is gone; its noise cannot be "
-                    "drawn again, so fetch the file from a backup or from the machine that wrote it"
-                )
-            if files.sha256_of(artifact) != released[0][1]:
-                raise LedgerError(f"{artifact} was changed since it was released")
-            files.clear_drafts(artifact.parent, key)
-            return Reservation(key, "released", b"", artifact, self)
-        stored = transaction.run(sql.SECRET_OF_KEY, key)
-        if not stored:
-            raise LedgerError(f"the ledger is damaged: the secret of key {key[:12]}... is missing")
-        return Reservation(key, "reserved", bytes.fromhex(stored[0][0]), None, self)
+    def _reservation(self, key: str, state: book.KeyState) -> Reservation:
+        released, secret = state
+        if released is None:
+            return Reservation(key, "reserved", secret, None, self)
+        artifact = files.find(self._folder(), key, *released)
+        files.clear_drafts(self._folder(), key)
+        return Reservation(key, "released", b"", artifact, self)
 
     def _release(self, key: str, writer: Callable[[Path], None], suffix: str) -> Reservation:
         folder = self._folder()
         draft = files.write_draft(folder, key, suffix, writer)
-        digest = files.sha256_of(draft) if draft else ""
+        digest = sha256_of(draft) if draft else ""
         with self._transaction(write=True) as transaction:
             # Under the lock: of two processes with the same key, one renames and records.
             if not transaction.run(sql.RELEASE_OF_KEY, key):
                 if draft is None:
                     raise LedgerError("the writer wrote no file at the path it was given")
-                files.publish_draft(draft, folder / draft.name)
+                move(draft, folder / draft.name)
                 book.add_release(transaction, self._header, key, draft.name, digest)
-        self._store.scrub()
-        with self._transaction(write=False) as transaction:
-            return self._reservation(transaction, key)
+            state = book.state_of(transaction, key)
+        return self._reservation(key, state)
 
     def __repr__(self) -> str:
         return f"Ledger({self.location!r}, epsilon={self.epsilon:g})"
@@ -360,41 +382,13 @@ class Ledger:
     def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
         return self
 
-    def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[str, str | None]]:
-        folder = None if self._artifacts == self._store.artifacts else str(self._artifacts)
-        return _reopen, (self._store.kept, folder)
+    def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[str]]:
+        folder = None if self._artifacts == self._store.artifacts else self._artifacts
+        return partial(Ledger.open, artifacts=folder), (self.location,)
 
 
-def _refuse_another(spend: SpendRow, charge: Charge, fingerprint: str) -> None:
-    """Refuse a known key with another graph or price."""
-    if spend.fingerprint != fingerprint:
-        raise LedgerError(
-            "this was asked before, of another state of the graph; to ask again, give a nonce, "
-            "and choose nonces by a public schedule such as the date: a new answer just when the "
-            "graph has changed tells that it has"
-        )
-    if spend.charge != charge.digest:
-        raise LedgerError(
-            f"key {spend.key[:12]}... was reserved before with another charge; "
-            "a key stands for one release"
-        )
-
-
-def _reopen(location: str, artifacts: str | None) -> Ledger:
-    return Ledger.open(location, artifacts=artifacts)
-
-
-def _checked_cap(name: str, epsilon: float) -> int:
-    if not 0 < epsilon <= MOST_NANO // NANO:
-        raise ParameterError(f"{name} must be a positive number up to 9e9, got {epsilon}")
-    return to_nano(epsilon)
-
-
-def _checked_note(note: Mapping[str, str] | None) -> str:
-    words = dict(note or {})
-    if not all(isinstance(part, str) for pair in words.items() for part in pair):
-        raise ParameterError("note must map text to text")
-    text = json.dumps(words, sort_keys=True)
-    if len(text) > 10_000:
-        raise ParameterError(f"note must be small (10 000 characters), got {len(text)}")
-    return text
+def _store_at(location: str | os.PathLike[str]) -> Store:
+    """Choose the store by the location's form."""
+    text = os.fspath(location)
+    is_url = re.match(r"postgres(ql)?://", text)
+    return PostgresStore(text) if is_url else SqliteStore(Path(text))

@@ -1,0 +1,66 @@
+"""Files that appear whole or not at all, stay after a power failure, and are known by a digest."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+__all__ = ["flush", "move", "sha256_of", "sync_folder", "write_atomically"]
+
+
+def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` write a file beside its place; flush it, then move it there.
+
+    For its owner only: rows of several people may be in it.
+    """
+    # A name that nobody can guess, made by us and readable for nobody else from the start: no
+    # link can have been planted there, and no handle opened before the rights were set.
+    part = target.with_name(f".{target.name[:150]}.{secrets.token_hex(16)}.part")
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        write(part)
+        with part.open("r+b") as handle:
+            flush(handle)
+        move(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def flush(handle: IO[Any]) -> None:
+    """Return when all that was written to the file is on the disk."""
+    handle.flush()
+    os.fsync(handle.fileno())
+
+
+def move(source: Path, target: Path) -> None:
+    """Give a flushed file or folder its final name, at once and durably."""
+    os.replace(source, target)
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can."""
+    if os.name == "nt":  # folders cannot be opened there; NTFS journals renames
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # a folder that one may write to but not list
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not on this file system
+            raise
+    finally:
+        os.close(handle)
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file's content."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

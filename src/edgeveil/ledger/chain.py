@@ -1,0 +1,190 @@
+"""The hash chains over a ledger's records, and the check that recomputes everything from them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+from edgeveil.errors import LedgerError
+from edgeveil.ledger import tables as sql
+from edgeveil.ledger.tables import Transaction
+
+
+class Header(NamedTuple):
+    """The one row of table ``ledger``."""
+
+    schema_version: int
+    ledger_id: str
+    epsilon_nano: int
+    pooled_nano: int | None
+    created: str
+
+    def hash(self, table: str) -> str:
+        """Where the chain of `table` begins: the same for all versions."""
+        return digest("edgeveil", table, 1, *self[1:])
+
+
+class SpendRow(NamedTuple):
+    """A row of table ``spends``; a row of version 1 has no `greatest_total`."""
+
+    seq: int
+    key: str
+    fingerprint: str
+    model: str
+    epsilon_nano: int
+    pooled_nano: int
+    charge: str
+    note: str
+    created: str
+    public_total: int
+    pooled_total: int
+    greatest_total: int | None
+    hash: str = ""
+
+
+class ReleaseRow(NamedTuple):
+    """A row of table ``releases``."""
+
+    seq: int
+    key: str
+    name: str
+    sha256: str
+    created: str
+    hash: str = ""
+
+
+class NodeSetRow(NamedTuple):
+    """A row of table ``node_sets``."""
+
+    seq: int
+    label: str
+    digest: str
+    created: str
+    hash: str = ""
+
+
+Row = TypeVar("Row", SpendRow, ReleaseRow, NodeSetRow)
+
+
+def sealed(row: Row, previous: str) -> Row:
+    """The same row with the hash that ties it to the row before."""
+    return row._replace(hash=digest(previous, *[part for part in row[:-1] if part is not None]))
+
+
+def digest(*parts: str | int | None) -> str:
+    """Hex SHA-256 of plain values, without ambiguity between their borders."""
+    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
+
+
+def charge_digest(
+    model: str, epsilon_nano: int, pooled_nano: int, per_recipient: dict[str, int]
+) -> str:
+    """Tell charges apart without loading all their recipients."""
+    flat = [item for pair in sorted(per_recipient.items()) for item in pair]
+    return digest(model, epsilon_nano, pooled_nano, *flat)
+
+
+def seal_of(spend_hash: str, recipient: str, nano: int, total: int) -> str:
+    """Tie a recipient's running total to the spend it came with."""
+    return digest(spend_hash, recipient, nano, total)[:32]
+
+
+def expect(condition: bool, otherwise: str) -> None:
+    """Raise LedgerError unless the ledger is as it was written."""
+    if not condition:
+        raise LedgerError(f"the ledger fails its check: {otherwise}")
+
+
+class Checked(NamedTuple):
+    """What a whole ledger holds, after the check."""
+
+    hashes: list[str]
+    keys: set[str]
+    releases: list[ReleaseRow]
+
+
+def read_header(transaction: Transaction) -> Header:
+    """Read the caps, from a ledger of a version that is known."""
+    rows = transaction.run(sql.GET_LEDGER)
+    expect(len(rows) == 1, "it has no header")
+    header = Header(*rows[0])
+    if not 1 <= header.schema_version <= sql.SCHEMA_VERSION:
+        raise LedgerError(
+            f"the ledger has schema version {header.schema_version}, this edgeveil knows "
+            f"{sql.SCHEMA_VERSION}; use the edgeveil that made it"
+        )
+    return header
+
+
+def audit(transaction: Transaction, header: Header) -> Checked:
+    """Recompute hashes, totals, caps and secrets.
+
+    Raises
+    ------
+    LedgerError
+        At the first thing that does not fit.
+    """
+    first = header.schema_version == 1
+    spends = transaction.run(sql.GET_SPENDS_1 if first else sql.GET_SPENDS)
+    hashes, keys = [header.hash("spends")], set()
+    public = pooled = greatest = 0
+    totals: dict[str, int] = {}
+    for spend in _walk((SpendRow(*row) for row in spends), hashes[0], "spend"):
+        what = f"spend {spend.seq} was changed"
+        costs = transaction.run(sql.RECIPIENTS_OF_1 if first else sql.RECIPIENTS_OF, spend.seq)
+        per_recipient = {recipient: nano for recipient, nano, _, _ in costs}
+        expected = charge_digest(spend.model, spend.epsilon_nano, spend.pooled_nano, per_recipient)
+        expect(spend.charge == expected, f"{what}: its recipients do not fit")
+        public += spend.epsilon_nano if spend.model == "public" else 0
+        pooled += spend.pooled_nano
+        for recipient, nano, total, seal in costs:
+            totals[recipient] = totals.get(recipient, 0) + nano
+            fits = first or seal == seal_of(spend.hash, recipient, nano, total)
+            expect(fits and totals[recipient] == total, f"{what}: a recipient's total does not fit")
+            greatest = max(greatest, total)
+        sums = (public, pooled, greatest)
+        found = (spend.public_total, spend.pooled_total, spend.greatest_total)
+        expect(found in (sums, (*sums[:2], None)), what)
+        hashes.append(spend.hash)
+        keys.add(spend.key)
+    expect(not transaction.run(sql.ORPHAN_RECIPIENT_SPENDS), "a spend is missing")
+    expect(
+        public + greatest <= header.epsilon_nano
+        and (header.pooled_nano is None or pooled <= header.pooled_nano),
+        "more is spent than the cap allows",
+    )
+    rows = (ReleaseRow(*row) for row in transaction.run(sql.GET_RELEASES))
+    releases = list(_walk(rows, header.hash("releases"), "release"))
+    released = {release.key for release in releases}
+    expect(released <= keys, "a release has no spend")
+    secret = {key for (key,) in transaction.run(sql.KEYS_WITH_SECRET)}
+    expect(secret == keys - released, "secrets and open reservations do not match")
+    if not first:
+        sets = (NodeSetRow(*row) for row in transaction.run(sql.GET_NODE_SETS))
+        list(_walk(sets, header.hash("node_sets"), "node set"))
+    return Checked(hashes, keys, releases)
+
+
+def upgrade(transaction: Transaction) -> None:
+    """Complete a ledger of version 1, after it was checked: nothing wrong is sealed."""
+    header = read_header(transaction)
+    if header.schema_version > 1:  # another process was faster
+        return
+    audit(transaction, header)
+    seals = (
+        (seal_of(spend.hash, recipient, nano, total), spend.seq, recipient)
+        for spend in (SpendRow(*row) for row in transaction.run(sql.GET_SPENDS_1))
+        for recipient, nano, total, _ in transaction.run(sql.RECIPIENTS_OF_1, spend.seq)
+    )
+    sql.complete(transaction, list(seals))
+
+
+def _walk(rows: Iterable[Row], previous: str, what: str) -> Iterator[Row]:
+    """Give the rows of a chain as long as each continues it."""
+    for number, row in enumerate(rows, start=1):
+        expect(row.seq == number, f"{what} {number} is missing")
+        expect(row == sealed(row, previous), f"{what} {number} was changed")
+        previous = row.hash
+        yield row

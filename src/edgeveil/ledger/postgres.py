@@ -1,0 +1,130 @@
+"""A ledger in PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from edgeveil.errors import LedgerError
+from edgeveil.ledger import tables as sql
+from edgeveil.ledger.tables import BUSY_SECONDS, Transaction
+
+
+class PostgresStore:
+    """A ledger in a schema of a PostgreSQL database, for several machines.
+
+    The URL is libpq's, with the schema's name as fragment: ``postgresql://host/db#friends``
+    (default: ``edgeveil``), so that one database can hold the ledgers of several graphs.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            import psycopg
+            from psycopg.conninfo import conninfo_to_dict
+        except ImportError:
+            raise LedgerError(
+                "a ledger in PostgreSQL needs psycopg: pip install edgeveil[postgres]"
+            ) from None
+        base, _, fragment = url.partition("#")
+        self._schema = fragment or "edgeveil"
+        if not re.fullmatch(r"[a-z_][a-z0-9_]{0,40}", self._schema):
+            raise LedgerError(
+                "the part of the PostgreSQL URL after '#' names the schema: small letters, "
+                "digits and '_' only (a '#' inside a password is written %23)"
+            )
+        try:
+            self._parameters: dict[str, Any] = dict(conninfo_to_dict(base))
+        except psycopg.Error:  # its words may quote the URL, with the password
+            raise LedgerError("the PostgreSQL URL of the ledger cannot be read") from None
+        self._psycopg = psycopg
+        self.shown = _url(
+            {k: v for k, v in self._parameters.items() if "password" not in k}, self._schema
+        )
+        self.artifacts: Path | None = None
+
+    def create(self, header: tuple[Any, ...]) -> None:
+        """Make the schema and its tables in one transaction."""
+        with self.transaction(write=True) as transaction:
+            if self._is_there(transaction):
+                raise LedgerError(
+                    f"{self.shown} holds a ledger already; open it, or name another schema"
+                )
+            transaction.run(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+            sql.create(transaction, header)
+
+    def check(self, *, deep: bool = False) -> None:
+        """Raise LedgerError unless a ledger is there that can be relied on."""
+        with self.transaction(write=False) as transaction:
+            if not self._is_there(transaction):
+                raise LedgerError(f"there is no ledger at {self.shown}; create one first")
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[Transaction]:
+        """Committed on leaving the block, undone by an exception. Writers exclude each other."""
+        try:
+            connection = self._psycopg.connect(
+                **{"connect_timeout": BUSY_SECONDS} | self._parameters, autocommit=True
+            )
+            try:
+                transaction = Transaction(connection, sql.POSTGRES)
+                # Writers: each statement must see what was committed before the lock was got,
+                # hence READ COMMITTED. Readers: one snapshot for the whole transaction.
+                level = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
+                transaction.run(f"BEGIN ISOLATION LEVEL {level}")
+                transaction.run(f"SET LOCAL search_path TO {self._schema}")
+                if write:
+                    transaction.run(
+                        "SELECT set_config('synchronous_commit', 'on', true) "
+                        "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+                    )
+                    transaction.run(
+                        "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))",
+                        f"edgeveil ledger {self._schema}",
+                    )
+                yield transaction
+                transaction.commit()
+            finally:
+                connection.close()  # undoes what is not committed
+        except self._psycopg.Error as error:
+            # Not chained: a traceback would print the driver's own words.
+            raise LedgerError(f"cannot use the ledger {self.shown}: {self._words(error)}") from None
+
+    def backup(self, target: Path) -> None:
+        """Leave that to the server's own tools."""
+        raise LedgerError(
+            f"a ledger in PostgreSQL is backed up by the server's tools, such as pg_dump "
+            f"--schema={self._schema}"
+        )
+
+    def _is_there(self, transaction: Transaction) -> bool:
+        if transaction.run("SHOW fsync")[0][0] != "on":
+            raise LedgerError(
+                f"the server of {self.shown} runs with fsync = off, so a spend could be "
+                "forgotten; switch it on"
+            )
+        return bool(transaction.run("SELECT to_regclass(?)", f"{self._schema}.ledger")[0][0])
+
+    def _words(self, error: Exception) -> str:
+        """First line of the driver's message, without any password."""
+        words = (str(error).strip() or type(error).__name__).splitlines()[0]
+        for name, value in self._parameters.items():
+            if "password" in name and value:
+                words = words.replace(str(value), "***")
+        return words
+
+
+def _url(parameters: dict[str, Any], schema: str) -> str:
+    """Write connection parameters as a URL again."""
+    rest = {name: str(value) for name, value in parameters.items()}
+    user = quote(rest.pop("user", ""), safe="")
+    base = f"{user}@" if user else ""
+    if "," not in rest.get("host", ",") + rest.get("port", ""):
+        base += quote(rest.pop("host"), safe="")
+        base += f":{rest.pop('port')}" if "port" in rest else ""
+    base += "/" + quote(rest.pop("dbname", ""), safe="")
+    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in sorted(rest.items()))
+    return f"postgresql://{base}{'?' * bool(query)}{query}#{schema}"

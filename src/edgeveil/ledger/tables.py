@@ -1,0 +1,294 @@
+"""All SQL of the ledger, for SQLite and PostgreSQL, in one place.
+
+The tables and the statements are the same text for both (placeholders are written ``?``); only
+the triggers, which make the tables append-only, are written twice.
+
+- ``ledger``: one row, the caps.
+- ``spends``: one row for each reservation, chained by hashes, with running totals.
+- ``recipient_spends``: what each spend costs each recipient, with the recipient's running total,
+  sealed by a hash that ties it to its spend.
+- ``releases``: one row for each spend whose artifact is written, chained by hashes.
+- ``node_sets``: which node set a label stands for, from when on, chained by hashes.
+- ``secrets``: the secret of each spend that is not released yet. The only rows that go away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+SCHEMA_VERSION = 2
+BUSY_SECONDS = 60  # how long to wait for a lock or a server
+APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of a SQLite file
+
+# Version 1, and what version 2 adds to it: a new ledger is made by both, an old one is completed.
+TABLES_1 = """
+CREATE TABLE ledger (
+    schema_version BIGINT NOT NULL,
+    ledger_id TEXT NOT NULL,
+    epsilon_nano BIGINT NOT NULL,
+    pooled_nano BIGINT,
+    created TEXT NOT NULL
+);
+CREATE TABLE spends (
+    seq BIGINT PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    fingerprint TEXT NOT NULL,
+    model TEXT NOT NULL CHECK (model IN ('joint', 'public')),
+    epsilon_nano BIGINT NOT NULL CHECK (epsilon_nano >= 0),
+    pooled_nano BIGINT NOT NULL CHECK (pooled_nano >= 0),
+    charge TEXT NOT NULL,
+    note TEXT NOT NULL,
+    created TEXT NOT NULL,
+    public_total BIGINT NOT NULL,
+    pooled_total BIGINT NOT NULL,
+    hash TEXT NOT NULL
+);
+CREATE TABLE recipient_spends (
+    seq BIGINT NOT NULL REFERENCES spends (seq),
+    recipient TEXT NOT NULL,
+    nano BIGINT NOT NULL CHECK (nano >= 0),
+    total BIGINT NOT NULL,
+    PRIMARY KEY (seq, recipient)
+);
+CREATE INDEX recipient_spends_by_recipient ON recipient_spends (recipient, total);
+CREATE INDEX recipient_spends_by_total ON recipient_spends (total);
+CREATE TABLE releases (
+    seq BIGINT PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE REFERENCES spends (key),
+    name TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    created TEXT NOT NULL,
+    hash TEXT NOT NULL
+);
+CREATE TABLE secrets (
+    key TEXT PRIMARY KEY REFERENCES spends (key),
+    secret TEXT NOT NULL
+)
+"""
+TABLES_2 = """
+ALTER TABLE spends ADD COLUMN greatest_total BIGINT;
+ALTER TABLE recipient_spends ADD COLUMN seal TEXT NOT NULL DEFAULT '';
+DROP INDEX recipient_spends_by_recipient;
+CREATE INDEX recipient_spends_by_recipient ON recipient_spends (recipient, seq);
+CREATE TABLE node_sets (
+    seq BIGINT PRIMARY KEY,
+    label TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    created TEXT NOT NULL,
+    hash TEXT NOT NULL
+)
+"""
+
+# SQLite's INSERT OR REPLACE removes rows without firing DELETE triggers, so inserts are guarded
+# too: a new row must continue the sequence and must not meet an old one.
+_NEXT = "NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {table})"
+_SAME_KEY = "EXISTS (SELECT 1 FROM {table} WHERE key = NEW.key)"
+_NO_INSERT = {
+    "ledger": "EXISTS (SELECT 1 FROM ledger)",
+    "spends": f"{_NEXT} OR {_SAME_KEY}",
+    "recipient_spends": """
+        NEW.seq IS NOT (SELECT max(seq) FROM spends) OR EXISTS (
+            SELECT 1 FROM recipient_spends WHERE seq = NEW.seq AND recipient = NEW.recipient)""",
+    "releases": f"{_NEXT} OR {_SAME_KEY}",
+    "node_sets": _NEXT,
+    "secrets": _SAME_KEY,
+}
+_UNRELEASED = "NOT EXISTS (SELECT 1 FROM releases WHERE key = OLD.key)"
+_STAYS = "a secret stays until its artifact is released"
+
+
+class Dialect(NamedTuple):
+    """What the two databases write differently.
+
+    Attributes
+    ----------
+    mark : str
+        The placeholder of a parameter.
+    before, stamp : tuple of str
+        Statements that `guard` rests on, and that mark the database as one of ours.
+    guard, unguard : callable
+        Statements that make a table append-only, and that allow changes within a transaction.
+    """
+
+    mark: str
+    before: tuple[str, ...]
+    stamp: tuple[str, ...]
+    guard: Callable[[str], list[str]]
+    unguard: Callable[[str], list[str]]
+
+
+class Transaction:
+    """Statements that take effect together at `commit`, durably, or not at all.
+
+    The stores open a connection for each transaction and close it afterwards. So there is nothing
+    that a fork, a thread or a pickle could share by mistake.
+    """
+
+    def __init__(self, connection: Any, dialect: Dialect) -> None:
+        self._cursor = connection.cursor()
+        self.dialect = dialect
+
+    def run(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Run one statement and fetch all it returns."""
+        # Without parameters, psycopg takes a '%' in a statement as it is.
+        given = (parameters,) if parameters else ()
+        self._cursor.execute(statement.replace("?", self.dialect.mark), *given)
+        return [] if self._cursor.description is None else list(self._cursor.fetchall())
+
+    def among(self, statement: str, values: Iterable[str]) -> list[tuple[Any, ...]]:
+        """Run a statement with ``IN ({})`` for all the values, some hundred at a time."""
+        listed, rows = list(values), []
+        for start in range(0, len(listed), 500):  # below every database's limit of parameters
+            some = listed[start : start + 500]
+            rows += self.run(statement.format(", ".join("?" * len(some))), *some)
+        return rows
+
+    def many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Run one statement for each row of parameters."""
+        self._cursor.executemany(statement.replace("?", self.dialect.mark), rows)
+
+    def commit(self) -> None:
+        """Return only when everything is on disk."""
+        self._cursor.execute("COMMIT")
+
+
+def create(transaction: Transaction, header: tuple[Any, ...]) -> None:
+    """Make the tables of a new ledger, append-only, and write its header."""
+    guards = [line for table in _NO_INSERT for line in transaction.dialect.guard(table)]
+    for statement in [
+        *TABLES_1.split(";"),
+        *TABLES_2.split(";"),
+        *transaction.dialect.before,
+        *guards,
+        *transaction.dialect.stamp,
+    ]:
+        transaction.run(statement)
+    transaction.run("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", SCHEMA_VERSION, *header)
+
+
+def complete(transaction: Transaction, seals: Iterable[tuple[str, int, str]]) -> None:
+    """Make a ledger of version 1 one of version 2: `seals` gives seal, seq and recipient."""
+    changed, dialect = ("ledger", "recipient_spends"), transaction.dialect
+    unguards = [line for table in changed for line in dialect.unguard(table)]
+    for statement in [*unguards, *TABLES_2.split(";")]:
+        transaction.run(statement)
+    transaction.many("UPDATE recipient_spends SET seal = ? WHERE seq = ? AND recipient = ?", seals)
+    transaction.run("UPDATE ledger SET schema_version = ?", SCHEMA_VERSION)
+    guards = [line for table in (*changed, "node_sets") for line in dialect.guard(table)]
+    for statement in [*guards, *dialect.stamp]:
+        transaction.run(statement)
+
+
+def _sqlite_guard(table: str) -> list[str]:
+    fixed = f"{table} is append-only"
+    delete = (_UNRELEASED, _STAYS) if table == "secrets" else ("1", fixed)
+    return [
+        f"CREATE TRIGGER {table}_{name} BEFORE {event} ON {table} WHEN {condition} "
+        f"BEGIN SELECT RAISE(ABORT, '{why}'); END"
+        for name, event, condition, why in (
+            ("no_replace", "INSERT", _NO_INSERT[table].format(table=table), fixed),
+            ("no_update", "UPDATE", "1", fixed),
+            ("no_delete", "DELETE", *delete),
+        )
+    ]
+
+
+def _postgres_guard(table: str) -> list[str]:
+    rows = [("no_change", "UPDATE OR DELETE", "refuse")]
+    if table == "secrets":
+        rows = [("no_update", "UPDATE", "refuse"), ("no_delete", "DELETE", "keep_until_released")]
+    return [
+        *[
+            f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW "
+            f"EXECUTE FUNCTION {function}()"
+            for name, event, function in rows
+        ],
+        f"CREATE TRIGGER no_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION refuse()",
+    ]
+
+
+SQLITE = Dialect(
+    mark="?",
+    before=(),
+    stamp=(
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        f"PRAGMA user_version = {SCHEMA_VERSION}",  # for programs that know version 1 only
+    ),
+    guard=_sqlite_guard,
+    unguard=lambda table: [
+        f"DROP TRIGGER {table}_{name}" for name in ("no_replace", "no_update", "no_delete")
+    ],
+)
+POSTGRES = Dialect(
+    mark="%s",
+    before=(
+        """
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$
+        """,
+        f"""
+        CREATE FUNCTION keep_until_released() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF {_UNRELEASED} THEN RAISE EXCEPTION '{_STAYS}'; END IF;
+            RETURN OLD;
+        END $$
+        """,
+        "CREATE UNIQUE INDEX one_ledger ON ledger ((true))",
+    ),
+    stamp=(),
+    guard=_postgres_guard,
+    unguard=lambda table: [
+        f"DROP TRIGGER {name} ON {table}" for name in ("no_change", "no_truncate")
+    ],
+)
+
+GET_LEDGER = "SELECT schema_version, ledger_id, epsilon_nano, pooled_nano, created FROM ledger"
+
+_SPEND = (
+    "seq, key, fingerprint, model, epsilon_nano, pooled_nano, charge, note, created, "
+    "public_total, pooled_total, greatest_total, hash"
+)
+ADD_SPEND = f"INSERT INTO spends ({_SPEND}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+GET_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq"
+GET_SPENDS_1 = GET_SPENDS.replace("greatest_total", "NULL")
+LAST_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq DESC LIMIT 2"
+SPEND_OF_KEY = f"SELECT {_SPEND} FROM spends WHERE key = ?"
+SHOWN_SPENDS = (
+    "SELECT spends.seq, spends.created, spends.key, fingerprint, model, epsilon_nano, "
+    "pooled_nano, note, releases.key IS NOT NULL FROM spends "
+    "LEFT JOIN releases ON releases.key = spends.key ORDER BY spends.seq"
+)
+HEAD = "SELECT seq, hash FROM spends ORDER BY seq DESC LIMIT 1"
+HASH_AT = "SELECT hash FROM spends WHERE seq = ?"
+KNOWN_KEYS = "SELECT key FROM spends WHERE key IN ({})"
+
+ADD_RECIPIENT_SPEND = "INSERT INTO recipient_spends VALUES (?, ?, ?, ?, ?)"
+RECIPIENTS_OF = "SELECT recipient, nano, total, seal FROM recipient_spends WHERE seq = ?"
+RECIPIENTS_OF_1 = RECIPIENTS_OF.replace("seal", "NULL")
+ORPHAN_RECIPIENT_SPENDS = (
+    "SELECT seq FROM recipient_spends WHERE seq NOT IN (SELECT seq FROM spends)"
+)
+GREATEST_TOTAL = "SELECT recipient, total FROM recipient_spends ORDER BY total DESC LIMIT 1"
+ALL_TOTALS = "SELECT recipient, max(total) FROM recipient_spends GROUP BY recipient"
+# The latest entry by its place in the chain, not the largest total: that may have been changed.
+LATEST_OF = (
+    "SELECT entry.recipient, nano, total, seal, hash FROM recipient_spends AS entry "
+    "JOIN (SELECT recipient, max(seq) AS seq FROM recipient_spends WHERE recipient IN ({}) "
+    "GROUP BY recipient) AS latest "
+    "ON entry.seq = latest.seq AND entry.recipient = latest.recipient "
+    "JOIN spends ON spends.seq = entry.seq"
+)
+
+ADD_RELEASE = "INSERT INTO releases (seq, key, name, sha256, created, hash) VALUES (?,?,?,?,?,?)"
+GET_RELEASES = "SELECT seq, key, name, sha256, created, hash FROM releases ORDER BY seq"
+LAST_RELEASE = "SELECT seq, hash FROM releases ORDER BY seq DESC LIMIT 1"
+RELEASE_OF_KEY = "SELECT name, sha256 FROM releases WHERE key = ?"
+
+ADD_NODE_SET = "INSERT INTO node_sets VALUES (?, ?, ?, ?, ?)"
+GET_NODE_SETS = "SELECT seq, label, digest, created, hash FROM node_sets ORDER BY seq"
+
+ADD_SECRET = "INSERT INTO secrets VALUES (?, ?)"
+SECRET_OF_KEY = "SELECT secret FROM secrets WHERE key = ?"
+KEYS_WITH_SECRET = "SELECT key FROM secrets"
+ERASE_SECRET = "DELETE FROM secrets WHERE key = ?"
