@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.link_prediction import HiddenEdges
 from edgeveil.evaluation.metrics import hits_at_k
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
@@ -25,10 +25,12 @@ from edgeveil.graph import Graph
 __all__ = [
     "DEGREE_GROUPS",
     "Concentration",
+    "HiddenEdges",
     "Hits",
     "Scorer",
     "common_neighbours",
     "concentration",
+    "hide_edges",
     "hits",
     "limit",
     "limit_of",
@@ -43,6 +45,30 @@ Scorer = Callable[[int], Vector]
 """A member's index to the scores of all nodes; those of itself and its friends do not matter."""
 
 DEGREE_GROUPS = ((5, 20), (20, 50), (50, 200))
+
+
+@dataclass(frozen=True)
+class HiddenEdges:
+    """A graph without some of its edges, and those edges as a graph of their own."""
+
+    left: Graph
+    hidden: Graph
+
+
+def hide_edges(graph: Graph, *, share: float = 0.1, seed: int = 0) -> HiddenEdges:
+    """Hide a random share of the edges; the node set stays."""
+    if not 0 < share < 1:
+        raise ParameterError(f"share must be between 0 and 1, got {share}")
+    u = np.repeat(np.arange(graph.n_nodes), graph.degrees)
+    v = graph.indices.astype(np.int64)
+    u, v = u[u < v], v[u < v]
+    hidden = np.zeros(len(u), dtype=np.bool_)
+    chosen = np.random.default_rng(seed).choice(len(u), round(share * len(u)), replace=False)
+    hidden[chosen] = True
+    return HiddenEdges(
+        Graph.from_edges(u[~hidden], v[~hidden], graph.nodes),
+        Graph.from_edges(u[hidden], v[hidden], graph.nodes),
+    )
 
 
 class Hits(NamedTuple):

@@ -106,7 +106,9 @@ class Suggest:
         asked = Ragged(counts, own.starts, _sum_noise(n, epsilon, 2), part=_PART)
         friends = yield asked
         weights = self._weights(friends.values, shared, own)
-        places, sums, starts = two_hop_tail_of_lists(graph, own.lists, own.starts, weights)
+        places, sums, starts = two_hop_tail_of_lists(
+            graph, own.sources, own.lists, own.starts, weights
+        )
         yield Tail(
             places,
             sums,
