@@ -1,4 +1,4 @@
-"""Compiled loops: the decorator, two machine instructions, and a pool of threads for them.
+"""Compiled loops: the decorator, and a pool of threads for them.
 
 Import this module late: it loads numba.
 """
@@ -11,19 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
-__all__ = [
-    "compiled",
-    "in_threads",
-    "inlined",
-    "load_word",
-    "pieces",
-    "threads_for",
-    "trailing_zeros",
-]
+__all__ = ["compiled", "in_threads", "pieces", "threads_for"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,39 +29,6 @@ def compiled(function: F) -> F:
     """
     decorated: F = njit(cache=True, nogil=True)(function)
     return decorated
-
-
-def inlined(function: F) -> F:
-    """Compile as a part of every caller: arrays that pass through a call cost atomic counts."""
-    decorated: F = njit(inline="always")(function)
-    return decorated
-
-
-def _load_word(typing_context: Any, array: Any, index: Any) -> Any:
-    """Give bytes index .. index + 7 of an array of bytes as one little-endian word.
-
-    The caller sees to it that 0 <= index <= len(array) - 8.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(64).as_pointer())
-        return builder.load(place, align=1)
-
-    return types.uint64(array, types.int64), generate
-
-
-def _trailing_zeros(typing_context: Any, word: Any) -> Any:
-    """Give the number of zero bits below the lowest one; 64 for 0."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
-
-
-load_word: Any = intrinsic(_load_word)
-trailing_zeros: Any = intrinsic(_trailing_zeros)
 
 
 def threads_for(entries: int) -> int:

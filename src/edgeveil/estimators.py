@@ -12,7 +12,7 @@ from edgeveil.advice import recommended
 from edgeveil.engine import release
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.graph import Graph
-from edgeveil.io.matrices import read_matrix
+from edgeveil.io.matrix import read_matrix
 from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
 

@@ -12,16 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from edgeveil._csr import MOST_NODES, rows_of_pairs
 from edgeveil.errors import InputError
 from edgeveil.nodes import NodeSet
 
-__all__ = ["CountedRows", "Graph", "Intake"]
-
-# indptr, indices, self-loops, repeats, edges in both directions
-CountedRows = tuple[npt.NDArray[Any], npt.NDArray[Any], int, int, int]
-
-# From so many entries on compiled loops pay; below, loading them takes longer than scipy takes
-_LARGE = 1 << 20
+__all__ = ["Graph", "Intake"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,62 +132,33 @@ class Graph:
 
         Notes
         -----
-        Memory at the peak, beyond the input: about 12 bytes per entry at 10M entries and
-        19 at 100M with ten entries per node, 8 of which are the graph itself.
+        Memory at the peak, beyond the input: 8 bytes per entry up to about 2M nodes and 16 above,
+        8 of which are the graph itself.
         """
         n = len(nodes)
         u, v = _as_indices(u), _as_indices(v)
         if len(u) != len(v):
             raise InputError("edges must be given as two lists of node indices")
-        rows = (_rows_by_kernel if len(u) >= _LARGE else _rows_by_scipy)(u, v, n)
+        if n > MOST_NODES:
+            raise InputError(f"{n} nodes are too many: a graph has at most {MOST_NODES:,}")
+        rows = rows_of_pairs(u, v, n)
         if rows is None:
             raise InputError(f"an edge names a node outside of the {n} nodes given")
-        if must_be_symmetric and rows[4] != len(rows[1]) // 2:
+        indptr, indices, self_loops, repeated, both_directions = rows
+        if must_be_symmetric and both_directions != len(indices) // 2:
             raise InputError(
                 "the input is directed: some pairs are given in one direction only; "
                 "pass directed=True to read every arc as an undirected edge"
             )
-        return cls.from_rows(
-            rows, nodes, entries=len(u), weighted=weighted, nodes_from_edges=nodes_from_edges
-        )
-
-    @classmethod
-    def from_rows(
-        cls,
-        rows: CountedRows,
-        nodes: NodeSet,
-        *,
-        entries: int,
-        weighted: int,
-        nodes_from_edges: bool,
-    ) -> Graph:
-        """Build a graph from rows that are trusted, as the constructor does.
-
-        Parameters
-        ----------
-        rows : tuple
-            indptr, indices, and how many self-loops, repeats and edges in both directions
-            were found on the way.
-        nodes : NodeSet
-            The public node set.
-        entries, weighted, nodes_from_edges
-            As in `Intake`.
-        """
-        indptr, indices, self_loops, repeated, both_directions = rows
         intake = Intake(
-            entries=entries,
+            entries=len(u),
             self_loops=self_loops,
             repeated=repeated,
             both_directions=both_directions,
             weighted=weighted,
             nodes_from_edges=nodes_from_edges,
         )
-        return cls(
-            indptr.astype(_index_type(len(indices)), copy=False),
-            indices.astype(_index_type(len(nodes)), copy=False),
-            nodes,
-            intake,
-        )
+        return cls(indptr.astype(_index_type(len(indices)), copy=False), indices, nodes, intake)
 
     @property
     def indptr(self) -> npt.NDArray[Any]:
@@ -291,36 +257,6 @@ def _as_indices(values: npt.NDArray[Any] | Sequence[int]) -> npt.NDArray[Any]:
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise InputError("edges must be given as two lists of node indices")
     return array if array.size else array.astype(np.int64)
-
-
-def _rows_by_kernel(u: npt.NDArray[Any], v: npt.NDArray[Any], n: int) -> CountedRows | None:
-    """Give the rows of a large graph, several times as fast, in threads."""
-    from edgeveil._csr_kernels import rows_of_pairs
-
-    kind = np.int32 if u.dtype == v.dtype == np.int32 else np.int64
-    for ends in (u, v):
-        if ends.dtype.kind == "u" and ends.max() >= n:  # before a cast that could wrap it
-            return None
-    u, v = (_read_only(ends.astype(kind, copy=False)) for ends in (u, v))
-    return rows_of_pairs(u, v, n)
-
-
-def _rows_by_scipy(u: npt.NDArray[Any], v: npt.NDArray[Any], n: int) -> CountedRows | None:
-    """Give indptr, indices, self-loops, repeats and edges in both directions."""
-    entries = len(u)
-    if entries and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= n):
-        return None
-    keep = u != v
-    self_loops = entries - int(keep.sum())
-    if self_loops:
-        u, v = u[keep], v[keep]
-    arcs = sp.coo_array((np.ones(len(u), dtype=np.bool_), (u, v)), shape=(n, n)).tocsr()
-    arcs.sum_duplicates()
-    repeated = len(u) - arcs.nnz
-    arcs.data[:] = True
-    both = (arcs + arcs.T.tocsr()).tocsr()
-    both.sort_indices()
-    return both.indptr, both.indices, self_loops, repeated, arcs.nnz - both.nnz // 2
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -23,7 +23,7 @@ import edgeveil as ev
 
 KARATE = nx.karate_club_graph()
 MATRIX = nx.to_scipy_sparse_array(KARATE, weight=None)
-GRAPH = ev.as_graph(KARATE)
+GRAPH = ev.as_graph(KARATE, nodes=range(len(KARATE)))
 
 
 # The seeded one, too: scikit-learn skips its check of pipelines for what is never the same twice.

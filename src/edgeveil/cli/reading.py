@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-
 from edgeveil.cli.options import GraphFile
 from edgeveil.cli.output import counted, say
-from edgeveil.errors import InputError, ParameterError
+from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
@@ -34,8 +32,6 @@ def read_and_say(path: Path, reading: GraphFile, *, counts: bool) -> Graph:
     header = reading.header if text else None  # other formats know for themselves
     with _without_words_of_libraries():
         graph = read_graph(path, nodes=reading.nodes, directed=reading.directed, header=header)
-        if path.is_dir() and not _in_range(graph):
-            raise InputError(f"the graph in {path} is damaged: its arrays do not fit together")
     if counts:
         size = f"{counted(graph.n_nodes, 'node')}, {counted(graph.n_edges, 'edge')}"
         say(f"{path}: {size}; {graph.intake} (curator)")
@@ -84,29 +80,6 @@ def check_place(out: Path, *, folder: bool = False) -> None:
         raise ParameterError(f"--out: there is no folder {out.parent} to write to")
     if out.is_dir() and not folder:
         raise ParameterError(f"--out: {out} is a folder")
-
-
-def _in_range(graph: Graph) -> bool:
-    """Whether no index of a saved graph, which is not verified, leads out of its arrays.
-
-    One pass over them: compiled loops that follow a wild index would read foreign memory.
-    """
-    starts, ends = graph.indptr[:-1], graph.indices
-    if np.any(starts > graph.indptr[1:]):
-        return False
-    if len(ends) and not (ends.min() >= 0 and ends.max() < graph.n_nodes):
-        return False
-    if graph.nodes.kind != "str":
-        return True
-    text, offsets = graph.nodes.arrays["text"], graph.nodes.arrays["offsets"]
-    if offsets[0] != 0 or offsets[-1] != len(text) or np.any(offsets[:-1] > offsets[1:]):
-        return False
-    firsts = text[offsets[:-1][offsets[:-1] < len(text)]]
-    try:
-        text.tobytes().decode()
-    except UnicodeDecodeError:
-        return False
-    return not np.any(firsts & 0xC0 == 0x80)  # no id starts inside a character
 
 
 @contextmanager

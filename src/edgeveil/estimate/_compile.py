@@ -19,6 +19,6 @@ def compiled(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """As `edgeveil._compiled.inlined`, but without a branch before every division."""
+    """Compile as a part of every caller: arrays that pass through a call cost atomic counts."""
     decorated: F = njit(inline="always", error_model="numpy")(function)
     return decorated

@@ -8,8 +8,8 @@
 No foreign library is imported here: objects are recognised, polars and scipy.io load late.
 """
 
-from edgeveil.io.files import read_graph
 from edgeveil.io.folder import open_graph, save_graph
 from edgeveil.io.objects import as_graph
+from edgeveil.io.read import read_graph
 
 __all__ = ["as_graph", "open_graph", "read_graph", "save_graph"]

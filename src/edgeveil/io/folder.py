@@ -147,18 +147,20 @@ def _write(graph: Graph, folder: Path) -> None:
 
 
 def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
-    """Open a folder of `save_graph`, memory-mapped: in milliseconds, at any size.
+    """Open a folder of `save_graph`, memory-mapped.
 
-    Several processes that open one folder share its pages in memory.
+    Several processes that open one folder share its pages in memory. Opening takes one pass
+    over the arrays, a tenth of a second for a hundred million entries in memory: it sees to it
+    that no index leads out of them, since the compiled loops that follow an index check none.
 
     Parameters
     ----------
     path : path
         The folder.
     verify : bool
-        Read everything and check it: the hash of every array, and that the graph is sorted,
-        symmetric and in range. Do so for a folder of which you do not know the history:
-        without it the content of the arrays is trusted.
+        Check everything: the hash of every array, that the graph is sorted and symmetric,
+        and that ids are distinct. Do so for a folder of which you do not know the history:
+        without it a damaged folder may be another graph, but reads no foreign memory.
 
     Returns
     -------
@@ -203,7 +205,9 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
     if graph.n_nodes != n or graph.n_edges != description.get("n_edges"):
         raise InputError(f"the graph in {path} is damaged: its sizes are not those noted")
-    if verify and not (_is_sound(graph) and _are_sound_ids(graph.nodes)):
+    if not (_is_in_range(graph) and _are_texts(graph.nodes)):
+        raise InputError(f"the graph in {path} is damaged: an index leads out of its arrays")
+    if verify and not (_is_sound(graph) and len(set(graph.nodes)) == graph.n_nodes):
         raise InputError(f"the graph in {path} is damaged: it is no simple undirected graph")
     return graph
 
@@ -252,15 +256,32 @@ def _open_array(path: Path, name: str, described: dict[str, Any]) -> npt.NDArray
     return np.asarray(array)
 
 
-def _is_sound(graph: Graph) -> bool:
-    """Tell whether the CSR arrays are those of a simple undirected graph."""
-    n, indptr, indices = graph.n_nodes, graph.indptr, graph.indices
-    if np.any(np.diff(indptr) < 0):
+def _is_in_range(graph: Graph) -> bool:
+    """Tell whether all rows lie within the indices, and all indices within the nodes."""
+    indptr, indices = graph.indptr, graph.indices
+    if np.any(indptr[:-1] > indptr[1:]):
         return False
-    if len(indices) == 0:
+    return not len(indices) or bool(indices.min() >= 0 and indices.max() < graph.n_nodes)
+
+
+def _are_texts(nodes: NodeSet) -> bool:
+    """Tell whether every id is a text of its own; integers are ids in any case."""
+    if nodes.kind != "str":
         return True
-    if indices.min() < 0 or indices.max() >= n:
+    text, offsets = nodes.arrays["text"], nodes.arrays["offsets"]
+    if offsets[0] != 0 or offsets[-1] != len(text) or np.any(offsets[:-1] > offsets[1:]):
         return False
+    try:
+        str(text.data, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    firsts = text[offsets[:-1][offsets[:-1] < len(text)]]
+    return not np.any(firsts & 0xC0 == 0x80)  # no id starts inside a character
+
+
+def _is_sound(graph: Graph) -> bool:
+    """Tell whether CSR arrays that are in range are those of a simple undirected graph."""
+    n, indptr, indices = graph.n_nodes, graph.indptr, graph.indices
     # strictly rising but where a row ends; then sorted and without repeats
     rising = np.diff(indices) > 0
     ends = indptr[1:-1]
@@ -272,15 +293,3 @@ def _is_sound(graph: Graph) -> bool:
     turned = sp.csr_array((ones, indices, indptr), shape=(n, n)).T.tocsr()
     turned.sort_indices()
     return np.array_equal(turned.indptr, indptr) and np.array_equal(turned.indices, indices)
-
-
-def _are_sound_ids(nodes: NodeSet) -> bool:
-    try:
-        distinct = len(set(nodes)) == len(nodes)
-    except (UnicodeDecodeError, ValueError):
-        return False
-    if nodes.kind != "str":
-        return distinct
-    text, offsets = nodes.arrays["text"], nodes.arrays["offsets"]
-    fits = offsets[0] == 0 and offsets[-1] == len(text) and not np.any(np.diff(offsets) < 0)
-    return bool(distinct and fits)

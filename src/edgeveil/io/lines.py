@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "BYTE_ORDER_MARK",
     "MOST_TIMES",
     "MOST_UNPACKED",
     "content",
@@ -31,7 +30,7 @@ __all__ = [
     "tidy",
 ]
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # A packed file may unpack to this many bytes, or to this many times its size if that is more
 MOST_UNPACKED = 1 << 28
@@ -63,7 +62,7 @@ def content(path: Path) -> bytes:
     data = read_bytes(path)
     if path.suffix.lower() == ".gz":
         data = _unpacked(path, data)
-    return data.removeprefix(BYTE_ORDER_MARK)
+    return data.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _unpacked(path: Path, packed: bytes) -> bytes:

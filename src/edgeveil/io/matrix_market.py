@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io.lines import content, data_lines, fields, parse, tidy
-from edgeveil.io.matrices import read_matrix
+from edgeveil.io.matrix import read_matrix
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeveil.errors import InputError
-from edgeveil.io.indexing import is_integer
+from edgeveil.io.columns import is_integer
 from edgeveil.io.lines import (
     content,
     data_lines,
@@ -18,7 +18,7 @@ from edgeveil.io.lines import (
     sniff_delimiter,
     suffix_of,
 )
-from edgeveil.io.tables import read_id_column
+from edgeveil.io.table import read_id_column
 from edgeveil.nodes import NodeSet
 
 __all__ = ["Nodes", "node_set", "read_nodes"]

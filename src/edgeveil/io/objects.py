@@ -1,26 +1,23 @@
-"""`as_graph`: an object in memory -> Graph, recognised without importing its library."""
+"""`as_graph`: an object in memory -> Graph, recognised and read without importing its library."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
-from edgeveil.io.libraries import read_igraph, read_networkit, read_networkx
-from edgeveil.io.matrices import read_array, read_matrix
-from edgeveil.io.node_lists import Nodes, read_nodes
-from edgeveil.io.tables import read_table
+from edgeveil.io.matrix import read_array, read_matrix, row_nodes
+from edgeveil.io.node_lists import Nodes, node_set, read_nodes
+from edgeveil.io.table import read_table
+from edgeveil.nodes import NodeId, NodeSet
 
 __all__ = ["as_graph"]
-
-_LIBRARIES = {
-    "networkx": (read_networkx, "adjacency"),
-    "igraph": (read_igraph, "get_edgelist"),
-    "networkit": (read_networkit, "iterEdges"),
-}
 
 
 def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: bool = False) -> Graph:
@@ -105,3 +102,106 @@ def _tensor(obj: Any) -> np.ndarray[Any, np.dtype[Any]]:
         return np.asarray(obj.numpy() if hasattr(obj, "numpy") else obj)
     except Exception as error:
         raise InputError(f"a {type(obj).__name__} cannot be read as an array") from error
+
+
+# -- graphs of other libraries ------------------------------------------------------------
+
+
+def _read_networkx(graph: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
+    """Read a networkx graph, multigraphs too; ids are its nodes."""
+    _refuse_directed(graph.is_directed(), directed)
+    names = list(graph)
+    index = dict(zip(names, range(len(names)), strict=True))
+    # adjacency() walks plain dicts: several times faster than edges()
+    sizes = np.fromiter((len(near) for _, near in graph.adjacency()), np.int64, len(names))
+    u = np.repeat(np.arange(len(names)), sizes)
+    v = np.fromiter(
+        chain.from_iterable(map(index.__getitem__, near) for _, near in graph.adjacency()),
+        np.int64,
+        len(u),
+    )
+    data = chain.from_iterable(near.values() for _, near in graph.adjacency())
+    if graph.is_multigraph():
+        parallel = [list(keyed.values()) for keyed in data]
+        copies = np.fromiter(map(len, parallel), np.int64, len(u))
+        u, v = np.repeat(u, copies), np.repeat(v, copies)
+        data = chain.from_iterable(parallel)
+    heavy = np.fromiter((edge.get("weight", 1) != 1 for edge in data), np.bool_, len(u))
+    if not graph.is_directed():  # every edge is there twice, a loop once
+        once = u <= v
+        u, v, heavy = u[once], v[once], heavy[once]
+    return _on_nodes(u, v, names, nodes, int(heavy.sum()))
+
+
+def _read_igraph(graph: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
+    """Read an igraph graph; ids are the vertex attribute ``name`` if there is one."""
+    _refuse_directed(graph.is_directed(), directed)
+    u, v = _pairs(graph.get_edgelist(), graph.ecount())
+    weighted = 0
+    if "weight" in graph.es.attributes():
+        weighted = sum(weight not in (None, 1) for weight in graph.es["weight"])
+    if "name" in graph.vs.attributes():
+        return _on_nodes(u, v, graph.vs["name"], nodes, weighted)
+    return Graph.from_edges(
+        *(u, v, row_nodes(graph.vcount(), nodes, "the igraph graph")),
+        weighted=weighted,
+        nodes_from_edges=nodes is None,
+    )
+
+
+def _read_networkit(graph: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
+    """Read a networkit graph; ids are its node numbers, without those removed."""
+    _refuse_directed(graph.isDirected(), directed)
+    u, v = _pairs(graph.iterEdges(), graph.numberOfEdges())
+    weighted = 0
+    if graph.isWeighted():
+        weighted = sum(weight != 1 for _, _, weight in graph.iterEdgesWeights())
+    numbers = np.fromiter(graph.iterNodes(), np.int64, graph.numberOfNodes())
+    u, v = np.searchsorted(numbers, u), np.searchsorted(numbers, v)
+    own = NodeSet.of_ints(numbers) if nodes is None else nodes
+    return Graph.from_edges(
+        *(u, v, row_nodes(len(numbers), own, "the networkit graph")),
+        weighted=weighted,
+        nodes_from_edges=nodes is None,
+    )
+
+
+def _refuse_directed(is_directed: bool, allowed: bool) -> None:
+    if is_directed and not allowed:
+        raise InputError(
+            "the graph is directed; pass directed=True to read every arc as an undirected edge"
+        )
+
+
+def _pairs(edges: Any, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    ends = np.fromiter(chain.from_iterable(edges), np.int64, 2 * count)
+    return ends[::2], ends[1::2]
+
+
+def _on_nodes(
+    u: npt.NDArray[Any],
+    v: npt.NDArray[Any],
+    names: Sequence[Any],
+    nodes: NodeSet | None,
+    weighted: int,
+) -> Graph:
+    """Build the graph on the node list, which must hold all names, or on its names, sorted.
+
+    Sorted, because libraries keep nodes in the order in which the edges first named them: the
+    order of the columns of a release would tell who is joined to whom.
+    """
+    own = node_set(names)
+    on = node_set(sorted(own)) if nodes is None else nodes
+    place: dict[NodeId, int] = {node: i for i, node in enumerate(on)}
+    move = np.fromiter((place.get(node, -1) for node in own), np.int64, len(own))
+    outside = int((move < 0).sum())
+    if outside:
+        raise InputError(f"{outside} nodes of the graph are not in the node list")
+    return Graph.from_edges(move[u], move[v], on, weighted=weighted, nodes_from_edges=nodes is None)
+
+
+_LIBRARIES = {
+    "networkx": (_read_networkx, "adjacency"),
+    "igraph": (_read_igraph, "get_edgelist"),
+    "networkit": (_read_networkit, "iterEdges"),
+}

@@ -1,9 +1,8 @@
 """Edge lists as text: one edge per line.
 
-Four steps, each only if the one before did not do: compiled loops read a large file of two plain
-columns; polars reads the bytes as two integer columns (nearly every other file); the bytes are
-tidied and read as strings; a plain loop over the lines finds the first bad one and says what is
-wrong with it.
+Three steps, each only if the one before did not do: polars reads the bytes as two integer columns
+(nearly every file of integers); the bytes are read as strings, tidied if need be; a plain loop
+over the lines finds the first bad one and says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -11,49 +10,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
-from edgeveil.io import plain_text
-from edgeveil.io.factors import Factors, factorise
-from edgeveil.io.indexing import (
+from edgeveil.io.columns import (
     INTEGER,
+    Indexed,
     RowError,
-    graph_of_codes,
-    graph_of_integers,
-    graph_of_names,
+    graph_of_columns,
+    graph_of_indexed,
+    index_columns,
     is_integer,
-    join,
 )
-from edgeveil.io.lines import (
-    BYTE_ORDER_MARK,
-    content,
-    data_lines,
-    decode,
-    fields,
-    parse,
-    read_bytes,
-    sniff_delimiter,
-    tidy,
-)
-from edgeveil.io.plain_names import Names, names_as_strings, read_plain_names
-from edgeveil.io.plain_text import Integers, Source
-from edgeveil.io.tables import Columns, count_weighted, pick_columns
+from edgeveil.io.lines import content, data_lines, decode, fields, parse, sniff_delimiter, tidy
+from edgeveil.io.table import Columns, count_weighted, pick_columns
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["read_edge_list"]
-
-_Pair = tuple[npt.NDArray[Any], npt.NDArray[Any]]
-_Edges = Integers | Names | Factors | _Pair
-
-_BEGINNING = 1 << 20  # bytes
 
 _BLANKS = " \t\r"  # around a field they mean nothing
 _HEADERS = {
@@ -90,59 +67,19 @@ def read_edge_list(
     delimiter: str | None,
 ) -> Graph:
     """Read a text file with one edge per line; see `edgeveil.read_graph`."""
-    text = _open(path)
-    layout = _layout(path, text.begin, header=header, columns=columns, delimiter=delimiter)
-    if not layout.sample and nodes is None:
-        raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
+    data = content(path)
+    layout = _layout(path, data, header=header, columns=columns, delimiter=delimiter)
+    if not layout.sample:
+        if nodes is None:
+            raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
+        return Graph.from_edges([], [], nodes)
+    body = data[layout.body :] if layout.body else data
+    del data
     try:
-        as_text = nodes is not None and nodes.kind == "str"
-        edges, weighted = _columns(text, layout, as_text=as_text)
-        del text  # as large as the columns; read again in the rare case that a line is bad
-        if isinstance(edges, Integers):
-            span = (edges.low, edges.high)
-            return graph_of_integers(edges.parts, nodes, weighted=weighted, span=span)
-        if isinstance(edges, Names) and nodes is None:
-            return graph_of_codes(edges.parts, edges.nodes, weighted=weighted)
-        if isinstance(edges, Names):
-            edges = _factors(edges, layout.delimiter)
-        if isinstance(edges, Factors):
-            return graph_of_names(edges, nodes, weighted=weighted)
-        return graph_of_integers([edges], nodes, weighted=weighted)
+        return _graph(body, layout, nodes)
     except RowError as error:
         number = _line_number(layout, error.row)
         raise InputError(f"{path}, line {number}: {error.reason}") from error
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A text file, of which only the beginning need be in memory."""
-
-    path: Path
-    begin: bytes  # without a byte order mark
-    whole: bool  # whether that is everything
-    mark: int = 0  # bytes of the byte order mark
-    size: int = 0  # bytes of the file
-
-    def source(self, body: int) -> Source:
-        """Give everything from an offset on, in memory or not."""
-        if self.whole:
-            return Source(self.begin, body, len(self.begin))
-        return Source(self.path, self.mark + body, self.size)
-
-    def everything(self) -> bytes:
-        return self.begin if self.whole else content(self.path)
-
-
-def _open(path: Path) -> _Text:
-    """Read a file, or of a large one the beginning if it holds two lines at least."""
-    size = path.stat().st_size
-    if size >= plain_text.LARGE and path.suffix.lower() != ".gz":
-        begin = read_bytes(path, _BEGINNING)
-        mark = len(BYTE_ORDER_MARK) if begin.startswith(BYTE_ORDER_MARK) else 0
-        begin = begin[mark : begin.rfind(b"\n") + 1]
-        if len(list(islice(data_lines(begin), 2))) == 2:
-            return _Text(path, begin, whole=False, mark=mark, size=size)
-    return _Text(path, content(path), whole=True)
 
 
 # -- the layout ---------------------------------------------------------------------------
@@ -194,70 +131,22 @@ def _has_header(rows: list[list[str]], columns: Columns | None) -> bool:
 # -- the columns --------------------------------------------------------------------------
 
 
-def _columns(text: _Text, layout: _Layout, *, as_text: bool) -> tuple[_Edges, int]:
-    """Give the two columns, and how many weights are not 1."""
-    if not layout.sample:
-        none = np.empty(0, dtype=np.int64)
-        return (Factors.of_nothing() if as_text else (none, none)), 0
-    # Two columns of many rows may go by without polars
-    source = text.source(layout.body) if layout.width == 2 else None
-    if source is not None and source.stop - source.start < plain_text.LARGE:
-        source = None
-    ids = (layout.first, layout.second)
-    body: bytes | None = None
+def _graph(body: bytes, layout: _Layout, nodes: NodeSet | None) -> Graph:
+    as_text = nodes is not None and nodes.kind == "str"
     plain = not as_text and len(layout.sample) == layout.width
-    if plain and all(is_integer(layout.sample[i]) for i in ids):
-        if source is not None:
-            narrow = all(len(field) < 10 for field in layout.sample)
-            integers = plain_text.read_plain_integers(source, layout.delimiter, narrow=narrow)
-            if integers is not None:
-                return integers._replace(parts=_turned(integers.parts, layout)), 0
-        body = text.everything()[layout.body :]
-        edges = _read_integers(body, layout)
-        if edges is None:
-            body = tidy(body, layout.delimiter)
-            edges = _read_integers(body, layout)
-        if edges is not None:
-            return edges
-    names = read_plain_names(source, layout.delimiter) if source is not None else None
-    if names is not None:
-        names = names._replace(parts=_turned(names.parts, layout))
-        if not names.is_nan and (as_text or not names.is_integer):
-            return names, 0
-        factors, weighted = _factors(names, layout.delimiter), 0
-    else:
-        factors, weighted = _read_factors(
-            text.everything()[layout.body :] if body is None else body, layout
-        )
-    _refuse_bad_names(factors)
-    if not as_text and bool(factors.names.str.contains(INTEGER).all()):
-        return _to_integers(factors), weighted
-    return factors, weighted
+    if plain and all(is_integer(layout.sample[i]) for i in (layout.first, layout.second)):
+        found = _read_integers(body, layout) or _read_integers(tidy(body, layout.delimiter), layout)
+        if found is not None:
+            first, second, weighted = found
+            return graph_of_columns(first, second, nodes, weighted=weighted)
+    edges, weighted = _read_names(body, layout)
+    if not as_text and bool(edges.ids.str.contains(INTEGER).all()):
+        first, second = _to_integers(edges)
+        return graph_of_columns(first, second, nodes, weighted=weighted)
+    return graph_of_indexed(edges, nodes, weighted=weighted)
 
 
-def _turned(parts: list[_Pair], layout: _Layout) -> list[_Pair]:
-    return [(b, a) for a, b in parts] if layout.first else parts
-
-
-def _factors(names: Names, delimiter: str) -> Factors:
-    return Factors(names_as_strings(names.nodes, delimiter), *join(names.parts))
-
-
-def _read_factors(body: bytes, layout: _Layout) -> tuple[Factors, int]:
-    """Read any two columns as strings; give the number of weights other than 1 too."""
-    frame = _read_strings(body, layout)
-    first, second = (frame.to_series(i) for i in (layout.first, layout.second))
-    factors = factorise(first, second)
-    if bool((factors.names != factors.names.str.strip_chars(_BLANKS)).any()):
-        first, second = first.str.strip_chars(_BLANKS), second.str.strip_chars(_BLANKS)
-        factors = factorise(first, second)
-    weighted = 0
-    if layout.weight is not None:
-        weighted = _count_text_weights(frame.to_series(layout.weight))
-    return factors, weighted
-
-
-def _read_integers(body: bytes, layout: _Layout) -> tuple[_Pair, int] | None:
+def _read_integers(body: bytes, layout: _Layout) -> tuple[pl.Series, pl.Series, int] | None:
     """Read the plain case; None for everything that is not wholly plain."""
     import polars as pl
 
@@ -273,8 +162,21 @@ def _read_integers(body: bytes, layout: _Layout) -> tuple[_Pair, int] | None:
     if any(column.has_nulls() for column in frame):
         return None
     weighted = 0 if layout.weight is None else count_weighted(frame.to_series(layout.weight))
-    first, second = (frame.to_series(i).to_numpy() for i in (layout.first, layout.second))
-    return (first, second), weighted
+    return frame.to_series(layout.first), frame.to_series(layout.second), weighted
+
+
+def _read_names(body: bytes, layout: _Layout) -> tuple[Indexed, int]:
+    """Read any two columns as strings; give the number of weights other than 1 too."""
+    frame = _read_strings(body, layout)
+    first, second = (frame.to_series(i) for i in (layout.first, layout.second))
+    edges = index_columns(first, second)
+    if bool((edges.ids != edges.ids.str.strip_chars(_BLANKS)).any()):
+        edges = index_columns(first.str.strip_chars(_BLANKS), second.str.strip_chars(_BLANKS))
+    _refuse_bad_names(edges)
+    weighted = 0
+    if layout.weight is not None:
+        weighted = _count_text_weights(frame.to_series(layout.weight))
+    return edges, weighted
 
 
 def _read_strings(body: bytes, layout: _Layout) -> pl.DataFrame:
@@ -304,32 +206,29 @@ def _is_plain(frame: pl.DataFrame) -> bool:
     return not frame.to_series(0).str.contains(r"^[ \t]*[#%]").any()
 
 
-def _refuse_bad_names(factors: Factors) -> None:
-    names = factors.names
+def _refuse_bad_names(edges: Indexed) -> None:
+    names = edges.ids
     for wrong, reason in (
         (names.is_null() | (names == "").fill_null(False), "an id is empty"),
         (names.str.contains("[\r\n]"), "an id holds a line break, or a quote is not closed"),
         (names.str.to_lowercase() == "nan", "an id is NaN, a missing value"),
     ):
-        if wrong.any():
-            bad = wrong.fill_null(False).to_numpy()
-            raise RowError(reason, int((bad[factors.first] | bad[factors.second]).argmax()))
+        _refuse_rows(edges, wrong.fill_null(False), reason)
 
 
-def _to_integers(factors: Factors) -> _Pair:
+def _refuse_rows(edges: Indexed, wrong: pl.Series, reason: str) -> None:
+    if wrong.any():
+        bad = wrong.to_numpy()
+        raise RowError(reason, int((bad[edges.first] | bad[edges.second]).argmax()))
+
+
+def _to_integers(edges: Indexed) -> tuple[pl.Series, pl.Series]:
     import polars as pl
 
-    integers = factors.names.cast(pl.Int64, strict=False)
-    missing = integers.is_null().to_numpy()
-    if missing.any():
-        for column in (factors.first, factors.second):
-            if missing[column].any():
-                row = int(missing[column].argmax())
-                raise RowError(
-                    "an integer id does not fit into 64 bits; give nodes= as strings", row
-                )
-    values = integers.to_numpy()
-    return values[factors.first], values[factors.second]
+    integers = edges.ids.cast(pl.Int64, strict=False)
+    reason = "an integer id does not fit into 64 bits; give nodes= as strings"
+    _refuse_rows(edges, integers.is_null(), reason)
+    return integers.gather(edges.first), integers.gather(edges.second)
 
 
 def _is_number(text: str) -> bool:

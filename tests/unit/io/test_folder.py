@@ -62,12 +62,12 @@ def test_the_arrays_are_mapped_and_read_only(saved):
     assert isinstance(base, np.memmap)
 
 
-def test_opening_takes_milliseconds_at_any_size(tmp_path):
+def test_opening_takes_one_pass_over_the_arrays(tmp_path):
     n = 2_000_000
     ring = np.arange(n)
     path = save_graph(Graph.from_edges(ring, (ring + 1) % n, NodeSet.range(n)), tmp_path / "graph")
     best = min(_seconds_to_open(path) for _ in range(5))
-    assert best < 0.05
+    assert best < 0.1
 
 
 def _seconds_to_open(path: Path) -> float:
@@ -283,42 +283,72 @@ def test_one_changed_byte_is_found_by_verify(saved, name):
         open_graph(saved, verify=True)
 
 
-@pytest.mark.parametrize(
-    ("indptr", "indices"),
-    [
-        ([0, 1, 1, 2], [1, 1]),  # not symmetric
-        ([0, 2, 3, 4], [2, 1, 0, 0]),  # not sorted
-        ([0, 2, 4, 4], [1, 1, 0, 0]),  # repeats
-        ([0, 1, 2, 2], [0, 1]),  # loops
-        ([0, 1, 2, 2], [1, 7]),  # out of range
-        ([0, 1, 2, 2], [1, -3]),
-        ([0, 3, 1, 2], [1, 0]),  # rows that run backwards
-    ],
-)
-def test_verify_refuses_what_is_no_simple_undirected_graph(tmp_path, indptr, indices):
+NOT_SIMPLE = [
+    ([0, 1, 1, 2], [1, 1]),  # not symmetric
+    ([0, 2, 3, 4], [2, 1, 0, 0]),  # not sorted
+    ([0, 2, 4, 4], [1, 1, 0, 0]),  # repeats
+    ([0, 1, 2, 2], [0, 1]),  # loops
+]
+OUT_OF_RANGE = [
+    ([0, 1, 2, 2], [1, 7]),
+    ([0, 1, 2, 2], [1, -3]),
+    ([0, 3, 1, 2], [1, 0]),  # rows that run backwards, and beyond the end
+    ([0, -4, 1, 2], [1, 0]),
+]
+
+
+def save_arrays(folder: Path, indptr: list[int], indices: list[int]) -> Path:
+    """Save arrays that are no graph, with the right hashes."""
     false = Graph(np.array(indptr, np.int32), np.array(indices, np.int32), NodeSet.range(3))
-    path = save_graph(false, tmp_path / "graph")  # the hashes are right
+    return save_graph(false, folder / "graph")
+
+
+@pytest.mark.parametrize(("indptr", "indices"), NOT_SIMPLE)
+def test_verify_refuses_what_is_no_simple_undirected_graph(tmp_path, indptr, indices):
+    path = save_arrays(tmp_path, indptr, indices)
     with pytest.raises(InputError, match="no simple undirected graph"):
         open_graph(path, verify=True)
 
 
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize(("indptr", "indices"), OUT_OF_RANGE)
+def test_an_index_that_leads_out_of_the_arrays_is_refused_in_any_case(
+    tmp_path, indptr, indices, verify
+):
+    path = save_arrays(tmp_path, indptr, indices)
+    for read in (lambda: open_graph(path, verify=verify), lambda: read_graph(path)):
+        with pytest.raises(InputError, match="damaged: an index leads out of its arrays"):
+            read()
+
+
+def text_nodes(text: bytes, offsets: list[int]) -> NodeSet:
+    return NodeSet.from_arrays(
+        "str", {"text": np.frombuffer(text, "u1"), "offsets": np.array(offsets)}
+    )
+
+
+@pytest.mark.parametrize("verify", [False, True])
 @pytest.mark.parametrize(
     "nodes",
     [
-        NodeSet.from_arrays("int", {"ids": np.array([1, 1])}),
-        NodeSet.from_arrays("str", {"text": np.frombuffer(b"aa", "u1"), "offsets": np.arange(3)}),
-        NodeSet.from_arrays(
-            "str", {"text": np.frombuffer(b"\xffa", "u1"), "offsets": np.arange(3)}
-        ),
-        NodeSet.from_arrays(
-            "str", {"text": np.frombuffer(b"abc", "u1"), "offsets": np.array([0, 1, 2])}
-        ),
-        NodeSet.from_arrays(
-            "str", {"text": np.frombuffer(b"abc", "u1"), "offsets": np.array([0, 4, 3])}
-        ),
+        text_nodes(b"\xffa", [0, 1, 2]),
+        text_nodes("éa".encode(), [0, 1, 3]),  # an id that starts inside a character
+        text_nodes(b"abc", [0, 1, 2]),
+        text_nodes(b"abc", [0, 4, 3]),
+        text_nodes(b"abc", [1, 2, 3]),
     ],
 )
-def test_verify_refuses_ids_that_are_none(tmp_path, nodes):
+def test_ids_that_are_no_texts_are_refused_in_any_case(tmp_path, nodes, verify):
+    path = save_graph(Graph.from_edges([0], [1], nodes), tmp_path / "graph")
+    with pytest.raises(InputError, match="damaged: an index leads out of its arrays"):
+        open_graph(path, verify=verify)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [NodeSet.from_arrays("int", {"ids": np.array([1, 1])}), text_nodes(b"aa", [0, 1, 2])],
+)
+def test_verify_refuses_ids_that_occur_twice(tmp_path, nodes):
     path = save_graph(Graph.from_edges([0], [1], nodes), tmp_path / "graph")
     with pytest.raises(InputError, match="no simple undirected graph"):
         open_graph(path, verify=True)

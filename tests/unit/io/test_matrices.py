@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import struct
+import subprocess
+import sys
 import tracemalloc
 import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +19,7 @@ import scipy.sparse as sp
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph
-from edgeveil.io.mat_structure import check_mat
-from edgeveil.io.matrices import load_mat
+from edgeveil.io.mat import check_mat, load_mat
 from edgeveil.nodes import NodeSet
 
 DENSE = np.array([[0, 2, 0, 0], [1, 0, 1, 0], [0, 1, 3, 0], [0, 0, 0, 0]])
@@ -303,6 +305,46 @@ def test_a_corrupt_matrix_market_file_is_one_sentence(tmp_path, text, expected):
     packed.write_bytes(gzip.compress(text.encode())[:-6])
     with pytest.raises(InputError, match=r"g\.mtx\.gz is not a whole gzip file"):
         read_graph(packed)
+
+
+# -- why files are not left to scipy alone -------------------------------------------------
+
+# Found by changing good files at random: about one in 300 ended the process
+KILLERS = {
+    "a letter after the last entry": b"coordinate pattern symmetric\n4 4 3\n2 1\n3 2\n3 3)",
+    "a word in an index": b"coordinate real general\n4 4 5\n1 2nan ",
+    "a letter after the last value": b"array real symmetric\n4 4\n0\n2\n0R",
+}
+
+
+def write_killer(path: Path, name: str) -> Path:
+    """Write a file that scipy 1.17 does not survive."""
+    if name in KILLERS:
+        path = path / "g.mtx"
+        path.write_bytes(b"%%MatrixMarket matrix " + KILLERS[name])
+        return path
+    path = path / "g.mat"  # the element of row indices says that it is of an unknown type
+    scipy.io.savemat(path, {"network": sp.csc_array(DENSE * 1.0)})
+    head, rows, rest = path.read_bytes().partition(b"network\0\5\0\0\0")
+    assert rest
+    path.write_bytes(head + rows[:-4] + b"\x0f\0\0\0" + rest)
+    return path
+
+
+@pytest.mark.parametrize("name", [*KILLERS, "an unknown type"])
+def test_a_file_that_crashes_scipy_is_one_sentence(tmp_path, name):
+    with pytest.raises(InputError, match=r"is not a readable|is damaged"):
+        read_graph(write_killer(tmp_path, name))
+
+
+@pytest.mark.parametrize("name", [*KILLERS, "an unknown type"])
+def test_scipy_alone_ends_the_process(tmp_path, name):
+    path = write_killer(tmp_path, name)
+    read = "mmread" if path.suffix == ".mtx" else "loadmat"
+    code = f"import sys, scipy.io; scipy.io.{read}(sys.argv[1])"
+    run = subprocess.run([sys.executable, "-c", code, path], capture_output=True, check=False)
+    if run.returncode in (0, 1):
+        pytest.skip("this scipy survives the file: reading it ourselves may no longer be needed")
 
 
 def test_a_complex_matrix_market_file_is_one_sentence(tmp_path):

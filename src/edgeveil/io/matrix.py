@@ -1,20 +1,17 @@
-"""Adjacency matrices: scipy.sparse, dense arrays, .mat files; and edge_index arrays."""
+"""Adjacency matrices, scipy.sparse or dense, and edge_index arrays."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
-from edgeveil.io.mat_structure import check_mat
 from edgeveil.nodes import NodeSet
 
-__all__ = ["load_mat", "read_array", "read_mat", "read_matrix", "row_nodes"]
+__all__ = ["read_array", "read_matrix", "refuse_broken", "row_nodes"]
 
 
 def row_nodes(n: int, nodes: NodeSet | None, what: str) -> NodeSet:
@@ -33,7 +30,7 @@ def read_matrix(
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         shape = " x ".join(str(size) for size in matrix.shape)
         raise InputError(f"{what} is {shape}, an adjacency matrix is square")
-    _refuse_broken(matrix, what)
+    refuse_broken(matrix, what)
     if matrix.dtype.kind not in "biuf":
         raise InputError(f"{what} holds {matrix.dtype}, an adjacency matrix holds real numbers")
     try:
@@ -46,7 +43,7 @@ def read_matrix(
         raise InputError(f"{what} has {matrix.shape[0]} nodes, too many for memory") from error
 
 
-def _refuse_broken(matrix: Any, what: str) -> None:
+def refuse_broken(matrix: Any, what: str) -> None:
     """Refuse compressed matrices whose indices run out of them: scipy would crash on these."""
     if hasattr(matrix, "check_format"):
         try:
@@ -115,29 +112,3 @@ def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: bool
         must_be_symmetric=not directed,
         nodes_from_edges=found,
     )
-
-
-def read_mat(path: Path, *, key: str, nodes: NodeSet | None, directed: bool) -> Graph:
-    """Read the matrix `key` of a MATLAB file."""
-    return read_matrix(load_mat(path, key), nodes=nodes, directed=directed, what=f"{key} in {path}")
-
-
-def load_mat(path: Path, key: str) -> Any:
-    """Give the array or sparse matrix `key` of a MATLAB file."""
-    from scipy.io import loadmat, whosmat
-
-    check_mat(path, key)  # outside of the net below: scipy crashes on what it would refuse
-    try:
-        variables = loadmat(path, variable_names=[key])
-        listed = ", ".join(name for name, _, _ in whosmat(path)) or "none"
-    except NotImplementedError as error:
-        raise InputError(f"{path} is a MATLAB 7.3 file; save it with -v7 first") from error
-    except Exception as error:
-        raise InputError(f"{path} is not a readable MATLAB file") from error
-    if key not in variables or key.startswith("__"):
-        raise InputError(f"{path} has no variable {key!r}; its variables are: {listed}")
-    value = variables[key]
-    if not (sp.issparse(value) or isinstance(value, np.ndarray)):
-        raise InputError(f"{key} in {path} is not a matrix")
-    _refuse_broken(value, f"{key} in {path}")
-    return value

@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
-from edgeveil.io.indexing import RowError, graph_of_columns
+from edgeveil.io.columns import RowError, graph_of_columns
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Columns", "pick_columns", "read_id_column", "read_parquet", "read_table"]
+__all__ = [
+    "Columns",
+    "count_weighted",
+    "pick_columns",
+    "read_id_column",
+    "read_parquet",
+    "read_table",
+]
 
 Columns = tuple[str | int, str | int]
 

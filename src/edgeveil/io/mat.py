@@ -1,4 +1,4 @@
-"""The structure of a MATLAB file (versions 5 to 7.2), checked before scipy reads it.
+"""MATLAB files (up to version 7.2), whose structure is checked before scipy reads them.
 
 scipy's compiled reader trusts the sizes and types in the file: a forged or damaged one makes it
 crash, and the whole process with it. Format: "MAT-File Format", The MathWorks.
@@ -15,10 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from edgeveil.errors import InputError
+from edgeveil.graph import Graph
+from edgeveil.io.matrix import read_matrix, refuse_broken
+from edgeveil.nodes import NodeSet
 
-__all__ = ["check_mat"]
+__all__ = ["check_mat", "load_mat", "read_mat"]
 
 _INT8, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8"}
@@ -44,6 +48,32 @@ class _TooLargeError(Exception):
     def __init__(self, packed: int, size: int) -> None:
         super().__init__(size)
         self.packed, self.size = packed, size
+
+
+def read_mat(path: Path, *, key: str, nodes: NodeSet | None, directed: bool) -> Graph:
+    """Read the matrix `key` of a MATLAB file."""
+    return read_matrix(load_mat(path, key), nodes=nodes, directed=directed, what=f"{key} in {path}")
+
+
+def load_mat(path: Path, key: str) -> Any:
+    """Give the array or sparse matrix `key` of a MATLAB file."""
+    from scipy.io import loadmat, whosmat
+
+    check_mat(path, key)  # outside of the net below: scipy crashes on what it would refuse
+    try:
+        variables = loadmat(path, variable_names=[key])
+        listed = ", ".join(name for name, _, _ in whosmat(path)) or "none"
+    except NotImplementedError as error:
+        raise InputError(f"{path} is a MATLAB 7.3 file; save it with -v7 first") from error
+    except Exception as error:
+        raise InputError(f"{path} is not a readable MATLAB file") from error
+    if key not in variables or key.startswith("__"):
+        raise InputError(f"{path} has no variable {key!r}; its variables are: {listed}")
+    value = variables[key]
+    if not (sp.issparse(value) or isinstance(value, np.ndarray)):
+        raise InputError(f"{key} in {path} is not a matrix")
+    refuse_broken(value, f"{key} in {path}")
+    return value
 
 
 def check_mat(path: Path, key: str) -> None:

@@ -10,10 +10,10 @@ from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io.folder import open_graph
 from edgeveil.io.lines import read_bytes, suffix_of
-from edgeveil.io.matrices import read_mat
+from edgeveil.io.mat import read_mat
 from edgeveil.io.matrix_market import read_matrix_market
 from edgeveil.io.node_lists import Nodes, read_nodes
-from edgeveil.io.tables import Columns, read_parquet
+from edgeveil.io.table import Columns, read_parquet
 from edgeveil.io.text import read_edge_list
 
 __all__ = ["read_graph"]

@@ -1,0 +1,236 @@
+"""Two columns of ids -> Graph, without a loop over the edges."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.graph import Graph
+from edgeveil.nodes import NodeSet
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "INTEGER",
+    "Indexed",
+    "RowError",
+    "graph_of_columns",
+    "graph_of_indexed",
+    "index_columns",
+    "is_integer",
+]
+
+Array = npt.NDArray[Any]
+
+# ASCII digits only: other scripts' digits stay text
+INTEGER = r"^[+-]?[0-9]+$"
+_is_integer = re.compile(INTEGER).match
+
+# A table over the whole range of integers beats other ways to number them while it is at most
+# this many times as long as the input; the constant keeps small inputs on the fast way.
+_TABLE_FACTOR = 4
+_TABLE_FREE = 1 << 20
+
+
+class RowError(Exception):
+    """Something is wrong with row `row` (from 0); the caller knows what a row is called."""
+
+    def __init__(self, reason: str, row: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.row = row
+
+
+class Indexed(NamedTuple):
+    """Two columns as their sorted distinct values and the index of each row among these."""
+
+    ids: pl.Series
+    first: Array
+    second: Array
+
+
+def is_integer(text: str) -> bool:
+    """Tell whether the text is an integer in ASCII digits."""
+    return _is_integer(text) is not None and not text.endswith("\n")
+
+
+def graph_of_columns(
+    first: pl.Series, second: pl.Series, nodes: NodeSet | None, *, weighted: int
+) -> Graph:
+    """Build the graph whose edges are the rows of two id columns.
+
+    Parameters
+    ----------
+    first, second : polars.Series
+        Both Int64 or both String, without missing values.
+    nodes : NodeSet or None
+        The public node set; None takes the ids that occur, sorted.
+    weighted : int
+        How many rows had a weight other than 1.
+
+    Raises
+    ------
+    RowError
+        If a row names a node that is not in `nodes`.
+    """
+    return graph_of_indexed(index_columns(first, second), nodes, weighted=weighted)
+
+
+def graph_of_indexed(edges: Indexed, nodes: NodeSet | None, *, weighted: int) -> Graph:
+    """Build the graph of columns that are indexed already; see `graph_of_columns`."""
+    ids, u, v = edges
+    found = nodes is None
+    if nodes is None:
+        nodes = _node_set(ids)
+    else:
+        place = _places(ids, nodes)
+        u, v = place[u], place[v]
+        outside = (u < 0) | (v < 0)
+        if outside.any():
+            raise RowError(
+                "an edge names a node that is not in the node list "
+                f"({int(outside.sum())} edges do)",
+                int(outside.argmax()),
+            )
+    return Graph.from_edges(u, v, nodes, weighted=weighted, nodes_from_edges=found)
+
+
+def index_columns(first: pl.Series, second: pl.Series) -> Indexed:
+    """Index two columns, both of integers or both of strings, by their distinct values."""
+    import polars as pl
+
+    if first.dtype != pl.String:
+        return _index_integers(first.to_numpy(), second.to_numpy())
+    both = pl.concat([first.alias("id"), second.alias("id")])
+    # By hashes, several times faster than by the strings themselves; compared in the end, so
+    # that two names with one hash are never taken for one node.
+    codes, chosen = _number(_hashes(both))
+    names = both.gather(chosen)
+    order = names.arg_sort().to_numpy()  # by UTF-8 bytes: the order of code points
+    names = names.gather(order)
+    index = _inverse(order)[codes]
+    if not names.gather(index).eq_missing(both).all():
+        names = both.unique().sort()
+        index = _places_of_names(both, names)
+    return Indexed(names, index[: len(first)], index[len(first) :])
+
+
+def _index_integers(a: Array, b: Array) -> Indexed:
+    import polars as pl
+
+    if len(a) == 0:
+        return Indexed(pl.Series("id", [], dtype=pl.Int64), a, b)
+    low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
+    if high - low >= _TABLE_FACTOR * len(a) + _TABLE_FREE:
+        both = np.concatenate([a, b])
+        codes, chosen = _number(both.view(np.uint64))
+        values = both[chosen]
+        order = np.argsort(values)
+        index = _inverse(order)[codes]
+        return Indexed(pl.Series("id", values[order]), index[: len(a)], index[len(a) :])
+    if low:
+        a, b = a - low, b - low
+    seen = np.zeros(high - low + 1, dtype=np.bool_)
+    seen[a] = True
+    seen[b] = True
+    ids = pl.Series("id", np.flatnonzero(seen) + low)
+    if len(ids) < len(seen):
+        rank = np.cumsum(seen, dtype=np.int64) - 1
+        a, b = rank[a], rank[b]
+    return Indexed(ids, a, b)
+
+
+def _hashes(column: pl.Series) -> npt.NDArray[np.uint64]:
+    return column.hash().to_numpy()
+
+
+def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, Array]:
+    """Number the distinct keys: the number of each row, and some row for each number.
+
+    Every row writes itself into a table at a place that its key gives. Rows whose place was
+    taken by another key go on to the next round, with other places.
+    """
+    rng = np.random.default_rng()
+    kind = np.int32 if len(keys) <= np.iinfo(np.int32).max else np.int64
+    keeper = np.empty(len(keys), dtype=kind)  # a row with the same key, one for all of them
+    rows: Array = np.arange(len(keys), dtype=kind)
+    while len(rows):
+        own = keys[rows]
+        bits = len(rows).bit_length()
+        places = (own * (rng.integers(2**63, dtype=np.uint64) << 1 | 1)) >> (64 - bits)
+        table = np.empty(1 << bits, dtype=kind)
+        table[places] = rows
+        kept = table[places]
+        same = keys[kept] == own
+        keeper[rows[same]] = kept[same]
+        rows = rows[~same]
+    is_keeper = keeper == np.arange(len(keys))
+    return (np.cumsum(is_keeper, dtype=kind) - 1)[keeper], np.flatnonzero(is_keeper)
+
+
+def _inverse(order: Array) -> Array:
+    inverse = np.empty(len(order), dtype=np.int64)
+    inverse[order] = np.arange(len(order))
+    return inverse
+
+
+# -- node sets ----------------------------------------------------------------------------
+
+
+def _node_set(ids: pl.Series) -> NodeSet:
+    """Make a node set of sorted, distinct ids through arrays, without a loop over them."""
+    import polars as pl
+
+    if len(ids) == 0:
+        return NodeSet.range(0)
+    if ids.dtype != pl.String:
+        return NodeSet.of_ints(ids.to_numpy())
+    offsets = np.zeros(len(ids) + 1, dtype=np.int64)
+    np.cumsum(ids.str.len_bytes().to_numpy(), out=offsets[1:])
+    step = 1 << 20  # one polars string holds at most 4 GB
+    text = b"".join(
+        ids.slice(start, step).str.join("").item().encode() for start in range(0, len(ids), step)
+    )
+    arrays: dict[str, Array] = {"text": np.frombuffer(text, np.uint8), "offsets": offsets}
+    return NodeSet.from_arrays("str", arrays)
+
+
+def _places(ids: pl.Series, nodes: NodeSet) -> Array:
+    """Give the index of every id in a node list, -1 where there is none."""
+    import polars as pl
+
+    if len(ids) and (ids.dtype == pl.String) != (nodes.kind == "str"):
+        mine, other = ("text", "integers") if ids.dtype == pl.String else ("integers", "text")
+        raise RowError(f"the ids of the edges are {mine}, those of the node list {other}", 0)
+    if len(ids) == 0 or len(nodes) == 0:
+        return np.full(len(ids), -1)
+    if nodes.kind == "str":
+        text, offsets = nodes.arrays["text"].tobytes(), nodes.arrays["offsets"].tolist()
+        listed = [text[i:j].decode() for i, j in pairwise(offsets)]
+        return _places_of_names(ids, pl.Series("id", listed, dtype=pl.String))
+    known = np.arange(len(nodes)) if nodes.kind == "range" else nodes.arrays["ids"]
+    order = np.argsort(known, kind="stable")
+    wanted = ids.to_numpy()
+    index = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
+    return np.where(known[index] == wanted, index, -1)
+
+
+def _places_of_names(column: pl.Series, names: pl.Series) -> Array:
+    """Give the index of every string in `names`, -1 where there is none."""
+    import polars as pl
+
+    known = names.alias("id").to_frame().with_row_index("index").lazy()
+    found = (
+        column.alias("id")
+        .to_frame()
+        .lazy()
+        .join(known, on="id", how="left", maintain_order="left", nulls_equal=True)
+        .select(pl.col("index").cast(pl.Int64).fill_null(-1))
+        .collect()
+    )
+    return found["index"].to_numpy()
