@@ -112,6 +112,21 @@ def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder, r
     assert run("ledger verify f.ledger").returncode == 0
 
 
+def test_an_old_backup_that_was_put_back_is_noticed(folder, run):
+    run("ledger create f.ledger --epsilon 2")
+    ask = "rank follows.csv --source alice --epsilon 1 --ledger f.ledger"
+    made = run("ledger backup f.ledger old.ledger")
+    assert made.returncode == 0
+    assert run(f"ledger verify f.ledger --known-head {made.stdout.strip()}").returncode == 0
+    run(ask)
+    os.replace(folder / "old.ledger", folder / "f.ledger")
+    for line in (f"{ask} --nonce 2", "ledger verify f.ledger"):
+        refused = run(line)
+        assert refused.returncode == 1
+        assert "put back to an older copy" in refused.stderr
+    assert run("ledger backup f.ledger follows.csv").returncode == 1
+
+
 def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
     assert run("convert follows.csv f.graph").returncode == 0
     seeded = "--source alice --epsilon 1 --insecure-seed 3 --format json"
@@ -190,7 +205,7 @@ def test_every_command_has_help_with_an_example_and_a_summary_that_is_true(run):
         said = " ".join(run(f"{name} --help").stdout.split())
         assert summary in said
         assert f"Example: edgeveil {name}" in said
-    for name in ("create", "show", "verify"):
+    for name in ("create", "show", "verify", "backup"):
         assert f"Example: edgeveil ledger {name}" in run(f"help ledger {name}").stdout
 
 

@@ -60,7 +60,7 @@ def test_one_is_singular(folder, run):
     )
 
 
-INNER = [f"ledger {name}" for name in ("create", "show", "verify")]
+INNER = [f"ledger {name}" for name in ("create", "show", "verify", "backup")]
 
 
 @pytest.mark.parametrize("name", [*(name for name in COMMANDS if name != "ledger"), *INNER])

@@ -16,8 +16,6 @@ from edgeveil.privacy.compose import (
     Disclosure,
     coalition_epsilon,
     optimal_epsilon,
-    public_epsilon,
-    recipient_epsilon,
     sum_epsilon,
     total_delta,
 )
@@ -175,7 +173,7 @@ def test_a_wrong_delta_is_refused(wrong):
     with pytest.raises(ParameterError):
         optimal_epsilon([1.0], wrong)
     with pytest.raises(ParameterError):
-        public_epsilon([], wrong)
+        coalition_epsilon([], [], wrong)
 
 
 def public(epsilon, **fields):
@@ -197,10 +195,10 @@ RELEASES = [
 
 
 def test_a_recipient_learns_the_public_releases_and_their_own():
-    assert recipient_epsilon(RELEASES, "alice") == 1.75
-    assert recipient_epsilon(RELEASES, "bob") == 1.5
-    assert recipient_epsilon(RELEASES, "carol") == 0.75
-    assert recipient_epsilon(RELEASES, "dave") == public_epsilon(RELEASES) == 0.5
+    assert coalition_epsilon(RELEASES, ["alice"]) == 1.75
+    assert coalition_epsilon(RELEASES, ["bob"]) == 1.5
+    assert coalition_epsilon(RELEASES, ["carol"]) == 0.75
+    assert coalition_epsilon(RELEASES, ["dave"]) == coalition_epsilon(RELEASES, []) == 0.5
 
 
 def test_a_coalition_adds_up_rows_but_shared_noise_once():
@@ -212,8 +210,8 @@ def test_a_coalition_adds_up_rows_but_shared_noise_once():
 
 def test_a_coalition_pays_a_shared_part_once():
     partly = joint(1.0, "alice", "bob", "carol", shared_epsilon=0.25)
-    assert recipient_epsilon([partly], "alice") == 1.0
-    assert public_epsilon([partly]) == 0.0
+    assert coalition_epsilon([partly], ["alice"]) == 1.0
+    assert coalition_epsilon([partly], []) == 0.0
     assert coalition_epsilon([partly], ["alice", "bob"]) == 0.25 + 2 * 0.75
     assert coalition_epsilon([partly, *RELEASES], ["alice", "bob", "carol"]) == 2.5 + 2.75
     assert coalition_epsilon([partly] * 2, ["alice", "bob"]) == 2 * 1.75
@@ -222,8 +220,8 @@ def test_a_coalition_pays_a_shared_part_once():
 
 
 def test_somebody_with_two_rows_pays_for_both_unless_the_noise_is_shared():
-    assert recipient_epsilon([joint(1.0, "alice", "alice", "bob")], "alice") == 2
-    assert recipient_epsilon([joint(1.0, "alice", "alice", pooling="shared")], "alice") == 1
+    assert coalition_epsilon([joint(1.0, "alice", "alice", "bob")], ["alice"]) == 2
+    assert coalition_epsilon([joint(1.0, "alice", "alice", pooling="shared")], ["alice"]) == 1
 
 
 def test_a_coalition_at_delta_pays_the_optimal_price():
@@ -243,9 +241,9 @@ def test_a_coalition_at_delta_pays_the_optimal_price():
 )
 def test_one_release_without_protection_leaves_nobody_protected(naked):
     for epsilon in (
-        recipient_epsilon([*RELEASES, naked], "bob"),
+        coalition_epsilon([*RELEASES, naked], ["bob"]),
         coalition_epsilon([*RELEASES, naked], ["alice"], 1e-6),
-        public_epsilon([*RELEASES, naked]),
+        coalition_epsilon([*RELEASES, naked], []),
     ):
         assert epsilon == math.inf
 
@@ -255,12 +253,12 @@ def test_the_releases_own_deltas_are_paid_from_delta_first():
     assert total_delta(releases) == 0.25
     assert total_delta(releases, ["alice"]) == 0.375
     assert total_delta(releases, ["alice", "bob"]) == 0.5
-    assert recipient_epsilon(releases, "alice", 0.375) == 2
-    assert recipient_epsilon(releases, "alice", 0.37) == math.inf
-    assert recipient_epsilon(releases, "alice", 0.4) == optimal_epsilon(
+    assert coalition_epsilon(releases, ["alice"], 0.375) == 2
+    assert coalition_epsilon(releases, ["alice"], 0.37) == math.inf
+    assert coalition_epsilon(releases, ["alice"], 0.4) == optimal_epsilon(
         [1.0, 1.0], float(Fraction(0.4) - Fraction(0.375))
     )
-    assert public_epsilon(releases) == math.inf
+    assert coalition_epsilon(releases, []) == math.inf
 
 
 def test_a_joint_release_must_name_the_owner_of_every_row():

@@ -1,8 +1,9 @@
-"""``edgeveil ledger create | show | verify``."""
+"""``edgeveil ledger create | show | verify | backup``."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from cyclopts import App
 
@@ -89,10 +90,30 @@ def verify(location: LedgerAt, /, *, known_head: str | None = None) -> None:
         The ledger's file, or its postgresql:// address.
     known_head
         A head noted earlier, somewhere else: it must still be part of the ledger. Only this
-        finds a ledger that was put back to an older copy.
+        finds every ledger that was put back to an older copy.
     """
     from edgeveil.ledger import Ledger
 
     head = Ledger.open(location).verify(known_head)
     sys.stdout.write(f"{head}\n")
     say("every entry is as it was written")
+
+
+@ledger.command
+def backup(location: LedgerAt, copy: Path, /) -> None:
+    """Copy a ledger's file, whoever uses it meanwhile; print the head of the copy, to be noted.
+
+    Example: edgeveil ledger backup follows.ledger backups/follows-2026-11-16.ledger
+
+    Parameters
+    ----------
+    location
+        The ledger's file.
+    copy
+        A new file. It is for the case that the ledger is lost: never use both.
+    """
+    from edgeveil.ledger import Ledger
+
+    head = Ledger.open(location).backup(copy)
+    sys.stdout.write(f"{head}\n")
+    say(f"{copy} is a whole copy; the released files are not in it: copy their folder, too")

@@ -102,6 +102,7 @@ class SqliteStore:
                 connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's cache too
                 connection.execute("PRAGMA secure_delete = ON")  # erased secrets become zeros
+                connection.execute("PRAGMA temp_store = MEMORY")  # no page of ours in other files
                 connection.execute("PRAGMA foreign_keys = ON")
                 connection.execute("PRAGMA cache_size = -65536")  # KiB; for very many recipients
                 yield connection

@@ -27,8 +27,6 @@ __all__ = [
     "Disclosure",
     "coalition_epsilon",
     "optimal_epsilon",
-    "public_epsilon",
-    "recipient_epsilon",
     "sum_epsilon",
     "total_delta",
 ]
@@ -122,19 +120,6 @@ class Disclosure:
         return min(rows, 1) if self.guarantee.pooling == "shared" else rows
 
 
-def recipient_epsilon(releases: Iterable[Disclosure], recipient: str, delta: float = 0.0) -> float:
-    """What one recipient learns at most about an edge that does not touch their own nodes.
-
-    Everything public and everything given to the recipient counts; see `coalition_epsilon`.
-    """
-    return coalition_epsilon(releases, (recipient,), delta)
-
-
-def public_epsilon(releases: Iterable[Disclosure], delta: float = 0.0) -> float:
-    """What somebody who got no row learns at most about any edge; see `coalition_epsilon`."""
-    return coalition_epsilon(releases, (), delta)
-
-
 def coalition_epsilon(
     releases: Iterable[Disclosure], members: Iterable[str], delta: float = 0.0
 ) -> float:
@@ -145,7 +130,8 @@ def coalition_epsilon(
     releases : iterable of Disclosure
         All releases from the graph.
     members : iterable of str
-        The recipients who pool their rows.
+        The recipients who pool their rows: one of them, several, or none, for what somebody who
+        got no row learns about any edge.
     delta : float
         The total probability with which the returned epsilon may fail. The releases' own deltas
         (`total_delta`) are paid from it first, the rest goes into `optimal_epsilon`.
