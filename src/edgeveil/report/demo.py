@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.classification import classify, majority_floor
 from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.rows import one_release
+from edgeveil.evaluation.rows import repeated_rows
 from edgeveil.graph import Graph
 from edgeveil.hashing import hash_nodes, instant_embedding
 from edgeveil.mechanisms import (
@@ -64,7 +64,8 @@ def measure_embeddings(
     found["majority label", None] = floor.micro, floor.macro
     progress(0, len(work))
     for done, (label, epsilon, mechanism) in enumerate(work, 1):
-        rows, _ = one_release(mechanism, network.graph, nodes, noise.derive(label, f"{epsilon:g}"))
+        stream = noise.derive(repr(mechanism))
+        [(rows, _)] = repeated_rows(network.graph, mechanism, nodes, 1, stream)
         if mechanism.gives == "scores":
             rows = instant_embedding(rows, hash_nodes(network.graph.nodes, _DIMENSION))
         f1 = classify(rows, network.labels)
