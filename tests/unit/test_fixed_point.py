@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, oracle, personalized_pagerank, push_flow_cap
 from edgeveil.flow.bounds import (
@@ -25,6 +24,7 @@ from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.flow.forward_flow import forward_flow
 from edgeveil.flow.push_flow import Recursion, capped_rows
 from edgeveil.mechanisms import DPPushFlowCap
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests.strategies import graphs, restarts, sigmas
 
 bounds = st.sampled_from(["tight", "paper"])
