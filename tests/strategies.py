@@ -6,7 +6,7 @@ from itertools import combinations
 
 from hypothesis import strategies as st
 
-from edgeveil.auditing.search import graph_of_pairs
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 
 
 def _named(n: int, shape: str):

@@ -10,7 +10,6 @@ import pytest
 
 from edgeveil.auditing import AuditResult, Pair, audit
 from edgeveil.auditing.guessing import learn
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.auditing.worst_pairs import two_cliques, wedge
 from edgeveil.errors import ParameterError
 from edgeveil.mechanisms import (
@@ -29,6 +28,7 @@ from edgeveil.mechanisms import (
     TwoHop,
     TwoHopEmbedding,
 )
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.engine import release
 from edgeveil.errors import BudgetError, ParameterError, PromiseError, UnknownNodeError
 from edgeveil.graph import Graph
@@ -39,6 +38,7 @@ from edgeveil.mechanisms import (
     TwoHop,
     TwoHopEmbedding,
 )
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.mechanisms.released_degrees import split_epsilon
 from edgeveil.nodes import NodeSet
 from edgeveil.postprocess import embed

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.errors import ParameterError
 from edgeveil.flow import (
     lazy_restart,
@@ -18,6 +17,7 @@ from edgeveil.flow import (
     rounds_for_precision,
 )
 from edgeveil.flow.bounds import edge_cap, float_error_bound
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
 from tests.strategies import graphs, graphs_with_source, restarts, sigmas
 

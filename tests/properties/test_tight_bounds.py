@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import anneal, graph_of_pairs
+from edgeveil.auditing.search import anneal
 from edgeveil.flow import lazy_restart, personalized_pagerank, push_flow_cap
 from edgeveil.flow.bounds import (
     edge_cap,
@@ -19,6 +19,7 @@ from edgeveil.flow.bounds import (
     forward_edge_cap,
 )
 from edgeveil.flow.forward_flow import forward_flow
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
 from tests.dense_flows import all_adjacencies, dense_flow, largest_change
 

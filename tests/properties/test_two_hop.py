@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeveil.auditing.search import anneal, every_graph
-from edgeveil.flow.two_hop import exact_weights, two_hop_sums
+from edgeveil.estimate.rows import exact_weights
+from edgeveil.flow.two_hop import two_hop_sums
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests.strategies import graphs_with_source
 
 
@@ -68,7 +70,6 @@ def test_annealing_finds_no_pair_beyond_1():
 def test_an_edge_at_the_source_may_move_them_further():
     """Why the mechanism is for the joint model only."""
     star = [(0, v) for v in range(1, 4)] + [(4, v) for v in range(1, 4)]
-    from edgeveil.auditing.search import graph_of_pairs
 
     graph = graph_of_pairs(6, [*star, (1, 5)])
     other = graph.with_edge_flipped(0, 1)

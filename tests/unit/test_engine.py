@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.engine import release
 from edgeveil.errors import BudgetError, LedgerError, ParameterError, PromiseError
 from edgeveil.graph import Graph
@@ -19,6 +18,7 @@ from edgeveil.mechanisms import (
     NonPrivate,
     OwnNeighbours,
 )
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
@@ -260,16 +260,16 @@ def test_what_the_ledger_recorded_is_what_is_returned(tmp_path, monkeypatch):
     graph = graph_of_pairs(6, [(0, 1), (1, 2), (3, 4)])
     ledger = Ledger.create(tmp_path / "one.ledger", epsilon=1)
     mechanism = DPPushFlowCap(epsilon=1.0)
-    original = DPPushFlowCap.rows
+    original = DPPushFlowCap.estimate
     firsts = []
 
-    def slow_and_different(self, prepared, sources, noise):
+    def slow_and_different(self, noised, shared, own):
         if not firsts:
             firsts.append(None)  # while this worker computes, another one finishes
             firsts.append(release(graph, mechanism, [0], ledger=ledger))
-            return original(self, prepared, sources, noise) + 1.0
-        return original(self, prepared, sources, noise)
+            return original(self, noised, shared, own) + 1.0
+        return original(self, noised, shared, own)
 
-    monkeypatch.setattr(DPPushFlowCap, "rows", slow_and_different)
+    monkeypatch.setattr(DPPushFlowCap, "estimate", slow_and_different)
     second = release(graph, mechanism, [0], ledger=ledger)
     np.testing.assert_array_equal(second.values, firsts[1].values)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank, push_flow_cap
 from edgeveil.flow.bounds import (
@@ -26,6 +25,7 @@ from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.flow.forward_flow import forward_flow
 from edgeveil.flow.push_flow import Recursion, capped_rows
 from edgeveil.mechanisms import DPPushFlowCap
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
 from tests.strategies import graphs, restarts, sigmas
 

@@ -14,7 +14,7 @@ from numba import njit
 from scipy.sparse.csgraph import connected_components
 
 from edgeveil import social_network
-from edgeveil.auditing.search import graph_of_pairs
+from edgeveil.estimate.rows import exact_weights
 from edgeveil.flow import _kernels, _layout, personalized_pagerank, push_flow, push_flow_cap
 from edgeveil.flow._capped import CappedBlock, Recursion
 from edgeveil.flow._kernels import LANES, SINGLE_LANES, blocks, kernels
@@ -22,9 +22,10 @@ from edgeveil.flow._lanes import load, store, sum_rows
 from edgeveil.flow._layout import block_zeros, layout_of
 from edgeveil.flow.bounds import edge_cap, fixed_point_cap, fixed_point_rounds
 from edgeveil.flow.forward_flow import forward_flow
-from edgeveil.flow.two_hop import exact_weights, two_hop_sums
+from edgeveil.flow.two_hop import two_hop_sums
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph import Graph
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
 from tests.strategies import graphs, restarts, sigmas
 

@@ -7,7 +7,7 @@ import pytest
 
 from edgeveil.datasets import social_network
 from edgeveil.engine import rank, release
-from edgeveil.engine.shortcuts import known_to
+from edgeveil.engine.api import known_to
 from edgeveil.errors import ParameterError, UnknownNodeError
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DegreePrior, TwoHop, TwoHopEmbedding

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from edgeveil.estimate import _doubt_kernels, walk_model
 from edgeveil.estimate import rows as blocks
 from edgeveil.estimate.degrees import DegreeEstimates
+from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.nodes import NodeSet
 from tests.unit.estimate import plain_walk_model as plain
 
 SAME = {"rtol": 1e-12, "atol": 0}
@@ -99,7 +101,7 @@ def recipients(draw):
         np.sort(rng.choice(np.delete(np.arange(n), s), k, replace=False))
         for s, k in zip(sources, sizes, strict=True)
     ]
-    own = blocks.OwnLists(sources, np.concatenate(lists), np.cumsum([0, *sizes]))
+    own = OwnLists(sources, np.concatenate(lists), np.cumsum([0, *sizes]), NodeSet.range(n))
     return rng, own, lists, known
 
 
@@ -111,8 +113,8 @@ def test_rows_with_a_second_hop(drawn, epsilon, scale):
     ratios = np.repeat(floors, np.diff(own.starts)) / known.degrees[own.lists]
     weights = np.minimum(1.0, ratios)
     noisy = rng.exponential(1, (len(lists), n)) + rng.laplace(0, scale, (len(lists), n))
-    rows, room = noisy.copy(), np.full(n, np.nan)
-    blocks.complete_rows(rows, own, weights, floors, known, scale, 0.15, room)
+    rows = noisy.copy()
+    blocks.complete_rows(rows, own, weights, floors, known, scale, 0.15)
     for i, (source, friends) in enumerate(zip(own.sources, lists, strict=True)):
         if len(friends):
             floor = plain.best_degree_floor(known.degrees[friends], n, epsilon)
@@ -181,10 +183,12 @@ def test_the_least_degree_is_that_of_a_friend_only():
     degrees = np.array([1.0, 2.0, 5.0, 9.0, 30.0])
     known = DegreeEstimates(degrees, degrees + 3, np.ones(5), 1.0)
     for friends in ([0], [0, 1], [0, 1, 2, 3], [1, 3]):
-        own = blocks.OwnLists(np.array([4]), np.array(friends), np.array([0, len(friends)]))
+        own = OwnLists(
+            np.array([4]), np.array(friends), np.array([0, len(friends)]), NodeSet.range(5)
+        )
         weights, floors = np.full(len(friends), 0.5), np.array([4.0])
         noisy = np.arange(5.0)
         rows = noisy[None].copy()
-        blocks.complete_rows(rows, own, weights, floors, known, 0.3, 0.15, np.empty(5))
+        blocks.complete_rows(rows, own, weights, floors, known, 0.3, 0.15)
         wanted = plain.complete_row(noisy, 4, np.array(friends), known, weights, 4.0, 0.3, 0.15)
         np.testing.assert_allclose(rows[0], wanted, rtol=1e-11)

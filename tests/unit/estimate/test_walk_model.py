@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.datasets import social_network
 from edgeveil.estimate.walk_model import best_degree_floor, prior_row, shrink, two_hop_row
 from edgeveil.flow import personalized_pagerank
 from edgeveil.flow.two_hop import two_hop_sums
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 
 
 def test_a_prior_row_is_a_distribution():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgeveil.auditing.search import graph_of_pairs
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 
 # Every seed is fixed, so a p-value below this is a defect and not bad luck.
 P_VALUE = 1e-3
@@ -40,21 +40,3 @@ def assert_laplace():
         assert abs(np.corrcoef(draws[1:], draws[:-1])[0, 1]) < 4 / np.sqrt(len(draws))
 
     return check
-
-
-@pytest.fixture
-def calibrations(monkeypatch):
-    """Record every calibration that a module noises with."""
-
-    def record(module) -> list:
-        seen = []
-        real = module.add_laplace
-
-        def spy(values, calibration, noise):
-            seen.append(calibration)
-            return real(values, calibration, noise)
-
-        monkeypatch.setattr(module, "add_laplace", spy)
-        return seen
-
-    return record

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 
 from edgeveil.mechanisms import NonPrivate, OwnNeighbours
+from tests.seam import run
 from tests.strategies import graphs_with_source, restarts
 
 
 @given(graphs_with_source(), restarts)
 def test_own_neighbours_is_one_step_of_the_walk(drawn, restart):
     graph, source = drawn
-    (row,) = OwnNeighbours(restart=restart).rows(graph, [source], None)
+    (row,) = run(OwnNeighbours(restart=restart), graph, [source])
     expected = np.zeros(graph.n_nodes)
     neighbours = graph.neighbours(source).tolist()
     expected[source] = restart if neighbours else 1.0
@@ -30,7 +31,7 @@ def test_own_neighbours_knows_nothing_of_an_edge_elsewhere(drawn, restart):
     neighbour = graph.with_edge_flipped(others[0], others[-1])
     mechanism = OwnNeighbours(restart=restart)
     np.testing.assert_array_equal(
-        mechanism.rows(graph, [source], None), mechanism.rows(neighbour, [source], None)
+        run(mechanism, graph, [source]), run(mechanism, neighbour, [source])
     )
 
 
@@ -47,5 +48,5 @@ def test_non_private_solves_the_linear_system_of_pagerank(drawn, restart):
     start = np.eye(n)[source]
     expected = np.linalg.solve((np.eye(n) - (1 - restart) * walk).T, restart * start)
     for tol in (1e-3, 1e-9):
-        (row,) = NonPrivate(restart=restart, tol=tol).rows(graph, [source], None)
+        (row,) = run(NonPrivate(restart=restart, tol=tol), graph, [source])
         assert np.abs(row - expected).sum() <= tol + 1e-12

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.mechanisms import EdgeFlipping
-from edgeveil.mechanisms.edge_flipping import _pair_ends, _pair_number
+from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.edge_flipping import _pair_ends, _pair_number, _with_own_edges
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from edgeveil.mechanisms.run import shared_part
 from edgeveil.privacy.noise import NoiseSource
+from tests.seam import run_in_parts
 
 
 def bits(graph) -> np.ndarray:
@@ -51,7 +54,7 @@ def test_edges_and_non_edges_flip_alike_with_probability_1_over_1_plus_e_to_epsi
     truth = bits(graph)
     flips = np.array(
         [
-            bits(mechanism.prepare(graph, NoiseSource.insecure(t)).flipped) ^ truth
+            bits(shared_part(mechanism, graph, NoiseSource.insecure(t))) ^ truth
             for t in range(trials)
         ]
     )
@@ -73,15 +76,14 @@ def test_edges_and_non_edges_flip_alike_with_probability_1_over_1_plus_e_to_epsi
 def test_the_joint_model_keeps_the_sources_own_edges_exactly_and_flips_the_rest(network):
     graph = network(40, 0.2)
     joint = EdgeFlipping(epsilon=0.5)
-    prepared = joint.prepare(graph, NoiseSource.insecure(1))
-    rows = joint.rows(prepared, range(40), NoiseSource.insecure(2))
+    flipped, rows, _ = run_in_parts(joint, graph, range(40))
     for source in range(40):
-        seen = prepared.as_seen_by(source)
+        seen = _with_own_edges(flipped, source, graph.neighbours(source))
         np.testing.assert_array_equal(seen.neighbours(source), graph.neighbours(source))
         others = np.delete(np.arange(40), source)
         np.testing.assert_array_equal(
             seen.adjacency().toarray()[np.ix_(others, others)],
-            prepared.flipped.adjacency().toarray()[np.ix_(others, others)],
+            flipped.adjacency().toarray()[np.ix_(others, others)],
         )
         expected = personalized_pagerank(seen, [source], tol=1e-12)[0]
         assert np.abs(rows[source] - expected).sum() < 1e-6
@@ -91,34 +93,32 @@ def test_a_joint_row_does_not_change_with_an_edge_elsewhere_that_the_flips_hide(
     # Of the truth a row may use the edges at its source alone.
     graph = network(20, 0.3)
     mechanism = EdgeFlipping(epsilon=1)
-    prepared = mechanism.prepare(graph, NoiseSource.insecure(1))
-    lie = type(prepared)(original=graph.with_edge_flipped(5, 9), flipped=prepared.flipped)
+    flipped, _, _ = run_in_parts(mechanism, graph, [0])
     for source in (0, 5, 9):
-        before, after = (mechanism.rows(p, [source], None) for p in (prepared, lie))
+        before, after = (
+            mechanism.estimate((), flipped, own_lists(g, [source], "joint"))
+            for g in (graph, graph.with_edge_flipped(5, 9))
+        )
         assert np.array_equal(before, after) == (source not in (5, 9))
 
 
 def test_the_public_model_flips_the_sources_own_edges_too(network):
     graph = network(40, 0.2)
     public = EdgeFlipping(epsilon=0.5, model="public")
-    prepared = public.prepare(graph, NoiseSource.insecure(1))
-    rows = public.rows(prepared, range(40), NoiseSource.insecure(2))
-    expected = personalized_pagerank(prepared.flipped, range(40), tol=1e-12)
+    flipped, rows, _ = run_in_parts(public, graph, range(40))
+    expected = personalized_pagerank(flipped, range(40), tol=1e-12)
     assert np.abs(rows - expected).sum(axis=1).max() < 1e-6
-    changed = [
-        not np.array_equal(prepared.flipped.neighbours(s), graph.neighbours(s)) for s in range(40)
-    ]
+    changed = [not np.array_equal(flipped.neighbours(s), graph.neighbours(s)) for s in range(40)]
     assert all(changed)  # 15 of 39 pairs at each node, on average
 
 
 def test_the_flips_are_drawn_once_for_all_sources_and_need_no_noise_for_rows(network):
     graph = network(20, 0.3)
     mechanism = EdgeFlipping(epsilon=1)
-    prepared = mechanism.prepare(graph, NoiseSource.insecure(1))
-    np.testing.assert_array_equal(
-        mechanism.rows(prepared, [3, 4], None),
-        mechanism.rows(prepared, [3, 4], NoiseSource.insecure(9)),
-    )
+    own = own_lists(graph, [3, 4], "joint")
+    flipped, rows, _ = run_in_parts(mechanism, graph, [3, 4])
+    assert list(mechanism.measure(graph, flipped, own)) == []
+    np.testing.assert_array_equal(mechanism.estimate((), flipped, own), rows)
 
 
 @pytest.mark.parametrize("model", ["joint", "public"])
@@ -126,17 +126,16 @@ def test_ten_thousand_nodes_take_seconds_and_far_less_than_n_squared_bytes(model
     n = 10_000
     ring = graph_of_pairs(n, np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1))
     mechanism = EdgeFlipping(epsilon=5, model=model)
-    mechanism.rows(mechanism.prepare(graph_of_pairs(3, []), NoiseSource.insecure(1)), [0], None)
+    run_in_parts(mechanism, graph_of_pairs(3, []), [0])
     tracemalloc.start()
     begin = time.perf_counter()
-    prepared = mechanism.prepare(ring, NoiseSource.insecure(1))
-    row = mechanism.rows(prepared, [0], None)
+    flipped, row, _ = run_in_parts(mechanism, ring, [0])
     seconds = time.perf_counter() - begin
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert row.shape == (1, n)
     expected = n * n / 2 / (1 + math.exp(5))
-    assert abs(prepared.flipped.n_edges - expected - n) < 6 * math.sqrt(expected) + 200
+    assert abs(flipped.n_edges - expected - n) < 6 * math.sqrt(expected) + 200
     assert peak < n * n * 0.5
     assert seconds < 5
     figure(

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.bounds import fixed_point_cap, forward_edge_cap
 from edgeveil.flow.forward_flow import forward_flow
 from edgeveil.flow.push_flow import Recursion, capped_rows
-from edgeveil.mechanisms import DPForwardCap, row_noise
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.mechanisms import DPForwardCap
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
+from tests.seam import calibrations_of, run
 from tests.strategies import graphs, restarts, sigmas
 
 models = st.sampled_from(["joint", "public"])
@@ -88,14 +88,12 @@ def test_the_release_is_the_flow_plus_laplace_of_scale_sigma_over_epsilon(
     sources = range(0, 400, 8)
     options = {"sigma": sigma, "model": model, "rounds": rounds}
     mechanism = DPForwardCap(epsilon=epsilon, **options)
-    noisy = mechanism.rows(graph, sources, NoiseSource.insecure(8))
+    noisy = run(mechanism, graph, sources, 8)
     assert_laplace(noisy - forward_flow(graph, sources, **options), sigma / epsilon)
 
 
-def test_the_noise_is_never_less_than_sigma_over_epsilon_and_hardly_more(network, calibrations):
-    seen = calibrations(row_noise)
-    DPForwardCap(epsilon=0.5).rows(network(1000, 0.01), [0], NoiseSource.insecure(1))
-    (calibration,) = seen
+def test_the_noise_is_never_less_than_sigma_over_epsilon_and_hardly_more(network):
+    (calibration,) = calibrations_of(DPForwardCap(epsilon=0.5), network(1000, 0.01), [0])
     overhead = calibration.noise_scale / (1e-6 / 0.5) - 1
     assert 2.0**-11 <= overhead < 0.002
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import anneal, every_graph, graph_of_pairs
+from edgeveil.auditing.search import anneal, every_graph
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.forward_flow import forward_flow
 from edgeveil.mechanisms import GraphDiffusion
-from edgeveil.privacy.noise import NoiseSource
-
-MODULE = "edgeveil.mechanisms.graph_diffusion"
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from tests.seam import calibrations_of, run
 
 
 def change(mechanism, pair, seed):
     """What one edge changes, in units of the sensitivity, where both graphs get the same noise."""
-    rows = [mechanism.rows(graph, [pair[2]], NoiseSource.insecure(seed))[0] for graph in pair[:2]]
+    rows = [run(mechanism, graph, [pair[2]], seed)[0] for graph in pair[:2]]
     return float(np.abs(rows[0] - rows[1]).sum()) / mechanism.sensitivity
 
 
@@ -38,10 +36,7 @@ def test_one_edge_moves_the_last_step_at_most_its_sensitivity_whatever_the_noise
     all_graphs = dict(every_graph(n))
     for seed, eta in enumerate([1e-6, 0.01, 0.1, 1.0]):
         mechanism = GraphDiffusion(epsilon=epsilon, eta=eta, restart=restart, steps=steps)
-        rows = {
-            mask: mechanism.rows(graph, range(n), NoiseSource.insecure(seed))
-            for mask, graph in all_graphs.items()
-        }
+        rows = {mask: run(mechanism, graph, range(n), seed) for mask, graph in all_graphs.items()}
         for k, edge in enumerate(combinations(range(n), 2)):
             for mask, row in rows.items():
                 moved = np.abs(row - rows[mask ^ 1 << k]).sum(axis=1)
@@ -72,23 +67,22 @@ def test_without_noise_it_is_the_forward_cap(network):
     """Theorem 2 of the page: eta = alpha T. The starts differ, which many steps forget."""
     graph = network(60, 0.1)
     mechanism = GraphDiffusion(epsilon=1e12, eta=1e-3, steps=200)
-    rows = mechanism.rows(graph, range(5), NoiseSource.insecure(1))
+    rows = run(mechanism, graph, range(5), 1)
     flow = forward_flow(graph, range(5), sigma=mechanism.sensitivity, restart=1 / 3, rounds=200)
     np.testing.assert_allclose(rows, flow, rtol=0, atol=1e-11)
 
 
 def test_a_large_eta_clips_nothing_and_gives_pagerank(network):
     graph = network(60, 0.1)
-    rows = GraphDiffusion(epsilon=1e12, eta=1.0).rows(graph, [0, 9], NoiseSource.insecure(1))
+    rows = run(GraphDiffusion(epsilon=1e12, eta=1.0), graph, [0, 9], 1)
     exact = personalized_pagerank(graph, [0, 9], restart=1 / 3)
     np.testing.assert_allclose(rows, exact, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("bound", ["tight", "paper"])
-def test_every_step_gets_noise_of_the_stated_scale(bound, network, calibrations):
-    seen = calibrations(importlib.import_module(MODULE))
+def test_every_step_gets_noise_of_the_stated_scale(bound, network):
     mechanism = GraphDiffusion(epsilon=0.5, steps=7, bound=bound)
-    mechanism.rows(network(100, 0.1), [0], NoiseSource.insecure(1))
+    seen = calibrations_of(mechanism, network(100, 0.1), [0])
     assert len(seen) == (7 if bound == "tight" else 14)
     alpha = lazy_restart(1 / 3)
     scale = 2 * (1 - alpha) / alpha * 1e-8 / 0.5
@@ -103,7 +97,7 @@ def test_the_noise_of_the_last_step_is_laplace(network, assert_laplace):
     graph = network(300, 0.02)
     mechanism = GraphDiffusion(epsilon=1e-6, eta=1e-9, restart=0.999, steps=2)
     sources = range(0, 300, 30)
-    rows = mechanism.rows(graph, sources, NoiseSource.insecure(4))
+    rows = run(mechanism, graph, sources, 4)
     for row, source in zip(rows, sources, strict=True):
         row[source] = 0.0
         row[graph.neighbours(source)] = 0.0
@@ -116,7 +110,7 @@ def test_defaults_are_the_authors_and_an_isolated_source_keeps_its_mass():
     assert GraphDiffusion(epsilon=1).sensitivity == pytest.approx(8e-8)
     assert GraphDiffusion(epsilon=1, bound="paper").sensitivity == pytest.approx(16e-8)
     graph = graph_of_pairs(3, [(0, 1)])
-    row = GraphDiffusion(epsilon=1e9).rows(graph, [2], NoiseSource.insecure(1))[0]
+    row = run(GraphDiffusion(epsilon=1e9), graph, [2], 1)[0]
     np.testing.assert_allclose(row, [0, 0, 1], atol=1e-12)
 
 

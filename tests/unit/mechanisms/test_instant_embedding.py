@@ -8,8 +8,8 @@ import pytest
 
 from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.hashing import hash_nodes, instant_embedding
-from edgeveil.mechanisms import DPInstantEmbedding, row_noise
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.mechanisms import DPInstantEmbedding
+from tests.seam import calibrations_of, run
 
 
 @pytest.mark.parametrize(
@@ -17,28 +17,29 @@ from edgeveil.privacy.noise import NoiseSource
 )
 @pytest.mark.parametrize(("sigma", "epsilon", "key"), [(1e-6, 1, "edgeveil"), (1.5, 0.3, "other")])
 def test_the_release_is_the_embedding_of_the_flow_plus_laplace(
-    model, prepush, sigma, epsilon, key, network, assert_laplace, calibrations
+    model, prepush, sigma, epsilon, key, network, assert_laplace
 ):
     graph, n, k = network(200, 0.05), 200, 128
     sources = range(0, 200, 4)
     options = {"sigma": sigma, "model": model, "prepush": prepush}
-    seen = calibrations(row_noise)
     mechanism = DPInstantEmbedding(epsilon=epsilon, dimension=k, hash_key=key, **options)
-    noisy = mechanism.rows(graph, sources, NoiseSource.insecure(4))
+    noisy = run(mechanism, graph, sources, 4)
     flow = CappedFlow.of(mechanism).rows(graph, sources)
     exact = instant_embedding(flow, hash_nodes(graph.nodes, k, key))
     scale = n * math.log1p(sigma) / epsilon
     assert_laplace(noisy - exact, scale)
-    for calibration in seen:
+    for calibration in calibrations_of(mechanism, graph, sources):
         assert 0 <= calibration.noise_scale / scale - 1 < 0.005
 
 
-def test_the_noise_does_not_depend_on_the_dimension(network, calibrations):
+def test_the_noise_does_not_depend_on_the_dimension(network):
     # n log(1+sigma) bounds all coordinates of the embedding together.
-    seen = calibrations(row_noise)
-    for k in (1, 10, 1000):
-        DPInstantEmbedding(epsilon=1, dimension=k).rows(
-            network(50, 0.1), [0], NoiseSource.insecure(1)
+    scales = [
+        calibration.noise_scale
+        for k in (1, 10, 1000)
+        for calibration in calibrations_of(
+            DPInstantEmbedding(epsilon=1, dimension=k), network(50, 0.1), [0]
         )
-    scales = [calibration.noise_scale for calibration in seen]
+    ]
+    assert len(scales) == 3
     assert max(scales) / min(scales) < 1.001

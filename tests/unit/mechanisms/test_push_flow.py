@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.errors import PromiseError
 from edgeveil.flow.push_flow import push_flow
-from edgeveil.mechanisms import DPPushFlow, row_noise
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.mechanisms import DPPushFlow
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from tests.seam import calibrations_of, run
 
 
 def clique(n: int):
@@ -28,26 +28,23 @@ def scale(model: str, restart: float, epsilon: float, d: int, bound: str) -> flo
 @pytest.mark.parametrize("bound", ["tight", "paper"])
 @pytest.mark.parametrize("model", ["joint", "public"])
 @pytest.mark.parametrize(("d", "restart", "epsilon"), [(1, 0.15, 1), (7, 0.15, 0.3), (20, 0.6, 2)])
-def test_the_noise_has_the_scale_of_the_formula(
-    model, d, restart, epsilon, bound, assert_laplace, calibrations
-):
+def test_the_noise_has_the_scale_of_the_formula(model, d, restart, epsilon, bound, assert_laplace):
     graph = clique(60)
     mechanism = DPPushFlow(
         epsilon=epsilon, promised_min_degree=d, model=model, restart=restart, bound=bound
     )
-    seen = calibrations(row_noise)
-    noisy = mechanism.rows(graph, range(60), NoiseSource.insecure(2))
+    noisy = run(mechanism, graph, range(60), 2)
     expected = scale(model, restart, epsilon, d, bound)
     assert_laplace(noisy - push_flow(graph, range(60), restart=restart), expected)
-    for calibration in seen:
+    for calibration in calibrations_of(mechanism, graph, range(60)):
         assert 0 <= calibration.noise_scale / expected - 1 < 0.001
 
 
 def test_the_promise_may_be_met_with_equality_and_not_missed_by_one():
     graph = clique(6)
-    assert DPPushFlow(epsilon=1, promised_min_degree=5).prepare(graph, None) is graph
+    DPPushFlow(epsilon=1, promised_min_degree=5).check_promise(graph)
     with pytest.raises(PromiseError, match="push-flow-cap, which needs no promise"):
-        DPPushFlow(epsilon=1, promised_min_degree=6).prepare(graph, None)
+        DPPushFlow(epsilon=1, promised_min_degree=6).check_promise(graph)
 
 
 def test_the_guarantee_names_the_promise():

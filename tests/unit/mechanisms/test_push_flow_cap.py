@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from edgeveil.flow.capped_flow import CappedFlow
-from edgeveil.mechanisms import DPPushFlowCap, row_noise
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.mechanisms import DPPushFlowCap
+from tests.seam import calibrations_of, run
 
 MODELS = [("joint", False), ("joint", True), ("public", False)]
 
@@ -21,17 +21,13 @@ def test_the_release_is_the_capped_flow_plus_laplace_of_scale_sigma_over_epsilon
     sources = range(0, 400, 8)
     options = {"sigma": sigma, "model": model, "prepush": prepush}
     mechanism = DPPushFlowCap(epsilon=epsilon, **options)
-    noisy = mechanism.rows(graph, sources, NoiseSource.insecure(8))
+    noisy = run(mechanism, graph, sources, 8)
     assert_laplace(noisy - CappedFlow.of(mechanism).rows(graph, sources), sigma / epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1, 10])
-def test_the_noise_is_never_less_than_sigma_over_epsilon_and_hardly_more(
-    epsilon, network, calibrations, figure
-):
-    seen = calibrations(row_noise)
-    DPPushFlowCap(epsilon=epsilon).rows(network(1000, 0.01), [0], NoiseSource.insecure(1))
-    (calibration,) = seen
+def test_the_noise_is_never_less_than_sigma_over_epsilon_and_hardly_more(epsilon, network, figure):
+    (calibration,) = calibrations_of(DPPushFlowCap(epsilon=epsilon), network(1000, 0.01), [0])
     overhead = calibration.noise_scale / (1e-6 / epsilon) - 1
     assert 0 <= overhead < 0.005
     figure("DPPushFlowCap, n = 1000, sigma = 1e-6: noise beyond sigma / epsilon", f"{overhead:.2e}")
@@ -39,5 +35,5 @@ def test_the_noise_is_never_less_than_sigma_over_epsilon_and_hardly_more(
 
 def test_coordinates_that_are_zero_get_noise_too(network):
     graph = network(50, 0.0)  # a path: two rounds reach three nodes
-    row = DPPushFlowCap(epsilon=1, rounds=2).rows(graph, [0], NoiseSource.insecure(1))[0]
+    row = run(DPPushFlowCap(epsilon=1, rounds=2), graph, [0], 1)[0]
     assert np.count_nonzero(row) == 50

@@ -8,11 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.datasets import social_network
-from edgeveil.flow.two_hop import exact_weights, two_hop_sums, two_hop_sums_of_lists
-from edgeveil.mechanisms import DegreePrior, TwoHop, TwoHopEmbedding, released_degrees
+from edgeveil.estimate.rows import exact_weights
+from edgeveil.estimate.walk_model import best_degree_floor
+from edgeveil.flow.two_hop import two_hop_sums, two_hop_sums_of_lists
+from edgeveil.mechanisms import DegreePrior, TwoHop, TwoHopEmbedding
+from edgeveil.mechanisms import run as runner
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from edgeveil.mechanisms.released_degrees import split_epsilon
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
+from tests.seam import run, run_in_parts, statistics_of, streams_of
 from tests.unit.estimate import plain_walk_model as plain
 
 GRAPH = social_network(300, average_degree=12, seed=1).graph
@@ -20,16 +25,11 @@ GRAPH = social_network(300, average_degree=12, seed=1).graph
 SMALL = graph_of_pairs(20, [*((0, v) for v in range(1, 9)), (9, 10), (10, 11), (9, 11), (11, 12)])
 
 
-def prepared_by(mechanism, graph):
-    noise = NoiseSource.insecure(1)
-    return mechanism.prepare(graph, noise.derive("shared")), noise.derive("rows")
-
-
-def plain_row(mechanism, prepared, source, noise):
+def plain_row(mechanism, graph, known, source):
     """One row, from the noisy sums on in plain numpy."""
-    graph, known = prepared.graph, prepared.known
+    (stream,) = streams_of(NoiseSource.insecure(1), [source])
     n, own = graph.n_nodes, graph.neighbours(source)
-    epsilon = released_degrees.split_epsilon(mechanism.epsilon, mechanism.degree_epsilon)[1]
+    epsilon = split_epsilon(mechanism.epsilon, mechanism.degree_epsilon)[1]
     degrees = known.degrees_seen_by(own)
     if epsilon == 0 or len(own) == 0:
         row = plain.prior_row(n, source, own, degrees, mechanism.restart)
@@ -38,7 +38,7 @@ def plain_row(mechanism, prepared, source, noise):
         weights = exact_weights(floor / known.degrees)
         calibration = calibrate(coordinates=n, sensitivity=1, epsilon=epsilon)
         sums = two_hop_sums(graph, source, weights)
-        noisy = np.array(add_laplace(sums, calibration, noise.derive("row", source)))
+        noisy = np.array(add_laplace(sums, calibration, stream))
         scale = calibration.noise_scale
         row = plain.complete_row(
             noisy, source, own, known, weights[own], floor, scale, mechanism.restart
@@ -60,10 +60,9 @@ def plain_row(mechanism, prepared, source, noise):
 )
 def test_rows_are_the_plain_ones(graph, options):
     mechanism = TwoHop(**options)
-    prepared, noise = prepared_by(mechanism, graph)
-    rows = mechanism.rows(prepared, range(graph.n_nodes), noise)
+    known, rows, _ = run_in_parts(mechanism, graph, range(graph.n_nodes))
     for source, row in enumerate(rows):
-        wanted = plain_row(mechanism, prepared, source, noise)
+        wanted = plain_row(mechanism, graph, known, source)
         np.testing.assert_allclose(row, wanted, rtol=1e-11, atol=1e-14 * wanted.max())
 
 
@@ -80,58 +79,48 @@ def test_rows_are_the_plain_ones(graph, options):
     ids=lambda m: f"{m.name}-{m.epsilon}",
 )
 def test_blocks_groups_and_threads_give_the_same_bits(mechanism, monkeypatch):
-    prepared, noise = prepared_by(mechanism, GRAPH)
     sources = [*range(60), 5, 299]
-    rows = mechanism.rows(prepared, sources, noise)
+    rows = run(mechanism, GRAPH, sources)
     assert np.isfinite(rows).all()
-    alone = np.concatenate([mechanism.rows(prepared, [s], noise) for s in sources])
+    alone = np.concatenate([run(mechanism, GRAPH, [s]) for s in sources])
     np.testing.assert_array_equal(alone, rows)
-    monkeypatch.setattr(released_degrees, "_GROUP_BYTES", 7 * 8 * GRAPH.n_nodes)
-    np.testing.assert_array_equal(mechanism.rows(prepared, sources, noise), rows)
+    monkeypatch.setattr(runner, "_GROUP_BYTES", 7 * 8 * GRAPH.n_nodes)
+    monkeypatch.setattr(runner, "_LANES", 1)
+    assert runner.rows_at_once(GRAPH.n_nodes) == 7
+    np.testing.assert_array_equal(run(mechanism, GRAPH, sources), rows)
     with ThreadPoolExecutor(4) as pool:
-        parts = pool.map(
-            lambda part: mechanism.rows(prepared, part, noise), [sources[:31], sources[31:]]
-        )
+        parts = pool.map(lambda part: run(mechanism, GRAPH, part), [sources[:31], sources[31:]])
         np.testing.assert_array_equal(np.concatenate(list(parts)), rows)
-    assert mechanism.rows(prepared, [], noise).shape == (0, rows.shape[1])
 
 
-def test_the_noise_is_that_of_single_rows_on_exact_sums(monkeypatch):
+def test_the_noise_is_that_of_single_rows_on_exact_sums():
     """What leaves the graph: the very sums, weights and lattice points of one source's call."""
-    seen = []
-    real = released_degrees.add_laplace_to_rows
-
-    def spy(rows, calibration, noises):
-        before = rows.copy()
-        real(rows, calibration, noises)
-        seen.append((before, rows.copy(), calibration))
-
-    monkeypatch.setattr(released_degrees, "add_laplace_to_rows", spy)
     mechanism = TwoHop(epsilon=1)
-    prepared, noise = prepared_by(mechanism, GRAPH)
     sources = [3, 200, 17]
-    mechanism.rows(prepared, sources, noise)
-    ((sums, noisy, calibration),) = seen
-    epsilon = released_degrees.split_epsilon(1, None)[1]
+    known, _, _ = run_in_parts(mechanism, GRAPH, sources)
+    _, (asked, given) = statistics_of(mechanism, GRAPH, sources)
+    sums, noisy, calibration = asked.values, given.values, asked.calibration
+    epsilon = split_epsilon(1, None)[1]
     assert calibration == calibrate(coordinates=300, sensitivity=1, epsilon=epsilon)
     assert Fraction(calibration.epsilon) <= epsilon
+    streams = streams_of(NoiseSource.insecure(1), sources)
     for i, source in enumerate(sources):
         own = GRAPH.neighbours(source)
-        floor = released_degrees.best_degree_floor(prepared.degrees[own], 300, float(epsilon))
-        weights = exact_weights(floor / prepared.degrees)
+        floor = best_degree_floor(known.degrees[own], 300, float(epsilon))
+        weights = exact_weights(floor / known.degrees)
         np.testing.assert_array_equal(sums[i], two_hop_sums(GRAPH, source, weights))
-        one = add_laplace(sums[i], calibration, noise.derive("row", source))
+        one = add_laplace(sums[i], calibration, streams[i])
         np.testing.assert_array_equal(noisy[i], one)
 
 
 def test_a_public_row_does_not_look_at_the_list():
     mechanism = DegreePrior(epsilon=1, model="public")
-    prepared, noise = prepared_by(mechanism, SMALL)
-    other = released_degrees.ReleasedDegrees(graph_of_pairs(20, [(0, 19)]), prepared.known)
     sources = list(range(20))
-    rows = mechanism.rows(prepared, sources, noise)
-    np.testing.assert_array_equal(rows, mechanism.rows(other, sources, noise))
-    assert len(np.unique(rows[0][1:] / prepared.degrees[1:]).round(12)) == 1
+    known, rows, _ = run_in_parts(mechanism, SMALL, sources)
+    other = graph_of_pairs(20, [(0, 19)])
+    again, _ = runner.make_rows(mechanism, other, known, sources, None)
+    np.testing.assert_array_equal(rows, again)
+    assert len(np.unique(rows[0][1:] / known.degrees[1:]).round(12)) == 1
 
 
 @pytest.mark.parametrize("sources", [[4], [0, 13, 9, 9], []])
@@ -141,8 +130,9 @@ def test_sums_of_lists_are_those_of_single_sources(sources):
     lists = [SMALL.neighbours(s) for s in sources]
     starts = np.cumsum([0, *map(len, lists)])
     flat = np.concatenate(lists) if lists else np.empty(0, dtype=np.int32)
-    out = np.full((len(sources), 20), np.nan)
-    weights = two_hop_sums_of_lists(SMALL, flat, starts, degrees, floors, out)
+    weights = exact_weights(np.repeat(floors, np.diff(starts)) / degrees[flat], 20)
+    out = two_hop_sums_of_lists(SMALL, flat, starts, weights)
+    assert out.shape == (len(sources), 20)
     for i, source in enumerate(sources):
         exact = exact_weights(floors[i] / degrees)
         np.testing.assert_array_equal(weights[starts[i] : starts[i + 1]], exact[lists[i]])
@@ -153,5 +143,4 @@ def test_sums_of_lists_are_those_of_single_sources(sources):
 @pytest.mark.parametrize("epsilon", [1e70, 1e80, 1e170])
 def test_an_epsilon_beyond_all_measure_gives_numbers(epsilon):
     mechanism = TwoHop(epsilon=epsilon)
-    prepared, noise = prepared_by(mechanism, GRAPH)
-    assert np.isfinite(mechanism.rows(prepared, [0, 5], noise)).all()
+    assert np.isfinite(run(mechanism, GRAPH, [0, 5])).all()

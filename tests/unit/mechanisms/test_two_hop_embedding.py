@@ -8,17 +8,14 @@ import pytest
 from edgeveil.datasets import social_network
 from edgeveil.hashing import hash_nodes, hash_weights
 from edgeveil.mechanisms import TwoHopEmbedding
-from edgeveil.privacy.noise import NoiseSource
+from tests.seam import run
 
 GRAPH = social_network(300, average_degree=12, seed=1).graph
 EVERYBODY = range(GRAPH.n_nodes)
 
 
 def _rows(**options):
-    mechanism = TwoHopEmbedding(dimension=64, **options)
-    noise = NoiseSource.insecure(1)
-    prepared = mechanism.prepare(GRAPH, noise.derive("shared"))
-    return mechanism.rows(prepared, EVERYBODY, noise.derive("rows"))
+    return run(TwoHopEmbedding(dimension=64, **options), GRAPH, EVERYBODY)
 
 
 def _own_lists():

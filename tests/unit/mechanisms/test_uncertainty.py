@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.datasets import social_network
-from edgeveil.estimate.walk_model import prior_row, two_hop_row
+from edgeveil.estimate.rows import exact_weights
+from edgeveil.estimate.walk_model import best_degree_floor, prior_row, two_hop_row
 from edgeveil.flow import push_flow, push_flow_cap
 from edgeveil.flow.forward_flow import forward_flow
-from edgeveil.flow.two_hop import exact_weights, two_hop_sums
+from edgeveil.flow.two_hop import two_hop_sums
 from edgeveil.mechanisms import (
     MECHANISMS,
     DegreePrior,
@@ -22,9 +22,10 @@ from edgeveil.mechanisms import (
     DPPushFlowCap,
     TwoHop,
 )
-from edgeveil.mechanisms.protocol import KnowsUncertainty
-from edgeveil.mechanisms.released_degrees import ReleasedDegrees, best_degree_floor, split_epsilon
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.mechanisms.base import KnowsUncertainty, own_lists
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from edgeveil.mechanisms.released_degrees import split_epsilon
+from tests.seam import run_in_parts
 
 LAPLACE = [
     (DPPushFlowCap(epsilon=1), push_flow_cap, {"sigma": 1e-6, "rounds": 100}),
@@ -34,13 +35,11 @@ LAPLACE = [
 
 
 def run(mechanism, graph, sources, seed):
-    noise = NoiseSource.insecure(seed)
-    prepared = mechanism.prepare(graph, noise.derive("shared"))
-    rows = mechanism.rows(prepared, sources, noise.derive("rows"))
-    return prepared, rows, mechanism.uncertainty(prepared, sources, rows)
+    shared, rows, own = run_in_parts(mechanism, graph, sources, seed)
+    return shared, rows, mechanism.uncertainty(rows, shared, own)
 
 
-def without_noise(mechanism, prepared, graph, source):
+def without_noise(mechanism, known, graph, source):
     """The score that the mechanism's docstring speaks of."""
     degrees = graph.degrees.astype(float)
     joint = getattr(mechanism, "model", "joint") == "joint"
@@ -51,8 +50,8 @@ def without_noise(mechanism, prepared, graph, source):
     if epsilon == 0:
         row = prior_row(len(degrees), source, own, degrees, mechanism.restart, int(joint))
     else:
-        floor = best_degree_floor(prepared.degrees[own], len(degrees), float(epsilon))
-        weights = exact_weights(floor / prepared.degrees)
+        floor = best_degree_floor(known.degrees[own], len(degrees), float(epsilon))
+        weights = exact_weights(floor / known.degrees)
         sums = two_hop_sums(graph, source, weights)
         sums[own] *= 2
         row = two_hop_row(
@@ -62,7 +61,11 @@ def without_noise(mechanism, prepared, graph, source):
 
 
 def test_which_mechanisms_know_their_uncertainty():
-    knowing = {cls.name for cls in MECHANISMS if issubclass(cls, KnowsUncertainty)}
+    knowing = {
+        cls.name
+        for cls in MECHANISMS
+        if issubclass(cls, KnowsUncertainty) and cls.gives == "scores"
+    }
     assert knowing == {"push-flow-cap", "forward-cap", "push-flow", "two-hop", "degree-prior"}
 
 
@@ -93,10 +96,10 @@ def test_estimates_are_within_95_percent_of_the_time(mechanism, n, degree, commu
     sources = [int(s) for s in np.random.default_rng(1).choice(n, 8, replace=False)]
     covered, widths = {"all": [], "friends": [], "best": []}, []
     for seed in range(3):
-        prepared, rows, half = run(mechanism, graph, sources, seed)
+        known, rows, half = run(mechanism, graph, sources, seed)
         assert half.shape == rows.shape
         for row, doubt, source in zip(rows, half, sources, strict=True):
-            truth = without_noise(mechanism, prepared, graph, source)
+            truth = without_noise(mechanism, known, graph, source)
             inside = np.abs(row - truth) <= doubt * (1 + 1e-9)
             stranger = np.ones(n, dtype=bool)
             stranger[source] = stranger[graph.neighbours(source)] = False
@@ -127,7 +130,7 @@ def test_it_reads_no_edge_but_the_recipients_own(mechanism):
     """On another graph with the same list of the source, from the same released values."""
     graph = social_network(300, average_degree=10).graph
     source = 7
-    prepared, rows, half = run(mechanism, graph, [source], 4)
+    known, rows, half = run(mechanism, graph, [source], 4)
     other = graph
     own = {source, *graph.neighbours(source).tolist()}
     for x, y in [(1, 2), (3, 250), (int(graph.neighbours(source)[0]), 299), (100, 101)]:
@@ -135,8 +138,8 @@ def test_it_reads_no_edge_but_the_recipients_own(mechanism):
             other = other.with_edge_flipped(x, y)
     assert other != graph
     assert {source, *other.neighbours(source).tolist()} == own
-    elsewhere = ReleasedDegrees(other, prepared.known)
-    np.testing.assert_array_equal(mechanism.uncertainty(elsewhere, [source], rows), half)
+    elsewhere = own_lists(other, [source], "joint")
+    np.testing.assert_array_equal(mechanism.uncertainty(rows, known, elsewhere), half)
 
 
 @pytest.mark.parametrize(

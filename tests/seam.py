@@ -1,0 +1,70 @@
+"""Mechanisms driven through the seam, as the engine does it but without guarantee and price."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from edgeveil.graph import Graph
+from edgeveil.mechanisms import Mechanism
+from edgeveil.mechanisms.base import OwnLists, own_lists
+from edgeveil.mechanisms.run import answers, make_rows, rows_of, shared_part
+from edgeveil.privacy.noise import Calibration, NoiseSource
+from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic, randomise
+
+
+def run(mechanism: Mechanism, graph: Graph, sources, seed: int | None = 1) -> np.ndarray:
+    """Rows of a release with this seed; None: without noise."""
+    return rows_of(mechanism, graph, sources, None if seed is None else NoiseSource.insecure(seed))
+
+
+def run_in_parts(
+    mechanism: Mechanism, graph: Graph, sources, seed: int = 1
+) -> tuple[Any, np.ndarray, OwnLists]:
+    """What everybody learns, the same rows as of `run`, and what the recipients know."""
+    noise = NoiseSource.insecure(seed)
+    shared = shared_part(mechanism, graph, noise.derive("shared"))
+    rows, own = make_rows(mechanism, graph, shared, sources, streams_of(noise, sources))
+    return shared, rows, own
+
+
+def streams_of(noise: NoiseSource, sources) -> list[NoiseSource]:
+    """The streams of the sources' rows in a release with this noise."""
+    return [noise.derive("rows").derive("row", int(source)) for source in sources]
+
+
+def statistics_of(
+    mechanism: Mechanism, graph: Graph, sources, seed: int = 1
+) -> list[tuple[AnyStatistic, Noised]]:
+    """All that `run` asks of the graph, the shared part first, and what became of it."""
+    noise, seen, shared = NoiseSource.insecure(seed), [], None
+
+    def ask(asked: AnyStatistic, streams: list[NoiseSource]) -> Noised:
+        before = asked
+        if isinstance(asked, Statistic):
+            before = replace(asked, values=asked.values.copy())
+        given = randomise(asked, streams)
+        seen.append((before, Noised(given.values.copy(), given.scale)))
+        return given
+
+    def measured(asked: AnyStatistic, stage: int) -> Noised:
+        streams = streams_of(noise, sources)
+        return ask(asked, [s.derive("stage", stage) for s in streams] if stage else streams)
+
+    for_all = mechanism.shared(graph)
+    if for_all is not None:
+        shared = mechanism.learn(ask(for_all, [noise.derive("shared")]), graph.nodes)
+    own = own_lists(graph, sources, mechanism.guarantee(1).model)
+    answers(mechanism.measure(graph, shared, own), measured)
+    return seen
+
+
+def calibrations_of(mechanism: Mechanism, graph: Graph, sources) -> list[Calibration]:
+    """The noise of every row of every statistic, in order."""
+    return [
+        calibration
+        for asked, _ in statistics_of(mechanism, graph, sources)
+        for calibration in asked._of_rows()
+    ]
