@@ -1,69 +1,44 @@
 """Rows of different lengths with noise, and rows of which only what reaches a threshold is drawn.
 
-`densely` is the definition: noise for every coordinate, then what reaches the threshold is kept.
+A row of a tail is n coordinates, m of them given and the others zero. *Densely* all n get noise,
+and what reaches the threshold is kept: the definition. *Lazily* the m get their noise, and the
+zeros that reach the threshold are drawn directly: how many (`_tail_marks`), where, and by how much
+they exceed it. Both have the same distribution (docs/theory/lazy-noise.md), but not the same bits.
+
+A lazy row takes of its stream two words for each of the m, then one for the number of marks, one
+for each place (more where words repeat a place), two for each excess.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeveil.errors import ParameterError
 from edgeveil.privacy import _sampler
-from edgeveil.privacy._key_stream import NoiseSource
-from edgeveil.privacy.noise import Calibration, _check_source, _split, add_laplace
+from edgeveil.privacy._key_stream import FILL_WORDS, NoiseSource
+from edgeveil.privacy._tail_kernels import draw_rows, merge_rows, rising
+from edgeveil.privacy._tail_marks import MarkLaw, exact_excess, exact_marks, mark_law
+from edgeveil.privacy.noise import Calibration, _check_source, _split
 
 __all__ = ["add_laplace_to_ragged", "draw_tail", "threshold_in_steps"]
 
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 Starts = NDArray[np.int64]
+Found = tuple[Places, Values, Starts]
 
-DENSE_CHUNK = 1 << 16
+DENSE_CHUNK = 1 << 16  # coordinates at a time
+BATCH_WORDS = 1 << 16  # words at a time: half a megabyte
 
-
-def add_laplace_to_ragged(
-    values: Values, starts: Starts, calibration: Calibration, noises: Sequence[NoiseSource]
-) -> None:
-    """INOUT ``values``: in each row what `add_laplace` gives for it from its own noise."""
-    _check_rows(starts, len(values), noises)
-    if len(starts) > 1 and int(np.diff(starts).max()) > calibration.coordinates:
-        raise ParameterError("a row has more coordinates than the noise is calibrated for")
-    for i, noise in enumerate(noises):
-        row = values[starts[i] : starts[i + 1]]
-        row[:] = add_laplace(row, calibration, noise)
-
-
-def draw_tail(
-    rows: tuple[NDArray[np.integer], Values, Starts],
-    width: int,
-    calibration: Calibration,
-    at_least: float,
-    noises: Sequence[NoiseSource],
-    *,
-    densely: bool = False,
-) -> tuple[Places, Values, Starts]:
-    """Where the noisy rows reach ``at_least``, with their noisy values: places, values, starts."""
-    places, values, starts = rows
-    _check_rows(starts, len(values), noises)
-    if len(places) != len(values) or not math.isfinite(at_least):
-        raise ParameterError("a tail needs a value for each place and a finite threshold")
-    if width > calibration.coordinates:
-        raise ParameterError("a tail has more coordinates than its noise is calibrated for")
-    found = []
-    for i, noise in enumerate(noises):
-        part = slice(starts[i], starts[i + 1])
-        found.append(_dense_row(places[part], values[part], width, calibration, at_least, noise))
-    begins = np.cumsum([0, *(len(p) for p, _ in found)], dtype=np.int64)
-    return (
-        np.concatenate([p for p, _ in found] or [np.empty(0, np.int64)]),
-        np.concatenate([v for _, v in found] or [np.empty(0)]),
-        begins,
-    )
+# What a lazy row costs beyond the draws of its values, in draws: for itself and for each mark.
+ROW_COST = 2_000
+MARK_COST = 4
 
 
 def threshold_in_steps(at_least: float, calibration: Calibration) -> int:
@@ -81,6 +56,67 @@ def threshold_in_steps(at_least: float, calibration: Calibration) -> int:
     return most
 
 
+def add_laplace_to_ragged(
+    values: Values, starts: Starts, calibration: Calibration, noises: Sequence[NoiseSource]
+) -> None:
+    """INOUT ``values``: in each row what `add_laplace` gives for it from its own noise."""
+    _check_rows(starts, len(values), noises)
+    lengths = np.diff(starts)
+    if lengths.max(initial=0) > calibration.coordinates:
+        raise ParameterError("a row has more coordinates than its noise is calibrated for")
+    if not values.flags.writeable or not values.flags.c_contiguous:
+        raise ParameterError("values must be writeable and contiguous")
+    sampler = _Sampler(calibration)
+    for rows in _batches(2 * lengths):
+        row_words = _RowWords(noises[rows], 2 * lengths[rows])
+        part, begin = values[starts[rows.start] : starts[rows.stop]], starts[rows]
+        before, marks = part.copy(), np.zeros(len(part), dtype=np.bool_)
+        _sampler._fill_noisy(
+            row_words.all, *sampler.scale, before, *sampler.lattice, part, marks
+        )
+        sampler.settle(before, part, marks, begin - starts[rows.start], row_words)
+
+
+def draw_tail(
+    rows: tuple[NDArray[np.integer], Values, Starts],
+    width: int,
+    calibration: Calibration,
+    at_least: float,
+    noises: Sequence[NoiseSource],
+    *,
+    densely: bool | None = None,
+) -> Found:
+    """Where the noisy rows reach ``at_least``, with their noisy values: places, values, starts.
+
+    ``densely`` is for all rows; None: for each row the way that is faster.
+    """
+    places, values, starts = rows
+    _check_rows(starts, len(values), noises)
+    if len(places) != len(values) or not math.isfinite(at_least):
+        raise ParameterError("a tail needs a value for each place and a finite threshold")
+    if width > calibration.coordinates:
+        raise ParameterError("a tail has more coordinates than its noise is calibrated for")
+    if not rising(places, starts, width):
+        raise ParameterError("the places of a row must rise, from 0 to width - 1")
+    lengths, law = np.diff(starts), None
+    if not densely:
+        law = mark_law(width, calibration.scale, threshold_in_steps(at_least, calibration))
+    if law is None:
+        lazy = np.zeros(len(lengths), dtype=np.bool_)
+    else:
+        lazy = lengths + (MARK_COST * law.most + ROW_COST) <= width
+        lazy |= densely is False
+    found: list[Found] = []
+    for rows_ in _runs(lazy):
+        begin, end = int(starts[rows_.start]), int(starts[rows_.stop])
+        part = places[begin:end], values[begin:end], starts[rows_.start : rows_.stop + 1] - begin
+        if law is not None and lazy[rows_.start]:
+            found += _lazy_rows(*part, law, calibration, at_least, noises[rows_])
+        else:
+            found += _dense_rows(*part, width, calibration, at_least, noises[rows_])
+    return _joined(found)
+
+
 def _check_rows(starts: Starts, size: int, noises: Sequence[NoiseSource]) -> None:
     if starts[0] != 0 or starts[-1] != size or (np.diff(starts) < 0).any():
         raise ParameterError("starts must rise from 0 to the number of values")
@@ -90,23 +126,202 @@ def _check_rows(starts: Starts, size: int, noises: Sequence[NoiseSource]) -> Non
         _check_source(noise)
 
 
-def _dense_row(
+def _runs(marks: NDArray[np.bool_]) -> Iterator[slice]:
+    """Neighbouring rows that go the same way."""
+    cuts = [0, *(np.flatnonzero(np.diff(marks)) + 1).tolist(), len(marks)]
+    for first, last in pairwise(cuts):
+        if last > first:
+            yield slice(first, last)
+
+
+def _batches(words: NDArray[np.int64]) -> Iterator[slice]:
+    """Neighbouring rows whose words fit into a batch; a longer row alone."""
+    first, total = 0, 0
+    for i, count in enumerate(words.tolist()):
+        if i > first and total + count > BATCH_WORDS:
+            yield slice(first, i)
+            first, total = i, 0
+        total += count
+    if len(words):
+        yield slice(first, len(words))
+
+
+def _joined(found: list[Found]) -> Found:
+    if len(found) == 1:
+        return found[0]
+    counts = [np.diff(starts) for _, _, starts in found]
+    return (
+        np.concatenate([places for places, _, _ in found] or [np.empty(0, dtype=np.int64)]),
+        np.concatenate([values for _, values, _ in found] or [np.empty(0)]),
+        np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
+    )
+
+
+class _RowWords:
+    """The next words of several streams, side by side, and further ones where they are needed."""
+
+    def __init__(self, noises: Sequence[NoiseSource], counts: NDArray[np.int64]) -> None:
+        self._noises = noises
+        self.starts = np.concatenate(([0], np.cumsum(counts)))
+        room = np.empty(int(self.starts[-1]) + 2, dtype=np.uint64)
+        self.all = room[:-2]
+        self._begins = []  # place of each row's first word in its stream
+        self._further: dict[int, list[int]] = {}
+        for noise, (first, last) in zip(noises, pairwise(self.starts.tolist()), strict=True):
+
+            # The two words after a piece are room for it, and filled by the next one.
+            begin = noise._fill(room[first : min(first + FILL_WORDS, last) + 2])
+            for at in range(first + FILL_WORDS, last, FILL_WORDS):
+                noise._fill(room[at : min(at + FILL_WORDS, last) + 2])
+            self._begins.append(begin)
+
+    def word(self, row: int, index: int) -> int:
+        """Word ``index`` of a row, however far."""
+        own = int(self.starts[row + 1] - self.starts[row])
+        if index < own:
+            return int(self.all[self.starts[row] + index])
+        further = self._further.setdefault(row, [])
+        while index - own >= len(further):
+            further += self._noises[row].words(1024).tolist()
+        return further[index - own]
+
+    def rare(self, row: int, index: int) -> _sampler.Bits:
+        """Further bits for the decision whose words begin at ``index`` of a row."""
+        return self._noises[row]._rare_bits(self._begins[row] + index)
+
+
+class _Sampler:
+    """A calibration as the loops take it, and the exact way for what they leave open."""
+
+    def __init__(self, calibration: Calibration) -> None:
+        T, a = self.T, self.a = _split(calibration.scale)
+        k = self.step_log2 = calibration.step_log2
+        mask, accept = np.uint64((1 << a) - 1), np.uint64(_sampler._accept_below(T, a))
+        self.scale = float(T), mask, accept, _sampler.MARGIN
+        self.lattice = 2.0**-k, 2.0**k, 2.0**a, 2.0**-a, _sampler._limit(k)
+
+    def settle(
+        self,
+        values: Values,
+        noisy: Values,
+        marks: NDArray[np.bool_],
+        starts: Starts,
+        words: _RowWords,
+    ) -> None:
+        """OUT ``noisy`` where marked: drawn from the two words of a value, and more bits."""
+        for j in np.flatnonzero(marks).tolist():
+            row = int(np.searchsorted(starts, j, side="right")) - 1
+            at = 2 * (j - int(starts[row]))
+            pair = words.word(row, at), words.word(row, at + 1)
+            high, low, negative = _sampler.exact_draw(
+                *pair, self.T, self.a, words.rare(row, at)
+            )
+            drawn = (high << self.a) + low
+            noisy[j] = self.total(float(values[j]), -drawn if negative else drawn)
+
+    def total(self, value: float, drawn: int) -> float:
+        """The float for a value with so many steps of noise."""
+        return _sampler.lattice_sum(value, drawn, self.a, self.step_log2)
+
+
+def _lazy_rows(
     places: NDArray[np.integer],
     values: Values,
+    starts: Starts,
+    law: MarkLaw,
+    calibration: Calibration,
+    at_least: float,
+    noises: Sequence[NoiseSource],
+) -> list[Found]:
+    """The rows in batches, without drawing what cannot be seen."""
+    sampler, lengths = _Sampler(calibration), np.diff(starts)
+    counts = 2 * lengths + law.words
+    found = []
+    for rows in _batches(counts):
+        part = slice(int(starts[rows.start]), int(starts[rows.stop]))
+        begins = starts[rows.start : rows.stop + 1] - starts[rows.start]
+        words = _RowWords(noises[rows], counts[rows])
+        found.append(
+            _lazy_batch(places[part], values[part], begins, law, sampler, at_least, words)
+        )
+    return found
+
+
+def _lazy_batch(
+    places: NDArray[np.integer],
+    values: Values,
+    starts: Starts,
+    law: MarkLaw,
+    sampler: _Sampler,
+    at_least: float,
+    words: _RowWords,
+) -> Found:
+    size, room = len(starts) - 1, law.most
+    noisy, open_values = np.empty(len(values)), np.empty(len(values), dtype=np.bool_)
+    mark_places, totals = np.empty(size * room, dtype=np.int64), np.empty(size * room)
+    open_totals = np.zeros(size * room, dtype=np.bool_)
+    counts, pairs = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    begins = np.arange(size) * room
+    high, low = divmod(law.threshold, 1 << sampler.a)
+    last_word = (1 << 64) // law.n * law.n - 1
+    draw_rows(
+        words.all, words.starts, values, starts, sampler.scale, sampler.lattice,
+        (law.first, law.limits, np.uint64(law.n), np.uint64(last_word)), (float(high), float(low)),
+        noisy, open_values, room, mark_places, totals, open_totals, counts, pairs,
+    )  # fmt: skip
+    sampler.settle(values, noisy, open_values, starts, words)
+    lengths = np.diff(starts)
+    for at in np.flatnonzero(open_totals).tolist():
+        row, j = divmod(at, room)
+        if j < counts[row]:
+            i = int(2 * lengths[row] + pairs[row] + 2 * j)
+            pair = words.word(row, i), words.word(row, i + 1)
+            excess = exact_excess(*pair, sampler.T, sampler.a, words.rare(row, i))
+            totals[at] = sampler.total(0.0, law.threshold + excess)
+    for row in np.flatnonzero(counts < 0).tolist():
+        skip = 2 * int(lengths[row])
+        exact_places, drawn = exact_marks(
+            law,
+            sampler.T,
+            sampler.a,
+            lambda i, row=row, skip=skip: words.word(row, skip + i),
+            lambda i, row=row, skip=skip: words.rare(row, skip + i),
+        )
+        begins[row], counts[row] = len(mark_places), len(exact_places)
+        mark_places = np.append(mark_places, np.array(exact_places, dtype=np.int64))
+        totals = np.append(totals, [sampler.total(0.0, steps) for steps in drawn])
+    most = len(values) + int(counts.sum())
+    out_places, out_values = np.empty(most, dtype=np.int64), np.empty(most)
+    out_starts = np.empty(size + 1, dtype=np.int64)
+    merge_rows(
+        places, noisy, starts, at_least, mark_places, totals, begins, counts,
+        out_places, out_values, out_starts,
+    )  # fmt: skip
+    used = out_starts[-1]
+    return out_places[:used].copy(), out_values[:used].copy(), out_starts
+
+
+def _dense_rows(
+    places: NDArray[np.integer],
+    values: Values,
+    starts: Starts,
     width: int,
     calibration: Calibration,
     at_least: float,
-    noise: NoiseSource,
-) -> tuple[Places, Values]:
-    """All coordinates of one row, some at a time: what reaches the threshold."""
+    noises: Sequence[NoiseSource],
+) -> Iterator[Found]:
+    """Every row with all of its noise, some coordinates at a time."""
     T, a = _split(calibration.scale)
-    all_places, all_values = [], []
-    for first in range(0, width, DENSE_CHUNK):
-        chunk = np.zeros(min(DENSE_CHUNK, width - first))
-        part = slice(*np.searchsorted(places, (first, first + len(chunk))))
-        chunk[places[part] - first] = values[part]
-        noisy = _sampler.add_noise(chunk, T, a, calibration.step_log2, noise)
-        kept = np.flatnonzero(noisy >= at_least)
-        all_places.append(kept + first)
-        all_values.append(noisy[kept])
-    return np.concatenate(all_places), np.concatenate(all_values)
+    for i, noise in enumerate(noises):
+        own, theirs = (x[starts[i] : starts[i + 1]] for x in (places, values))
+        all_places, all_values = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+        for first in range(0, width, DENSE_CHUNK):
+            chunk = np.zeros(min(DENSE_CHUNK, width - first))
+            part = slice(*np.searchsorted(own, (first, first + len(chunk))))
+            chunk[own[part] - first] = theirs[part]
+            noisy = _sampler.add_noise(chunk, T, a, calibration.step_log2, noise)
+            kept = np.flatnonzero(noisy >= at_least)
+            all_places.append(kept + first)
+            all_values.append(noisy[kept])
+        count = sum(map(len, all_places))
+        yield np.concatenate(all_places), np.concatenate(all_values), np.array([0, count])

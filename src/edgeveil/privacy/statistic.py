@@ -284,7 +284,7 @@ def _randomise_rows(statistic: Ragged | Tail, noises: Sequence[NoiseSource]) -> 
         calibration,
         statistic.at_least,
         noises,
-        densely=statistic.densely,
+        densely=statistic.densely or None,
     )
     scale = calibration.noise_scale
     return NoisedTail(values=noisy, scale=scale, places=places, starts=begins)

@@ -1,0 +1,216 @@
+"""How many of n zeros reach a threshold after their noise: Binomial(n, p), decided exactly.
+
+p = P(Z >= T) = q**T / (1 + q) for q = exp(-1 / t), T >= 1. A uniform U on [0, 1) is an infinite
+string of fair bits, and the number is the least k with U < F(k). Of U one word is drawn, and more
+only if the word does not decide: F is known by bounds as narrow as wanted, from decimal arithmetic
+that rounds in a known direction. Nothing here is private (docs/theory/lazy-noise.md).
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeveil.privacy._sampler import Bits, _accepts, _context, _floor_of_exponential
+
+__all__ = ["MarkLaw", "exact_excess", "exact_marks", "mark_law"]
+
+WORD = 64
+# Digits beyond those of a word: raising 1 - p to the power n loses at most as many as n has.
+SPARE_BITS = 200
+# A table has about as many entries as there are marks.
+MOST_EXPECTED = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class MarkLaw:
+    """The law of the number of marks, and the words that decide it.
+
+    Attributes
+    ----------
+    n, scale, threshold : int
+        Coordinates, t and T in steps.
+    first : int
+        The number of marks that belongs to words below ``limits[0]``.
+    limits : array of uint64
+        floor(2**64 F(k)) for k = first, first + 1, ...: a word below means at most k marks, a word
+        above means more, and the word itself is undecided.
+    most : int
+        More marks than this have probability at most 2**-64.
+    words : int
+        What a row's marks take almost always.
+    """
+
+    n: int
+    scale: int
+    threshold: int
+    first: int
+    limits: NDArray[np.uint64]
+    most: int
+    words: int
+
+    def exactly(self, word: int, bits: Bits, size: int = WORD) -> int:
+        """The number of marks for the uniform whose first ``size`` bits are ``word``."""
+        prefix, count = word, size
+        while True:
+            found = _least_above(self, prefix, count)
+            if found is not None:
+                return found
+            prefix, count = prefix << size | bits(size), count + size
+
+
+def _least_above(law: MarkLaw, prefix: int, count: int) -> int | None:
+    """The least k with U < F(k) for every U that begins like this; None if they differ."""
+    # m / 2**c = m 5**c / 10**c: the constructor is exact, whatever the context.
+    lower, upper = (Decimal(f"{m * 5**count}E-{count}") for m in (prefix, prefix + 1))
+    bounds = _distribution(law.n, law.scale, law.threshold, count)
+    for k, (least, most) in enumerate(bounds):
+        if upper <= least:
+            return k
+        if lower < most:
+            return None
+    raise AssertionError("F(n) is 1")
+
+
+@lru_cache(maxsize=64)
+def mark_law(n: int, scale: int, threshold: int) -> MarkLaw | None:
+    """The law; None where drawing all coordinates is no slower.
+
+    That is for T < 3 t, where more than one in 41 reaches the threshold, and for more than
+    65,536 expected marks.
+    """
+    if n < 1 or threshold < 3 * scale or n * _chance(scale, threshold, WORD)[1] > MOST_EXPECTED:
+        return None
+    first, limits = _limits(n, scale, threshold, WORD)
+    table = np.array(limits, dtype=np.uint64)
+    table.flags.writeable = False
+    most = first + len(limits)
+    # One for the number, one for each place and two for each excess; some places come twice.
+    words = 1 + 3 * most + most // 8 + 16
+    return MarkLaw(n, scale, threshold, first, table, most, words)
+
+
+def _limits(n: int, scale: int, threshold: int, size: int) -> tuple[int, list[int]]:
+    """The number below the first limit, and floor(2**size F(k)) until no word lies above."""
+    spare = size
+    while True:
+        first, limits = 0, list[int]()
+        (down, up), whole = _both(spare), Decimal(1 << size)
+        for k, (least, most) in enumerate(_distribution(n, scale, threshold, spare)):
+            if k == n:
+                return first, limits  # F(n) is 1: beyond every word
+            limit = int(down.multiply(least, whole))
+            if limit != int(up.multiply(most, whole)):
+                break  # the bounds do not tell: finer ones
+            if limits == [0] and limit == 0:
+                first = k
+                continue
+            limits.append(limit)
+            if limit == (1 << size) - 1:
+                return first, limits
+        spare *= 2
+
+
+def _distribution(n: int, scale: int, threshold: int, bits: int) -> Iterator[tuple[Decimal, Decimal]]:
+    """Bounds on F(0), F(1), ..., F(n) = 1, much narrower than 2**-bits."""
+    down, up = _both(bits)
+    one = Decimal(1)
+    least_p, most_p = _chance(scale, threshold, bits)
+    # P(0) falls with p, and P(k + 1) / P(k) = (n - k) / (k + 1) * p / (1 - p) rises with it.
+    least = _power(down.subtract(one, most_p), n, down.multiply)
+    most = _power(up.subtract(one, least_p), n, up.multiply)
+    least_odds = down.divide(least_p, up.subtract(one, least_p))
+    most_odds = up.divide(most_p, down.subtract(one, most_p))
+    least_sum, most_sum = least, most
+    for k in range(n):
+        yield least_sum, min(most_sum, one)
+        ways, to = Decimal(n - k), Decimal(k + 1)
+        least = down.divide(down.multiply(down.multiply(least, least_odds), ways), to)
+        most = up.divide(up.multiply(up.multiply(most, most_odds), ways), to)
+        least_sum, most_sum = down.add(least_sum, least), up.add(most_sum, most)
+    yield one, one
+
+
+def _chance(scale: int, threshold: int, bits: int) -> tuple[Decimal, Decimal]:
+    """Bounds on p."""
+    down, up = _both(bits)
+    one = Decimal(1)
+    (least, most), (least_q, most_q) = (_exp_minus(x, scale, down, up) for x in (threshold, 1))
+    return down.divide(least, up.add(one, most_q)), up.divide(most, down.add(one, least_q))
+
+
+def _exp_minus(
+    numerator: int, denominator: int, down: decimal.Context, up: decimal.Context
+) -> tuple[Decimal, Decimal]:
+    """Bounds on exp(-numerator / denominator). ``Decimal.exp`` is correctly rounded."""
+    x, t = Decimal(-numerator), Decimal(denominator)
+    least = down.next_minus(down.exp(down.divide(x, t)))
+    return max(least, Decimal(0)), up.next_plus(up.exp(up.divide(x, t)))
+
+
+def _both(bits: int) -> tuple[decimal.Context, decimal.Context]:
+    bits += SPARE_BITS
+    return _context(bits, decimal.ROUND_FLOOR), _context(bits, decimal.ROUND_CEILING)
+
+
+def _power(
+    base: Decimal, exponent: int, multiply: Callable[[Decimal, Decimal], Decimal]
+) -> Decimal:
+    """A bound on the power, on the side to which ``multiply`` rounds: all numbers are >= 0."""
+    result = Decimal(1)
+    for bit in bin(exponent)[2:]:
+        result = multiply(result, result)
+        if bit == "1":
+            result = multiply(result, base)
+    return result
+
+
+# --- The definition of a row's marks -----------------------------------------------------------
+
+
+def exact_excess(first: int, second: int, T: int, a: int, bits: Bits) -> int:
+    """G with P(G = g) proportional to exp(-g / t), t = 2**a T: a draw without its sign."""
+    high = _floor_of_exponential(T, first >> 12, 52, bits)
+    while not _accepts(second & ((1 << a) - 1), T << a, second >> 40, 24, bits):
+        second = bits(64)
+    return (high << a) + (second & ((1 << a) - 1))
+
+
+def exact_marks(
+    law: MarkLaw, T: int, a: int, word: Callable[[int], int], rare: Callable[[int], Bits]
+) -> tuple[list[int], list[int]]:
+    """Places, rising, and noise in steps of the marks of a row of zeros.
+
+    Parameters
+    ----------
+    law : MarkLaw
+        Of the number of marks.
+    T, a : int
+        The scale, 2**a T.
+    word : callable
+        Gives word i of the row's stream.
+    rare : callable
+        Gives further bits for the decision whose words begin at i.
+    """
+    at = int(np.searchsorted(law.limits, np.uint64(word(0)), side="right"))
+    if at and int(law.limits[at - 1]) == word(0):
+        count = law.exactly(word(0), rare(0))
+    else:
+        count = law.first + at
+    places, used = set[int](), 1
+    end = (1 << WORD) // law.n * law.n  # words below are divided evenly among the places
+    while len(places) < count:
+        if word(used) < end:
+            places.add(word(used) % law.n)
+        used += 1
+    excess = [
+        exact_excess(word(i), word(i + 1), T, a, rare(i))
+        for i in range(used, used + 2 * count, 2)
+    ]
+    return sorted(places), [law.threshold + g for g in excess]
