@@ -13,8 +13,13 @@ __all__ = ["is_number", "is_whole", "one_of", "positive", "whole"]
 
 def is_number(value: Any) -> bool:
     """Whether this is a real number; True and False are none."""
-    plain = value.item() if isinstance(value, np.generic) else value
+    plain = _plain(value)
     return isinstance(plain, (int, float)) and not isinstance(plain, bool)
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as Python's own: the former warn where they are too narrow."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def is_whole(value: Any) -> bool:
@@ -24,7 +29,7 @@ def is_whole(value: Any) -> bool:
 
 def positive(name: str, value: Any) -> float:
     """Refuse what is not a positive finite number (or near the end of doubles)."""
-    if not is_number(value) or not 1e-280 < value < 1e280:
+    if not is_number(value) or not 1e-280 < _plain(value) < 1e280:
         raise ParameterError(f"{name} must be a positive number, got {value!r}")
     return float(value)
 
