@@ -88,7 +88,7 @@ def push_flow_cap(
         Restart probability of the ordinary walk.
     rounds : int or None
         R; see `rounds_for_precision`. None: the fixed point (R = infinity), within
-        2^-12 min(sigma, 1) in L1; it allows twice the flow for the same sigma.
+        2^-12 min(sigma, 1) in L1; it allows a tenth more flow at restart 0.15.
     prepush : bool
         The paper's heuristic: start with the source's flow already at its neighbours. Joint
         model only, because that start shows the source's edges uncapped.

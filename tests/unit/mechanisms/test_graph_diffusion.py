@@ -10,6 +10,7 @@ import pytest
 from edgeveil.auditing.search import anneal, every_graph
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
+from edgeveil.flow.bounds import forward_edge_cap
 from edgeveil.flow.forward_flow import forward_flow
 from edgeveil.mechanisms import GraphDiffusion
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
@@ -64,11 +65,13 @@ def test_annealing_finds_no_pair_beyond_the_sensitivity(figure):
 
 
 def test_without_noise_it_is_the_forward_cap(network):
-    """Theorem 2 of the page: eta = alpha T. The starts differ, which many steps forget."""
+    """Theorem 2 of the page: T = eta / alpha. The starts differ, which many steps forget."""
     graph = network(60, 0.1)
     mechanism = GraphDiffusion(epsilon=1e12, eta=1e-3, steps=200)
     rows = run(mechanism, graph, range(5), 1)
-    flow = forward_flow(graph, range(5), sigma=mechanism.sensitivity, restart=1 / 3, rounds=200)
+    alpha = lazy_restart(1 / 3)
+    sigma = 1e-3 / alpha / forward_edge_cap(1.0, alpha, 200)  # T = eta / alpha
+    flow = forward_flow(graph, range(5), sigma=sigma, restart=1 / 3, rounds=200)
     np.testing.assert_allclose(rows, flow, rtol=0, atol=1e-11)
 
 
