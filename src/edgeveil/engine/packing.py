@@ -6,7 +6,6 @@ shared memory they came in. A graph that lies in a folder all machines see trave
 
 from __future__ import annotations
 
-import hashlib
 import io
 import pickle
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._files import sha256_of
 from edgeveil.engine.tasks import Task
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
@@ -68,7 +68,7 @@ class GraphAt:
 
 def _header(path: Path) -> str:
     try:
-        return hashlib.sha256((path / "graph.json").read_bytes()).hexdigest()
+        return sha256_of(path / "graph.json")
     except OSError as error:
         raise InputError(f"there is no graph folder at {path} on this machine") from error
 

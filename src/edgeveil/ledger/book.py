@@ -243,7 +243,7 @@ def add_spend(
             created=now(),
             public_total=before.public + (charge.epsilon_nano if charge.model == "public" else 0),
             pooled_total=before.pooled + charge.pooled_nano,
-            greatest_total=max(before.greatest, *after.values(), 0),
+            greatest_total=max(before.greatest, max(after.values(), default=0)),
         ),
         before.hash,
     )

@@ -128,13 +128,12 @@ def audit(transaction: Transaction, header: Header) -> Checked:
         At the first thing that does not fit.
     """
     first = header.schema_version == 1
-    spends = transaction.run(sql.GET_SPENDS_1 if first else sql.GET_SPENDS)
     hashes, keys = [header.hash("spends")], set()
     public = pooled = greatest = 0
     totals: dict[str, int] = {}
-    for spend in _walk((SpendRow(*row) for row in spends), hashes[0], "spend"):
+    for spend in _walk(_spends(transaction), hashes[0], "spend"):
         what = f"spend {spend.seq} was changed"
-        costs = transaction.run(sql.RECIPIENTS_OF_1 if first else sql.RECIPIENTS_OF, spend.seq)
+        costs = transaction.run(sql.RECIPIENTS_OF, spend.seq)
         per_recipient = {recipient: nano for recipient, nano, _, _ in costs}
         expected = charge_digest(spend.model, spend.epsilon_nano, spend.pooled_nano, per_recipient)
         expect(spend.charge == expected, f"{what}: its recipients do not fit")
@@ -162,24 +161,29 @@ def audit(transaction: Transaction, header: Header) -> Checked:
     expect(released <= keys, "a release has no spend")
     secret = {key for (key,) in transaction.run(sql.KEYS_WITH_SECRET)}
     expect(secret == keys - released, "secrets and open reservations do not match")
-    if not first:
-        sets = (NodeSetRow(*row) for row in transaction.run(sql.GET_NODE_SETS))
-        list(_walk(sets, header.hash("node_sets"), "node set"))
+    sets = (NodeSetRow(*row) for row in transaction.run(sql.GET_NODE_SETS))
+    list(_walk(sets, header.hash("node_sets"), "node set"))
     return Checked(hashes, keys, releases)
 
 
 def upgrade(transaction: Transaction) -> None:
-    """Complete a ledger of version 1, after it was checked: nothing wrong is sealed."""
+    """Complete a ledger of version 1; what fails the check is not sealed, and all is undone."""
     header = read_header(transaction)
-    if header.schema_version > 1:  # another process was faster
-        return
-    audit(transaction, header)
-    seals = (
-        (seal_of(spend.hash, recipient, nano, total), spend.seq, recipient)
-        for spend in (SpendRow(*row) for row in transaction.run(sql.GET_SPENDS_1))
-        for recipient, nano, total, _ in transaction.run(sql.RECIPIENTS_OF_1, spend.seq)
-    )
-    sql.complete(transaction, list(seals))
+
+    def seals() -> list[tuple[str, int, str]]:
+        audit(transaction, header)
+        return [
+            (seal_of(spend.hash, recipient, nano, total), spend.seq, recipient)
+            for spend in _spends(transaction)
+            for recipient, nano, total, _ in transaction.run(sql.RECIPIENTS_OF, spend.seq)
+        ]
+
+    if header.schema_version == 1:  # unless another process was faster
+        sql.complete(transaction, seals)
+
+
+def _spends(transaction: Transaction) -> list[SpendRow]:
+    return [SpendRow(*row) for row in transaction.run(sql.GET_SPENDS)]
 
 
 def _walk(rows: Iterable[Row], previous: str, what: str) -> Iterator[Row]:

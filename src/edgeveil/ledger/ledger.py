@@ -217,8 +217,7 @@ class Ledger:
         BudgetError
             If a cap would be exceeded. Nothing is written.
         LedgerError
-            If the key was used with another charge or fingerprint, the node set is another one,
-            or the ledger cannot be used.
+            If key or label stand for something else already, or the ledger cannot be used.
         """
         if not re.fullmatch(r"[0-9a-f]{64}", key):
             raise ParameterError("key must be a SHA-256 digest: 64 hex digits, small letters")

@@ -167,13 +167,18 @@ def create(transaction: Transaction, header: tuple[Any, ...]) -> None:
     transaction.run("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", SCHEMA_VERSION, *header)
 
 
-def complete(transaction: Transaction, seals: Iterable[tuple[str, int, str]]) -> None:
-    """Make a ledger of version 1 one of version 2: `seals` gives seal, seq and recipient."""
+def complete(transaction: Transaction, seals: Callable[[], list[tuple[str, int, str]]]) -> None:
+    """Make a ledger of version 1 one of version 2.
+
+    `seals` is called when the tables are complete; it gives seal, seq and recipient.
+    """
     changed, dialect = ("ledger", "recipient_spends"), transaction.dialect
     unguards = [line for table in changed for line in dialect.unguard(table)]
     for statement in [*unguards, *TABLES_2.split(";")]:
         transaction.run(statement)
-    transaction.many("UPDATE recipient_spends SET seal = ? WHERE seq = ? AND recipient = ?", seals)
+    transaction.many(
+        "UPDATE recipient_spends SET seal = ? WHERE seq = ? AND recipient = ?", seals()
+    )
     transaction.run("UPDATE ledger SET schema_version = ?", SCHEMA_VERSION)
     guards = [line for table in (*changed, "node_sets") for line in dialect.guard(table)]
     for statement in [*guards, *dialect.stamp]:
@@ -217,7 +222,8 @@ SQLITE = Dialect(
     ),
     guard=_sqlite_guard,
     unguard=lambda table: [
-        f"DROP TRIGGER {table}_{name}" for name in ("no_replace", "no_update", "no_delete")
+        f"DROP TRIGGER IF EXISTS {table}_{name}"
+        for name in ("no_replace", "no_update", "no_delete")
     ],
 )
 POSTGRES = Dialect(
@@ -239,7 +245,7 @@ POSTGRES = Dialect(
     stamp=(),
     guard=_postgres_guard,
     unguard=lambda table: [
-        f"DROP TRIGGER {name} ON {table}" for name in ("no_change", "no_truncate")
+        f"DROP TRIGGER IF EXISTS {name} ON {table}" for name in ("no_change", "no_truncate")
     ],
 )
 
@@ -251,7 +257,6 @@ _SPEND = (
 )
 ADD_SPEND = f"INSERT INTO spends ({_SPEND}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 GET_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq"
-GET_SPENDS_1 = GET_SPENDS.replace("greatest_total", "NULL")
 LAST_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq DESC LIMIT 2"
 SPEND_OF_KEY = f"SELECT {_SPEND} FROM spends WHERE key = ?"
 SHOWN_SPENDS = (
@@ -265,7 +270,6 @@ KNOWN_KEYS = "SELECT key FROM spends WHERE key IN ({})"
 
 ADD_RECIPIENT_SPEND = "INSERT INTO recipient_spends VALUES (?, ?, ?, ?, ?)"
 RECIPIENTS_OF = "SELECT recipient, nano, total, seal FROM recipient_spends WHERE seq = ?"
-RECIPIENTS_OF_1 = RECIPIENTS_OF.replace("seal", "NULL")
 ORPHAN_RECIPIENT_SPENDS = (
     "SELECT seq FROM recipient_spends WHERE seq NOT IN (SELECT seq FROM spends)"
 )
