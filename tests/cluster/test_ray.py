@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.engine import Local, Ray, embed, ray_cluster, release, release_to
-from edgeveil.engine.charging import code_digest
+from edgeveil.engine import Local, Ray, embed, keys, ray_cluster, release, release_to
 from edgeveil.engine.packing import pack, unpack
 from edgeveil.engine.ray_cluster import _run_part
 from edgeveil.engine.tasks import Part, RowsTask
@@ -75,11 +74,11 @@ def test_workers_share_one_read_only_graph(cluster):
 
     def where(packed):
         task = unpack(packed)
-        indices = task.prepared.indices
+        indices = task.graph.indices
         views = any(np.shares_memory(indices, buffer) for buffer in packed.buffers)
         return indices.flags.writeable, indices.flags.owndata, views
 
-    task = RowsTask(mechanism=SLOW, prepared=GRAPH, block=8)
+    task = RowsTask(mechanism=SLOW, graph=GRAPH, shared=None)
     shared = cluster.put(pack(task))
     writeable, owned, is_view = cluster.get(cluster.remote(where).remote(shared))
     assert not writeable
@@ -89,7 +88,7 @@ def test_workers_share_one_read_only_graph(cluster):
 
 def test_a_graph_in_a_shared_folder_travels_as_its_path(cluster, tmp_path):
     path = save_graph(GRAPH, tmp_path / "graph")
-    task = RowsTask(mechanism=SLOW, prepared=open_graph(path), block=8)
+    task = RowsTask(mechanism=SLOW, graph=open_graph(path), shared=None)
     assert sum(b.nbytes for b in pack(task).buffers) > GRAPH.indices.nbytes
     assert sum(b.nbytes for b in pack(task, path).buffers) == 0
     engine = Ray(graph_path=path)
@@ -103,7 +102,7 @@ def test_a_graph_in_a_shared_folder_travels_as_its_path(cluster, tmp_path):
 
 def test_a_folder_that_is_another_graph_on_the_worker_is_refused(tmp_path):
     path = save_graph(GRAPH, tmp_path / "graph")
-    packed = pack(RowsTask(mechanism=SLOW, prepared=GRAPH, block=8), path)
+    packed = pack(RowsTask(mechanism=SLOW, graph=GRAPH, shared=None), path)
     save_graph(GRAPH.with_edge_flipped(0, 1), path, overwrite=True)
     with pytest.raises(EdgeveilError, match="another graph"):
         unpack(packed)
@@ -307,13 +306,14 @@ def test_what_is_cancelled_has_ended_and_writes_nothing_more(deaf, cluster, tmp_
     assert not written.exists()
 
 
-def test_a_worker_with_other_code_refuses_the_part():
+def test_a_worker_with_other_code_refuses_the_part(monkeypatch):
     """It could draw other values under the same key, or less noise."""
-    packed = pack(RowsTask(mechanism=EMBED, prepared=EMBED.prepare(GRAPH, seeded()), block=8))
+    packed = pack(RowsTask(mechanism=SLOW, graph=GRAPH, shared=None))
     part, key = Part(0, (0, 1)), seeded().hand_over()
-    assert _run_part(packed, "one", code_digest(), part, key).rows.shape == (2, 8)
-    with pytest.raises(EdgeveilError, match="another version"):
-        _run_part(packed, "two", "0" * 64, part, key)
+    assert _run_part(packed, "one", part, key).rows.shape == (2, 8)
+    monkeypatch.setattr(keys, "_our_code", lambda: "0" * 64)
+    with pytest.raises(EdgeveilError, match="a worker has other code"):
+        _run_part(packed, "two", part, key)
 
 
 # --- The secret -----------------------------------------------------------------------------

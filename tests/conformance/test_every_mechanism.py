@@ -40,10 +40,12 @@ from edgeveil.mechanisms import (
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.mechanisms.released_degrees import split_epsilon
+from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.nodes import NodeSet
 from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
+from tests.seam import run, streams_of
 from tests.strategies import graphs_with_source
 
 # A new mechanism needs a line here (and `test_every_mechanism_is_in_this_suite` says so).
@@ -106,15 +108,8 @@ def keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
     return bool(graph.degrees.min() >= promised)
 
 
-def run(mechanism: Mechanism, graph: Graph, sources, seed: int = 1) -> np.ndarray:
-    """What the engine does, without the engine."""
-    noise = NoiseSource.insecure(seed)
-    prepared = mechanism.prepare(graph, noise.derive("shared"))
-    return mechanism.rows(prepared, sources, noise.derive("rows"))
-
-
 def check_rows(mechanism: Mechanism, rows: np.ndarray, graph: Graph, n_sources: int) -> None:
-    width = graph.n_nodes if mechanism.columns == "nodes" else mechanism.dimension
+    width = graph.n_nodes if mechanism.gives == "scores" else mechanism.dimension
     assert isinstance(rows, np.ndarray)
     assert rows.shape == (n_sources, width)
     assert rows.dtype == np.float64
@@ -347,7 +342,7 @@ def test_a_broken_promise_is_refused_before_anything_is_drawn_and_without_quotin
     if keeps_promise(mechanism, graph):
         return
     with pytest.raises(PromiseError, match="at least 1 neighbours; nothing was drawn") as caught:
-        mechanism.prepare(graph, None)  # no noise source: drawing would be another error
+        mechanism.shared(graph)
     assert "4" not in str(caught.value)
 
 
@@ -357,11 +352,9 @@ def test_a_broken_promise_is_refused_before_anything_is_drawn_and_without_quotin
 @each(INSTANCES)
 def test_any_sharding_order_and_repetition_of_sources_gives_the_same_bits(mechanism):
     graph = a_graph(n=30)
-    noise = NoiseSource.insecure(11)
-    prepared = mechanism.prepare(graph, noise.derive("shared"))
 
     def rows(sources):
-        return mechanism.rows(prepared, sources, noise.derive("rows"))
+        return run(mechanism, graph, sources, seed=11)
 
     whole = rows(list(range(30)))
     assert len(np.unique(whole, axis=0)) > 1
@@ -406,7 +399,7 @@ def test_noise_of_two_sources_is_not_the_same(mechanism):
     # In a cycle all nodes look alike: rows differ by a shift, and by their noise.
     n = 16
     graph = graph_of_pairs(n, [(v, (v + 1) % n) for v in range(n)])
-    if mechanism.columns == "nodes":
+    if mechanism.gives == "scores":
         first, second = run(mechanism, graph, [0, 1])
         assert not np.allclose(first, np.roll(second, -1), rtol=1e-14, atol=0)
     else:  # nothing reaches 1/n here, so the embedding is noise alone
@@ -479,7 +472,7 @@ def test_a_seeded_release_is_marked_not_private_everywhere(mechanism, suffix, tm
     made = release(a_graph(), mechanism, [0, 4], noise=NoiseSource.insecure(1))
     made.write(tmp_path / f"r{suffix}")
     later = [made, Release.read(tmp_path / f"r{suffix}")]
-    if mechanism.columns == "nodes":
+    if mechanism.gives == "scores":
         embedded = embed(later[1], dimension=8)
         embedded.write(tmp_path / f"e{suffix}")
         later += [embed(made, dimension=8), embedded, Release.read(tmp_path / f"e{suffix}")]
@@ -507,9 +500,13 @@ def test_rows_share_no_memory_with_the_graph_or_with_each_other(mechanism):
     graph = a_graph()
     indptr, indices = graph.indptr.copy(), graph.indices.copy()
     noise = NoiseSource.insecure(1)
-    prepared = mechanism.prepare(graph, noise.derive("shared"))
-    first = mechanism.rows(prepared, [2, 2, 9], noise.derive("rows"))
-    second = mechanism.rows(prepared, [2, 2, 9], noise.derive("rows"))
+    shared = shared_part(mechanism, graph, noise.derive("shared"))
+
+    def rows_again():
+        streams = streams_of(noise, [2, 2, 9])
+        return make_rows(mechanism, graph, shared, [2, 2, 9], streams)[0]
+
+    first, second = rows_again(), rows_again()
     for rows in (first, second):
         for array in (graph.indptr, graph.indices, graph.degrees):
             assert not np.shares_memory(rows, array)
@@ -520,7 +517,7 @@ def test_rows_share_no_memory_with_the_graph_or_with_each_other(mechanism):
     first[0] = -1.0
     np.testing.assert_array_equal(first[1:], kept[1:])
     np.testing.assert_array_equal(second, kept)
-    np.testing.assert_array_equal(mechanism.rows(prepared, [2, 2, 9], noise.derive("rows")), kept)
+    np.testing.assert_array_equal(rows_again(), kept)
     np.testing.assert_array_equal(graph.indptr, indptr)
     np.testing.assert_array_equal(graph.indices, indices)
 
@@ -546,19 +543,26 @@ def test_an_unknown_source_is_named_and_the_node_set_called_public(mechanism, ba
 # --- The ledger ----------------------------------------------------------------------------------
 
 
-def observed(mechanism: Mechanism, on_prepare=None, on_rows=None) -> Mechanism:
-    """The same mechanism, which tells when it is called (and what it is about to give)."""
+def observed(mechanism: Mechanism, on_ask=None, on_rows=None) -> Mechanism:
+    """The same mechanism, which tells when it is called (and what it is about to give).
+
+    Whatever is told, it is the same class to the ledger: module, name and source are the same.
+    """
     kind = type(mechanism)
 
     class Observed(kind):
-        def prepare(self, graph, noise):
-            prepared = super().prepare(graph, noise)
-            if on_prepare:
-                on_prepare()
-            return prepared
+        def shared(self, graph):
+            if on_ask:
+                on_ask()
+            return super().shared(graph)
 
-        def rows(self, prepared, sources, noise):
-            rows = super().rows(prepared, sources, noise)
+        def measure(self, graph, shared, own):
+            if on_ask:
+                on_ask()
+            return super().measure(graph, shared, own)
+
+        def estimate(self, noised, shared, own):
+            rows = super().estimate(noised, shared, own)
             if on_rows:
                 on_rows(rows.copy())
             return rows
@@ -577,7 +581,7 @@ def test_the_spend_is_on_disk_before_anything_is_drawn(mechanism, tmp_path):
         seen.append([(spend.released, spend.note["mechanism"]) for spend in spends])
 
     made = release(a_graph(), observed(mechanism, look, look), [0, 4], ledger=ledger)
-    assert seen == [[(False, mechanism.name)]] * 2
+    assert seen == [[(False, mechanism.name)]] * 3
     (spend,) = Ledger.open(path).spends()
     assert spend.released
     guarantee = mechanism.guarantee(2)
@@ -616,13 +620,13 @@ def test_a_crash_keeps_the_spend_and_the_retry_draws_the_very_same_noise(mechani
             release(graph, observed(mechanism, on_rows=crash), [0, 4], ledger=ledger)
         (spend,) = Ledger.open(path).spends()
         assert not spend.released
-    made = release(graph, mechanism, [0, 4], ledger=Ledger.open(path))
+    made = release(graph, observed(mechanism), [0, 4], ledger=Ledger.open(path))
     np.testing.assert_array_equal(made.values, lost[0])
     np.testing.assert_array_equal(lost[0], lost[1])
     (spend,) = Ledger.open(path).spends()
     assert spend.released
     # Under another name it is another draw.
-    other = release(graph, mechanism, [0, 4], ledger=ledger, nonce="2")
+    other = release(graph, observed(mechanism), [0, 4], ledger=ledger, nonce="2")
     assert not np.array_equal(other.values, made.values)
     assert len(ledger.spends()) == 2
 

@@ -15,6 +15,8 @@ from edgeveil.engine.tasks import Part, RowsTask
 from edgeveil.errors import BudgetError, InputError, LedgerError, ParameterError, UnknownNodeError
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, TwoHop, TwoHopEmbedding
+from edgeveil.mechanisms import run as runner
+from edgeveil.mechanisms.run import shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import ReleaseFolder
 from edgeveil.releases import Release
@@ -65,6 +67,9 @@ def test_the_same_bits_for_any_number_of_threads_and_in_a_folder(mechanism, tmp_
     whole = folder.read()
     assert whole.values.tobytes() == one.values.tobytes()
     assert whole.sources == one.sources
+    assert (whole.uncertainty is None) == (one.uncertainty is None) == (mechanism.gives != "scores")
+    if one.uncertainty is not None:
+        assert whole.uncertainty.tobytes() == one.uncertainty.tobytes()
     assert folder.guarantee == one.guarantee
     assert len(folder.parts) == 2
     assert len(folder) == len(sources)
@@ -74,12 +79,15 @@ def test_the_same_bits_for_any_number_of_threads_and_in_a_folder(mechanism, tmp_
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
-def test_the_same_bits_whatever_is_computed_at_once(mechanism):
+def test_the_same_bits_whatever_is_computed_at_once(mechanism, monkeypatch):
     noise = seeded()
-    prepared = mechanism.prepare(GRAPH, noise.derive("shared"))
+    shared = shared_part(mechanism, GRAPH, noise.derive("shared"))
     found = []
-    for block in (1, 3, 8, 256):
-        task = RowsTask(mechanism=mechanism, prepared=prepared, block=block, with_uncertainty=True)
+    task = RowsTask(mechanism=mechanism, graph=GRAPH, shared=shared)
+    monkeypatch.setattr(runner, "_LANES", 1)
+    for at_once in (1, 3, 8, 256):
+        monkeypatch.setattr(runner, "_GROUP_BYTES", at_once * 8 * GRAPH.n_nodes)
+        assert runner.rows_at_once(GRAPH.n_nodes) == at_once
         done = task(Part(0, tuple(range(5, 22))), noise.derive("rows"), lambda: None)
         width = b"" if done.uncertainty is None else done.uncertainty.tobytes()
         found.append((done.rows.tobytes(), width))
@@ -274,7 +282,7 @@ def test_progress_counts_rows_and_ends_with_all(tmp_path):
 
 def test_an_error_in_one_part_stops_the_others_and_is_the_error_one_gets():
     class Broken(TwoHopEmbedding):
-        def rows(self, prepared, sources, noise):
+        def estimate(self, noised, shared, own):
             raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
@@ -288,10 +296,9 @@ def test_threads_must_make_sense(threads):
 
 
 def test_blocks_of_a_large_graph_fill_the_kernels_lanes():
-    from edgeveil.engine.tasks import rows_per_block
     from edgeveil.flow._kernels import SINGLE_LANES
 
     # (the engine does not import the kernels, which take long to load)
     for n in (0, 10, 10_000, 140_000, 10**6, 10**9):
-        assert rows_per_block(n) % SINGLE_LANES == 0
-        assert rows_per_block(n) >= SINGLE_LANES
+        assert runner.rows_at_once(n) % SINGLE_LANES == 0
+        assert runner.rows_at_once(n) >= SINGLE_LANES

@@ -29,6 +29,7 @@ _MAKES_VALUES = (
     *("estimate", "flow", "mechanisms", "privacy", "hashing.py", "graph.py", "nodes.py"),
     *("engine/tasks.py",),
 )
+_PLAIN = (bool, int, float, complex, str, bytes, tuple, type(None))
 
 
 def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
@@ -82,7 +83,8 @@ def _our_code() -> str:
 def _class_digest(kind: type) -> str:
     """A class by module, name and source: its module's file, for what it calls is there as well.
 
-    Without a file (a session at a prompt) its functions' compiled code stands for it.
+    Without a file (a session at a prompt) its functions' compiled code stands for it, its
+    constants, and what of the session these functions name.
     """
     digest = hashlib.sha256(f"{kind.__module__}:{kind.__qualname__}".encode())
     module = sys.modules.get(kind.__module__)
@@ -90,11 +92,25 @@ def _class_digest(kind: type) -> str:
         try:
             digest.update(_meaning(inspect.getsource(module or kind)))
         except (OSError, TypeError, SyntaxError):
-            for name, value in sorted(vars(kind).items()):
-                function = getattr(value, "__func__", getattr(value, "fget", value))
-                if isinstance(function, FunctionType):
-                    digest.update(name.encode() + _compiled(function.__code__))
+            digest.update(_without_file(kind))
     return digest.hexdigest()
+
+
+def _without_file(kind: type) -> bytes:
+    digest, seen, todo = hashlib.sha256(), set(), sorted(vars(kind).items())
+    while todo:
+        name, value = todo.pop()
+        function = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(function, FunctionType) and function not in seen:
+            seen.add(function)
+            said = type(value).__name__, function.__defaults__, function.__kwdefaults__
+            digest.update(f"{name} {said!r}".encode() + _compiled(function.__code__))
+            if function.__module__ == kind.__module__:
+                there = function.__globals__
+                todo += [(n, there[n]) for n in _names(function.__code__) if n in there]
+        elif isinstance(value, _PLAIN) and not name.startswith("__"):
+            digest.update(f"{name} = {value!r}".encode())
+    return digest.digest()
 
 
 def _meaning(source: str) -> bytes:
@@ -107,6 +123,12 @@ def _meaning(source: str) -> bytes:
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 value.value = ""
     return ast.dump(tree).encode()
+
+
+def _names(code: CodeType) -> list[str]:
+    """Names outside of a function that it may look up, functions inside of it included."""
+    inner = [_names(c) for c in code.co_consts if isinstance(c, CodeType)]
+    return [*code.co_names, *(name for names in inner for name in names)]
 
 
 def _compiled(code: CodeType) -> bytes:

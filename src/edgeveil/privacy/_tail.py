@@ -71,9 +71,7 @@ def add_laplace_to_ragged(
         row_words = _RowWords(noises[rows], 2 * lengths[rows])
         part, begin = values[starts[rows.start] : starts[rows.stop]], starts[rows]
         before, marks = part.copy(), np.zeros(len(part), dtype=np.bool_)
-        _sampler._fill_noisy(
-            row_words.all, *sampler.scale, before, *sampler.lattice, part, marks
-        )
+        _sampler._fill_noisy(row_words.all, *sampler.scale, before, *sampler.lattice, part, marks)
         sampler.settle(before, part, marks, begin - starts[rows.start], row_words)
 
 
@@ -168,7 +166,6 @@ class _RowWords:
         self._begins = []  # place of each row's first word in its stream
         self._further: dict[int, list[int]] = {}
         for noise, (first, last) in zip(noises, pairwise(self.starts.tolist()), strict=True):
-
             # The two words after a piece are room for it, and filled by the next one.
             begin = noise._fill(room[first : min(first + FILL_WORDS, last) + 2])
             for at in range(first + FILL_WORDS, last, FILL_WORDS):
@@ -213,9 +210,7 @@ class _Sampler:
             row = int(np.searchsorted(starts, j, side="right")) - 1
             at = 2 * (j - int(starts[row]))
             pair = words.word(row, at), words.word(row, at + 1)
-            high, low, negative = _sampler.exact_draw(
-                *pair, self.T, self.a, words.rare(row, at)
-            )
+            high, low, negative = _sampler.exact_draw(*pair, self.T, self.a, words.rare(row, at))
             drawn = (high << self.a) + low
             noisy[j] = self.total(float(values[j]), -drawn if negative else drawn)
 
@@ -241,9 +236,7 @@ def _lazy_rows(
         part = slice(int(starts[rows.start]), int(starts[rows.stop]))
         begins = starts[rows.start : rows.stop + 1] - starts[rows.start]
         words = _RowWords(noises[rows], counts[rows])
-        found.append(
-            _lazy_batch(places[part], values[part], begins, law, sampler, at_least, words)
-        )
+        found.append(_lazy_batch(places[part], values[part], begins, law, sampler, at_least, words))
     return found
 
 

@@ -117,7 +117,9 @@ def _limits(n: int, scale: int, threshold: int, size: int) -> tuple[int, list[in
         spare *= 2
 
 
-def _distribution(n: int, scale: int, threshold: int, bits: int) -> Iterator[tuple[Decimal, Decimal]]:
+def _distribution(
+    n: int, scale: int, threshold: int, bits: int
+) -> Iterator[tuple[Decimal, Decimal]]:
     """Bounds on F(0), F(1), ..., F(n) = 1, much narrower than 2**-bits."""
     down, up = _both(bits)
     one = Decimal(1)
@@ -210,7 +212,6 @@ def exact_marks(
             places.add(word(used) % law.n)
         used += 1
     excess = [
-        exact_excess(word(i), word(i + 1), T, a, rare(i))
-        for i in range(used, used + 2 * count, 2)
+        exact_excess(word(i), word(i + 1), T, a, rare(i)) for i in range(used, used + 2 * count, 2)
     ]
     return sorted(places), [law.threshold + g for g in excess]

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from edgeveil.auditing.trials import draw
 from edgeveil.flow.capped_flow import CappedFlow, paper_threshold
 from edgeveil.mechanisms import DPSparsePPR
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from edgeveil.privacy.noise import NoiseSource
 from tests.seam import run
 
 GRAPHS = {
@@ -37,7 +39,7 @@ def test_a_node_is_chosen_with_the_papers_probability_and_gets_fresh_noise(
     b = gamma / (3 * math.log(n))
     epsilon = 2 * sigma / b
     mechanism = replace(shape_of_flow, epsilon=epsilon)
-    rows = np.array([run(mechanism, graph, [0], t)[0] for t in range(TRIALS)])
+    rows = draw(mechanism, graph, 0, TRIALS, NoiseSource.insecure(1), lambda _: None)
     for v in range(n):
         if flow[v] <= gamma:
             expected = 0.5 * math.exp(-(gamma - flow[v]) / b)

@@ -1,0 +1,314 @@
+"""The key of a question: whatever changes values changes it, and nothing else does."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+import types
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgeveil.engine import charging, keys, price, rank, release, release_to
+from edgeveil.engine.keys import code_of, describe
+from edgeveil.errors import ParameterError
+from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
+from edgeveil.mechanisms import (
+    DegreePrior,
+    DPEmbeddingSparse,
+    DPInstantEmbedding,
+    DPPushFlowCap,
+    EdgeFlipping,
+    TwoHop,
+    TwoHopEmbedding,
+    edge_flipping,
+)
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from edgeveil.nodes import NodeSet
+
+GRAPH = graph_of_pairs(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4)])
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger.create(tmp_path / "ledger", epsilon=1000)
+
+
+# --- Classes from outside ------------------------------------------------------------------
+
+OURS_AGAIN = '''
+"""A module from outside."""
+from dataclasses import dataclass
+import edgeveil.mechanisms as ours
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPPushFlowCap(ours.DPPushFlowCap):
+    """The same name and the same fields."""
+
+    factor = 1.0
+
+    def estimate(self, noised, shared, own):
+        return scaled(super().estimate(noised, shared, own), self.factor)
+
+
+def scaled(rows, factor):
+    return rows * factor  # a remark
+'''
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """A module with this source, as if a process had imported it; another one each time."""
+
+    def load(source: str, name: str = "from_outside"):
+        path = tmp_path / f"{name}.py"
+        path.write_text(source)
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        keys._class_digest.cache_clear()
+        return module
+
+    return load
+
+
+def key(mechanism) -> str:
+    return describe(mechanism, [0], "")
+
+
+def test_an_outside_class_with_our_name_has_another_key(written, ledger):
+    ours, theirs = DPPushFlowCap(epsilon=1), written(OURS_AGAIN).DPPushFlowCap(epsilon=1)
+    assert ours.name == theirs.name
+    assert key(ours) != key(theirs)
+    first, second = (release(GRAPH, m, [0], ledger=ledger) for m in (ours, theirs))
+    assert len(ledger.spends()) == 2
+    assert not np.isclose(first.values, second.values, rtol=1e-9).any()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rows * factor", "2 * rows * factor"),  # what the class calls, not the class itself
+        ("self.factor)", "-self.factor)"),
+        ("factor = 1.0", "factor = 3.0"),
+    ],
+)
+def test_a_corrected_class_has_another_key(old, new, written):
+    assert OURS_AGAIN.count(old) == 1
+    before = key(written(OURS_AGAIN).DPPushFlowCap(epsilon=1))
+    after = key(written(OURS_AGAIN.replace(old, new)).DPPushFlowCap(epsilon=1))
+    assert before != after
+
+
+def test_a_corrected_class_does_not_resume_with_the_old_noise(written, ledger, monkeypatch):
+    """The difference of the two releases would show private numbers exactly."""
+    old = written(OURS_AGAIN).DPPushFlowCap(epsilon=1)
+    lost = []
+
+    def crash(self, path):
+        lost.append(self.values.copy())
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("edgeveil.releases.Release.write", crash)
+        with pytest.raises(KeyboardInterrupt):
+            release(GRAPH, old, [0], ledger=ledger)
+    new = written(OURS_AGAIN.replace("rows * factor", "rows * factor + 0")).DPPushFlowCap(epsilon=1)
+    made = release(GRAPH, new, [0], ledger=ledger)
+    assert not (made.values == lost[0]).any()
+    assert len(ledger.spends()) == 2
+
+
+def test_remarks_docstrings_and_layout_of_an_outside_class_do_not_count(written):
+    edited = OURS_AGAIN.replace("  # a remark", "").replace("The same name and", "One name,")
+    edited = edited.replace("from outside", "from elsewhere").replace("\n\n\n", "\n\n\n\n")
+    assert edited != OURS_AGAIN
+    keys_of = [key(written(text).DPPushFlowCap(epsilon=1)) for text in (OURS_AGAIN, edited)]
+    assert keys_of[0] == keys_of[1]
+
+
+def test_the_module_is_part_of_the_key(written):
+    modules = [written(OURS_AGAIN, name) for name in ("one_place", "another_place")]
+    found = {key(module.DPPushFlowCap(epsilon=1)) for module in modules}
+    assert len(found) == 2
+
+
+TYPED = """
+from dataclasses import dataclass
+from edgeveil.mechanisms import DPPushFlowCap
+
+SHIFT = 0.0
+
+
+def scaled(rows, by=1.0):
+    return [twice(row) * by + SHIFT for row in rows]
+
+
+def twice(row):
+    return 2 * row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typed(DPPushFlowCap):
+    factor = 1.0
+
+    @property
+    def exponent(self):
+        return 1
+
+    def estimate(self, noised, shared, own):
+        return scaled(noised[0].values) ** self.exponent
+"""
+
+
+def at_a_prompt(source: str):
+    """A mechanism whose class has no file, as typed into a session."""
+    session = types.ModuleType("a_session")
+    sys.modules["a_session"] = session
+    exec(source, session.__dict__)
+    keys._class_digest.cache_clear()
+    return session.Typed(epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("** self.exponent", "* self.exponent"),
+        ("return 1", "return 2"),
+        ("@property", "@staticmethod"),
+        ("factor = 1.0", "factor = 2.0"),
+        ("by=1.0", "by=2.0"),
+        ("* by", "/ by"),
+        ("2 * row", "3 * row"),  # called by what the class calls
+        ("SHIFT = 0.0", "SHIFT = 1.0"),
+    ],
+)
+def test_without_a_file_code_and_constants_of_the_session_count(old, new):
+    assert TYPED.count(old) == 1
+    before = key(at_a_prompt(TYPED))
+    assert key(at_a_prompt(TYPED)) == before
+    assert key(at_a_prompt(TYPED.replace(old, new))) != before
+
+
+# --- Our own code --------------------------------------------------------------------------
+
+
+parsed_once = cache(keys._meaning)
+
+
+@pytest.fixture
+def edited(tmp_path, monkeypatch):
+    """The digest of our code after an edit of a copy of it."""
+    copy = tmp_path / "edgeveil"
+    shutil.copytree(Path(keys.__file__).parents[1], copy, ignore=shutil.ignore_patterns("*.pyc"))
+    monkeypatch.setattr(keys, "__file__", str(copy / "engine" / "keys.py"))
+    monkeypatch.setattr(keys, "_meaning", parsed_once)
+
+    def digest(name: str, old: str = "", new: str = "") -> str:
+        path = copy / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1) if old else text + new)
+        found = keys._our_code.__wrapped__()
+        path.write_text(text)
+        return found
+
+    yield digest
+    keys._our_code.cache_clear()
+
+
+def test_docstrings_comments_and_layout_of_our_code_do_not_count(edited):
+    plain = edited("mechanisms/two_hop.py")
+    assert plain == keys._our_code.__wrapped__()
+    assert plain == edited("mechanisms/two_hop.py", '"""Two-hop sums."""', '"""Sums."""')
+    assert plain == edited("mechanisms/two_hop.py", '"""All degrees."""', '"""All of them."""  # !')
+    assert plain == edited("privacy/noise.py", '"""', '"""Other words. ')
+    assert plain == edited("estimate/rows.py", new="\n\n# The end.\n")
+
+
+def test_what_makes_no_values_does_not_count(edited):
+    plain = edited("mechanisms/two_hop.py")
+    for name in ("advice.py", "cli/rank.py", "engine/api.py", "auditing/verdict.py", "releases.py"):
+        assert plain == edited(name, new="\nX = 1\n"), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("mechanisms/two_hop.py", "mechanisms/run.py", "estimate/rows.py", "flow/two_hop.py"),
+        *("privacy/noise.py", "privacy/statistic.py", "hashing.py", "graph.py", "nodes.py"),
+        "engine/tasks.py",
+    ],
+)
+def test_what_makes_values_counts(name, edited):
+    assert edited(name, new="\nX = 1\n") != edited(name)
+
+
+def test_every_mechanism_has_a_code_of_its_own():
+    made = [DPPushFlowCap(epsilon=1), DegreePrior(epsilon=1), TwoHop(epsilon=1)]
+    assert len({code_of(m) for m in made}) == 3
+    assert code_of(TwoHop(epsilon=1)) == code_of(TwoHop(epsilon=2))
+
+
+# --- Said twice ----------------------------------------------------------------------------
+
+
+def test_two_epsilons_two_models_or_two_dimensions_are_an_error(ledger):
+    with pytest.raises(ParameterError, match=r"epsilon is given twice: 0\.1 here and 5 by two-hop"):
+        rank(GRAPH, 0, epsilon=0.1, mechanism=TwoHop(epsilon=5), ledger=ledger)
+    with pytest.raises(ParameterError, match="model is given twice"):
+        rank(GRAPH, 0, mechanism=TwoHop(epsilon=5), model="public", ledger=ledger)
+    assert ledger.spends() == []
+    assert rank(GRAPH, 0, epsilon=5, mechanism=TwoHop(epsilon=5)).guarantee.epsilon == 5
+    assert rank(GRAPH, 0, model="joint", mechanism=TwoHop(epsilon=5)).guarantee.epsilon == 5
+
+
+# --- What can never be made costs nothing --------------------------------------------------
+
+HUGE = 10**14
+NEVER = {
+    "degrees": TwoHop(epsilon=1, degree_epsilon=1e-19),
+    "degrees of an embedding": TwoHopEmbedding(epsilon=1, degree_epsilon=1e-19),
+    "all degrees": DegreePrior(epsilon=1e-19),
+    "dimension": DPInstantEmbedding(epsilon=1, dimension=HUGE),
+    "dimension of a sparse one": DPEmbeddingSparse(epsilon=1, dimension=HUGE),
+    "dimension of a two-hop one": TwoHopEmbedding(epsilon=1, dimension=HUGE),
+}
+
+
+@pytest.mark.parametrize("case", NEVER)
+def test_what_fails_for_public_reasons_fails_before_the_charge(case, ledger, tmp_path):
+    for call in (
+        lambda: release(GRAPH, NEVER[case], [0, 1], ledger=ledger),
+        lambda: release_to(tmp_path / "out", GRAPH, NEVER[case], [0, 1], ledger=ledger),
+        lambda: price(GRAPH, NEVER[case], [0, 1], ledger=ledger),
+    ):
+        with pytest.raises(ParameterError):
+            call()
+        assert ledger.spends() == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_edge_flipping_beyond_memory_fails_before_the_charge(ledger, monkeypatch):
+    nodes = NodeSet.range(100_000)
+    graph = Graph.from_edges([0], [1], nodes)
+    for module in (edge_flipping, charging):
+        monkeypatch.setattr(module, "total_memory", lambda: 2**33)
+    with pytest.raises(ParameterError, match=r"pairs of nodes, which takes .* GiB of memory"):
+        release(graph, EdgeFlipping(epsilon=1), [0], ledger=ledger)
+    assert ledger.spends() == []
+    price(graph, EdgeFlipping(epsilon=10), [0])  # few flips: nothing to refuse
+
+
+def test_rows_beyond_memory_are_refused_unless_they_go_to_a_folder(ledger, tmp_path, monkeypatch):
+    monkeypatch.setattr(charging, "total_memory", lambda: 8 * 6 * 5)
+    with pytest.raises(ParameterError, match=r"edgeveil\.release_to writes them to a folder"):
+        release(GRAPH, DPPushFlowCap(epsilon=1), range(6), ledger=ledger)
+    assert ledger.spends() == []
+    release(GRAPH, DPPushFlowCap(epsilon=1), range(5), ledger=ledger)
