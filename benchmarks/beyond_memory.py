@@ -19,7 +19,9 @@ import numpy as np
 from benchmarks.children import in_child
 from benchmarks.graphs import described, draw_edges
 from benchmarks.settings import RESTART, SIGMA, Settings
-from edgeveil import Graph, NodeSet, NoiseSource, TwoHop, open_graph, push_flow_cap, save_graph
+from edgeveil import Graph, NodeSet, NoiseSource, open_graph, save_graph
+from edgeveil.flow import push_flow_cap
+from edgeveil.mechanisms import TwoHop
 from edgeveil.mechanisms.run import make_rows, shared_part
 
 __all__ = ["run"]

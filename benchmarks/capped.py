@@ -15,8 +15,8 @@ from benchmarks.ours import call
 from benchmarks.paper_python import as_lists, count_pushes, push_lists, push_rows
 from benchmarks.peers import mkl_product, torch_matrix
 from benchmarks.settings import RESTART, ROUNDS, SIGMA, Settings
-from edgeveil import Graph, push_flow_cap
-from edgeveil.flow import lazy_restart
+from edgeveil import Graph
+from edgeveil.flow import lazy_restart, push_flow_cap
 from edgeveil.flow.bounds import edge_cap
 
 __all__ = ["run"]

@@ -15,10 +15,11 @@ from benchmarks.graphs import described, scaled_graph, small_graph
 from benchmarks.measure import interleaved, ratios, show, summary
 from benchmarks.settings import Settings
 from benchmarks.streaming import MECHANISMS, settings_of
-from edgeveil import NoiseSource, TwoHop, release, release_to
+from edgeveil import NoiseSource, release, release_to
 from edgeveil.engine import Local, Ray
 from edgeveil.engine.packing import pack
 from edgeveil.engine.tasks import Part, RowsTask
+from edgeveil.mechanisms import TwoHop
 
 __all__ = ["run"]
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from numba import njit
 
 from benchmarks.settings import Settings
-from edgeveil import Graph, NodeSet, load_blogcatalog, open_graph, save_graph, social_network
+from edgeveil import Graph, NodeSet, open_graph, save_graph
+from edgeveil.datasets import load_blogcatalog, social_network
 
 __all__ = [
     "described",

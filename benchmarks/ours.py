@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.settings import ERROR, RESTART, ROUNDS, SIGMA
-from edgeveil import Graph, NoiseSource, TwoHop, personalized_pagerank, push_flow_cap
+from edgeveil import Graph, NoiseSource
+from edgeveil.flow import personalized_pagerank, push_flow_cap
+from edgeveil.mechanisms import TwoHop
 from edgeveil.mechanisms.run import rows_with_uncertainty, shared_part
 
 __all__ = ["CALLS", "call"]

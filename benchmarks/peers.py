@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from benchmarks.problem import Matrix, Problem, Sources, chebyshev_steps, nth, power_steps
 from benchmarks.settings import ERROR, RESTART, SINGLE
-from edgeveil import personalized_pagerank
+from edgeveil.flow import personalized_pagerank
 
 __all__ = ["MAKERS", "NOT_ON_LARGE", "TUNED", "Contender", "mkl_product", "torch_matrix"]
 

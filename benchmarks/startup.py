@@ -10,14 +10,15 @@ from typing import Any
 
 from benchmarks.measure import summary
 from benchmarks.settings import Settings
-from edgeveil import save_graph, social_network
+from edgeveil import save_graph
+from edgeveil.datasets import social_network
 
 __all__ = ["run"]
 
 _RANKING = (
     "import sys, edgeveil as ev; "
     "graph = ev.open_graph(sys.argv[1]); "
-    "ev.release(graph, ev.DPPushFlowCap(epsilon=1.0), sources=[7]).top(5)"
+    "ev.release(graph, ev.mechanisms.DPPushFlowCap(epsilon=1.0), sources=[7]).top(5)"
 )
 
 

@@ -12,8 +12,9 @@ from benchmarks.children import in_child, peak_memory
 from benchmarks.graphs import described, small_graph
 from benchmarks.measure import ratios, show, summary
 from benchmarks.settings import Settings
-from edgeveil import DPInstantEmbedding, TwoHopEmbedding, release_to
+from edgeveil import release_to
 from edgeveil.engine import Local
+from edgeveil.mechanisms import DPInstantEmbedding, TwoHopEmbedding
 
 __all__ = ["MECHANISMS", "run"]
 

@@ -44,23 +44,23 @@ def main() -> None:
         found = {node for node, _ in made.top(SHOWN, without=known)} & accomplices
         print(f"  {who:34}{how:42}{len(found):3}")
 
-    exact = ev.release(graph, ev.NonPrivate(), [flagged])
+    exact = ev.release(graph, ev.mechanisms.NonPrivate(), [flagged])
     show("the clearing house", "exact PageRank", exact)
 
     with tempfile.TemporaryDirectory() as folder:
         ledger = ev.Ledger.create(Path(folder) / "bank.ledger", epsilon=6, pooled_epsilon=6)
         for mechanism in (
-            ev.TwoHop(epsilon=2.0),
-            ev.TwoHop(epsilon=1.0, score="lift"),
-            ev.TwoHop(epsilon=3.0, score="lift"),
+            ev.mechanisms.TwoHop(epsilon=2.0),
+            ev.mechanisms.TwoHop(epsilon=1.0, score="lift"),
+            ev.mechanisms.TwoHop(epsilon=3.0, score="lift"),
         ):
             made = ev.release(graph, mechanism, [flagged], ledger=ledger)
             how = f"joint, {mechanism.score}, epsilon = {mechanism.epsilon:g}"
             show("the flagged account's bank", how, made)
         # Tried out here without the ledger; to hand them out they would have to be charged.
         for name, outside in (
-            ("degree prior, epsilon = 3", ev.DegreePrior(epsilon=3, model="public")),
-            ("flipped graph, epsilon = 8", ev.EdgeFlipping(epsilon=8, model="public")),
+            ("degree prior, epsilon = 3", ev.mechanisms.DegreePrior(epsilon=3, model="public")),
+            ("flipped graph, epsilon = 8", ev.mechanisms.EdgeFlipping(epsilon=8, model="public")),
         ):
             show("anyone else", f"public, {name}", ev.release(graph, outside, [flagged]))
 
@@ -70,14 +70,14 @@ def main() -> None:
         # The bank has 6 of 6. A row for another of its accounts would be read by the same eyes.
         other = int(graph.neighbours(flagged)[0])
         try:
-            ev.release(graph, ev.TwoHop(epsilon=1.0), [other], ledger=ledger)
-        except ev.BudgetError as refused:
+            ev.release(graph, ev.mechanisms.TwoHop(epsilon=1.0), [other], ledger=ledger)
+        except ev.errors.BudgetError as refused:
             print(f"\nA second account of the same bank: {refused}")
 
 
 def payments() -> tuple[ev.Graph, list[int]]:
     """Ordinary payments, and a ring whose members share mules. Generated: nobody's data."""
-    ordinary = ev.social_network(ACCOUNTS, average_degree=24, communities=12, seed=3).graph
+    ordinary = ev.datasets.social_network(ACCOUNTS, average_degree=24, communities=12, seed=3).graph
     rng = np.random.default_rng(3)
     ends = rng.choice(ACCOUNTS, RING + MULES, replace=False)
     ring, mules = ends[:RING], ends[RING:]

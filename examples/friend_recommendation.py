@@ -22,7 +22,7 @@ SHOWN = 20  # recommendations for each
 
 def main() -> None:
     """Recommend at three prices, beside what costs nothing and beside the truth."""
-    network = ev.social_network(3000, average_degree=30, communities=10, seed=4)
+    network = ev.datasets.social_network(3000, average_degree=30, communities=10, seed=4)
     graph = network.graph
     rng = np.random.default_rng(0)  # whom we look at, nothing private
     members = [int(m) for m in rng.choice(np.flatnonzero(graph.degrees >= 20), MEMBERS, False)]
@@ -38,12 +38,12 @@ def main() -> None:
         print(f"  {'':34}{'as exact':>9}{'community':>11}")
         report(network, "most popular (not private)", popular(graph, members))
         for epsilon in (0.5, 1.0, 2.5):
-            made = ev.release(graph, ev.TwoHop(epsilon=epsilon), members, ledger=ledger)
+            made = ev.release(graph, ev.mechanisms.TwoHop(epsilon=epsilon), members, ledger=ledger)
             report(network, f"two-hop, epsilon = {epsilon:g}", recommend(graph, made))
-        mechanism = ev.TwoHop(epsilon=2.0, score="lift")
+        mechanism = ev.mechanisms.TwoHop(epsilon=2.0, score="lift")
         made = ev.release(graph, mechanism, members, ledger=ledger)
         report(network, "two-hop by lift, epsilon = 2", recommend(graph, made))
-        exact = ev.release(graph, ev.NonPrivate(), members)
+        exact = ev.release(graph, ev.mechanisms.NonPrivate(), members)
         report(network, "exact (for the curator only)", recommend(graph, exact))
 
         # One member's share of it: this is all that may be handed to them.
@@ -57,7 +57,7 @@ def main() -> None:
         # Releases add up: 0.5 + 1 + 2.5 + 2 = 6. The next one is refused, and nothing is drawn.
         try:
             ev.rank(graph, member, epsilon=0.1, ledger=ledger)
-        except ev.BudgetError as refused:
+        except ev.errors.BudgetError as refused:
             print(f"One more: {refused}")
 
 
@@ -84,10 +84,12 @@ def popular(graph: ev.Graph, members: list[int]) -> dict[int, list[int]]:
     }
 
 
-def report(network: ev.LabelledGraph, name: str, lists: dict[int, list[int]]) -> None:
+def report(network: ev.datasets.LabelledGraph, name: str, lists: dict[int, list[int]]) -> None:
     """Measure against the truth. What is printed here is the curator's: it is not private."""
     labels = network.labels.toarray()
-    exact = recommend(network.graph, ev.release(network.graph, ev.NonPrivate(), list(lists)))
+    exact = recommend(
+        network.graph, ev.release(network.graph, ev.mechanisms.NonPrivate(), list(lists))
+    )
     same = np.mean([len(set(lists[m]) & set(exact[m])) for m in lists])
     shared = np.mean([(labels[lists[m]] & labels[m]).any(axis=1).mean() for m in lists])
     print(f"  {name:34}{same:9.1f}{shared:11.0%}")

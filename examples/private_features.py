@@ -20,6 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
 import edgeveil as ev
+from edgeveil.mechanisms import NonPrivate, OwnNeighbours
 from edgeveil.postprocess import embed as hash_scores
 
 DIMENSION = 256
@@ -27,7 +28,7 @@ DIMENSION = 256
 
 def main() -> None:
     """Train the same classifier on each kind of feature and print its accuracy."""
-    network = ev.social_network(1000, average_degree=16, communities=8, seed=1)
+    network = ev.datasets.social_network(1000, average_degree=16, communities=8, seed=1)
     graph = network.graph
     label = network.labels.toarray().argmax(axis=1)  # the first of a member's communities
     split = train_test_split(
@@ -40,16 +41,16 @@ def main() -> None:
     majority = np.bincount(label[train]).argmax()
     show("most frequent community", "anyone", float(np.mean(label[test] == majority)), None)
 
-    own = hash_scores(ev.release(graph, ev.OwnNeighbours(), graph.nodes), dimension=DIMENSION)
+    own = hash_scores(ev.release(graph, OwnNeighbours(), graph.nodes), dimension=DIMENSION)
     show("own friend list, epsilon = 0", "each member", accuracy(own, label, split), own)
     for epsilon in (1.0, 3.0, 5.0):
         made = ev.embed(graph, epsilon=epsilon, dimension=DIMENSION)
         name = f"two-hop embedding, epsilon = {epsilon:g}"
         show(name, "each member", accuracy(made, label, split), made)
-    flipping = ev.EdgeFlipping(epsilon=5.0, model="public")
+    flipping = ev.mechanisms.EdgeFlipping(epsilon=5.0, model="public")
     flipped = hash_scores(ev.release(graph, flipping, graph.nodes), dimension=DIMENSION)
     show("flipped graph, epsilon = 5", "anyone", accuracy(flipped, label, split), flipped)
-    exact = hash_scores(ev.release(graph, ev.NonPrivate(), graph.nodes), dimension=DIMENSION)
+    exact = hash_scores(ev.release(graph, NonPrivate(), graph.nodes), dimension=DIMENSION)
     show("exact PageRank", "the curator", accuracy(exact, label, split), exact)
 
     print(

@@ -34,7 +34,7 @@ def try_one(data: bytes) -> None:
             node_lists.read_nodes(path)
         else:
             ev.read_graph(path, directed=bool(data[0] & 128))
-    except ev.EdgeveilError:
+    except ev.errors.EdgeveilError:
         pass
 
 

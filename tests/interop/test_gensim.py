@@ -51,7 +51,7 @@ def test_a_file_that_cannot_say_not_private_is_written_with_a_warning(tmp_path):
 def test_ids_that_the_format_cannot_hold_are_refused(odd, tmp_path):
     graph = ev.Graph.from_edges([0, 1], [1, 2], ev.NodeSet.of(["bob", odd, "cem"]))
     made = ev.embed(graph, epsilon=1.0, dimension=4)
-    with pytest.raises(ev.ParameterError, match="1 ids are empty or hold white space"):
+    with pytest.raises(ev.errors.ParameterError, match="1 ids are empty or hold white space"):
         made.to_word2vec(tmp_path / "e.txt")
     assert not list(tmp_path.iterdir())
     assert odd in made.to_keyed_vectors()
@@ -66,7 +66,7 @@ def test_odd_ids_without_white_space_come_back(tmp_path):
 
 def test_scores_are_no_embeddings(tmp_path):
     made = ev.rank(ev.as_graph(KARATE), 0, epsilon=1.0)
-    with pytest.raises(ev.ParameterError, match=r"make embeddings with edgeveil\.embed"):
+    with pytest.raises(ev.errors.ParameterError, match=r"make embeddings with edgeveil\.embed"):
         made.to_word2vec(tmp_path / "e.txt")
-    with pytest.raises(ev.ParameterError, match=r"make embeddings with edgeveil\.embed"):
+    with pytest.raises(ev.errors.ParameterError, match=r"make embeddings with edgeveil\.embed"):
         made.to_keyed_vectors()

@@ -30,7 +30,7 @@ def test_networkx_ranks_and_gets_node_attributes_back():
     true_order = sorted(KARATE, key=lambda node: -theirs[node])
     assert by_score[0] == true_order[0] == 0
     assert len({*by_score[:10]} & {*true_order[:10]}) >= 8
-    ours = ev.rank(graph, 0, epsilon=1.0, mechanism=ev.NonPrivate()).row(0)
+    ours = ev.rank(graph, 0, epsilon=1.0, mechanism=ev.mechanisms.NonPrivate()).row(0)
     np.testing.assert_allclose(ours, [theirs[node] for node in graph.nodes], atol=1e-6)
 
 
@@ -45,7 +45,7 @@ def test_igraph_names_come_back_as_vertices():
     assert best["name"] == "member 0"
     theirs = source.personalized_pagerank(reset_vertices=[0], damping=0.85)
     graph = ev.as_graph(source, nodes=names)  # in the order of the vertices, else sorted
-    ours = ev.rank(graph, "member 0", epsilon=1.0, mechanism=ev.NonPrivate())
+    ours = ev.rank(graph, "member 0", epsilon=1.0, mechanism=ev.mechanisms.NonPrivate())
     np.testing.assert_allclose(ours.to_numpy()[0], theirs, atol=1e-6)
 
 
@@ -65,7 +65,9 @@ def test_networkit_numbers_come_back_as_rows():
 @pytest.mark.parametrize("make", [sp.csr_array, sp.coo_matrix, sp.csc_array])
 def test_scipy_scores_are_rows_of_a_matrix(make):
     matrix = make(nx.to_scipy_sparse_array(NUMBERED, nodelist=range(34), weight=None))
-    made = ev.release(ev.as_graph(matrix), ev.TwoHop(epsilon=50.0), range(34), noise=SEEDED)
+    made = ev.release(
+        ev.as_graph(matrix), ev.mechanisms.TwoHop(epsilon=50.0), range(34), noise=SEEDED
+    )
     scores = made.to_numpy()
     assert scores.shape == matrix.shape
     # Friends score higher than strangers, on the whole: rows and columns are where they belong.

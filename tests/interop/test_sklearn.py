@@ -48,7 +48,7 @@ def test_its_tags_say_what_it_takes():
 def test_epsilon_has_no_default():
     with pytest.raises(TypeError, match="epsilon"):
         ev.PrivateEmbedding()
-    with pytest.raises(ev.ParameterError, match="epsilon must be a positive number"):
+    with pytest.raises(ev.errors.ParameterError, match="epsilon must be a positive number"):
         ev.PrivateEmbedding(epsilon=0).fit(GRAPH)
 
 
@@ -86,7 +86,7 @@ def test_noise_is_fresh_unless_a_seed_makes_it_not_private():
 
 def test_a_one_way_matrix_is_refused_unless_asked_for():
     one_way = sp.triu(MATRIX)
-    with pytest.raises(ev.InputError, match="directed=True"):
+    with pytest.raises(ev.errors.InputError, match="directed=True"):
         ev.PrivateEmbedding(epsilon=1.0).fit(one_way)
     both = ev.PrivateEmbedding(epsilon=1.0, directed=True, insecure_seed=0).fit(one_way)
     expected = ev.PrivateEmbedding(epsilon=1.0, insecure_seed=0).fit(MATRIX)
@@ -116,15 +116,15 @@ def test_a_clone_does_not_forget_what_was_spent(tmp_path):
     other = clone(private).set_params(nonce="second").fit_transform(GRAPH)
     assert not np.array_equal(other, first)
     assert ledger.account().spent_nano == 2 * 10**9
-    with pytest.raises(ev.BudgetError):
+    with pytest.raises(ev.errors.BudgetError):
         clone(private).set_params(nonce="third").fit(GRAPH)
     # A worker process of a grid search unpickles it: the same ledger on disk.
-    with pytest.raises(ev.BudgetError):
+    with pytest.raises(ev.errors.BudgetError):
         pickle.loads(pickle.dumps(private)).set_params(nonce="third").fit(GRAPH)
 
 
 def test_a_mechanism_of_scores_is_hashed_to_embeddings():
-    flipping = ev.EdgeFlipping(epsilon=3.0, model="public")
+    flipping = ev.mechanisms.EdgeFlipping(epsilon=3.0, model="public")
     private = ev.PrivateEmbedding(epsilon=3.0, dimension=16, model="public", mechanism=flipping)
     assert private.fit_transform(GRAPH).shape == (34, 16)
     assert private.guarantee_.brief == "public, epsilon = 3"
@@ -132,9 +132,11 @@ def test_a_mechanism_of_scores_is_hashed_to_embeddings():
 
 
 def test_a_mechanism_must_have_the_epsilon_and_the_model_that_are_said():
-    mechanism = ev.TwoHopEmbedding(epsilon=2.0)
+    mechanism = ev.mechanisms.TwoHopEmbedding(epsilon=2.0)
     for given in ({"epsilon": 1.0}, {"epsilon": 2.0, "model": "public"}):
-        with pytest.raises(ev.ParameterError, match="the mechanism has epsilon = 2 in the joint"):
+        with pytest.raises(
+            ev.errors.ParameterError, match="the mechanism has epsilon = 2 in the joint"
+        ):
             ev.PrivateEmbedding(mechanism=mechanism, **given).fit(GRAPH)
     private = ev.PrivateEmbedding(epsilon=2.0, mechanism=mechanism).fit(GRAPH)
     assert private.embedding_.shape == (34, 256)  # the mechanism's own

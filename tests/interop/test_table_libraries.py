@@ -24,7 +24,7 @@ SEED = ev.NoiseSource.insecure
 
 
 def ranking(graph: ev.Graph, **rest) -> ev.Release:
-    return ev.release(graph, ev.TwoHop(epsilon=50.0), ["m0", "m33"], **rest)
+    return ev.release(graph, ev.mechanisms.TwoHop(epsilon=50.0), ["m0", "m33"], **rest)
 
 
 def expected() -> pd.DataFrame:

@@ -22,7 +22,8 @@ from benchmarks.pictures import draw
 from benchmarks.problem import Problem
 from benchmarks.scale import exponent
 from benchmarks.settings import ERROR, ROUNDS, SIGMA
-from edgeveil import push_flow_cap, social_network
+from edgeveil.datasets import social_network
+from edgeveil.flow import push_flow_cap
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "benchmarks" / "results" / "benchmarks.json"

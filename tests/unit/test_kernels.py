@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numba import njit
 from scipy.sparse.csgraph import connected_components
 
-from edgeveil import social_network
+from edgeveil.datasets import social_network
 from edgeveil.estimate.rows import exact_weights
 from edgeveil.flow import _kernels, _layout, personalized_pagerank, push_flow, push_flow_cap
 from edgeveil.flow._capped import CappedBlock, Recursion

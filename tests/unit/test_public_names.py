@@ -8,18 +8,12 @@ import sys
 import edgeveil
 
 PUBLIC = {
-    *("BudgetError", "EdgeveilError", "InputError", "LedgerError", "ParameterError"),
-    *("PromiseError", "UnknownNodeError"),
     *("Graph", "NodeSet", "as_graph", "open_graph", "read_graph", "save_graph"),
-    *("LabelledGraph", "load_blogcatalog", "load_pos", "social_network"),
-    *("personalized_pagerank", "push_flow", "push_flow_cap"),
-    *("DPEmbeddingSparse", "DPForwardCap", "DPInstantEmbedding", "DPPushFlow", "DPPushFlowCap"),
-    *("DPSparsePPR", "DegreePrior", "EdgeFlipping", "GraphDiffusion", "NonPrivate"),
-    *("OwnNeighbours", "TwoHop", "TwoHopEmbedding", "Mechanism"),
-    *("Guarantee", "Ledger", "NoiseSource", "Release", "ReleaseFolder"),
-    *("audit", "embed", "evaluate", "rank", "recommended", "release", "release_to"),
-    *("PrivateEmbedding",),
+    *("Guarantee", "Ledger", "NoiseSource", "Release", "Suggestions", "PrivateEmbedding"),
+    *("suggest", "rank", "embed", "release", "release_to", "price", "recommended"),
+    *("audit", "evaluate"),
 }
+PARTS = {"datasets", "engine", "errors", "flow", "mechanisms"}
 
 
 def test_the_public_names_are_these():
@@ -27,6 +21,12 @@ def test_the_public_names_are_these():
     for name in edgeveil.__all__:
         assert getattr(edgeveil, name).__module__.startswith("edgeveil.")
     assert not hasattr(edgeveil, "no_such_name")
+
+
+def test_the_parts_are_reached_by_name():
+    assert set(dir(edgeveil)) == PUBLIC | PARTS
+    for part in PARTS:
+        assert getattr(edgeveil, part).__name__ == f"edgeveil.{part}"
 
 
 def test_no_submodule_hides_a_public_name():
@@ -46,7 +46,7 @@ def test_no_submodule_hides_a_public_name():
 def test_a_call_loads_no_library_that_it_does_not_need():
     script = (
         "import sys, edgeveil as ev\n"
-        "ev.rank(ev.social_network(60, average_degree=6).graph, 7, epsilon=1.0)\n"
+        "ev.rank(ev.datasets.social_network(60, average_degree=6).graph, 7, epsilon=1.0)\n"
         "foreign = 'sklearn', 'pandas', 'pyarrow', 'gensim', 'networkx', 'ray', 'matplotlib'\n"
         "print([m for m in foreign if m in sys.modules])"
     )

@@ -88,7 +88,7 @@ class OwnListWithDegrees(WithoutNoise):
 class CapWithoutNoise(WithoutNoise):
     """The capped push flow of the paper, without its noise. Not private.
 
-    Parameters as for `edgeveil.DPPushFlowCap`.
+    Parameters as for `edgeveil.mechanisms.DPPushFlowCap`.
     """
 
     name: ClassVar[str] = "push-flow-cap without noise"

@@ -58,7 +58,7 @@ def page_from_releases(
     Examples
     --------
     >>> import edgeveil as ev
-    >>> graph = ev.social_network(200, average_degree=10).graph
+    >>> graph = ev.datasets.social_network(200, average_degree=10).graph
     >>> page = page_from_releases([ev.rank(graph, 7, 1.0)], graph, title="For member 7")
     >>> [ranking.mechanism for ranking in page.rankings]
     ['non-private', 'two-hop', 'non-private', 'two-hop']
