@@ -1,12 +1,13 @@
 """Shared by mechanisms that release all degrees once, and measure a recipient's second hop.
 
-Not a mechanism itself. `degrees_of` and `measure_second_hop` are the only two places where these
+Not a mechanism itself. `degrees_of` and `TwoHopRelease.measure` are the only two places where these
 mechanisms touch private edges of others; all else is post-processing of what comes back noised.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 
@@ -19,17 +20,18 @@ from edgeveil.estimate.rows import complete_rows, prior_rows, two_hop_weights
 from edgeveil.flow.two_hop import two_hop_sums_of_lists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Measuring, OwnLists, Rows
+from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = [
-    "check_two_hop_size",
+    "TwoHopRelease",
     "degree_noise",
     "degrees_of",
     "learn_degrees",
-    "measure_second_hop",
     "second_hop_rows",
     "second_hop_uncertainty",
     "split_epsilon",
@@ -88,11 +90,47 @@ def _second_hop_noise(n: int, epsilon: Fraction) -> Calibration:
     return calibrate(coordinates=max(n, 1), sensitivity=1, epsilon=epsilon)
 
 
-def check_two_hop_size(n: int, shared: Fraction, own: Fraction) -> None:
-    """Calibrate both parts: that fails before the charge or not at all."""
-    degree_noise(n, shared)
-    if own:
-        _second_hop_noise(n, own)
+class TwoHopRelease:
+    """What two-hop and its embedding release: all degrees once, then each one's second hop."""
+
+    epsilon: float
+    degree_epsilon: float | None
+
+    @property
+    def split(self) -> tuple[Fraction, Fraction]:
+        """Epsilon of the degrees and of one recipient's second hop."""
+        return split_epsilon(self.epsilon, self.degree_epsilon)
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Give epsilon to each recipient, of which the degrees' part is shared by all."""
+        return two_hop_guarantee(self.epsilon, self.split[0], n_sources)
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate both parts: that fails before the charge or not at all."""
+        shared, own = self.split
+        degree_noise(len(nodes), shared)
+        if own:
+            _second_hop_noise(len(nodes), own)
+
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees."""
+        return degrees_of(graph, self.split[0])
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+        """Estimate the degrees."""
+        return learn_degrees(noised)
+
+    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
+        """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
+        epsilon = self.split[1]
+        if epsilon:
+            _, weights = two_hop_weights(own, shared.degrees, float(epsilon))
+            sums = two_hop_sums_of_lists(graph, own.lists, own.starts, weights)
+            yield Statistic(sums, _second_hop_noise(graph.n_nodes, epsilon))
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Two hubs get joined: both parts of the release are moved as far as an edge can."""
+        yield two_hubs(1, 4)
 
 
 def degrees_of(graph: Graph, epsilon: Fraction) -> Statistic:
@@ -104,16 +142,6 @@ def degrees_of(graph: Graph, epsilon: Fraction) -> Statistic:
 def learn_degrees(noised: Noised) -> DegreeEstimates:
     """What the released degrees tell about the true ones."""
     return estimate_all(noised.values[0], noised.scale)
-
-
-def measure_second_hop(
-    graph: Graph, known: DegreeEstimates, own: OwnLists, epsilon: Fraction
-) -> Measuring:
-    """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
-    if epsilon:
-        _, weights = two_hop_weights(own, known.degrees, float(epsilon))
-        sums = two_hop_sums_of_lists(graph, own.lists, own.starts, weights)
-        yield Statistic(sums, _second_hop_noise(graph.n_nodes, epsilon))
 
 
 def second_hop_rows(

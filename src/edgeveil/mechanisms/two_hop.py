@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,28 +10,21 @@ import numpy as np
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.rows import over_degrees
 from edgeveil.flow.walk import check_restart
-from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows, check_score
+from edgeveil.mechanisms.base import Gives, OwnLists, Rows, check_score
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
 from edgeveil.mechanisms.released_degrees import (
-    check_two_hop_size,
-    degrees_of,
-    learn_degrees,
-    measure_second_hop,
+    TwoHopRelease,
     second_hop_rows,
     second_hop_uncertainty,
     split_epsilon,
-    two_hop_guarantee,
 )
-from edgeveil.nodes import NodeSet
-from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.statistic import Noised, Statistic
+from edgeveil.privacy.statistic import Noised
 
 __all__ = ["TwoHop"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoHop:
+class TwoHop(TwoHopRelease):
     """Noisy degrees for everybody, plus each recipient's two-hop sums with noise of their own.
 
     With public weights w_u = min(1 / d_u, 1 / D0) from the released degrees, the sum of w_u
@@ -72,33 +63,9 @@ class TwoHop:
         check_restart(self.restart)
         check_score(self.score)
 
-    @property
-    def _split(self) -> tuple[Fraction, Fraction]:
-        return split_epsilon(self.epsilon, self.degree_epsilon)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon to each recipient, of which the degrees' part is shared by all."""
-        return two_hop_guarantee(self.epsilon, self._split[0], n_sources)
-
-    def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
-        check_two_hop_size(len(nodes), *self._split)
-
-    def shared(self, graph: Graph) -> Statistic:
-        """All degrees."""
-        return degrees_of(graph, self._split[0])
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
-        """Estimate the degrees."""
-        return learn_degrees(noised)
-
-    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
-        """Two-hop sums."""
-        return measure_second_hop(graph, shared, own, self._split[1])
-
     def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Sums shrunk to the prior and completed to a row."""
-        rows = second_hop_rows(noised, shared, own, self._split[1], self.restart)
+        rows = second_hop_rows(noised, shared, own, self.split[1], self.restart)
         if self.score == "lift":
             over_degrees(rows, own, shared)
         return rows
@@ -111,7 +78,7 @@ class TwoHop:
         (docs/theory/two-hop.md). What hops beyond the second do is not in it, nor, where
         epsilon is too small to measure it, what the second does.
         """
-        epsilon, lift = self._split[1], self.score == "lift"
+        epsilon, lift = self.split[1], self.score == "lift"
         out = np.empty_like(rows)
         for i, scores in enumerate(rows):
             seen = shared.seen_by(own.of(i))
@@ -119,10 +86,6 @@ class TwoHop:
             about = second_hop_uncertainty(row, shared, seen, own, i, epsilon, self.restart)
             out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
         return out
-
-    def hard_pairs(self) -> Iterator[Pair]:
-        """Two hubs get joined: both parts of the release are moved as far as an edge can."""
-        yield two_hubs(1, 4)
 
     @classmethod
     def hardest(cls) -> tuple[TwoHop, Pair]:

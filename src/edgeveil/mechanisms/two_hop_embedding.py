@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -14,28 +12,21 @@ from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.rows import hashed_closeness
 from edgeveil.flow.walk import check_restart
-from edgeveil.graph import Graph
 from edgeveil.hashing import check_dimension, check_hash_key, hash_nodes
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
+from edgeveil.mechanisms.base import Gives, OwnLists, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
 from edgeveil.mechanisms.released_degrees import (
-    check_two_hop_size,
-    degrees_of,
-    learn_degrees,
-    measure_second_hop,
+    TwoHopRelease,
     second_hop_rows,
     split_epsilon,
-    two_hop_guarantee,
 )
-from edgeveil.nodes import NodeSet
-from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.statistic import Noised, Statistic
+from edgeveil.privacy.statistic import Noised
 
 __all__ = ["TwoHopEmbedding"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoHopEmbedding:
+class TwoHopEmbedding(TwoHopRelease):
     """Embedding of the own list, with strangers that seem close, scaled to unit length.
 
     The same private release as two-hop (shared noisy degrees, then noisy two-hop sums), turned
@@ -84,33 +75,9 @@ class TwoHopEmbedding:
         if not is_number(weight) or not 0 <= weight < 1e6:
             raise ParameterError(f"second_hop must be a number >= 0, got {weight!r}")
 
-    @property
-    def _split(self) -> tuple[Fraction, Fraction]:
-        return split_epsilon(self.epsilon, self.degree_epsilon)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon to each recipient, of which the degrees' part is shared by all."""
-        return two_hop_guarantee(self.epsilon, self._split[0], n_sources)
-
-    def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
-        check_two_hop_size(len(nodes), *self._split)
-
-    def shared(self, graph: Graph) -> Statistic:
-        """All degrees."""
-        return degrees_of(graph, self._split[0])
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
-        """Estimate the degrees."""
-        return learn_degrees(noised)
-
-    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
-        """Two-hop sums."""
-        return measure_second_hop(graph, shared, own, self._split[1])
-
     def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Rows as of two-hop, then weights, hash, unit length."""
-        rows = second_hop_rows(noised, shared, own, self._split[1], self.restart)
+        rows = second_hop_rows(noised, shared, own, self.split[1], self.restart)
         places = hash_nodes(own.nodes, self.dimension, self.hash_key)
         out = np.empty((len(rows), self.dimension))
         hashed_closeness(
@@ -118,10 +85,6 @@ class TwoHopEmbedding:
         )
         out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
         return out
-
-    def hard_pairs(self) -> Iterator[Pair]:
-        """As for two-hop."""
-        yield two_hubs(1, 4)
 
     @classmethod
     def hardest(cls) -> tuple[TwoHopEmbedding, Pair]:
