@@ -19,7 +19,7 @@ from edgeveil.privacy.statistic import (
     Exact,
     Noised,
     Statistic,
-    largest_loss,
+
     randomise,
     without_noise,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -13,22 +13,30 @@ from edgeveil.cli.progress import counting
 
 __all__ = ["evaluate"]
 
+_TRIED = "0.5, 1 and 2; for rankings 0.1, 1 and 5"
+
 
 def evaluate(
     graph: Path,
     /,
     *,
-    epsilon: Annotated[list[float] | None, Parameter(negative=""), default("0.1, 1 and 5")] = None,
-    sources: int = 30,
-    top: int = 100,
+    epsilon: Annotated[
+        list[float] | None,
+        Parameter(negative=""),
+        default("0.5, 1 and 2; for rankings 0.1, 1 and 5"),
+    ] = None,
+    protocol: Literal["suggestions", "rankings"] = "suggestions",
+    sources: Annotated[int | None, default("150 of each degree group; for rankings 30")] = None,
+    top: Annotated[int | None, default("20; for rankings 100")] = None,
     min_degree: int = 50,
     reading: GraphFile = GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
     config: Config = None,
 ) -> None:
-    """Measure on your own graph how well private rankings do. For the curator only.
+    """Measure on your own graph what private results are worth. For the curator only.
 
-    Recall and NDCG of the first 100 against exact PageRank, ours beside the paper's and the floors.
+    suggestions: hidden friends that private lists find, beside popularity, scores without privacy
+    and the limit. rankings: Recall and NDCG against exact PageRank, beside the paper's mechanism.
     Nothing is charged: the numbers are not private and must not be published.
     Example: edgeveil evaluate follows.csv --epsilon 0.5 --epsilon 2
 
@@ -38,12 +46,14 @@ def evaluate(
         Edge list, Parquet, .mat, MatrixMarket or a graph folder.
     epsilon
         Privacy loss to try; may be given more than once.
+    protocol
+        What is measured.
     sources
-        How many nodes are ranked for.
+        How many members are asked for.
     top
-        How many nodes of a ranking count.
+        How many suggestions, or places of a ranking, count.
     min_degree
-        Neighbours that a node must have to be ranked for.
+        For rankings: neighbours that a node must have to be ranked for.
     format
         table, json or csv.
     """
@@ -53,7 +63,13 @@ def evaluate(
     read = read_and_say(graph, reading, counts=True)
     with counting("parts") as progress:
         found = measure(
-            read, epsilon, sources=sources, k=top, min_degree=min_degree, progress=progress
+            read,
+            epsilon,
+            protocol=protocol,
+            sources=sources,
+            k=top,
+            min_degree=min_degree,
+            progress=progress,
         )
     warning = "NOT PRIVATE: for the curator only"
     rows = [
@@ -65,7 +81,7 @@ def evaluate(
         rows if format == "table" else found.rows(),
         style=format,
         about={"graph": graph.name, "says": warning},
-        title=f"{graph.name}: top {top}",
+        title=f"{graph.name}: {found.heading}",
         warning=warning,
     )
     say(

@@ -1,18 +1,21 @@
-"""`evaluate`: how well private rankings do on one's own graph. For the curator only."""
+"""`evaluate`: what private results are worth on one's own graph. For the curator only."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from edgeveil._check import one_of, whole
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.baselines import RandomOrder
 from edgeveil.evaluation.contest import Contender, measure_contest
+from edgeveil.evaluation.hits import DEGREE_GROUPS
 from edgeveil.evaluation.ranking import SCOPES
 from edgeveil.evaluation.results import Result
+from edgeveil.evaluation.suggesting import default_mechanisms, group_name, measure_suggestions
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import (
     DegreePrior,
@@ -32,53 +35,44 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluation", "evaluate"]
 
+Row = tuple[str | float | None, ...]
+
 _WARNING = (
     "FOR THE CURATOR, NOT PRIVATE: these numbers come from the exact graph. Keep them; what is "
     "published has to be a release."
 )
-_EPSILONS = (0.1, 1.0, 5.0)
+_EPSILONS = {"suggestions": (0.5, 1.0, 2.0), "rankings": (0.1, 1.0, 5.0)}
 _NOT_RESULTS = ("experiment", "dataset", "paper_value")
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Accuracy of private rankings on one graph; printing it gives a table.
+    """What private results are worth on one graph; printing it gives a table.
 
     Attributes
     ----------
     results : tuple of Result
         One number each: mechanism, epsilon, metric, scope, mean and 95 % interval.
-    k : int
-        How many nodes counted.
+    heading : str
+        What was measured.
+    columns : list of str
+        Names of what `rows` gives.
+    lines : tuple
+        What `rows` gives.
     """
 
     results: tuple[Result, ...]
-    k: int
+    heading: str
+    columns: list[str]
+    lines: tuple[Row, ...]
 
-    def rows(self) -> list[tuple[str | float | None, ...]]:
+    def rows(self) -> list[Row]:
         """One row per mechanism and epsilon, as named by `columns`.
 
         None stands for an epsilon where there is none to choose (the truth, the floors), and for
-        accuracy where there were no more than k nodes to choose from, so that any order is right.
+        accuracy where any order is right.
         """
-        found = {(r.mechanism, r.epsilon, r.metric, r.scope): r.mean for r in self.results}
-        asked = [(f"recall@{self.k}", scope) for scope in SCOPES] + [(f"ndcg@{self.k}", "all")]
-        told = {key[2:] for key, mean in found.items() if key[0] == "random" and mean < 1}
-        return [
-            (
-                name,
-                loss if loss and not math.isinf(loss) else None,
-                *(found[name, loss, *key] if key in told else None for key in asked),
-            )
-            for name, loss in dict.fromkeys((r.mechanism, r.epsilon) for r in self.results)
-        ]
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of what `rows` gives."""
-        scopes = ["", *(f" {scope}" for scope in SCOPES[1:])]
-        recalls = [f"recall@{self.k}{scope}" for scope in scopes]
-        return ["mechanism", "epsilon", *recalls, f"ndcg@{self.k}"]
+        return list(self.lines)
 
     def to_polars(self) -> pl.DataFrame:
         """All results, one per line, intervals included."""
@@ -120,82 +114,124 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         table = html_table(self.columns, self._shown())
-        return html_card(f"Private rankings, top {self.k}", _WARNING, alarm=True, table=table)
+        return html_card(self.heading, _WARNING, alarm=True, table=table)
 
 
 def evaluate(
     graph: Graph,
     epsilons: float | Iterable[float] | None = None,
     *,
+    protocol: Literal["suggestions", "rankings"] = "suggestions",
     mechanisms: Iterable[Mechanism] | None = None,
-    sources: int = 30,
-    k: int = 100,
+    sources: int | None = None,
+    k: int | None = None,
     min_degree: int = 50,
     name: str = "graph",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:
-    """Measure on a graph how well private rankings do. For the curator only.
+    """Measure on a graph what private results are worth. For the curator only.
 
-    Recall@k and NDCG@k against exact PageRank, in three scopes (see
-    `edgeveil.evaluation.ranking`), beside two floors: a random order, and what a member's own
-    list gives without any budget. Nothing is charged and nothing is protected: the numbers come
-    from the exact graph.
+    ``suggestions``, the main job: a tenth of the edges is hidden, and lists made without them are
+    searched for the hidden friends: hits@k by degree of the members, beside popularity, scores
+    without privacy, and the limit of all private lists (docs/theory/limits.md).
+    ``rankings``, the paper's: Recall@k and NDCG@k against exact PageRank, in three scopes (see
+    `edgeveil.evaluation.ranking`), beside two floors. Nothing is charged and nothing is protected:
+    the numbers come from the exact graph.
 
     Parameters
     ----------
     graph : Graph
         The private graph.
     epsilons : float or iterable of float, optional
-        Privacy losses at which the recommended mechanisms, the paper's and edge flipping are
-        tried; 0.1, 1 and 5 if left out.
+        Privacy losses to try: 0.5, 1 and 2 for suggestions, 0.1, 1 and 5 for rankings if left
+        out.
+    protocol : {"suggestions", "rankings"}
+        What is measured.
     mechanisms : iterable of Mechanism, optional
-        Try these instead, each at its own epsilon.
-    sources : int
-        How many nodes are ranked for, drawn from those with `min_degree` neighbours. Always
+        Try these instead of the recommended ones, each at its own epsilon.
+    sources : int, optional
+        How many members of each degree group (150), or how many nodes are ranked for (30). Always
         the same ones, with the same (seeded) noise: the result can be repeated.
-    k : int
-        How many nodes of a ranking count.
+    k : int, optional
+        How many suggestions (20) or places of a ranking (100) count.
     min_degree : int
-        Neighbours that a source must have; the paper's 50 is much for a small graph.
+        Rankings: neighbours that a source must have; the paper's 50 is much for a small graph.
     name : str
         The graph's name in the results.
     progress : callable
         Is told how many parts of the measurement are done, of how many.
 
-    Returns
-    -------
-    Evaluation
-
     Examples
     --------
     >>> from edgeveil.datasets import social_network
-    >>> from edgeveil.mechanisms import TwoHop
     >>> graph = social_network(300, average_degree=12).graph
-    >>> found = evaluate(graph, mechanisms=[TwoHop(epsilon=1)], sources=3, k=10, min_degree=12)
-    >>> [row[0] for row in found.rows()]
-    ['non-private', 'own neighbours', 'random', 'two-hop']
+    >>> found = evaluate(graph, 1.0, sources=5, k=10)
+    >>> [row[0] for row in found.rows()][0], [row[0] for row in found.rows()][-2:]
+    ('popularity', ['suggest', 'limit'])
     """
-    for name, value in (("sources", sources), ("k", k)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ParameterError(f"{name} must be a whole number from 1 on, got {value!r}")
+    one_of("protocol", protocol, "suggestions", "rankings")
+    lists = protocol == "suggestions"
+    sources = whole("sources", (150 if lists else 30) if sources is None else sources)
+    k = whole("k", (20 if lists else 100) if k is None else k)
     if k >= graph.n_nodes:
         raise ParameterError(f"k must be less than the number of nodes, {graph.n_nodes}, got {k}")
     if mechanisms is not None and epsilons is not None:
         raise ParameterError("give epsilons or mechanisms; a mechanism brings its own epsilon")
-    given = _EPSILONS if epsilons is None else epsilons
+    given = _EPSILONS[protocol] if epsilons is None else epsilons
     losses = dict.fromkeys(
         check_epsilon(e) for e in (given if isinstance(given, Iterable) else [given])
     )
-    tried = _recommended(losses, sources) if mechanisms is None else _own(list(mechanisms), sources)
+    if lists:
+        tried = default_mechanisms(losses, k) if mechanisms is None else list(mechanisms)
+        return _of_lists(
+            measure_suggestions(name, graph, tried, k=k, per_group=sources, progress=progress), k
+        )
+    contenders = _recommended(losses, sources) if mechanisms is None else _own(mechanisms, sources)
     results = measure_contest(
         name,
         graph,
-        [*_floors(sources), *tried],
+        [*_floors(sources), *contenders],
         k=k,
         min_degree=min_degree,
         progress=progress,
     )
-    return Evaluation(tuple(results), k)
+    return _of_rankings(results, k)
+
+
+def _of_lists(results: list[Result], k: int) -> Evaluation:
+    """One line per mechanism and epsilon: hits by degree group, and how alike the lists are."""
+    found = {(r.mechanism, r.epsilon, r.metric, r.scope): r.mean for r in results}
+    scopes = [s for s in map(group_name, DEGREE_GROUPS) if any(r.scope == s for r in results)]
+    hits, alike = f"hits@{k}", "most suggested, share of lists"
+    lines = tuple(
+        (
+            name,
+            loss,
+            *(found.get((name, loss, hits, scope)) for scope in scopes),
+            max((found.get((name, loss, alike, s), 0.0) for s in scopes), default=0.0) or None,
+        )
+        for name, loss in dict.fromkeys((r.mechanism, r.epsilon) for r in results)
+    )
+    columns = ["mechanism", "epsilon", *(f"{hits}, {s}" for s in scopes), "most suggested"]
+    return Evaluation(tuple(results), f"Private suggestions, top {k}", columns, lines)
+
+
+def _of_rankings(results: list[Result], k: int) -> Evaluation:
+    """One line per mechanism and epsilon: recall in every scope, and NDCG."""
+    found = {(r.mechanism, r.epsilon, r.metric, r.scope): r.mean for r in results}
+    asked = [(f"recall@{k}", scope) for scope in SCOPES] + [(f"ndcg@{k}", "all")]
+    told = {key[2:] for key, mean in found.items() if key[0] == "random" and mean < 1}
+    lines = tuple(
+        (
+            name,
+            loss if loss and not math.isinf(loss) else None,
+            *(found[name, loss, *key] if key in told else None for key in asked),
+        )
+        for name, loss in dict.fromkeys((r.mechanism, r.epsilon) for r in results)
+    )
+    recalls = [f"recall@{k}{scope}" for scope in ("", *(f" {scope}" for scope in SCOPES[1:]))]
+    columns = ["mechanism", "epsilon", *recalls, f"ndcg@{k}"]
+    return Evaluation(tuple(results), f"Private rankings, top {k}", columns, lines)
 
 
 def _floors(sources: int) -> Iterator[Contender]:
@@ -208,7 +244,8 @@ def _floors(sources: int) -> Iterator[Contender]:
         yield Contender(label, fixed, fixed.guarantee(1).epsilon, sources, 1)
 
 
-def _own(mechanisms: Sequence[Mechanism], sources: int) -> Iterator[Contender]:
+def _own(given: Iterable[Mechanism], sources: int) -> Iterator[Contender]:
+    mechanisms = list(given)
     losses = [mechanism.guarantee(1).epsilon for mechanism in mechanisms]
     named = Counter(zip((m.name for m in mechanisms), losses, strict=True))
     for mechanism, loss in zip(mechanisms, losses, strict=True):

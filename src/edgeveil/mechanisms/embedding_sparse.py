@@ -91,8 +91,10 @@ class DPEmbeddingSparse(PerSource):
 
     @classmethod
     def hardest(cls) -> tuple[DPEmbeddingSparse, Pair]:
-        """A wedge, few rounds, and values just above 1 / n."""
-        return cls(epsilon=1.0, dimension=64, rounds=1, prepush=True, sigma=1e-3), wedge(6)
+        """A cap at which two values just reach 1 / n, below which an embedding does not look."""
+        sigma = 2 / 50 * (1 + 1e-9)
+        mechanism = cls(epsilon=1.0, dimension=64, restart=0.6, rounds=None, sigma=sigma)
+        return mechanism, wedge(50)
 
     def _choice_noise(self, n_nodes: int) -> Calibration:
         return calibrate(

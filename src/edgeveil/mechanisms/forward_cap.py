@@ -14,7 +14,7 @@ from edgeveil.flow.forward_flow import check_forward_rounds, forward_flow
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, NoiseLast, Rows, check_model
-from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, two_cliques
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate
@@ -91,5 +91,5 @@ class DPForwardCap(NoiseLast):
 
     @classmethod
     def hardest(cls) -> tuple[DPForwardCap, Pair]:
-        """With two rounds the bound is attained."""
-        return cls(epsilon=1.0, rounds=2, sigma=1e-3), two_cliques(2, 1, at_source=False)
+        """Three rounds of a walk that nearly always restarts."""
+        return cls(epsilon=1.0, restart=0.98, rounds=3), wedge()

@@ -15,7 +15,7 @@ from edgeveil.flow.bounds import Bound, check_bound
 from edgeveil.flow.walk import check_restart, lazy_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows
-from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, two_cliques
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.noise import Calibration, calibrate
@@ -118,8 +118,8 @@ class GraphDiffusion(PerSource):
 
     @classmethod
     def hardest(cls) -> tuple[GraphDiffusion, Pair]:
-        """Two steps, in which all that the new edge carries reaches nodes that had nothing."""
-        return cls(epsilon=1.0, steps=2, eta=1e-3), two_cliques(2, 1, at_source=False)
+        """Two steps on a wedge."""
+        return cls(epsilon=1.0, steps=2, eta=1e-3), wedge()
 
     @property
     def _draws(self) -> int:

@@ -20,10 +20,13 @@ __all__ = [
     "Pair",
     "capped_flow_pairs",
     "graph_of_pairs",
+    "hanging_cliques",
     "single_pair",
     "two_cliques",
     "two_hubs",
     "wedge",
+    "wedge_with_leaves",
+    "wedge_with_pools",
 ]
 
 
@@ -63,6 +66,39 @@ def two_cliques(own: int, other: int, *, at_source: bool) -> Pair:
     return _pair(own + other, edges, (0 if at_source else 1, own))
 
 
+def hanging_cliques(near: int, far: int, *, at_source: bool, spare: int = 0) -> Pair:
+    """A node of one clique gets joined to another clique; the source hangs on that node.
+
+    The end near the source tells all of its clique that it has one edge more, and what goes over
+    the new edge spreads in a clique that had nothing. Near its bound for many rounds and at the
+    fixed point, if the cap is what passes over one edge (docs/theory/tight-bounds.md). `spare`
+    further friends of the source make that small. In the public model the near end is the source.
+    """
+    x = 0 if at_source else 1
+    n = x + near + far
+    edges = [*combinations(range(x, x + near), 2), *combinations(range(x + near, n), 2)]
+    if not at_source:
+        edges += [(0, 1), *((0, n + i) for i in range(spare))]
+        n += spare
+    return _pair(n, edges, (x, x + near))
+
+
+def wedge_with_leaves(leaves: int) -> Pair:
+    """A wedge whose two ends have leaves: a larger graph with the same change."""
+    ends = [(z, 3 + leaves * (z - 1) + i) for z in (1, 2) for i in range(leaves)]
+    return _pair(3 + 2 * leaves, [(0, 1), (0, 2), *ends], (1, 2))
+
+
+def wedge_with_pools(degree: int) -> Pair:
+    """A wedge in which every node has at least `degree` neighbours: each friend has a clique."""
+    edges, n = [(0, i) for i in range(1, degree + 1)], degree + 1
+    for i in range(1, degree + 1):
+        pool = range(n, n + degree + 1)
+        n += degree + 1
+        edges += [*combinations(pool, 2), *((i, v) for v in pool[: degree - 1])]
+    return _pair(n, edges, (1, 2))
+
+
 def single_pair(*, at_source: bool) -> Pair:
     """The least graph whose row shows one bit: whether there is an edge."""
     return _pair(2, [], (0, 1)) if at_source else _pair(3, [(0, 1)], (1, 2))
@@ -88,9 +124,11 @@ def _pair(n: int, edges: list[tuple[int, int]], added: tuple[int, int]) -> Pair:
 def capped_flow_pairs(model: str, *, lone: bool = False) -> Iterator[Pair]:
     """The shapes for capped flows; with `lone`, wedges beside lone nodes as well."""
     if model == "public":
-        yield from (two_cliques(1, k, at_source=True) for k in (2, 4, 8, 16))
+        yield from (two_cliques(1, k, at_source=True) for k in (2, 4, 8, 16, 64))
+        yield hanging_cliques(51, 51, at_source=True)
         return
     yield wedge()
     yield from (two_cliques(2, k, at_source=False) for k in (1, 2, 4, 8, 16))
+    yield hanging_cliques(51, 51, at_source=False)
     if lone:
         yield from (wedge(n) for n in range(4, 65))

@@ -21,7 +21,7 @@ from edgeveil.hashing import (
     instant_embedding,
 )
 from edgeveil.mechanisms.base import Gives, NoiseLast, Rows
-from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge_with_leaves
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate
@@ -92,5 +92,7 @@ class DPInstantEmbedding(NoiseLast):
 
     @classmethod
     def hardest(cls) -> tuple[DPInstantEmbedding, Pair]:
-        """A wedge, few rounds, and values just above 1 / n."""
-        return cls(epsilon=1.0, dimension=64, rounds=1, prepush=True, sigma=1e-3), wedge(6)
+        """A cap at which two values just reach 1 / n, below which an embedding does not look."""
+        sigma = 2 / 210 * (1 + 1e-9)
+        mechanism = cls(epsilon=1.0, dimension=64, restart=0.6, rounds=None, sigma=sigma)
+        return mechanism, wedge_with_leaves(9)

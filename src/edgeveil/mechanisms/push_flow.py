@@ -17,7 +17,7 @@ from edgeveil.flow.push_flow import push_flow
 from edgeveil.flow.walk import check_rounds, lazy_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, NoiseLast, Rows, check_model
-from edgeveil.mechanisms.hard_pairs import Pair, two_cliques
+from edgeveil.mechanisms.hard_pairs import Pair, two_cliques, wedge_with_pools
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import Calibration, calibrate
@@ -118,10 +118,11 @@ class DPPushFlow(NoiseLast):
     def hard_pairs(self) -> Iterator[Pair]:
         """Two cliques of the promised degree; joint: the edge starts beside the source."""
         own, public = self.promised_min_degree + 1, self.model == "public"
-        return (two_cliques(max(own, 2), own * k, at_source=public) for k in (1, 2, 4))
+        yield from (two_cliques(max(own, 2), own * k, at_source=public) for k in (1, 2, 4))
+        if not public and own > 2:
+            yield wedge_with_pools(own - 1)
 
     @classmethod
     def hardest(cls) -> tuple[DPPushFlow, Pair]:
-        """Two cliques, a high restart probability."""
-        mechanism = cls(epsilon=1.0, promised_min_degree=1, restart=0.9)
-        return mechanism, two_cliques(2, 2, at_source=False)
+        """Two friends with cliques of their own, and a walk that nearly always restarts."""
+        return cls(epsilon=1.0, promised_min_degree=2, restart=0.98), wedge_with_pools(2)

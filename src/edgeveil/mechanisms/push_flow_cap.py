@@ -39,7 +39,7 @@ class DPPushFlowCap(NoiseLast):
     restart : float
         Restart probability of the ordinary walk.
     rounds : int or None
-        Rounds of pushing. None: the fixed point, which allows twice the flow for the same
+        Rounds of pushing. None: the fixed point, which allows a tenth more flow for the same
         sigma and restart 0.15 (docs/theory/tight-bounds.md).
     prepush : bool
         The paper's extra start (Section 6); joint model only.

@@ -9,7 +9,6 @@ gives the same rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,12 +21,12 @@ from edgeveil.estimate.own_lists import OwnLists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, Rows, own_lists
 from edgeveil.mechanisms.hard_pairs import Pair
+from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import (
     AnyStatistic,
     Exact,
     Noised,
-    largest_loss,
     randomise,
     without_noise,
 )
@@ -39,6 +38,10 @@ __all__ = ["answers", "exact_loss", "make_rows", "rows_at_once", "rows_of", "sha
 _GROUP_BYTES = 1 << 20
 _LANES = 16
 _MOST_ROWS = 256
+
+# Outcomes tried for a loss, in scales of the noise beyond the value: what is asked next depends on
+# them, such as which coordinates are large.
+_BEYOND = (0.0, 64.0)
 
 Answer = Callable[[AnyStatistic, int], Noised]
 
@@ -177,9 +180,9 @@ def _stacked(
 def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
     """The privacy loss of what is noised, on two graphs, for one outcome: no sampling.
 
-    The outcome is one that the first graph may give and that, number by number, tells the most;
-    later questions are asked after it. So the mechanism's epsilon is not below this, whatever its
-    claim. Both orders of the graphs are tried.
+    The outcomes tried are ones that the first graph may give and that, number by number, tell the
+    most; later questions are asked after them. So the mechanism's epsilon is not below this,
+    whatever its claim. Both orders of the graphs are tried.
 
     Parameters
     ----------
@@ -189,16 +192,15 @@ def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
         Two neighbouring graphs and a source.
     """
     graphs = (pair.graph, pair.neighbour)
-    return max(_loss(mechanism, *graphs, pair.source), _loss(mechanism, *graphs[::-1], pair.source))
+    orders = (graphs, graphs[::-1])
+    return max(_loss(mechanism, *o, pair.source, b) for o in orders for b in _BEYOND)
 
 
-def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int) -> float:
+def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond: float) -> float:
     loss, shared = 0.0, None
     asked = (mechanism.shared(graph), mechanism.shared(other))
-    if (asked[0] is None) != (asked[1] is None):
-        return math.inf  # that something is asked tells the graphs apart
     if asked[0] is not None and asked[1] is not None:
-        loss, outcome = largest_loss(asked[0], asked[1])
+        loss, outcome = largest_loss(asked[0], asked[1], beyond=beyond)
         shared = mechanism.learn(outcome, graph.nodes)
     model = mechanism.guarantee(1).model
     beside = mechanism.measure(other, shared, own_lists(other, [source], model))
@@ -206,12 +208,8 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int) -> floa
 
     def answer(first: AnyStatistic, stage: int) -> Noised:
         nonlocal loss
-        try:
-            second = beside.send(last[-1]) if stage else next(beside)
-        except StopIteration:  # so does the number of questions; seen in one order of the graphs
-            loss = math.inf
-            return without_noise(first)
-        more, outcome = largest_loss(first, second)
+        second = beside.send(last[-1]) if stage else next(beside)
+        more, outcome = largest_loss(first, second, beyond=beyond)
         loss += more
         # Each side may overwrite what it is given.
         last.append(replace(outcome, values=outcome.values.copy()))

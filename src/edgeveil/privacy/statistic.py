@@ -3,15 +3,13 @@
 A mechanism computes numbers of bounded sensitivity and hands them over as one of the classes
 below; `randomise` adds the noise. Nothing else leaves a mechanism (`edgeveil.mechanisms.base`), so
 the privacy of a release is the sum of what is said here, whatever the mechanism computes around
-it. `without_noise` is the curator's view of the same numbers, and `largest_loss` what one outcome
-tells about which of two graphs they came from.
+it. `without_noise` is the curator's view of the same numbers.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +21,6 @@ from edgeveil.privacy.noise import (
     Calibration,
     NoiseSource,
     add_laplace_to_rows,
-    to_lattice,
 )
 from edgeveil.privacy.randomised_response import flipped_places
 
@@ -36,7 +33,6 @@ __all__ = [
     "Ragged",
     "Statistic",
     "Tail",
-    "largest_loss",
     "randomise",
     "total_epsilon",
     "without_noise",
@@ -71,11 +67,10 @@ class Statistic:
     @property
     def epsilon(self) -> Fraction:
         """What one row tells at most about an edge."""
-        return (
-            max((Fraction(c.epsilon) for c in self._of_rows()), default=Fraction(0)) * self.spends
-        )
+        return max((Fraction(c.epsilon) for c in self.of_rows()), default=Fraction(0)) * self.spends
 
-    def _of_rows(self) -> tuple[Calibration, ...]:
+    def of_rows(self) -> tuple[Calibration, ...]:
+        """One calibration for each row."""
         given = self.calibration
         return given if isinstance(given, tuple) else (given,) * len(self.values)
 
@@ -301,106 +296,3 @@ def without_noise(statistic: AnyStatistic) -> Noised:
             starts=before[statistic.starts],
         )
     return Noised(statistic.ones if isinstance(statistic, Bits) else statistic.values)
-
-
-def largest_loss(first: AnyStatistic, second: AnyStatistic) -> tuple[float, Noised]:
-    """The largest log-ratio of the probabilities of one outcome, and an outcome that attains it.
-
-    Exact: values lie on a lattice and the law of their noise is known, so no sampling is needed.
-    For discrete Laplace noise of scale t the outcome z has log-ratio sum (|z - y| - |z - x|) / t,
-    at most the L1 distance of x and y in steps over t, with equality where z lies on the far side
-    of x as seen from y in every coordinate; z = x does.
-
-    Parameters
-    ----------
-    first, second : statistics of one kind and shape
-        The same question asked of two graphs.
-
-    Returns
-    -------
-    loss : float
-        ``inf`` if the two can be told apart for certain: other noise, or none.
-    outcome : Noised
-        What the first graph may have given, with that loss.
-    """
-    if isinstance(first, Bits) and isinstance(second, Bits):
-        apart = len(np.setxor1d(first.ones, second.ones, assume_unique=True))
-        same = first.total == second.total and first.loss == second.loss
-        return (float(apart * first.epsilon) if same else float("inf")), Noised(first.ones)
-    if isinstance(first, Exact) and isinstance(second, Exact):
-        same = np.array_equal(first.values, second.values)
-        return (0.0 if same else float("inf")), Noised(first.values)
-    if isinstance(first, Tail) and isinstance(second, Tail):
-        return _largest_loss_of_tails(first, second)
-    if isinstance(first, Ragged) and isinstance(second, Ragged):
-        if not np.array_equal(first.starts, second.starts):
-            return float("inf"), without_noise(first)
-        # The rows together as one: the loss is a sum over all numbers.
-        loss, outcome = largest_loss(_as_one_row(first), _as_one_row(second))
-        return loss, replace(outcome, values=outcome.values[0])
-    if not isinstance(first, Statistic) or not isinstance(second, Statistic):
-        return float("inf"), without_noise(first)
-    calibrations = first._of_rows()
-    if calibrations != second._of_rows() or first.values.shape != second.values.shape:
-        return float("inf"), without_noise(first)
-    loss, outcome = Fraction(0), np.empty_like(first.values)
-    for i, calibration in enumerate(calibrations):
-        x, y = (to_lattice(s.values[i], calibration) for s in (first, second))
-        steps = sum(abs(int(a) - int(b)) for a, b in zip(x, y, strict=True) if a != b)
-        loss += Fraction(steps, calibration.scale)
-        outcome[i] = x * 2.0**calibration.step_log2
-    return float(loss), Noised(outcome, calibrations[0].noise_scale if calibrations else 0.0)
-
-
-def _as_one_row(ragged: Ragged) -> Statistic:
-    return Statistic(ragged.values[None, :], ragged.calibration)
-
-
-def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
-    """Of one coordinate either a noisy value z >= T is seen, or only that it is below T.
-
-    With x and y steps without noise, what is seen as z has log-ratio (|z - y| - |z - x|) / t. For
-    x > y this is largest, (x - y) / t, at any z >= max(x, T). For x < y it falls with z, so it is
-    largest at z = max(x, T); and "below" may tell more, by log P(x + Z < T) - log P(y + Z < T).
-    Coordinates are independent: the largest log-ratios add up. (To the precision of a double.)
-    """
-    if not first.same_question(second):
-        return float("inf"), without_noise(first)
-    calibration, t = first.calibration, first.calibration.scale
-    from edgeveil.privacy._tail import threshold_in_steps
-
-    threshold = threshold_in_steps(first.at_least, calibration)
-    loss, places, seen, starts = 0.0, list[int](), list[int](), [0]
-    for i in range(len(first.starts) - 1):
-        steps = [_steps_of_row(tail, i) for tail in (first, second)]
-        for place in sorted(steps[0].keys() | steps[1].keys()):
-            x, y = (of.get(place, 0) for of in steps)
-            z = max(x, threshold)
-            more, below = (abs(z - y) - abs(z - x)) / t, -math.inf
-            if x < y:
-                below = _log_below(threshold - x, t) - _log_below(threshold - y, t)
-            loss += max(more, below)
-            if more > below and (x != y or x >= threshold):
-                places.append(place)
-                seen.append(z)
-        starts.append(len(places))
-    return loss, NoisedTail(
-        values=np.array([float(z) * 2.0**calibration.step_log2 for z in seen]),
-        scale=calibration.noise_scale,
-        places=np.array(places, dtype=np.int64),
-        starts=np.array(starts, dtype=np.int64),
-    )
-
-
-def _steps_of_row(tail: Tail, i: int) -> dict[int, int]:
-    part = slice(int(tail.starts[i]), int(tail.starts[i + 1]))
-    steps = to_lattice(tail.values[part], tail.calibration)
-    return dict(zip(tail.places[part].tolist(), map(int, steps), strict=True))
-
-
-def _log_below(distance: int, t: int) -> float:
-    """Log P(Z < distance) for P(Z = z) proportional to exp(-|z| / t)."""
-    q = math.exp(-1 / t)
-    if distance <= 0:
-        return (distance - 1) / t - math.log1p(q)
-    return math.log1p(-math.exp(-distance / t) / (1 + q))

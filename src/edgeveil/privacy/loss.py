@@ -1,0 +1,133 @@
+"""What one outcome of noised numbers tells about which of two graphs they came from, exactly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from edgeveil.privacy.noise import to_lattice
+from edgeveil.privacy.statistic import (
+    AnyStatistic,
+    Bits,
+    Exact,
+    Noised,
+    NoisedTail,
+    Ragged,
+    Statistic,
+    Tail,
+    without_noise,
+)
+
+__all__ = ["largest_loss"]
+
+
+def largest_loss(
+    first: AnyStatistic, second: AnyStatistic, *, beyond: float = 0.0
+) -> tuple[float, Noised]:
+    """The largest log-ratio of the probabilities of one outcome, and an outcome that attains it.
+
+    Exact: values lie on a lattice and the law of their noise is known, so no sampling is needed.
+    For discrete Laplace noise of scale t the outcome z has log-ratio sum (|z - y| - |z - x|) / t,
+    at most the L1 distance of x and y in steps over t, with equality where z lies on the far side
+    of x as seen from y in every coordinate; z = x does.
+
+    Parameters
+    ----------
+    first, second : statistics of one kind and shape
+        The same question asked of two graphs.
+    beyond : float
+        How far the outcome lies beyond the first graph's value where the two differ, in units of
+        the noise's scale. Any distance attains the loss; what is asked next may depend on it.
+
+    Returns
+    -------
+    loss : float
+        ``inf`` if the two can be told apart for certain: other noise, or none.
+    outcome : Noised
+        What the first graph may have given, with that loss.
+    """
+    if isinstance(first, Bits) and isinstance(second, Bits):
+        apart = len(np.setxor1d(first.ones, second.ones, assume_unique=True))
+        same = first.total == second.total and first.loss == second.loss
+        return (float(apart * first.epsilon) if same else float("inf")), Noised(first.ones)
+    if isinstance(first, Exact) and isinstance(second, Exact):
+        same = np.array_equal(first.values, second.values)
+        return (0.0 if same else float("inf")), Noised(first.values)
+    if isinstance(first, Tail) and isinstance(second, Tail):
+        return _largest_loss_of_tails(first, second)
+    if isinstance(first, Ragged) and isinstance(second, Ragged):
+        if not np.array_equal(first.starts, second.starts):
+            return float("inf"), without_noise(first)
+        # The rows together as one: the loss is a sum over all numbers.
+        loss, outcome = largest_loss(_as_one_row(first), _as_one_row(second), beyond=beyond)
+        return loss, replace(outcome, values=outcome.values[0])
+    if not isinstance(first, Statistic) or not isinstance(second, Statistic):
+        return float("inf"), without_noise(first)
+    calibrations = first.of_rows()
+    if calibrations != second.of_rows() or first.values.shape != second.values.shape:
+        return float("inf"), without_noise(first)
+    exact, seen = Fraction(0), np.empty_like(first.values)
+    for i, calibration in enumerate(calibrations):
+        x, y = (to_lattice(s.values[i], calibration) for s in (first, second))
+        steps = sum(abs(int(a) - int(b)) for a, b in zip(x, y, strict=True) if a != b)
+        exact += Fraction(steps, calibration.scale)
+        z = x + np.sign(x - y) * np.rint(beyond * calibration.scale)
+        seen[i] = z * 2.0**calibration.step_log2
+    return float(exact), Noised(seen, calibrations[0].noise_scale if calibrations else 0.0)
+
+
+def _as_one_row(ragged: Ragged) -> Statistic:
+    return Statistic(ragged.values[None, :], ragged.calibration)
+
+
+def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
+    """Of one coordinate either a noisy value z >= T is seen, or only that it is below T.
+
+    With x and y steps without noise, what is seen as z has log-ratio (|z - y| - |z - x|) / t. For
+    x > y this is largest, (x - y) / t, at any z >= max(x, T). For x < y it falls with z, so it is
+    largest at z = max(x, T); and "below" may tell more, by log P(x + Z < T) - log P(y + Z < T).
+    Coordinates are independent: the largest log-ratios add up. (To the precision of a double.)
+    """
+    if not first.same_question(second):
+        return float("inf"), without_noise(first)
+    calibration, t = first.calibration, first.calibration.scale
+    from edgeveil.privacy._tail import threshold_in_steps
+
+    threshold = threshold_in_steps(first.at_least, calibration)
+    loss, places, seen, starts = 0.0, list[int](), list[int](), [0]
+    for i in range(len(first.starts) - 1):
+        steps = [_steps_of_row(tail, i) for tail in (first, second)]
+        for place in sorted(steps[0].keys() | steps[1].keys()):
+            x, y = (of.get(place, 0) for of in steps)
+            z = max(x, threshold)
+            more, below = (abs(z - y) - abs(z - x)) / t, -math.inf
+            if x < y:
+                below = _log_below(threshold - x, t) - _log_below(threshold - y, t)
+            loss += max(more, below)
+            if more > below and (x != y or x >= threshold):
+                places.append(place)
+                seen.append(z)
+        starts.append(len(places))
+    return loss, NoisedTail(
+        values=np.array([float(z) * 2.0**calibration.step_log2 for z in seen]),
+        scale=calibration.noise_scale,
+        places=np.array(places, dtype=np.int64),
+        starts=np.array(starts, dtype=np.int64),
+    )
+
+
+def _steps_of_row(tail: Tail, i: int) -> dict[int, int]:
+    part = slice(int(tail.starts[i]), int(tail.starts[i + 1]))
+    steps = to_lattice(tail.values[part], tail.calibration)
+    return dict(zip(tail.places[part].tolist(), map(int, steps), strict=True))
+
+
+def _log_below(distance: int, t: int) -> float:
+    """Log P(Z < distance) for P(Z = z) proportional to exp(-|z| / t)."""
+    q = math.exp(-1 / t)
+    if distance <= 0:
+        return (distance - 1) / t - math.log1p(q)
+    return math.log1p(-math.exp(-distance / t) / (1 + q))
