@@ -153,21 +153,24 @@ def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, Array]:
     """Number the distinct keys: the number of each row, and some row for each number.
 
     Every row writes itself into a table at a place that its key gives. Rows whose place was
-    taken by another key go on to the next round, with other places.
+    taken by another key go on to the next round, with other places. The first table is small,
+    for the processor's cache, in the hope that most keys occur several times.
     """
     rng = np.random.default_rng()
     kind = np.int32 if len(keys) <= np.iinfo(np.int32).max else np.int64
     keeper = np.empty(len(keys), dtype=kind)  # a row with the same key, one for all of them
     rows: Array = np.arange(len(keys), dtype=kind)
+    spared = 3  # powers of two
     while len(rows):
         own = keys[rows]
-        bits = len(rows).bit_length()
+        bits = max(4, len(rows).bit_length() - spared)
         places = (own * (rng.integers(2**63, dtype=np.uint64) << 1 | 1)) >> (64 - bits)
         table = np.empty(1 << bits, dtype=kind)
         table[places] = rows
         kept = table[places]
         same = keys[kept] == own
         keeper[rows[same]] = kept[same]
+        spared = spared if 2 * np.count_nonzero(same) > len(rows) else 0
         rows = rows[~same]
     is_keeper = keeper == np.arange(len(keys))
     return (np.cumsum(is_keeper, dtype=kind) - 1)[keeper], np.flatnonzero(is_keeper)
@@ -189,7 +192,9 @@ def _node_set(ids: pl.Series) -> NodeSet:
     if len(ids) == 0:
         return NodeSet.range(0)
     if ids.dtype != pl.String:
-        return NodeSet.of_ints(ids.to_numpy())
+        if ids[0] == 0 and ids[-1] == len(ids) - 1:
+            return NodeSet.range(len(ids))
+        return NodeSet.from_arrays("int", {"ids": ids.to_numpy()})
     offsets = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(ids.str.len_bytes().to_numpy(), out=offsets[1:])
     step = 1 << 20  # one polars string holds at most 4 GB
