@@ -109,7 +109,9 @@ def index_columns(first: pl.Series, second: pl.Series) -> Indexed:
     both = pl.concat([first.alias("id"), second.alias("id")])
     # By hashes, several times faster than by the strings themselves; compared in the end, so
     # that two names with one hash are never taken for one node.
-    codes, chosen = _number(_hashes(both))
+    codes, distinct = _number(_hashes(both))
+    chosen = np.empty(len(distinct), dtype=np.int64)
+    chosen[codes] = np.arange(len(codes))  # any one row of each hash
     names = both.gather(chosen)
     order = names.arg_sort().to_numpy()  # by UTF-8 bytes: the order of code points
     names = names.gather(order)
@@ -128,8 +130,8 @@ def _index_integers(a: Array, b: Array) -> Indexed:
     low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
     if high - low >= _TABLE_FACTOR * len(a) + _TABLE_FREE:
         both = np.concatenate([a, b])
-        codes, chosen = _number(both.view(np.uint64))
-        values = both[chosen]
+        codes, distinct = _number(both.view(np.uint64))
+        values = distinct.view(np.int64)
         order = np.argsort(values)
         index = _inverse(order)[codes]
         return Indexed(pl.Series("id", values[order]), index[: len(a)], index[len(a) :])
@@ -149,31 +151,34 @@ def _hashes(column: pl.Series) -> npt.NDArray[np.uint64]:
     return column.hash().to_numpy()
 
 
-def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, Array]:
-    """Number the distinct keys: the number of each row, and some row for each number.
+def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, npt.NDArray[np.uint64]]:
+    """Give the number of every key, and the distinct keys in the order of their numbers.
 
-    Every row writes itself into a table at a place that its key gives. Rows whose place was
-    taken by another key go on to the next round, with other places. The first table is small,
+    Every key writes itself into a table, at a place that it gives itself. Keys whose place was
+    taken by another one go on to the next round, with other places. The first table is small,
     for the processor's cache, in the hope that most keys occur several times.
     """
     rng = np.random.default_rng()
-    kind = np.int32 if len(keys) <= np.iinfo(np.int32).max else np.int64
-    keeper = np.empty(len(keys), dtype=kind)  # a row with the same key, one for all of them
-    rows: Array = np.arange(len(keys), dtype=kind)
-    spared = 3  # powers of two
+    numbers = np.empty(len(keys), dtype=np.int64)
+    rows: Array = np.arange(len(keys))
+    found = [np.empty(0, dtype=np.uint64)]
+    count, spared = 0, 3  # spared: powers of two
     while len(rows):
-        own = keys[rows]
+        own = keys if len(rows) == len(keys) else keys[rows]
         bits = max(4, len(rows).bit_length() - spared)
-        places = (own * (rng.integers(2**63, dtype=np.uint64) << 1 | 1)) >> (64 - bits)
-        table = np.empty(1 << bits, dtype=kind)
-        table[places] = rows
-        kept = table[places]
-        same = keys[kept] == own
-        keeper[rows[same]] = kept[same]
-        spared = spared if 2 * np.count_nonzero(same) > len(rows) else 0
-        rows = rows[~same]
-    is_keeper = keeper == np.arange(len(keys))
-    return (np.cumsum(is_keeper, dtype=kind) - 1)[keeper], np.flatnonzero(is_keeper)
+        mixed = own * (rng.integers(2**63, dtype=np.uint64) << 1 | 1)
+        places = (mixed >> (64 - bits)).astype(np.intp)
+        table = np.empty(1 << bits, dtype=np.uint64)
+        table[places] = own
+        used = np.zeros(1 << bits, dtype=np.bool_)
+        used[places] = True
+        numbers[rows] = (np.cumsum(used) + (count - 1))[places]  # the next round mends some
+        found.append(table[used])
+        count += len(found[-1])
+        left = table[places] != own
+        spared = spared if 2 * np.count_nonzero(left) < len(rows) else 0
+        rows = rows[left]
+    return numbers, np.concatenate(found)
 
 
 def _inverse(order: Array) -> Array:
