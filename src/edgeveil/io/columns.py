@@ -142,7 +142,7 @@ def _index_integers(a: Array, b: Array) -> Indexed:
     seen[b] = True
     ids = pl.Series("id", np.flatnonzero(seen) + low)
     if len(ids) < len(seen):
-        rank = np.cumsum(seen, dtype=np.int64) - 1
+        rank = np.cumsum(seen, dtype=_index_type(len(seen))) - 1
         a, b = rank[a], rank[b]
     return Indexed(ids, a, b)
 
@@ -159,32 +159,50 @@ def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, npt.NDArray[np.uint64]
     for the processor's cache, in the hope that most keys occur several times.
     """
     rng = np.random.default_rng()
-    numbers = np.empty(len(keys), dtype=np.int64)
-    rows: Array = np.arange(len(keys))
+    kind = _index_type(len(keys))
+    numbers: Array = np.empty(len(keys), dtype=kind)
+    rows: Array | slice = slice(None)
+    own = keys
     found = [np.empty(0, dtype=np.uint64)]
     count, spared = 0, 3  # spared: powers of two
-    while len(rows):
-        own = keys if len(rows) == len(keys) else keys[rows]
-        bits = max(4, len(rows).bit_length() - spared)
-        mixed = own * (rng.integers(2**63, dtype=np.uint64) << 1 | 1)
-        places = (mixed >> (64 - bits)).astype(np.intp)
+    while len(own):
+        bits = max(4, len(own).bit_length() - spared)
+        factor = rng.integers(2**63, dtype=np.uint64) << 1 | 1
         table = np.empty(1 << bits, dtype=np.uint64)
-        table[places] = own
         used = np.zeros(1 << bits, dtype=np.bool_)
-        used[places] = True
-        numbers[rows] = (np.cumsum(used) + (count - 1))[places]  # the next round mends some
+        for part in _blocks(own):
+            places = (part * factor >> (64 - bits)).astype(np.intp)
+            table[places] = part
+            used[places] = True
+        number = np.cumsum(used, dtype=kind) + (count - 1)
+        mine, left = np.empty(len(own), dtype=kind), np.empty(len(own), dtype=np.bool_)
+        for part, to, lost in zip(_blocks(own), _blocks(mine), _blocks(left), strict=True):
+            places = (part * factor >> (64 - bits)).astype(np.intp)
+            to[:] = number[places]
+            np.not_equal(table[places], part, out=lost)
+        numbers[rows] = mine  # those left are mended in the next round
         found.append(table[used])
         count += len(found[-1])
-        left = table[places] != own
-        spared = spared if 2 * np.count_nonzero(left) < len(rows) else 0
-        rows = rows[left]
+        spared = spared if 2 * np.count_nonzero(left) < len(own) else 0
+        rows = np.flatnonzero(left) if isinstance(rows, slice) else rows[left]
+        own = own[left]
     return numbers, np.concatenate(found)
 
 
+def _blocks(array: Array) -> list[Array]:
+    """Cut an array into blocks that stay in the processor's cache."""
+    return [array[i : i + (1 << 16)] for i in range(0, len(array), 1 << 16)]
+
+
 def _inverse(order: Array) -> Array:
-    inverse = np.empty(len(order), dtype=np.int64)
+    inverse = np.empty(len(order), dtype=_index_type(len(order)))
     inverse[order] = np.arange(len(order))
     return inverse
+
+
+def _index_type(size: int) -> type[np.int32 | np.int64]:
+    """Give the narrowest of int32 and int64 that can count up to `size`."""
+    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
 # -- node sets ----------------------------------------------------------------------------
