@@ -109,7 +109,9 @@ def index_columns(first: pl.Series, second: pl.Series) -> Indexed:
     both = pl.concat([first.alias("id"), second.alias("id")])
     # By hashes, several times faster than by the strings themselves; compared in the end, so
     # that two names with one hash are never taken for one node.
-    codes, chosen = _number(_hashes(both))
+    codes, distinct = _number(_hashes(both))
+    chosen = np.empty(len(distinct), dtype=np.int64)
+    chosen[codes] = np.arange(len(codes))  # any one row of each hash
     names = both.gather(chosen)
     order = names.arg_sort().to_numpy()  # by UTF-8 bytes: the order of code points
     names = names.gather(order)
@@ -128,8 +130,8 @@ def _index_integers(a: Array, b: Array) -> Indexed:
     low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
     if high - low >= _TABLE_FACTOR * len(a) + _TABLE_FREE:
         both = np.concatenate([a, b])
-        codes, chosen = _number(both.view(np.uint64))
-        values = both[chosen]
+        codes, distinct = _number(both.view(np.uint64))
+        values = distinct.view(np.int64)
         order = np.argsort(values)
         index = _inverse(order)[codes]
         return Indexed(pl.Series("id", values[order]), index[: len(a)], index[len(a) :])
@@ -140,7 +142,7 @@ def _index_integers(a: Array, b: Array) -> Indexed:
     seen[b] = True
     ids = pl.Series("id", np.flatnonzero(seen) + low)
     if len(ids) < len(seen):
-        rank = np.cumsum(seen, dtype=np.int64) - 1
+        rank = np.cumsum(seen, dtype=_index_type(len(seen))) - 1
         a, b = rank[a], rank[b]
     return Indexed(ids, a, b)
 
@@ -149,34 +151,58 @@ def _hashes(column: pl.Series) -> npt.NDArray[np.uint64]:
     return column.hash().to_numpy()
 
 
-def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, Array]:
-    """Number the distinct keys: the number of each row, and some row for each number.
+def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, npt.NDArray[np.uint64]]:
+    """Give the number of every key, and the distinct keys in the order of their numbers.
 
-    Every row writes itself into a table at a place that its key gives. Rows whose place was
-    taken by another key go on to the next round, with other places.
+    Every key writes itself into a table, at a place that it gives itself. Keys whose place was
+    taken by another one go on to the next round, with other places. The first table is small,
+    for the processor's cache, in the hope that most keys occur several times.
     """
     rng = np.random.default_rng()
-    kind = np.int32 if len(keys) <= np.iinfo(np.int32).max else np.int64
-    keeper = np.empty(len(keys), dtype=kind)  # a row with the same key, one for all of them
-    rows: Array = np.arange(len(keys), dtype=kind)
-    while len(rows):
-        own = keys[rows]
-        bits = len(rows).bit_length()
-        places = (own * (rng.integers(2**63, dtype=np.uint64) << 1 | 1)) >> (64 - bits)
-        table = np.empty(1 << bits, dtype=kind)
-        table[places] = rows
-        kept = table[places]
-        same = keys[kept] == own
-        keeper[rows[same]] = kept[same]
-        rows = rows[~same]
-    is_keeper = keeper == np.arange(len(keys))
-    return (np.cumsum(is_keeper, dtype=kind) - 1)[keeper], np.flatnonzero(is_keeper)
+    kind = _index_type(len(keys))
+    numbers: Array = np.empty(len(keys), dtype=kind)
+    rows: Array | slice = slice(None)
+    own = keys
+    found = [np.empty(0, dtype=np.uint64)]
+    count, spared = 0, 3  # spared: powers of two
+    while len(own):
+        bits = max(4, len(own).bit_length() - spared)
+        factor = rng.integers(2**63, dtype=np.uint64) << 1 | 1
+        table = np.empty(1 << bits, dtype=np.uint64)
+        used = np.zeros(1 << bits, dtype=np.bool_)
+        for part in _blocks(own):
+            places = (part * factor >> (64 - bits)).astype(np.intp)
+            table[places] = part
+            used[places] = True
+        number = np.cumsum(used, dtype=kind) + (count - 1)
+        mine, left = np.empty(len(own), dtype=kind), np.empty(len(own), dtype=np.bool_)
+        for part, to, lost in zip(_blocks(own), _blocks(mine), _blocks(left), strict=True):
+            places = (part * factor >> (64 - bits)).astype(np.intp)
+            to[:] = number[places]
+            np.not_equal(table[places], part, out=lost)
+        numbers[rows] = mine  # those left are mended in the next round
+        found.append(table[used])
+        count += len(found[-1])
+        spared = spared if 2 * np.count_nonzero(left) < len(own) else 0
+        rows = np.flatnonzero(left) if isinstance(rows, slice) else rows[left]
+        own = own[left]
+    return numbers, np.concatenate(found)
+
+
+def _blocks(array: Array) -> list[Array]:
+    """Cut an array into blocks that stay in the processor's cache."""
+    return [array[i : i + (1 << 16)] for i in range(0, len(array), 1 << 16)]
 
 
 def _inverse(order: Array) -> Array:
-    inverse = np.empty(len(order), dtype=np.int64)
+    inverse = np.empty(len(order), dtype=_index_type(len(order)))
     inverse[order] = np.arange(len(order))
     return inverse
+
+
+def _index_type(size: int) -> type[np.int32 | np.int64]:
+    """Give the narrowest of int32 and int64 that can count up to `size`."""
+    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
 # -- node sets ----------------------------------------------------------------------------
@@ -189,7 +215,9 @@ def _node_set(ids: pl.Series) -> NodeSet:
     if len(ids) == 0:
         return NodeSet.range(0)
     if ids.dtype != pl.String:
-        return NodeSet.of_ints(ids.to_numpy())
+        if ids[0] == 0 and ids[-1] == len(ids) - 1:
+            return NodeSet.range(len(ids))
+        return NodeSet.from_arrays("int", {"ids": ids.to_numpy()})
     offsets = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(ids.str.len_bytes().to_numpy(), out=offsets[1:])
     step = 1 << 20  # one polars string holds at most 4 GB

@@ -45,10 +45,12 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: bool = False) ->
         The public node set, in the order that results will have. For a matrix, igraph
         without names and networkit: the names of their nodes in order, as many as there
         are; for an edge_index: at least as many as it numbers; for networkx, igraph with
-        names and tables: a list that holds all their ids. **Give it for a table or an
-        edge_index wherever it is known independently of the edges who is a member:**
-        without it the node set is taken from the private edges and yet is treated as
-        public from here on.
+        names and tables: a list that holds all their ids. **Give it wherever it is known
+        independently of the edges who is a member.** Without it ids are sorted (numbered
+        nodes stay in the order of their numbers), since libraries keep nodes in the order in
+        which edges first named them; the node set is taken to be public all the same, and
+        every guarantee says so, but for a matrix: it has a row for everybody, and the order
+        of its rows is as public as its size.
     directed : bool
         Allow a directed graph, or a matrix or edge_index that is not symmetric, and read
         every arc as an undirected edge. Nothing changes for a table: its rows are

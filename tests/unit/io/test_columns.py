@@ -1,0 +1,47 @@
+"""Columns of ids, indexed by their distinct values."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from edgeveil.io import columns
+from edgeveil.io.columns import index_columns
+
+
+@pytest.mark.parametrize("distinct", [1, 7, 3000, 200_000])
+@pytest.mark.parametrize("spread", [1, 2**40])
+def test_equal_keys_and_only_these_get_one_number(distinct, spread):
+    rng = np.random.default_rng(distinct)
+    keys = rng.integers(0, distinct, 200_000).astype(np.uint64) * np.uint64(spread)
+    numbers, found = columns._number(keys)
+    assert np.array_equal(found[numbers], keys)
+    assert sorted(found.tolist()) == np.unique(keys).tolist()
+    assert len(columns._number(keys[:0])[1]) == 0
+
+
+@pytest.mark.parametrize("spread", [1, 3, 10**12])
+def test_integers_are_indexed_whether_near_or_far_apart(spread):
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(-900, 1000, (2, 5000)) * spread
+    ids, first, second = index_columns(pl.Series(a), pl.Series(b))
+    assert ids.to_list() == np.unique(np.r_[a, b]).tolist()
+    assert np.array_equal(ids.to_numpy()[first], a)
+    assert np.array_equal(ids.to_numpy()[second], b)
+
+
+def test_the_lowest_and_the_highest_integer_are_indexed():
+    ends = [-(2**63), 2**63 - 1]
+    ids, first, second = index_columns(pl.Series(ends), pl.Series([0, -1]))
+    assert ids.to_list() == [ends[0], -1, 0, ends[1]]
+    assert (first.tolist(), second.tolist()) == ([0, 3], [2, 1])
+
+
+def test_names_are_indexed_in_the_order_of_code_points():
+    rng = np.random.default_rng(2)
+    first, second = (pl.Series([f"é{i}" for i in rng.integers(0, 900, 4000)]) for _ in "ab")
+    edges = index_columns(first, second)
+    assert edges.ids.to_list() == sorted({*first, *second})
+    assert edges.ids.gather(edges.first).to_list() == first.to_list()
+    assert edges.ids.gather(edges.second).to_list() == second.to_list()
