@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from edgeveil.auditing import AuditResult, Pair, audit
+from edgeveil.auditing import trials as trials_module
 from edgeveil.auditing.guessing import learn
-from edgeveil.auditing.worst_pairs import two_cliques, wedge
+from edgeveil.auditing.trials import draw
+from edgeveil.auditing.worst_pairs import worst_pair
 from edgeveil.errors import ParameterError
 from edgeveil.mechanisms import (
     MECHANISMS,
@@ -28,9 +30,9 @@ from edgeveil.mechanisms import (
     TwoHop,
     TwoHopEmbedding,
 )
-from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs, two_cliques, wedge
+from edgeveil.privacy import statistic
+from edgeveil.privacy.noise import NoiseSource, add_laplace_to_rows
 
 # For these parameters one edge moves the flow by sigma, to six digits.
 TIGHT = {"epsilon": 1.0, "sigma": 1e-7, "restart": 0.999, "rounds": 1, "prepush": True}
@@ -39,17 +41,17 @@ SURE = 0.999
 PREPUSH = {"epsilon": 1.0, "rounds": 1, "prepush": True}
 
 AUDITED = [  # mechanism, trials, share of the claim that the audit has to reach
-    (DPPushFlowCap(**TIGHT), 20_000, 0.8),
-    (DPPushFlowCap(epsilon=1, restart=0.98, rounds=2), 20_000, 0.7),
+    (DPPushFlowCap(**TIGHT), 8_000, 0.8),
+    (DPPushFlowCap(epsilon=1, restart=0.98, rounds=2), 8_000, 0.7),
     (DPPushFlowCap(epsilon=1), 5_000, 0.0),
-    (DPPushFlowCap(epsilon=1, restart=0.98, rounds=1, model="public"), 20_000, 0.4),
-    (DPPushFlowCap(epsilon=1, restart=0.6, rounds=None), 20_000, 0.7),
-    (DPForwardCap(epsilon=1, restart=0.9, rounds=3), 20_000, 0.5),
+    (DPPushFlowCap(epsilon=1, restart=0.98, rounds=1, model="public"), 8_000, 0.4),
+    (DPPushFlowCap(epsilon=1, restart=0.6, rounds=None), 8_000, 0.7),
+    (DPForwardCap(epsilon=1, restart=0.9, rounds=3), 8_000, 0.5),
     (GraphDiffusion(epsilon=1, steps=2, eta=1e-3), 3_000, 0.4),
     (DPPushFlow(epsilon=1, promised_min_degree=2), 5_000, 0.0),
-    (DPPushFlow(epsilon=1, promised_min_degree=8, restart=0.98, model="public"), 20_000, 0.3),
-    (DPSparsePPR(sigma=0.014, restart=0.8, **PREPUSH), 10_000, 0.15),
-    (DPInstantEmbedding(sigma=1e-3, restart=0.9, dimension=4, **PREPUSH), 20_000, 0.7),
+    (DPPushFlow(epsilon=1, promised_min_degree=8, restart=0.98, model="public"), 8_000, 0.3),
+    (DPSparsePPR(sigma=0.014, restart=0.8, **PREPUSH), 5_000, 0.15),
+    (DPInstantEmbedding(sigma=1e-3, restart=0.9, dimension=4, **PREPUSH), 8_000, 0.7),
     (DPEmbeddingSparse(sigma=1e-3, restart=0.9, dimension=4, **PREPUSH), 8_000, 0.2),
     (EdgeFlipping(epsilon=1), 2_000, 0.7),
     (EdgeFlipping(epsilon=1, model="public"), 2_000, 0.7),
@@ -68,7 +70,8 @@ AUDITED = [  # mechanism, trials, share of the claim that the audit has to reach
 def test_no_mechanism_is_accused_and_tight_pairs_show_most_of_the_claim(
     mechanism, trials, share, figure
 ):
-    result = audit(mechanism, trials=trials, noise=NoiseSource.insecure(4))
+    pair = worst_pair(mechanism)
+    result = audit(mechanism, pair=pair, trials=trials, noise=NoiseSource.insecure(4))
     assert result.consistent, str(result)
     if share:
         assert result.lower_bound > share * result.claimed, str(result)
@@ -83,98 +86,96 @@ def test_every_mechanism_is_audited():
 # -- broken mechanisms ----------------------------------------------------------------------
 
 
+def spoiled(mechanism, **changes):
+    """A correct mechanism with other parameters."""
+    return DPPushFlowCap(**asdict(mechanism) | changes)
+
+
 class TooLittleNoise(DPPushFlowCap):
     """Five percent less noise than claimed."""
 
-    def rows(self, prepared, sources, noise):
-        honest = DPPushFlowCap(**asdict(self) | {"epsilon": 1.05 * self.epsilon})
-        return honest.rows(prepared, sources, noise)
+    def calibration(self, n_nodes):
+        return spoiled(self, epsilon=1.05 * self.epsilon).calibration(n_nodes)
 
 
 class CapTooLarge(DPPushFlowCap):
     """Flow capped for 1.25 sigma, noise for sigma: the sensitivity is understated by a fifth."""
 
-    def rows(self, prepared, sources, noise):
-        larger = {"sigma": 1.25 * self.sigma, "epsilon": 1.25 * self.epsilon}
-        return DPPushFlowCap(**asdict(self) | larger).rows(prepared, sources, noise)
+    def exact_rows(self, graph, sources):
+        return spoiled(self, sigma=1.25 * self.sigma).exact_rows(graph, sources)
 
 
-class SameNoiseTwice(DPPushFlowCap):
-    """Draws the stream of a row a second time, and so takes its noise away again."""
-
-    def rows(self, prepared, sources, noise):
-        rows = super().rows(prepared, sources, noise)
-        n = prepared.n_nodes
-        # As much noise as in `rows`, but for the share of the float error: some 0.000003 %.
-        again = calibrate(coordinates=n, sensitivity=self.sigma, epsilon=self.epsilon)
-        for row, source in zip(rows, sources, strict=True):
-            row -= add_laplace(np.zeros(n), again, noise.derive("row", int(source)))
-        return rows
-
-
-class RepeatedNoise(DPPushFlowCap):
-    """One draw for all rows of a call: trials of one call are not independent."""
-
-    def rows(self, prepared, sources, noise):
-        row = super().rows(prepared, sources[:1], noise)
-        return np.repeat(row, len(sources), axis=0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwoSteps:
-    """Counts the paths of two steps and claims that nobody's edges can be seen."""
-
-    name = "two-steps"
-    columns = "nodes"
+class ClaimsNothing(DPPushFlowCap):
+    """Claims that nobody's edges can be seen."""
 
     def guarantee(self, n_sources):
-        return Guarantee(epsilon=0.0, model="joint", theorem="none", n_sources=n_sources)
-
-    def prepare(self, graph, noise):
-        return graph
-
-    def rows(self, prepared, sources, noise):
-        adjacency = prepared.adjacency()
-        return (adjacency @ adjacency).toarray()[list(sources)]
+        return replace(super().guarantee(n_sources), epsilon=0.0)
 
 
-def test_five_percent_too_little_noise_is_a_violation():
-    noise = NoiseSource.insecure(1)
-    result = audit(TooLittleNoise(**TIGHT), trials=150_000, confidence=SURE, noise=noise)
+def test_five_percent_too_little_noise_is_a_violation_by_either_layer():
+    # At this epsilon a game tells most for its price.
+    options = {"trials": 30_000, "confidence": SURE, "noise": NoiseSource.insecure(1)}
+    result = audit(TooLittleNoise(**TIGHT | {"epsilon": 3.0}), **options)
     assert not result.consistent, str(result)
-    assert 1 < result.lower_bound <= 1.05
+    assert result.exact_loss == pytest.approx(3.15, rel=1e-3)
+    assert 3 < result.lower_bound <= 3.15
+
+
+def test_the_exact_layer_needs_no_trials_to_see_it():
+    result = audit(TooLittleNoise(**TIGHT), trials=100, noise=NoiseSource.insecure(1))
+    assert result.lower_bound < 1
+    assert not result.consistent
 
 
 def test_the_same_mechanism_with_all_its_noise_is_none():
-    noise = NoiseSource.insecure(1)
-    result = audit(DPPushFlowCap(**TIGHT), trials=50_000, confidence=SURE, noise=noise)
+    options = {"trials": 30_000, "confidence": SURE, "noise": NoiseSource.insecure(1)}
+    result = audit(DPPushFlowCap(**TIGHT | {"epsilon": 3.0}), **options)
     assert result.consistent, str(result)
-    assert result.lower_bound > 0.9
+    assert result.lower_bound > 2.8
+    assert result.telling
 
 
 def test_a_sensitivity_understated_by_a_fifth_is_a_violation():
     noise = NoiseSource.insecure(2)
-    result = audit(CapTooLarge(**TIGHT), trials=20_000, confidence=SURE, noise=noise)
+    result = audit(CapTooLarge(**TIGHT), trials=15_000, confidence=SURE, noise=noise)
     assert not result.consistent, str(result)
+    assert result.exact_loss == pytest.approx(1.25, rel=1e-3)
     assert 1 < result.lower_bound <= 1.25
 
 
-def test_noise_that_is_drawn_twice_is_seen_although_trials_are_run_in_batches():
+def test_an_error_in_drawing_the_noise_is_seen_by_the_game_alone(monkeypatch):
+    def half(rows, calibration, noises):
+        exact = rows.copy()
+        add_laplace_to_rows(rows, calibration, noises)
+        rows += exact
+        rows /= 2
+
+    monkeypatch.setattr(statistic, "add_laplace_to_rows", half)
     noise = NoiseSource.insecure(3)
-    result = audit(SameNoiseTwice(**TIGHT), trials=500, confidence=SURE, noise=noise)
-    assert result.lower_bound > 3, str(result)
+    result = audit(DPPushFlowCap(**TIGHT), trials=2_000, confidence=SURE, noise=noise)
+    assert result.exact_loss <= 1
+    assert result.lower_bound > 1
+    assert not result.consistent, str(result)
 
 
-def test_trials_that_would_share_noise_are_run_one_by_one():
-    noise = NoiseSource.insecure(3)
-    result = audit(RepeatedNoise(**TIGHT), trials=2_000, confidence=SURE, noise=noise)
-    assert result.consistent, str(result)
+def test_trials_in_batches_are_those_one_by_one(monkeypatch):
+    """Each has noise of its own: a bound from trials that share noise would be wrong."""
+    pair, noise = wedge(), NoiseSource.insecure(3)
+    for mechanism in (DPPushFlowCap(**TIGHT), TwoHop(epsilon=1)):
+        drawn = []
+        for batch in (1, 7, 1024):
+            monkeypatch.setattr(trials_module, "_BATCH", batch)
+            drawn.append(draw(mechanism, pair.graph, 0, 20, noise, lambda _: None))
+        assert len(np.unique(drawn[0], axis=0)) == 20
+        np.testing.assert_array_equal(drawn[1], drawn[0])
+        np.testing.assert_array_equal(drawn[2], drawn[0])
 
 
 def test_a_false_claim_of_zero_is_a_violation():
-    result = audit(TwoSteps(), trials=1_000, confidence=SURE, noise=NoiseSource.insecure(3))
+    result = audit(ClaimsNothing(**TIGHT), trials=100, noise=NoiseSource.insecure(3))
     assert not result.consistent
-    assert result.lower_bound > 3
+    assert result.exact_loss == pytest.approx(1, rel=1e-3)
+    assert "VIOLATION" in str(result)
 
 
 # -- the bound ------------------------------------------------------------------------------
@@ -210,17 +211,54 @@ def test_ten_times_the_trials_prove_more():
 # -- the verdict ----------------------------------------------------------------------------
 
 
-def test_the_verdict_is_one_sentence():
-    made = {"confidence": 0.95, "trials": 100_000, "pair": "two graphs on 3 nodes"}
-    assert str(AuditResult(claimed=1.0, lower_bound=0.97, **made)) == (
-        "claimed epsilon 1.00, audited lower bound 0.97 at 95 % confidence (100,000 trials): "
+MADE = {"confidence": 0.95, "trials": 100_000, "pair": "two graphs on 3 nodes"}
+
+
+def test_the_verdict_has_a_line_for_each_layer():
+    assert str(AuditResult(claimed=1.0, exact_loss=0.999, lower_bound=0.97, **MADE)) == (
+        "claimed epsilon 1.000: exact loss of the noised numbers 0.999 on two graphs on 3 nodes\n"
+        "claimed epsilon 1.000: guessing from releases proves at least 0.970 at 95 % confidence "
+        "(100,000 trials)\n"
         "consistent"
     )
-    assert str(AuditResult(claimed=1.0, lower_bound=1.0304, **made)) == (
-        "VIOLATION: claimed epsilon 1.000, but it is at least 1.030 at 95 % confidence "
-        "(100,000 trials)"
-    )
+    for layers in (
+        {"exact_loss": 1.05, "lower_bound": 0.2},
+        {"exact_loss": 0.9, "lower_bound": 1.03},
+    ):
+        result = AuditResult(claimed=1.0, **layers, **MADE)
+        assert not result.consistent
+        assert str(result).endswith("VIOLATION: more is learnt than is claimed")
     assert "nothing is claimed" in str(audit(NonPrivate()))
+
+
+def test_a_verdict_that_could_not_have_failed_says_so():
+    blind = AuditResult(claimed=1.0, exact_loss=0.25, lower_bound=0.1, **MADE)
+    assert not blind.telling
+    assert "25% of the claim: noise that is too small by less than a factor of 4.0" in str(blind)
+    assert str(blind).endswith("no pair of graphs is known on which this could have failed")
+    none = AuditResult(claimed=1.0, exact_loss=0.0, lower_bound=0.0, **MADE)
+    assert "nothing would show here" in str(none)
+    tight = AuditResult(claimed=1.0, exact_loss=0.95, lower_bound=0.1, **MADE)
+    assert str(replace(blind, hardest=tight)).endswith("\nconsistent")
+    broken = replace(tight, exact_loss=1.05)
+    assert not replace(blind, hardest=broken).consistent
+    assert str(replace(blind, hardest=broken)).endswith("than is claimed")
+
+
+def test_where_the_given_parameters_tell_little_the_hardest_ones_are_played_too():
+    given = audit(DPPushFlowCap(epsilon=1), trials=200, noise=NoiseSource.insecure(1))
+    assert not given.telling
+    assert given.hardest is not None
+    assert given.hardest.telling
+    assert given.consistent
+    assert audit(DPPushFlowCap(**TIGHT), trials=200, noise=NoiseSource.insecure(1)).hardest is None
+
+
+def test_errors_at_the_hardest_parameters_are_seen_whatever_the_given_ones():
+    result = audit(TooLittleNoise(epsilon=1), trials=200, noise=NoiseSource.insecure(1))
+    assert not result.telling
+    assert not result.consistent
+    assert not result.hardest.consistent
 
 
 def test_progress_counts_up_to_all_runs():

@@ -202,11 +202,18 @@ def test_without_a_file_code_and_constants_of_the_session_count(old, new):
 parsed_once = cache(keys._meaning)
 
 
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of our code."""
+    place = tmp_path_factory.mktemp("copy") / "edgeveil"
+    original = Path(keys.__file__).parents[1]
+    shutil.copytree(original, place, ignore=shutil.ignore_patterns("__pycache__", "*.woff2"))
+    return place
+
+
 @pytest.fixture
-def edited(tmp_path, monkeypatch):
+def edited(copy, monkeypatch):
     """The digest of our code after an edit of a copy of it."""
-    copy = tmp_path / "edgeveil"
-    shutil.copytree(Path(keys.__file__).parents[1], copy, ignore=shutil.ignore_patterns("*.pyc"))
     monkeypatch.setattr(keys, "__file__", str(copy / "engine" / "keys.py"))
     monkeypatch.setattr(keys, "_meaning", parsed_once)
 

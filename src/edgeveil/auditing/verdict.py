@@ -18,7 +18,7 @@ import numpy as np
 from edgeveil._check import whole
 from edgeveil.auditing.guessing import learn
 from edgeveil.auditing.trials import draw
-from edgeveil.auditing.worst_pairs import loss_share, worst_pair
+from edgeveil.auditing.worst_pairs import loss_on, loss_share, worst_pair
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import HasHardPairs, Mechanism
@@ -182,7 +182,7 @@ def audit(
         stream = noise.derive("game", len(games) if found is None else 0)
         found = AuditResult(
             claimed=played.guarantee(1).epsilon,
-            exact_loss=loss_share(played, at) * played.guarantee(1).epsilon,
+            exact_loss=loss_on(played, at),
             lower_bound=_lower_bound(played, at, count, confidence, stream, report),
             confidence=confidence,
             trials=count,

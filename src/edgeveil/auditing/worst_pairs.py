@@ -12,7 +12,7 @@ from edgeveil.mechanisms.base import HasHardPairs, Mechanism
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, single_pair, two_hubs
 from edgeveil.mechanisms.run import exact_loss
 
-__all__ = ["loss_share", "pairs_for", "worst_pair"]
+__all__ = ["loss_on", "loss_share", "pairs_for", "worst_pair"]
 
 # Below this share of the claim nothing is stored for these parameters: search.
 _GOOD_ENOUGH = 0.6
@@ -29,16 +29,17 @@ def pairs_for(mechanism: Mechanism) -> Iterator[Pair]:
     yield two_hubs(1, 4)
 
 
-def loss_share(mechanism: Mechanism, pair: Pair) -> float:
-    """Share of the claimed epsilon that the noised numbers use on a pair, exactly.
-
-    0 where the pair breaks a promise; ``inf`` for any loss where none is claimed.
-    """
-    claimed = mechanism.guarantee(1).epsilon
+def loss_on(mechanism: Mechanism, pair: Pair) -> float:
+    """The exact loss of the noised numbers on a pair; 0 where the pair breaks a promise."""
     try:
-        loss = exact_loss(mechanism, pair)
+        return exact_loss(mechanism, pair)
     except PromiseError:
         return 0.0
+
+
+def loss_share(mechanism: Mechanism, pair: Pair) -> float:
+    """Share of the claimed epsilon that is used on a pair; ``inf`` where none is claimed."""
+    claimed, loss = mechanism.guarantee(1).epsilon, loss_on(mechanism, pair)
     if claimed == 0:
         return np.inf if loss else 0.0
     return loss / claimed
