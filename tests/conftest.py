@@ -79,6 +79,7 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(line)
 
 
+@pytest.hookimpl(trylast=True)  # after pytest has looked for what the tests left behind
 def pytest_unconfigure():
     """Free duckdb's objects, so that the summary is the last that is printed.
 

@@ -12,7 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+<<<<<<< HEAD
 from edgeveil.ledger import Ledger
+=======
+import edgeveil
+from edgeveil.ledger import Ledger
+>>>>>>> refs/heads/experiments
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no process groups")
@@ -23,6 +28,13 @@ import runpy, sys
 from pathlib import Path
 run = runpy.run_path({str(ROOT / "run")!r})
 sys.exit(run[sys.argv[1]](*sys.argv[2:], python=Path(sys.executable)))
+"""
+# What ``-m edgeveil`` does, with the code under test whatever is installed: `run` drops PYTHONPATH.
+EDGEVEIL = f"""
+import sys
+sys.path.insert(0, {str(Path(edgeveil.__file__).parents[1])!r})
+from edgeveil.cli.app import main
+sys.exit(main())
 """
 TAKES_ITS_TIME = """
 import sys, time
@@ -64,8 +76,8 @@ def test_ctrl_c_after_the_charge_says_that_it_was_charged(folder):
     random = np.random.default_rng(0)
     np.savetxt(folder / "g.csv", random.integers(0, 3000, (60_000, 2)), "%d", delimiter=",")
     ledger = Ledger.create(folder / "f.ledger", epsilon=4)
-    line = "-m edgeveil embed g.csv --epsilon 1 --dim 16 --out e.parquet --ledger f.ledger"
-    process = start("become", *line.split(), cwd=folder, stderr=subprocess.PIPE)
+    line = "embed g.csv --epsilon 1 --dim 16 --out e.parquet --ledger f.ledger"
+    process = start("become", "-c", EDGEVEIL, *line.split(), cwd=folder, stderr=subprocess.PIPE)
     while not ledger.spends() and process.poll() is None:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)

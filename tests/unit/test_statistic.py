@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeveil.errors import ParameterError
+from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate, to_lattice
 from edgeveil.privacy.statistic import (
     Bits,
     Exact,
     Noised,
     Statistic,
-
     randomise,
     without_noise,
 )
