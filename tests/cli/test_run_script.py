@@ -12,12 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-<<<<<<< HEAD
-from edgeveil.ledger import Ledger
-=======
 import edgeveil
 from edgeveil.ledger import Ledger
->>>>>>> refs/heads/experiments
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no process groups")
