@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.results import Result
@@ -34,7 +34,7 @@ class Experiment:
 
     name: str
     summary: str
-    needs_data: bool = True
+    data: Literal["labelled", "friends", "none"] = "labelled"  # which data sets it needs
     # Settings that choose which cells there are but change none: a larger run goes on from the
     # cells of a smaller one.
     selects: tuple[str, ...] = ()
@@ -63,6 +63,12 @@ class Experiment:
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
+        Experiment(
+            "suggestions",
+            "What privacy costs: hidden friends that private lists find, against epsilon.",
+            data="friends",
+            selects=(),
+        ),
         Experiment("table1", "Sizes of the data sets."),
         Experiment(
             "figure1",
@@ -97,7 +103,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "tightness",
             "Sensitivity of PageRank on cliques.",
-            needs_data=False,
+            data="none",
             selects=("degrees",),
         ),
     )

@@ -10,10 +10,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import scipy.sparse as sp
+
 from edgeveil.cli.interrupts import watching
 from edgeveil.cli.output import counted, say
-from edgeveil.datasets import load_blogcatalog, load_pos
+from edgeveil.datasets import LabelledGraph, load_blogcatalog, load_pos
 from edgeveil.errors import EdgeveilError
+from edgeveil.io import read_graph
 from edgeveil.report import write_page
 from experiments import EXPERIMENTS, reproduce
 from experiments.page import reproduction_page
@@ -34,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--data",
         type=Path,
         default=Path("data"),
-        help="folder with POS.mat and blogcatalog.mat (data)",
+        help="folder with POS.mat, blogcatalog.mat and, for suggestions, three edge lists (data)",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder for the results (results)"
@@ -59,10 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(chosen: str, data: Path, out: Path, quick: bool, sources: int | None) -> None:
     names = list(EXPERIMENTS) if chosen == "all" else [chosen]
-    datasets = {}
-    if any(EXPERIMENTS[name].needs_data for name in names):
-        datasets = {"POS": load_pos(data), "BlogCatalog": load_blogcatalog(data)}
+    kinds = {EXPERIMENTS[name].data for name in names}
+    labelled = {} if kinds == {"none"} else _labelled(data)
+    friends = {**_friends(data), **labelled} if "friends" in kinds else {}
     for name in names:
+        datasets = friends if EXPERIMENTS[name].data == "friends" else labelled
         limited = sources is not None and "sources" in EXPERIMENTS[name].settings(quick)
         settings = {"sources": sources} if limited else None
         try:
@@ -71,8 +75,21 @@ def _run(chosen: str, data: Path, out: Path, quick: bool, sources: int | None) -
             say(f"{name}: stopped; the same command goes on from here")
             raise
         say(f"{name}: {counted(len(results), 'result')} in {out / name}")
-    write_page(out / "page.html", reproduction_page(out, datasets))
+    write_page(out / "page.html", reproduction_page(out, labelled))
     say(f"the page: {out / 'page.html'}")
+
+
+def _labelled(data: Path) -> dict[str, LabelledGraph]:
+    """The paper's data sets."""
+    return {"POS": load_pos(data), "BlogCatalog": load_blogcatalog(data)}
+
+
+def _friends(data: Path) -> dict[str, LabelledGraph]:
+    """Friend networks, from edge lists."""
+    files = {"athletes": "athletes.csv", "news sites": "new_sites.csv", "Deezer": "deezer_HU.csv"}
+    graphs = {name: read_graph(data / file) for name, file in files.items()}
+    none = {name: sp.csr_array((graph.n_nodes, 0), dtype=bool) for name, graph in graphs.items()}
+    return {name: LabelledGraph(graph, none[name], ()) for name, graph in graphs.items()}
 
 
 if __name__ == "__main__":
