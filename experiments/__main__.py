@@ -89,7 +89,10 @@ def _friends(data: Path) -> dict[str, LabelledGraph]:
     files = {"athletes": "athletes.csv", "news sites": "new_sites.csv", "Deezer": "deezer_HU.csv"}
     graphs = {name: read_graph(data / file) for name, file in files.items()}
     none = {name: sp.csr_array((graph.n_nodes, 0), dtype=bool) for name, graph in graphs.items()}
-    return {name: LabelledGraph(graph, none[name], ()) for name, graph in graphs.items()}
+    return {
+        name: LabelledGraph(graph=graph, labels=none[name], label_names=())
+        for name, graph in graphs.items()
+    }
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from edgeveil._check import whole
+from edgeveil.engine.keys import code_of
 from edgeveil.engine.packing import Packed, pack, unpack
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import EdgeveilError, ParameterError
@@ -62,10 +63,11 @@ class Ray:
         """Run the task for all parts; see `Engine.run`."""
         ray = _import_ray()
         with self._connected(ray):
-            yield from self._run(ray, pack(task, _path(self.graph_path)), parts, key)
+            packed = pack(task, _path(self.graph_path))
+            yield from self._run(ray, packed, code_of(task.mechanism), parts, key)
 
     def _run(
-        self, ray: Any, packed: Packed, parts: Sequence[Part], key: NoiseKey
+        self, ray: Any, packed: Packed, code: str, parts: Sequence[Part], key: NoiseKey
     ) -> Iterator[tuple[Part, Any]]:
         remote = ray.remote(num_cpus=1, max_retries=_ATTEMPTS)(_run_part)
         token = secrets.token_hex(8)
@@ -77,7 +79,7 @@ class Ray:
                 at_once = self.workers or int(ray.cluster_resources().get("CPU", 1)) * _AHEAD
                 while waiting and len(running) < at_once:
                     part, attempt = waiting.popleft()
-                    running[remote.remote(shared, token, part, key)] = part, attempt
+                    running[remote.remote(shared, token, code, part, key)] = part, attempt
                 for reference in ray.wait(list(running), num_returns=1)[0]:
                     part, attempt = running.pop(reference)
                     try:
@@ -157,11 +159,15 @@ def _short_folder() -> str | None:
     return "/tmp" if os.path.isdir("/tmp") else None
 
 
-def _run_part(packed: Packed, token: str, part: Part, key: NoiseKey) -> Any:
+def _run_part(packed: Packed, token: str, code: str, part: Part, key: NoiseKey) -> Any:
     """What a worker does. It keeps the task for the next part: kernels have set it up."""
     if token not in _unpacked:
         _unpacked.clear()
-        _unpacked[token] = unpack(packed)
+        task = unpack(packed)
+        if code != code_of(task.mechanism):
+            # Other code could draw other values under the same key, or less noise.
+            raise EdgeveilError("a worker has other code than the process that sent the work")
+        _unpacked[token] = task
     return _unpacked[token](part, key.source(), _go_on)
 
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from edgeveil._files import sha256_of, write_atomically
-from edgeveil.engine.keys import code_of
-from edgeveil.errors import EdgeveilError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.run import rows_with_uncertainty
@@ -69,6 +67,11 @@ class Written:
 class Task(Protocol):
     """What is done for one part. Must give the same result however often it is run."""
 
+    @property
+    def mechanism(self) -> Mechanism:
+        """Whose code it runs."""
+        ...
+
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Any:
         """Do the part; `check` is called between blocks and may raise to stop."""
         ...
@@ -113,16 +116,9 @@ class RowsTask:
     mechanism: Mechanism
     graph: Graph
     shared: Any
-    code: str = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "code", code_of(self.mechanism))
 
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Computed:
         """Every source has its own noise, so what a part holds does not matter."""
-        if self.code != code_of(self.mechanism):
-            # Other code could draw other values under the same key, or less noise.
-            raise EdgeveilError("a worker has other code than the process that sent the work")
         rows, uncertainty = rows_with_uncertainty(
             self.mechanism, self.graph, self.shared, part.sources, noise, check
         )
@@ -150,6 +146,11 @@ class WriteTask:
     run: str
     guarantee: Guarantee
     provenance: Provenance
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """Whose code it runs."""
+        return self.rows.mechanism
 
     def path_of(self, part: Part) -> Path:
         """Where the part goes."""
