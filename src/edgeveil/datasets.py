@@ -196,7 +196,7 @@ class _Circles:
         circle = self.home + np.arange(len(self.member)) // seats
         pairs = []
         for step in range(1, min(seats, len(circle))):
-            at = np.flatnonzero((circle[step:] == circle[:-step]))
+            at = np.flatnonzero(circle[step:] == circle[:-step])
             at = at[rng.random(len(at)) < _JOINED]
             pairs.append((self.member[at], self.member[at + step]))
         first, second = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
