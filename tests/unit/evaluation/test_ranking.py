@@ -13,6 +13,7 @@ from edgeveil.evaluation.metrics import ndcg_at_k, recall_at_k
 from edgeveil.evaluation.ranking import Measured, choose_sources, measure_ranking
 from edgeveil.evaluation.rows import noiseless_rows, repeated_rows, with_noise
 from edgeveil.flow import personalized_pagerank
+from edgeveil.graph import Graph
 from edgeveil.mechanisms import (
     DPInstantEmbedding,
     DPPushFlowCap,
@@ -21,6 +22,7 @@ from edgeveil.mechanisms import (
     NonPrivate,
     OwnNeighbours,
 )
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 
 NOISE = NoiseSource.insecure(5)
