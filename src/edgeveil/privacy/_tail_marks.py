@@ -106,7 +106,8 @@ def _limits(n: int, scale: int, threshold: int, size: int) -> tuple[int, list[in
             if k == n:
                 return first, limits  # F(n) is 1: beyond every word
             limit = int(down.multiply(least, whole))
-            if limit != int(up.multiply(most, whole)):
+            # F(k) < 1 for k < n, however near: the limit is a word.
+            if limit != min(int(up.multiply(most, whole)), (1 << size) - 1):
                 break  # the bounds do not tell: finer ones
             if limits == [0] and limit == 0:
                 first = k
@@ -117,7 +118,9 @@ def _limits(n: int, scale: int, threshold: int, size: int) -> tuple[int, list[in
         spare *= 2
 
 
-def _distribution(n: int, scale: int, threshold: int, bits: int) -> Iterator[tuple[Decimal, Decimal]]:
+def _distribution(
+    n: int, scale: int, threshold: int, bits: int
+) -> Iterator[tuple[Decimal, Decimal]]:
     """Bounds on F(0), F(1), ..., F(n) = 1, much narrower than 2**-bits."""
     down, up = _both(bits)
     one = Decimal(1)
@@ -210,7 +213,6 @@ def exact_marks(
             places.add(word(used) % law.n)
         used += 1
     excess = [
-        exact_excess(word(i), word(i + 1), T, a, rare(i))
-        for i in range(used, used + 2 * count, 2)
+        exact_excess(word(i), word(i + 1), T, a, rare(i)) for i in range(used, used + 2 * count, 2)
     ]
     return sorted(places), [law.threshold + g for g in excess]

@@ -53,8 +53,10 @@ def same(one, other):
 
 # --- The distribution ------------------------------------------------------------------------
 
+UNIT = 1000  # steps: at small scales many dense draws are "-0" and go the slow way
+
 CONFIGURATIONS = [
-    # n, scale, threshold, places, values
+    # n, scale, threshold, places, values, all but n and places in units
     (60, 1, 3, [], []),
     (60, 2, 6, [0, 7, 59], [6.0, 3.0, -4.0]),
     (400, 2, 7, [5, 6, 300], [7.0, 8.0, 1.0]),
@@ -69,8 +71,8 @@ def p_values(one, other, n, threshold):
     for count in (
         lambda tail: np.diff(tail[2]),
         lambda tail: tail[0] * 30 // n,
-        lambda tail: np.minimum(tail[1] - threshold, 12),
-        lambda tail: (tail[0] % 3) * 4 + np.minimum(tail[1] - threshold, 3),
+        lambda tail: np.minimum((tail[1] / UNIT - threshold) * 2, 20),
+        lambda tail: (tail[0] % 3) * 4 + np.minimum(tail[1] / UNIT - threshold, 3),
     ):
         samples = [count(tail).astype(int) for tail in (one, other)]
         most = max(s.max() for s in samples) + 1
@@ -79,15 +81,15 @@ def p_values(one, other, n, threshold):
         rare = np.cumsum(table.sum(axis=0)[order]) < 40  # thin cells together
         cells = np.column_stack([table[:, order[rare]].sum(axis=1), table[:, order[~rare]]])
         cells = cells[:, cells.sum(axis=0) > 0]
-        if cells.shape[1] > 1:
-            found.append(float(stats.chi2_contingency(cells).pvalue))
+        found.append(float(stats.chi2_contingency(cells).pvalue))
     return found
 
 
 def both_ways(n, scale, threshold, places, values, rows=3000):
-    calibration, given = lattice(scale, n), equal_rows(places, values, rows)
+    calibration = lattice(scale * UNIT, n)
+    given = equal_rows(places, np.array(values) * UNIT, rows)
     return [
-        draw_tail(given, n, calibration, float(threshold), streams(rows, seed), densely=way)
+        draw_tail(given, n, calibration, float(threshold * UNIT), streams(rows, seed), densely=way)
         for seed, way in ((1, True), (2, False))
     ]
 
@@ -95,31 +97,33 @@ def both_ways(n, scale, threshold, places, values, rows=3000):
 @pytest.mark.parametrize(("n", "scale", "threshold", "places", "values"), CONFIGURATIONS)
 def test_lazy_and_dense_have_one_distribution(n, scale, threshold, places, values):
     dense, lazy = both_ways(n, scale, threshold, places, values)
-    found = p_values(dense, lazy, n, threshold)
-    assert len(found) == 4
-    assert min(found) > P_VALUE
+    assert min(p_values(dense, lazy, n, threshold)) > P_VALUE
 
 
-def test_the_comparison_notices_a_wrong_threshold(monkeypatch):
-    """Control: marks for T + 1 instead of T."""
-    law = _tail_marks.mark_law(400, 2, 8)
+def test_the_comparison_notices_a_wrong_probability(monkeypatch):
+    """Control: an error of 12 % in p, and nothing else."""
+    original = _tail_marks._chance
+
+    def a_little_more(*given):
+        return tuple(p * 28 / 25 for p in original(*given))
+
+    monkeypatch.setattr(_tail_marks, "_chance", a_little_more)
+    law = _tail_marks.mark_law.__wrapped__(400, 2 * UNIT, 7 * UNIT)
     monkeypatch.setattr(_tail, "mark_law", lambda *_: law)
     dense, lazy = both_ways(400, 2, 7, [], [])
     assert min(p_values(dense, lazy, 400, 7)) < 1e-6
 
 
-def test_the_comparison_notices_a_wrong_probability(monkeypatch):
-    """Control: an error of 4 % in p."""
-    original = _tail_marks._chance
+def test_the_comparison_notices_a_wrong_excess(monkeypatch):
+    """Control: the excess has the scale 2.25 instead of 2."""
+    original = _tail._Sampler
 
-    def a_little_more(*given):
-        return tuple(p * 26 / 25 for p in original(*given))
+    def wider(calibration):
+        return original(lattice(2250, 400))
 
-    monkeypatch.setattr(_tail_marks, "_chance", a_little_more)
-    law = _tail_marks.mark_law.__wrapped__(400, 2, 7)
-    monkeypatch.setattr(_tail, "mark_law", lambda *_: law)
-    dense, lazy = both_ways(400, 2, 7, [], [], rows=6000)
-    assert min(p_values(dense, lazy, 400, 7)) < 1e-3
+    monkeypatch.setattr(_tail, "_Sampler", wider)
+    dense, lazy = both_ways(400, 2, 7, [], [])
+    assert min(p_values(dense, lazy, 400, 7)) < 1e-6
 
 
 def test_the_comparison_notices_marks_that_stay_on_values(monkeypatch):
@@ -133,6 +137,39 @@ def test_the_comparison_notices_marks_that_stay_on_values(monkeypatch):
     dense, lazy = both_ways(400, 3, 9, list(range(0, 400, 2)), [2.0] * 200, rows=1000)
     lazy = (lazy[0] % 2000, *lazy[1:])
     assert min(p_values(dense, lazy, 400, 9)) < 1e-6
+
+
+def law_p_value(found, n, scale, threshold):
+    """Counts of marks and their excesses against the laws they should have."""
+    _, values, starts = found
+    q = math.exp(-1 / scale)
+    p, counts = q**threshold / (1 + q), np.diff(starts)
+    result = []
+    for sample, chances in (
+        (counts, stats.binom.pmf(np.arange(40), n, p)),
+        ((values - threshold).astype(int), (1 - q) * q ** np.arange(40)),
+    ):
+        seen = np.bincount(np.clip(sample, 0, 40), minlength=41)
+        expected = np.append(chances, 1 - chances.sum()) * len(sample)
+        thin = expected < 10
+        cells = (
+            np.append(seen[~thin], seen[thin].sum()),
+            np.append(expected[~thin], expected[thin].sum()),
+        )
+        result.append(float(stats.chisquare(*cells).pvalue))
+    return min(result)
+
+
+@pytest.mark.parametrize(("n", "scale", "threshold"), [(400, 1, 4), (400, 2, 7), (3000, 3, 19)])
+def test_marks_follow_their_laws_to_a_single_step(n, scale, threshold, monkeypatch):
+    """With a control: the laws of a threshold one step higher do not fit."""
+    given, rows = equal_rows([], [], 3000), 3000
+    found = draw_tail(given, n, lattice(scale, n), float(threshold), streams(rows), densely=False)
+    assert law_p_value(found, n, scale, threshold) > P_VALUE
+    law = _tail_marks.mark_law(n, scale, threshold + 1)
+    monkeypatch.setattr(_tail, "mark_law", lambda *_: law)
+    shifted = draw_tail(given, n, lattice(scale, n), float(threshold), streams(rows), densely=False)
+    assert law_p_value(shifted, n, scale, threshold) < 1e-6
 
 
 @pytest.mark.parametrize("n", [10**5, 10**8])
@@ -202,7 +239,8 @@ def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
     for i, noise in enumerate(streams(4)):
         part = slice(given[2][i], given[2][i + 1])
         noisy = add_laplace(given[1][part], calibration, noise)
-        found = dict(zip(places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]]))
+        mine = slice(starts[i], starts[i + 1])
+        found = dict(zip(places[mine], values[mine], strict=True))
         assert len(found) == starts[i + 1] - starts[i]
         for place, value in zip(given[0][part].tolist(), noisy.tolist(), strict=True):
             assert found.get(place) == (value if value >= 8.0 else None)
@@ -330,7 +368,7 @@ def test_thresholds_of_more_steps_than_a_float_tells_apart():
         assert _sampler.lattice_sum(0.0, steps, a, k) >= at_least
         assert _sampler.lattice_sum(0.0, steps - 1, a, k) < at_least
     at_least = 15 * calibration.noise_scale
-    given = some_rows([100], 1000)
+    given = equal_rows([], [], 1)
     _, values, _ = draw_tail(given, 10**9, calibration, at_least, streams(1), densely=False)
     assert len(values) > 50
     assert values.min() >= at_least
