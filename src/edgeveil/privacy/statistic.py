@@ -336,8 +336,8 @@ def largest_loss(first: AnyStatistic, second: AnyStatistic) -> tuple[float, Nois
         if not np.array_equal(first.starts, second.starts):
             return float("inf"), without_noise(first)
         # The rows together as one: the loss is a sum over all numbers.
-        apart, together = largest_loss(_as_one_row(first), _as_one_row(second))
-        return apart, replace(together, values=together.values[0])
+        distance, together = largest_loss(_as_one_row(first), _as_one_row(second))
+        return distance, replace(together, values=together.values[0])
     if not isinstance(first, Statistic) or not isinstance(second, Statistic):
         return float("inf"), without_noise(first)
     calibrations = first._of_rows()
