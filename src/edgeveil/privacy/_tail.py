@@ -276,7 +276,7 @@ def _lazy_batch(
     )  # fmt: skip
     sampler.settle(values, noisy, open_values, starts, words)
     marks.settle(law, sampler, words, 2 * np.diff(starts))
-    most = len(values) + int(marks.counts.sum())
+    most = int(np.count_nonzero(noisy >= at_least) + marks.counts.sum())
     out_places, out_values = np.empty(most, dtype=np.int64), np.empty(most)
     out_starts = np.empty(size + 1, dtype=np.int64)
     merge_rows(

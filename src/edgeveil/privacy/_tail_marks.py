@@ -82,10 +82,10 @@ def _least_above(law: MarkLaw, prefix: int, count: int) -> int | None:
 def mark_law(n: int, scale: int, threshold: int) -> MarkLaw | None:
     """The law; None where drawing all coordinates is no slower.
 
-    That is for T < 3 t, where more than one in 41 reaches the threshold, and for more than
+    That is for T < 2 t, where more than one in 15 reaches the threshold, and for more than
     65,536 expected marks.
     """
-    if n < 1 or threshold < 3 * scale or n * _chance(scale, threshold, WORD)[1] > MOST_EXPECTED:
+    if n < 1 or threshold < 2 * scale or n * _chance(scale, threshold, WORD)[1] > MOST_EXPECTED:
         return None
     first, limits = _limits(n, scale, threshold, WORD)
     table = np.array(limits, dtype=np.uint64)

@@ -146,7 +146,7 @@ def test_too_narrow_bounds_are_made_finer(monkeypatch):
 
 
 def test_where_the_table_does_not_pay_there_is_none():
-    assert mark_law(10**6, 5, 14) is None  # T < 3 t
+    assert mark_law(10**6, 5, 9) is None  # T < 2 t
     assert mark_law(10**6, 5, 0) is None
     assert mark_law(10**6, 5, -7) is None
     assert mark_law(10**8, 5, 16) is None  # a million marks
