@@ -31,20 +31,39 @@ SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
 DENSE_UP_TO = 10_000_000  # beyond: as long as ten times that
 PLACES, MARKS, ROWS = 2_000, 250, 64
 EPSILON = 1.0
+LAZY, DENSE = "lazy", "dense"
 
 
 def run(settings: Settings) -> dict[str, Any]:
     """Measure, print and return."""
     print(f"\ntail: CPU time a row, {PLACES:,} places with a value, {MARKS} marks expected")
     sizes = (10_000, 20_000) if settings.tiny else SIZES
-    rows = {str(n): _size(n, settings) for n in sizes}
-    lazy = [row["lazy"]["median"] for row in rows.values()]
-    result = {"sizes": rows, "exponent": exponent(list(sizes), lazy)}
-    print(f"  time grows with n to the power {result['exponent']:.3f}")
-    return {**result, "sums": _sums(10_000 if settings.tiny else 1_000_000, settings)}
+    tasks = {(n, way): task for n in sizes for way, task in _tasks(n).items()}
+    named = {f"{n} {way}": task for (n, way), task in tasks.items()}
+    times = interleaved(named, rounds=2 * settings.rounds, seconds=20)
+    rows = {}
+    for n in sizes:
+        of_size = {way: times[f"{n} {way}"] for m, way in tasks if m == n}
+        rows[str(n)] = _row(n, {**of_size, LAZY: [t / ROWS for t in of_size[LAZY]]})
+    growth = exponent(list(sizes), [row[LAZY]["median"] for row in rows.values()])
+    print(f"  time grows with n to the power {growth:.3f}")
+    sums = _sums(10_000 if settings.tiny else 1_000_000, settings)
+    return {"sizes": rows, "exponent": growth, "sums": sums}
 
 
-def _size(n: int, settings: Settings) -> dict[str, Any]:
+def _row(n: int, times: dict[str, list[float]]) -> dict[str, Any]:
+    found: dict[str, Any] = {way: summary(t) for way, t in times.items()}
+    line = f"  {n:>11,}  lazy {found[LAZY]['median'] * 1e3:.3f} ms"
+    if DENSE in times:
+        found["times_faster_than_dense"] = ratios(times[DENSE], times[LAZY])
+        line += f"   dense {found[DENSE]['median'] * 1e3:.1f} ms"
+        line += f"   {show(found['times_faster_than_dense'])} times"
+    print(line)
+    return found
+
+
+def _tasks(n: int) -> dict[str, Callable[[], object]]:
+    """Many lazy rows, one dense row, one row of numpy's."""
     generator = np.random.default_rng(0)
     calibration = calibrate(coordinates=n, sensitivity=1, epsilon=EPSILON)
     at_least = math.log(n / 2 / MARKS) * calibration.noise_scale
@@ -66,19 +85,10 @@ def _size(n: int, settings: Settings) -> dict[str, Any]:
     def numpy_draw() -> None:
         np.flatnonzero(generator.laplace(scale=1 / EPSILON, size=n) >= at_least)
 
-    tasks: dict[str, Callable[[], object]] = {"lazy": lambda: draw(ROWS, False)}
+    tasks: dict[str, Callable[[], object]] = {LAZY: lambda: draw(ROWS, False)}
     if n <= DENSE_UP_TO:
-        tasks |= {"dense": lambda: draw(1, True), "numpy, not private": numpy_draw}
-    times = interleaved(tasks, rounds=2 * settings.rounds, seconds=20)
-    times["lazy"] = [t / ROWS for t in times["lazy"]]
-    found: dict[str, Any] = {name: summary(t) for name, t in times.items()}
-    line = f"  {n:>11,}  lazy {found['lazy']['median'] * 1e3:.3f} ms"
-    if "dense" in times:
-        found["times_faster_than_dense"] = ratios(times["dense"], times["lazy"])
-        line += f"   dense {found['dense']['median'] * 1e3:.1f} ms"
-        line += f"   {show(found['times_faster_than_dense'])} times"
-    print(line)
-    return found
+        tasks |= {DENSE: lambda: draw(1, True), "numpy, not private": numpy_draw}
+    return tasks
 
 
 def _sums(n: int, settings: Settings) -> dict[str, Any]:

@@ -88,7 +88,8 @@ def draw_tail(
 
     ``densely`` is for all rows; None: for each row the way that is faster.
     """
-    places, values, starts = rows
+    places, values = np.ascontiguousarray(rows[0]), np.ascontiguousarray(rows[1], dtype=np.float64)
+    starts = np.asarray(rows[2], dtype=np.int64)
     _check_rows(starts, len(values), noises)
     if len(places) != len(values) or not math.isfinite(at_least):
         raise ParameterError("a tail needs a value for each place and a finite threshold")
@@ -105,13 +106,13 @@ def draw_tail(
         lazy = lengths + (MARK_COST * law.most + ROW_COST) <= width
         lazy |= densely is False
     found: list[Found] = []
-    for rows_ in _runs(lazy):
-        begin, end = int(starts[rows_.start]), int(starts[rows_.stop])
-        part = places[begin:end], values[begin:end], starts[rows_.start : rows_.stop + 1] - begin
-        if law is not None and lazy[rows_.start]:
-            found += _lazy_rows(*part, law, calibration, at_least, noises[rows_])
+    for run in _runs(lazy):
+        begin, end = int(starts[run.start]), int(starts[run.stop])
+        part = places[begin:end], values[begin:end], starts[run.start : run.stop + 1] - begin
+        if law is not None and lazy[run.start]:
+            found += _lazy_rows(*part, law, calibration, at_least, noises[run])
         else:
-            found += _dense_rows(*part, width, calibration, at_least, noises[rows_])
+            found += _dense_rows(*part, width, calibration, at_least, noises[run])
     return _joined(found)
 
 
@@ -161,6 +162,12 @@ def _joined(found: list[Found]) -> Found:
     )
 
 
+def _fill_at(noise: NoiseSource, words: NDArray[np.uint64], place: int) -> None:
+    """Fill with the words that begin at this place of the stream, which must be the next ones."""
+    if noise._fill(words) != place:
+        raise ParameterError("a noise source was drawn from while it was in use")
+
+
 class _RowWords:
     """The next words of several streams, side by side, and further ones where they are needed."""
 
@@ -176,7 +183,8 @@ class _RowWords:
             # The two words after a piece are room for it, and filled by the next one.
             begin = noise._fill(room[first : min(first + FILL_WORDS, last) + 2])
             for at in range(first + FILL_WORDS, last, FILL_WORDS):
-                noise._fill(room[at : min(at + FILL_WORDS, last) + 2])
+                piece = room[at : min(at + FILL_WORDS, last) + 2]
+                _fill_at(noise, piece, begin + at - first)
             self._begins.append(begin)
 
     def word(self, row: int, index: int) -> int:
@@ -186,7 +194,9 @@ class _RowWords:
             return int(self.all[self.starts[row] + index])
         further = self._further.setdefault(row, [])
         while index - own >= len(further):
-            further += self._noises[row].words(1024).tolist()
+            piece = np.empty(1026, dtype=np.uint64)
+            _fill_at(self._noises[row], piece, self._begins[row] + own + len(further))
+            further += piece[:-2].tolist()
         return further[index - own]
 
     def rare(self, row: int, index: int) -> _sampler.Bits:

@@ -120,13 +120,15 @@ def _sort(places: Any, coordinates: Any) -> None:
     buckets, before = np.empty(size, dtype=np.int64), places.copy()
     for j in range(size):
         # Does not fall with the place, however it is rounded.
-        buckets[j] = min(np.int64(places[j] * per_place), size - 1)
-        ends[buckets[j] + 1] += 1
+        bucket: Any = min(np.int64(places[j] * per_place), size - 1)
+        buckets[j] = bucket
+        ends[bucket + 1] += 1
     for b in range(size):
         ends[b + 1] += ends[b]
     for j in range(size):
-        places[ends[buckets[j]]] = before[j]
-        ends[buckets[j]] += 1
+        bucket = buckets[j]
+        places[ends[bucket]] = before[j]
+        ends[bucket] += 1
     for j in range(1, size):  # within the buckets
         place, at = places[j], j
         while at > 0 and places[at - 1] > place:

@@ -40,7 +40,7 @@ def equal_rows(places, values, rows):
 
 def some_rows(lengths, n, seed=0):
     rng = np.random.default_rng(seed)
-    places = [np.sort(rng.choice(n, length, replace=False)) for length in lengths]
+    places = [np.sort(rng.choice(min(n, 10**6), size, replace=False)) for size in lengths]
     starts = np.cumsum([0, *lengths], dtype=np.int64)
     flat = np.concatenate(places).astype(np.int32)
     return flat, rng.geometric(0.3, len(flat)).astype(float), starts
@@ -193,6 +193,16 @@ def test_marks_of_a_long_row_follow_their_laws(n):
     assert abs(np.corrcoef(excess[1:], excess[:-1])[0, 1]) < 4 / math.sqrt(len(excess))
 
 
+def test_places_are_uniform_where_words_cannot_be_divided_evenly():
+    """Words beyond the last multiple of n must be passed over: the places are control enough."""
+    given, calibration = equal_rows([], [], 400), lattice(1, HUGE)
+    places, _, _ = draw_tail(given, HUGE, calibration, 40.0, streams(400), densely=False)
+    assert len(places) > 5000
+    assert stats.kstest(places / HUGE, "uniform").pvalue > P_VALUE
+    words = np.concatenate([noise.words(20) for noise in streams(400)])
+    assert stats.kstest((words % np.uint64(HUGE)) / HUGE, "uniform").pvalue < 1e-6
+
+
 def test_values_are_kept_exactly_from_the_threshold_on():
     """Noise of scale 1 on a value at the threshold: P(Z >= 0) = 1 / (1 + q)."""
     n, rows = 5000, 4000
@@ -247,7 +257,8 @@ def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
         assert (np.diff(places[starts[i] : starts[i + 1]]) > 0).all()
 
 
-LAWS = [(60, 1, 3), (10**4, 2, 15), (10**5, (2**24 + 1) << 3, (2**24 + 1) << 6)]
+HUGE = 3 * 2**61 + 1  # one word in four is beyond a multiple of it
+LAWS = [(60, 1, 3), (10**4, 2, 15), (10**5, (2**24 + 1) << 3, (2**24 + 1) << 6), (HUGE, 1, 40)]
 
 
 @pytest.mark.parametrize(("n", "scale", "threshold"), LAWS)
@@ -415,3 +426,28 @@ def test_every_row_needs_a_source_of_its_own():
             draw_tail(rows, 9, lattice(1, 9), 3.0, noises)
     with pytest.raises(ParameterError, match="must be a NoiseSource"):
         draw_tail(rows, 9, lattice(1, 9), 3.0, [one, np.random.default_rng(0)])
+
+
+def test_a_source_that_somebody_else_draws_from_is_noticed(monkeypatch):
+    original, calls = NoiseSource._fill, []
+
+    def fill_and_draw(self, words):
+        at = original(self, words)
+        calls.append(at)
+        if len(calls) == 1:
+            original(self, np.empty(4, dtype=np.uint64))
+        return at
+
+    given = some_rows([40_000], 10**6)
+    monkeypatch.setattr(NoiseSource, "_fill", fill_and_draw)
+    with pytest.raises(ParameterError, match="while it was in use"):
+        draw_tail(given, 10**6, lattice(3, 10**6), 40.0, streams(1), densely=False)
+    assert len(calls) > 1
+
+
+def test_any_layout_of_the_arrays_will_do():
+    n, (places, values, starts) = 5000, some_rows([30, 7], 5000)
+    wanted = draw_tail((places, values, starts), n, lattice(2, n), 20.0, streams(2))
+    wide = places.astype(np.int64).repeat(2)[::2], values.repeat(3)[::3], starts.astype(np.int32)
+    wide[1].flags.writeable = False
+    same(draw_tail(wide, n, lattice(2, n), 20.0, streams(2)), wanted)
