@@ -11,6 +11,7 @@ import pytest
 
 from edgeveil.errors import ParameterError
 from edgeveil.privacy import _sampler, _tail
+from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import Calibration, NoiseSource, add_laplace, calibrate
 from edgeveil.privacy.statistic import (
     Bits,
@@ -19,7 +20,6 @@ from edgeveil.privacy.statistic import (
     Ragged,
     Statistic,
     Tail,
-    largest_loss,
     randomise,
     total_epsilon,
     without_noise,
