@@ -142,7 +142,8 @@ class Suggestions:
             return "no suggestions"
         counts, lists = np.bincount(nodes), len(self.members)
         distinct, most = int((counts > 0).sum()), int(counts.max())
-        words = f"{len(nodes):,} suggestions to {lists:,} members: {distinct:,} distinct people"
+        whom = f"{lists:,} member{'s' * (lists != 1)}"
+        words = f"{len(nodes):,} suggestions to {whom}: {distinct:,} distinct people"
         if lists > 1:
             words += f", the most suggested one in {most / lists:.0%} of the lists"
         popular = int(self._popular.sum())
