@@ -135,15 +135,17 @@ class Suggest:
         rate = float(self.split[1])
         for i, member in enumerate(own.sources):
             its = slice(own.starts[i], own.starts[i + 1])
-            above = slice(tail.starts[i], tail.starts[i + 1])
+            places, sums = tail.of(i)
+            # Noise alone may lift the member itself or a friend, who has no sum here.
+            strangers = (places != member) & ~np.isin(places, own.of(i))
             reading = read_row(
                 shared,
                 int(member),
-                own.lists[its],
+                own.of(i),
                 friends.values[its],
                 weights[its],
-                tail.places[above],
-                tail.values[above],
+                places[strangers],
+                sums[strangers],
                 rate,
             )
             best = reading.top(self.top, allowed)
