@@ -149,8 +149,8 @@ class Suggestions:
         popular = int(self._popular.sum())
         if popular:
             words += (
-                f"; {popular:,} lists are mostly popularity (what everybody gets): too few friends "
-                "or too small an epsilon to see common friends"
+                f"; {popular:,} list{'s are' if popular > 1 else ' is'} mostly popularity (what "
+                "everybody gets): too few friends or too small an epsilon to see common friends"
             )
         return words
 

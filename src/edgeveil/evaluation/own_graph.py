@@ -183,6 +183,11 @@ def evaluate(
     )
     if lists:
         tried = default_mechanisms(losses, k) if mechanisms is None else list(mechanisms)
+        if other := [mechanism for mechanism in tried if mechanism.gives != "suggestions"]:
+            raise ParameterError(
+                f"{other[0].name} gives {other[0].gives}, no lists: protocol='rankings' measures "
+                "scores"
+            )
         return _of_lists(
             measure_suggestions(name, graph, tried, k=k, per_group=sources, progress=progress), k
         )

@@ -86,3 +86,8 @@ def test_where_any_order_is_right_there_is_no_number():
 def test_wrong_arguments_are_named(wrong, expected):
     with pytest.raises(ParameterError, match=expected):
         evaluate(GRAPH, **{**SMALL, **wrong})
+
+
+def test_scores_are_not_measured_as_lists():
+    with pytest.raises(ParameterError, match="two-hop gives scores, no lists"):
+        evaluate(GRAPH, mechanisms=[TwoHop(epsilon=1)], protocol="suggestions", sources=4, k=20)
