@@ -142,14 +142,15 @@ class Suggestions:
             return "no suggestions"
         counts, lists = np.bincount(nodes), len(self.members)
         distinct, most = int((counts > 0).sum()), int(counts.max())
-        words = f"{len(nodes):,} suggestions to {lists:,} members: {distinct:,} distinct people"
+        whom = f"{lists:,} member{'s' * (lists != 1)}"
+        words = f"{len(nodes):,} suggestions to {whom}: {distinct:,} distinct people"
         if lists > 1:
             words += f", the most suggested one in {most / lists:.0%} of the lists"
         popular = int(self._popular.sum())
         if popular:
             words += (
-                f"; {popular:,} lists are mostly popularity (what everybody gets): too few friends "
-                "or too small an epsilon to see common friends"
+                f"; {popular:,} list{'s are' if popular > 1 else ' is'} mostly popularity (what "
+                "everybody gets): too few friends or too small an epsilon to see common friends"
             )
         return words
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 from edgeveil.cli.options import (
     Config,
@@ -20,7 +20,7 @@ __all__ = ["audit"]
 
 
 def audit(
-    mechanism: ScoreMechanism | EmbeddingMechanism = "push-flow-cap",
+    mechanism: Literal["suggest"] | ScoreMechanism | EmbeddingMechanism = "push-flow-cap",
     /,
     *,
     epsilon: float | None = 1.0,
