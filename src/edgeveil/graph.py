@@ -239,6 +239,19 @@ class Graph:
         """Indices of the neighbours of node `index`, sorted; directed: whom it follows."""
         return self._indices[self._indptr[index] : self._indptr[index + 1]]
 
+    def followers(self, index: int) -> npt.NDArray[Any]:
+        """Indices of the nodes whose edges lead to node `index`, sorted (undirected: neighbours)."""
+        if not self._directed:
+            return self.neighbours(index)
+        indptr, indices = self._turned
+        return indices[indptr[index] : indptr[index + 1]]
+
+    @cached_property
+    def _turned(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The CSR structure with every edge turned round."""
+        turned = self.adjacency().tocsc()
+        return _read_only(turned.indptr), _read_only(turned.indices)
+
     def adjacency(self) -> sp.csr_array:
         """The adjacency matrix, row to column, as a new scipy CSR array of float64 ones."""
         ones = np.ones(len(self._indices))

@@ -117,7 +117,10 @@ def read_graph(
     given = {"header": header, "columns": columns, "delimiter": delimiter, "key": key}
     if path.is_dir():
         _only(given | {"nodes": nodes}, (), "a saved graph")
-        return open_graph(path)
+        graph = open_graph(path)
+        if directed == "keep" and not graph.directed:
+            raise InputError(f"the graph in {path} was saved without directions: none can be kept")
+        return graph
     suffix = suffix_of(path)
     packed = path.suffix.lower() == ".gz"
     known = (*_TEXT, ".mtx") if packed else (*_TEXT, *_PARQUET, ".mat", ".mtx")
