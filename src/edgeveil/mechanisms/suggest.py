@@ -35,7 +35,6 @@ from edgeveil.privacy.statistic import Noised, NoisedTail, Ragged, Statistic, Ta
 __all__ = ["Suggest"]
 
 _PART = "second hop"  # an edge moves the friends' sums or a stranger's, never both
-_DIRECTED = "docs/theory/suggestions-directed.md"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,7 @@ class Suggest:
 
     Directed (whom to follow): the degrees are in-degrees, friends those whom the member follows,
     and an edge from u to v counts for v alone. It moves one in-degree by 1, and one sum: noise of
-    scale 1 / e1 and 1 / e2 throughout. Proof: docs/theory/suggestions-directed.md.
+    scale 1 / e1 and 1 / e2 throughout.
 
     Parameters
     ----------
@@ -92,7 +91,8 @@ class Suggest:
             raise ParameterError("knows_followers is for directed graphs: it needs directed=True")
 
     @property
-    def _split(self) -> tuple[Fraction, Fraction]:
+    def split(self) -> tuple[Fraction, Fraction]:
+        """Epsilon of the degrees and of one member's sums; they add up exactly."""
         shared = exact_epsilon(split(float(self.epsilon))[0])
         return shared, exact_epsilon(self.epsilon) - shared
 
@@ -103,15 +103,15 @@ class Suggest:
 
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon to each member, of which the degrees' part is shared by all."""
-        theorem = _DIRECTED if self.directed else "docs/theory/suggestions.md"
-        claim = two_hop_guarantee(self.epsilon, self._split[0], n_sources, theorem)
+        theorem = "docs/theory/suggestions.md"
+        claim = two_hop_guarantee(self.epsilon, self.split[0], n_sources, theorem)
         if self.directed and not self.knows_followers:
             return replace(claim, own_edges="starting")
         return claim
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate: that fails before the charge or not at all."""
-        shared, own = self._split
+        shared, own = self.split
         _noise(len(nodes), shared, self._moved)
         _noise(len(nodes), own, self._moved)
         _noise(len(nodes), own, 1)
@@ -120,7 +120,7 @@ class Suggest:
     def shared(self, graph: Graph) -> Statistic:
         """All degrees; directed: in-degrees."""
         degrees = graph.in_degrees.astype(np.float64)[None, :]
-        return Statistic(degrees, _noise(graph.n_nodes, self._split[0], self._moved))
+        return Statistic(degrees, _noise(graph.n_nodes, self.split[0], self._moved))
 
     def learn(self, noised: Noised, nodes: NodeSet) -> Popularity:
         """Estimate the degrees, and put the nodes into cells by degree."""
@@ -128,7 +128,7 @@ class Suggest:
 
     def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Measuring:
         """Friends' sums; then strangers' sums with weights that come from what was released."""
-        n, epsilon = graph.n_nodes, self._split[1]
+        n, epsilon = graph.n_nodes, self.split[1]
         counts = friend_counts_of_lists(graph, own.lists, own.starts)
         asked = Ragged(counts, own.starts, _noise(n, epsilon, self._moved), part=_PART)
         friends = yield asked
@@ -158,18 +158,20 @@ class Suggest:
             allowed = np.zeros(len(own.nodes), dtype=np.bool_)
             allowed[own.nodes.indices(self.candidates)] = True
         out = np.full((len(own.sources), self.top, 7), np.nan)
-        rate = float(self._split[1])
+        rate = float(self.split[1])
         for i, member in enumerate(own.sources):
             its = slice(own.starts[i], own.starts[i + 1])
-            above = slice(tail.starts[i], tail.starts[i + 1])
+            places, sums = tail.of(i)
+            # Noise alone may lift the member itself or a friend, who has no sum here.
+            strangers = (places != member) & ~np.isin(places, own.of(i))
             reading = read_row(
                 shared,
                 int(member),
-                own.lists[its],
+                own.of(i),
                 friends.values[its],
                 weights[its],
-                tail.places[above],
-                tail.values[above],
+                places[strangers],
+                sums[strangers],
                 rate,
                 friend_rate=rate / self._moved,
             )
@@ -181,7 +183,7 @@ class Suggest:
 
     def _weights(self, sums: Rows, shared: Popularity, own: OwnLists) -> Rows:
         """Weights of all friends, cut to so few bits that sums of them are exact."""
-        rate = float(self._split[1])
+        rate = float(self.split[1])
         parts = [
             friend_weights(shared, own.of(i), sums[own.starts[i] : own.starts[i + 1]], rate)
             for i in range(len(own.sources))

@@ -202,7 +202,8 @@ def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
     for i, noise in enumerate(streams(4)):
         part = slice(given[2][i], given[2][i + 1])
         noisy = add_laplace(given[1][part], calibration, noise)
-        found = dict(zip(places[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]]))
+        its = slice(starts[i], starts[i + 1])
+        found = dict(zip(places[its], values[its], strict=True))
         assert len(found) == starts[i + 1] - starts[i]
         for place, value in zip(given[0][part].tolist(), noisy.tolist(), strict=True):
             assert found.get(place) == (value if value >= 8.0 else None)
