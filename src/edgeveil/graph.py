@@ -240,7 +240,7 @@ class Graph:
         return self._indices[self._indptr[index] : self._indptr[index + 1]]
 
     def followers(self, index: int) -> npt.NDArray[Any]:
-        """Indices of the nodes whose edges lead to node `index`, sorted (undirected: neighbours)."""
+        """Indices of the nodes whose edges lead to node `index`, sorted."""
         if not self._directed:
             return self.neighbours(index)
         indptr, indices = self._turned
