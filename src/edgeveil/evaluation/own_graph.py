@@ -182,7 +182,9 @@ def evaluate(
         check_epsilon(e) for e in (given if isinstance(given, Iterable) else [given])
     )
     if lists:
-        tried = default_mechanisms(losses, k) if mechanisms is None else list(mechanisms)
+        if mechanisms is None:
+            mechanisms = default_mechanisms(losses, k, directed=graph.directed)
+        tried = list(mechanisms)
         return _of_lists(
             measure_suggestions(name, graph, tried, k=k, per_group=sources, progress=progress), k
         )
