@@ -174,9 +174,11 @@ class Suggest:
                 sums[strangers],
                 rate,
                 friend_rate=rate / self._moved,
+                followers=own.followers[i] if own.followers else None,
             )
             best = reading.top(self.top, allowed)
-            fields = (best.nodes, best.scores, best.first, best.last, best.common, best.shared)
+            why = np.where(best.shared, 1, 2 * np.isin(best.nodes, reading.followers))
+            fields = (best.nodes, best.scores, best.first, best.last, best.common, why)
             out[i, : len(best.nodes), :6] = np.stack(fields, axis=1)
             out[i, : len(best.nodes), 6] = its.stop - its.start
         return out
