@@ -174,10 +174,8 @@ def evaluate(
         scores = given is not None and any(m.gives == "scores" for m in given)
         protocol = "rankings" if scores else "suggestions"
     one_of("protocol", protocol, "suggestions", "rankings")
-    lists, wanted = (
-        protocol == "suggestions",
-        "suggestions" if protocol == "suggestions" else "scores",
-    )
+    lists = protocol == "suggestions"
+    wanted = "suggestions" if lists else "scores"
     if other := [m.name for m in given or () if m.gives != wanted]:
         raise ParameterError(f"{other[0]} gives no {wanted}, which {protocol} are measured by")
     sources = whole("sources", (150 if lists else 30) if sources is None else sources)
@@ -191,7 +189,9 @@ def evaluate(
         check_epsilon(e) for e in (asked if isinstance(asked, Iterable) else [asked])
     )
     if lists:
-        tried = default_mechanisms(losses, k) if given is None else given
+        tried = given
+        if tried is None:
+            tried = default_mechanisms(losses, k, directed=graph.directed)
         return _of_lists(
             measure_suggestions(name, graph, tried, k=k, per_group=sources, progress=progress), k
         )

@@ -19,7 +19,13 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.own_lists import OwnLists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, Rows, own_lists
+from edgeveil.mechanisms.base import (
+    KnowsUncertainty,
+    Mechanism,
+    Rows,
+    check_directions,
+    own_lists,
+)
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import NoiseSource
@@ -54,6 +60,7 @@ def rows_at_once(n_nodes: int) -> int:
 
 def shared_part(mechanism: Mechanism, graph: Graph, noise: NoiseSource | None) -> Any:
     """Ask what all sources share, noise it, and learn from it. Without `noise`: as it is."""
+    check_directions(mechanism, graph)
     asked = mechanism.shared(graph)
     if asked is None:
         return None
@@ -82,7 +89,7 @@ def make_rows(
     streams : sequence of NoiseSource, or None
         One for each source. None: without noise, which is not private.
     """
-    own = own_lists(graph, sources, mechanism.guarantee(1).model)
+    own = _known(mechanism, graph, sources)
 
     def noised(asked: AnyStatistic, stage: int) -> Noised:
         _refuse_exact(mechanism, asked)
@@ -202,8 +209,7 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond:
     if asked[0] is not None and asked[1] is not None:
         loss, outcome = largest_loss(asked[0], asked[1], beyond=beyond)
         shared = mechanism.learn(outcome, graph.nodes)
-    model = mechanism.guarantee(1).model
-    beside = mechanism.measure(other, shared, own_lists(other, [source], model))
+    beside = mechanism.measure(other, shared, _known(mechanism, other, [source]))
     last: list[Noised] = []
 
     def answer(first: AnyStatistic, stage: int) -> Noised:
@@ -215,8 +221,14 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond:
         last.append(replace(outcome, values=outcome.values.copy()))
         return outcome
 
-    answers(mechanism.measure(graph, shared, own_lists(graph, [source], model)), answer)
+    answers(mechanism.measure(graph, shared, _known(mechanism, graph, [source])), answer)
     return loss
+
+
+def _known(mechanism: Mechanism, graph: Graph, sources: npt.ArrayLike) -> OwnLists:
+    """What the recipients know by themselves, and no more than the guarantee says they do."""
+    claim = mechanism.guarantee(1)
+    return own_lists(graph, sources, claim.model, claim.own_edges)
 
 
 def _refuse_exact(mechanism: Mechanism, asked: AnyStatistic) -> None:
