@@ -40,14 +40,13 @@ export function accuracy(results: Result[]): HTMLElement {
     );
     drawLegend(distinct(rows, (row) => row.mechanism));
     key.textContent = [
-      rows.some((row) => row.low !== null) ? "Bands: confidence intervals." : "",
+      rows.some((row) => row.low < row.high) ? "Bands: confidence intervals." : "",
       rows.some((row) => row.paper_value !== null) ? "Hollow markers: the paper's values." : "",
       "Dotted lines: no budget spent, or no privacy.",
       "Point at a marker, or use the arrow keys on a chart, for the numbers.",
     ].join(" ");
     redraws.length = 0;
     const datasets = distinct(rows, (row) => row.dataset);
-    panels.classList.toggle("single", datasets.length === 1);
     panels.replaceChildren(...datasets.map((dataset) => panel(dataset, rows)));
   }
 

@@ -89,7 +89,7 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
     if (!last) continue;
     const at = { x: "epsilon", className: seriesClass(mechanism) };
     marks.push(
-      Plot.areaY(points.filter((row) => row.low !== null && row.high !== null), {
+      Plot.areaY(points, {
         ...at,
         y1: "low",
         y2: "high",
@@ -190,7 +190,7 @@ function hollow(
 }
 
 function describe(row: Result): string {
-  const interval = row.low !== null && row.high !== null ? ` [${figure(row.low)}, ${figure(row.high)}]` : "";
+  const interval = row.low < row.high ? ` [${figure(row.low)}, ${figure(row.high)}]` : "";
   const epsilon = row.epsilon === null ? "no epsilon" : `ε = ${plain(row.epsilon)}`;
   return [
     `${shorten(row.mechanism, 40)}, ${epsilon}`,

@@ -8,8 +8,8 @@ export interface Result {
   metric: string;
   scope: string;
   mean: number;
-  low: number | null;
-  high: number | null;
+  low: number;
+  high: number;
   n_sources: number;
   repeats: number;
   paper_value: number | null;

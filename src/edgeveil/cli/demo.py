@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgeveil._check import whole
 from edgeveil.cli.output import say
 from edgeveil.cli.progress import counting
 
@@ -56,6 +57,7 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     from edgeveil.evaluation.suggesting import default_mechanisms, measure_suggestions
     from edgeveil.report import page_from_releases, write_page
 
+    whole("members", members, 1, 10_000)
     check_place(out)
     start = time.perf_counter()
     graph = _named_network(seed)
