@@ -189,7 +189,7 @@ def _tails(
         if most >= _WIDE_SHARE * n:
             if len(wide) == 0:
                 wide = np.full(n, -1.0)
-            keys, found = _collect_wide(indptr, indices, own, theirs, wide, most)
+            keys, found = _collect_wide(indptr, indices, own, theirs, wide)
         else:
             keys, found = _collect(indptr, indices, own, theirs, most)
             keys, found = _sorted_pairs(keys, found, n)
@@ -211,7 +211,7 @@ def _tails(
 
 
 @compiled
-def _collect_wide(indptr: Any, indices: Any, own: Any, weights: Any, wide: Any, most: Any) -> Any:
+def _collect_wide(indptr: Any, indices: Any, own: Any, weights: Any, wide: Any) -> Any:
     """Keys, rising, and their sums; `wide` (n) is -1 everywhere before and after."""
     count = 0
     for i in range(len(own)):
