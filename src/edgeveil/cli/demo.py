@@ -31,7 +31,7 @@ _EPSILONS, _K = (0.25, 0.5, 1.0, 2.0, 4.0), 20
 _PRIVATE = "private lists"
 _BEST = "resource allocation"
 _LINES = {"suggest": _PRIVATE, _BEST: "without privacy"}  # names for people
-_OTHERS = ("common neighbours", "pagerank")  # no better than resource allocation
+_OTHERS = ("common neighbours", "pagerank")  # one line without privacy is enough
 
 
 def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: int = 0) -> None:
@@ -151,7 +151,7 @@ def _print_hits(results: Sequence[Result]) -> None:
         lines.append(["  limit", *(mean[group, "limit", e] for e in _EPSILONS)])
     sys.stdout.write(
         f"\nShare of the hidden friends on private lists of {_K} (hits@{_K}), by epsilon. No"
-        "\nprivate list that knows only the friendships can find more than the limit.\n\n"
+        "\nprivate list that knows only friendships finds more than the limit on average.\n\n"
     )
     _write_columns(lines, [17, *[7] * len(_EPSILONS), 10, 7])
 
@@ -186,7 +186,7 @@ def _with_accuracy(
             f"hits@{_K}: of a member's hidden friends, the share that is on a list of {_K}. "
             "Popularity gives nearly the same list to everybody. Without privacy, strangers are "
             "ordered by resource allocation, a usual score of common friends. No private list "
-            "that knows only the friendships can find more than the limit "
+            "that knows only the friendships finds more than the limit on average "
             "(docs/theory/limits.md).",
         ],
         facts={
