@@ -9,6 +9,7 @@ gives the same rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -206,6 +207,8 @@ def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
 def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond: float) -> float:
     loss, shared = 0.0, None
     asked = (mechanism.shared(graph), mechanism.shared(other))
+    if (asked[0] is None) != (asked[1] is None):
+        return math.inf  # that something is asked tells the graphs apart
     if asked[0] is not None and asked[1] is not None:
         loss, outcome = largest_loss(asked[0], asked[1], beyond=beyond)
         shared = mechanism.learn(outcome, graph.nodes)
@@ -214,7 +217,11 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond:
 
     def answer(first: AnyStatistic, stage: int) -> Noised:
         nonlocal loss
-        second = beside.send(last[-1]) if stage else next(beside)
+        try:
+            second = beside.send(last[-1]) if stage else next(beside)
+        except StopIteration:  # so does the number of questions; seen in one order of the graphs
+            loss = math.inf
+            return without_noise(first)
         more, outcome = largest_loss(first, second, beyond=beyond)
         loss += more
         # Each side may overwrite what it is given.
