@@ -102,7 +102,7 @@ def mean():
 def test_the_numbers_of_the_readme_are_the_measured_ones(mean):
     text = (ROOT / "README.md").read_text("utf-8").partition("| epsilon |")[2]
     rows = [[c.strip() for c in line.strip("|").split("|")] for line in text.splitlines()[2:4]]
-    names = ("two-hop", "push-flow-cap (paper)", "graph diffusion", "edge flipping")
+    names = ("two-hop", "push-flow-cap (paper)", "graph-diffusion", "edge flipping")
     for epsilon, *cells in rows:
         for mechanism, cell in zip(names, cells, strict=True):
             both = [mean[d, mechanism, epsilon, "non-neighbours"] for d in ("POS", "BlogCatalog")]
