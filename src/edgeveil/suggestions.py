@@ -47,7 +47,7 @@ class Suggestion(NamedTuple):
         Places that the noise leaves open: in at least 95 % of the cases the place by the true
         numbers is one of these.
     why : str
-        Common friends, as estimated, or popularity.
+        Common friends, as estimated, that it follows the member, or popularity.
     """
 
     rank: int
@@ -66,8 +66,9 @@ class Suggestions:
     ----------
     values : array of shape (members, places, 7), read-only
         For each place, best first: index of the node in `nodes`, score, first and last place that
-        the noise leaves open, estimated number of common friends, 1 if they are the reason and 0
-        for popularity, and how many friends the member has. NaN beyond the end of a list.
+        the noise leaves open, estimated number of common friends, why (1 for these, 2 if the node
+        is known to follow the member, 0 for popularity), and how many friends the member has. NaN
+        beyond the end of a list. In a directed graph friends are those whom the member follows.
     members : tuple of ids
         Whose lists these are.
     nodes : NodeSet
@@ -109,7 +110,7 @@ class Suggestions:
         row = row[~np.isnan(row[:, 0])]
         ids = self.nodes.take(row[:, 0].astype(np.int64).tolist())
         return [
-            Suggestion(i + 1, node, float(p[1]), int(p[2]), int(p[3]), _why(p[4], p[5]))
+            Suggestion(i + 1, node, float(p[1]), int(p[2]), int(p[3]), self._why(p[4], p[5]))
             for i, (node, p) in enumerate(zip(ids, row, strict=True))
         ]
 
@@ -157,7 +158,16 @@ class Suggestions:
     @property
     def _popular(self) -> npt.NDArray[np.bool_]:
         listed = (~np.isnan(self.values[:, :, 0])).sum(axis=1)
-        return np.asarray(2 * np.nansum(self.values[:, :, 5], axis=1) < listed)
+        return np.asarray(2 * (self.values[:, :, 5] > 0).sum(axis=1) < listed)
+
+    def _why(self, common: float, reason: float) -> str:
+        """The reason for a suggestion, in words."""
+        if reason != 1:
+            return _FOLLOWER if reason else _POPULAR
+        whole = max(round(float(common)), 1)
+        if self.provenance.parameters.get("directed"):
+            return f"followed by about {whole} whom you follow"
+        return f"about {whole} common friend{'s' * (whole != 1)}"
 
     def _at(self, member: NodeId) -> int:
         if member not in self.members:
@@ -182,7 +192,7 @@ class Suggestions:
             "first": listed[:, 2].astype(np.int64),
             "last": listed[:, 3].astype(np.int64),
             "common": listed[:, 4],
-            "why": np.array([_why(c, s) for c, s in listed[:, 4:6]], dtype=object),
+            "why": np.array([self._why(c, s) for c, s in listed[:, 4:6]], dtype=object),
         }
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -260,7 +270,7 @@ class Suggestions:
         values[(*at, 0)] = nodes.indices(list(table["node"]))
         for name, field in (("score", 1), ("first", 2), ("last", 3), ("common", 4)):
             values[(*at, field)] = table[name]
-        values[(*at, 5)] = [why != _POPULAR for why in table["why"]]
+        values[(*at, 5)] = [{_POPULAR: 0, _FOLLOWER: 2}.get(why, 1) for why in table["why"]]
         values[(*at, 6)] = np.asarray(label["friends"], dtype=np.float64)[at[0]]
         return cls(
             values=values,
@@ -288,11 +298,4 @@ class Suggestions:
 
 
 _POPULAR = "popular"
-
-
-def _why(common: float, shared: float) -> str:
-    """The reason for a suggestion, in words."""
-    if not shared:
-        return _POPULAR
-    whole = max(round(float(common)), 1)
-    return f"about {whole} common friend{'s' * (whole != 1)}"
+_FOLLOWER = "follows you"

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+if TYPE_CHECKING:
+    from edgeveil.graph import Directed
+
 __all__ = [
     "BUDGET",
+    "FOLLOWS_FILE",
     "GRAPH_FILE",
     "Budget",
     "Config",
@@ -22,6 +26,7 @@ __all__ = [
     "EngineName",
     "EngineWorkers",
     "Flag",
+    "FollowsFile",
     "GraphFile",
     "LedgerAt",
     "Model",
@@ -124,6 +129,30 @@ class GraphFile:
         default("guessed"),
     ] = None
 
+    @property
+    def arcs(self) -> Directed:
+        """What is done with arcs, in the words of `edgeveil.read_graph`."""
+        return self.directed
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class FollowsFile(GraphFile):
+    """The same where directions may be kept."""
+
+    directed: Annotated[
+        Flag,
+        Parameter(
+            help="Keep directions: a line, or a row and column of a matrix, says that the first "
+            "follows the second."
+        ),
+    ] = False
+
+    @property
+    def arcs(self) -> Directed:
+        """Kept, if directions are asked for."""
+        return "keep" if self.directed else False
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -174,4 +203,5 @@ class Budget:
 
 # What a command has if none of their options is given.
 GRAPH_FILE = GraphFile()
+FOLLOWS_FILE = FollowsFile()
 BUDGET = Budget()

@@ -38,7 +38,7 @@ def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
     return {name: v.item() if isinstance(v, np.generic) else v for name, v in fields.items()}
 
 
-def describe(mechanism: Mechanism, sources: list[Any], nonce: str, label: str) -> str:
+def describe(mechanism: Mechanism, sources: list[Any], nonce: str, label: str = "") -> str:
     """All that a question's values depend on but the graph, as text.
 
     The graph's edges are not part of it: otherwise the same call would give the stored rows

@@ -65,6 +65,7 @@ def read_edge_list(
     header: bool | None,
     columns: Columns | None,
     delimiter: str | None,
+    directed: bool,
 ) -> Graph:
     """Read a text file with one edge per line; see `edgeveil.read_graph`."""
     data = content(path)
@@ -72,11 +73,11 @@ def read_edge_list(
     if not layout.sample:
         if nodes is None:
             raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
-        return Graph.from_edges([], [], nodes)
+        return Graph.from_edges([], [], nodes, directed=directed)
     body = data[layout.body :] if layout.body else data
     del data
     try:
-        return _graph(body, layout, nodes)
+        return _graph(body, layout, nodes, directed)
     except RowError as error:
         number = _line_number(layout, error.row)
         raise InputError(f"{path}, line {number}: {error.reason}") from error
@@ -131,19 +132,19 @@ def _has_header(rows: list[list[str]], columns: Columns | None) -> bool:
 # -- the columns --------------------------------------------------------------------------
 
 
-def _graph(body: bytes, layout: _Layout, nodes: NodeSet | None) -> Graph:
+def _graph(body: bytes, layout: _Layout, nodes: NodeSet | None, directed: bool) -> Graph:
     as_text = nodes is not None and nodes.kind == "str"
     plain = not as_text and len(layout.sample) == layout.width
     if plain and all(is_integer(layout.sample[i]) for i in (layout.first, layout.second)):
         found = _read_integers(body, layout) or _read_integers(tidy(body, layout.delimiter), layout)
         if found is not None:
             first, second, weighted = found
-            return graph_of_columns(first, second, nodes, weighted=weighted)
+            return graph_of_columns(first, second, nodes, weighted=weighted, directed=directed)
     edges, weighted = _read_names(body, layout)
     if not as_text and bool(edges.ids.str.contains(INTEGER).all()):
         first, second = _to_integers(edges)
-        return graph_of_columns(first, second, nodes, weighted=weighted)
-    return graph_of_indexed(edges, nodes, weighted=weighted)
+        return graph_of_columns(first, second, nodes, weighted=weighted, directed=directed)
+    return graph_of_indexed(edges, nodes, weighted=weighted, directed=directed)
 
 
 def _read_integers(body: bytes, layout: _Layout) -> tuple[pl.Series, pl.Series, int] | None:

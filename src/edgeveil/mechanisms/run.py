@@ -9,6 +9,7 @@ gives the same rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,13 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.own_lists import OwnLists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, Rows, own_lists
+from edgeveil.mechanisms.base import (
+    KnowsUncertainty,
+    Mechanism,
+    Rows,
+    check_directions,
+    own_lists,
+)
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import NoiseSource
@@ -54,6 +61,7 @@ def rows_at_once(n_nodes: int) -> int:
 
 def shared_part(mechanism: Mechanism, graph: Graph, noise: NoiseSource | None) -> Any:
     """Ask what all sources share, noise it, and learn from it. Without `noise`: as it is."""
+    check_directions(mechanism, graph)
     asked = mechanism.shared(graph)
     if asked is None:
         return None
@@ -82,7 +90,7 @@ def make_rows(
     streams : sequence of NoiseSource, or None
         One for each source. None: without noise, which is not private.
     """
-    own = own_lists(graph, sources, mechanism.guarantee(1).model)
+    own = _known(mechanism, graph, sources)
 
     def noised(asked: AnyStatistic, stage: int) -> Noised:
         _refuse_exact(mechanism, asked)
@@ -199,24 +207,35 @@ def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
 def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond: float) -> float:
     loss, shared = 0.0, None
     asked = (mechanism.shared(graph), mechanism.shared(other))
+    if (asked[0] is None) != (asked[1] is None):
+        return math.inf  # that something is asked tells the graphs apart
     if asked[0] is not None and asked[1] is not None:
         loss, outcome = largest_loss(asked[0], asked[1], beyond=beyond)
         shared = mechanism.learn(outcome, graph.nodes)
-    model = mechanism.guarantee(1).model
-    beside = mechanism.measure(other, shared, own_lists(other, [source], model))
+    beside = mechanism.measure(other, shared, _known(mechanism, other, [source]))
     last: list[Noised] = []
 
     def answer(first: AnyStatistic, stage: int) -> Noised:
         nonlocal loss
-        second = beside.send(last[-1]) if stage else next(beside)
+        try:
+            second = beside.send(last[-1]) if stage else next(beside)
+        except StopIteration:  # so does the number of questions; seen in one order of the graphs
+            loss = math.inf
+            return without_noise(first)
         more, outcome = largest_loss(first, second, beyond=beyond)
         loss += more
         # Each side may overwrite what it is given.
         last.append(replace(outcome, values=outcome.values.copy()))
         return outcome
 
-    answers(mechanism.measure(graph, shared, own_lists(graph, [source], model)), answer)
+    answers(mechanism.measure(graph, shared, _known(mechanism, graph, [source])), answer)
     return loss
+
+
+def _known(mechanism: Mechanism, graph: Graph, sources: npt.ArrayLike) -> OwnLists:
+    """What the recipients know by themselves, and no more than the guarantee says they do."""
+    claim = mechanism.guarantee(1)
+    return own_lists(graph, sources, claim.model, claim.own_edges)
 
 
 def _refuse_exact(mechanism: Mechanism, asked: AnyStatistic) -> None:
