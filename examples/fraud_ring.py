@@ -66,10 +66,8 @@ def main() -> None:
         ):
             show("anyone else", f"public, {name}", ev.release(graph, outside, [flagged]))
 
-        print(
-            "\nSuggestions count common payees, which is what a ring has. Lift divides a PageRank"
-        )
-        print("score by popularity, because a ring is not popular.")
+        print("\nSuggestions count common payees, which a ring has. Lift divides a PageRank score")
+        print("by popularity, because a ring is not popular.")
         print(f"\nWhat the bank is told about its list:\n{fill(str(made.guarantee), 88)}")
 
         # The bank has 6 of 6. A row for another of its accounts would be read by the same eyes.
