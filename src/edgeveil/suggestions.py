@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +24,7 @@ from edgeveil.releases import Gives, Provenance, label_of
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FIELDS", "Suggestion", "Suggestions"]
+__all__ = ["FIELDS", "Suggestion", "Suggestions", "member_files"]
 
 KIND = "suggestions"
 FIELDS = ("node", "score", "first", "last", "common", "shared", "friends")
@@ -72,7 +74,7 @@ class Suggestions:
     members : tuple of ids
         Whose lists these are.
     nodes : NodeSet
-        The public nodes.
+        Nodes, those on the lists at least.
     guarantee : Guarantee
         What is protected.
     provenance : Provenance
@@ -117,7 +119,13 @@ class Suggestions:
     def only(self, member: NodeId) -> Suggestions:
         """The suggestions of one member alone: what it may be given."""
         at = self._at(member)
-        return replace(self, values=self.values[at : at + 1], members=(self.members[at],))
+        # Its own array and its own names: those on other lists are nobody else's business.
+        values = self.values[at : at + 1].copy()
+        there = ~np.isnan(values[:, :, 0])
+        listed = values[there][:, 0].astype(np.int64)
+        nodes = NodeSet.of(sorted(self.nodes.take(listed.tolist())))
+        values[there, 0] = nodes.indices(self.nodes.take(listed.tolist()))
+        return replace(self, values=values, members=(self.members[at],), nodes=nodes)
 
     def mostly_popularity(self, member: NodeId) -> bool:
         """Whether fewer than half of a member's suggestions rest on common friends."""
@@ -222,9 +230,7 @@ class Suggestions:
             If an id cannot be the name of a file.
         """
         place = Path(folder)
-        names = [f"{member}{suffix}" for member in self.members]
-        if strange := [name for name in names if Path(name).name != name or name[:1] == "."]:
-            raise ParameterError(f"{strange[0]!r} cannot be the name of a file: use --out instead")
+        names = member_files(self.members, suffix)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         for member, name in zip(self.members, names, strict=True):
             self.only(member).write(place / name)
@@ -298,4 +304,26 @@ class Suggestions:
 
 
 _POPULAR = "popular"
+
+
+def member_files(members: Iterable[NodeId], suffix: str = ".csv") -> list[str]:
+    """The names of the files of `Suggestions.write_per_member`.
+
+    Raises
+    ------
+    ParameterError
+        If an id cannot be the name of a file, or two of them would be one file on a disk that
+        does not tell capital letters apart.
+    """
+    names = [f"{member}{suffix}" for member in members]
+    for name in names:
+        plain = name.isprintable() and not set(name) & set('/\\:*?"<>|')
+        if not plain or name[:1] == "." or len(name.encode()) > 200:
+            raise ParameterError(f"{name!r} cannot be the name of a file: use --out instead")
+    alike = Counter(unicodedata.normalize("NFC", name).casefold() for name in names)
+    if twice := [name for name, count in alike.items() if count > 1]:
+        raise ParameterError(f"two members would share the file {twice[0]!r}: use --out instead")
+    return names
+
+
 _FOLLOWER = "follows you"

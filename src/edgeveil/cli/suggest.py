@@ -91,6 +91,7 @@ def suggest(
     from edgeveil.engine import release_to
     from edgeveil.engine import suggest as make_lists
     from edgeveil.errors import ParameterError
+    from edgeveil.suggestions import member_files
 
     if (member is not None) + (members is not None) + all != 1:
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
@@ -112,6 +113,8 @@ def suggest(
         directed=private_graph.directed,
         knows_followers=knows_followers,
     )
+    if per_member is not None:
+        member_files(wanted)  # what cannot be the name of a file is said before the charge
     if budget.dry_run:
         print_price(private_graph, chosen, wanted, budget, format)
         return

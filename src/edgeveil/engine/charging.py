@@ -183,11 +183,21 @@ def price_of(question: Question, payment: Payment) -> Price:
     )
 
 
+def _in_few_words(parameters: dict[str, Any]) -> str:
+    """The parameters for people; of a long list (candidates) only how long it is."""
+    return json.dumps(
+        {
+            name: f"{len(value)} of them" if isinstance(value, tuple) and len(value) > 20 else value
+            for name, value in parameters.items()
+        }
+    )
+
+
 def reserve(question: Question, payment: Payment) -> Reservation:
     """Charge the ledger, unless the question was charged before."""
     note = {
         "mechanism": question.mechanism.name,
-        "parameters": json.dumps(parameters_of(question.mechanism)),
+        "parameters": _in_few_words(parameters_of(question.mechanism)),
         "nonce": payment.nonce,
     }
     return payment.ledger.reserve(

@@ -50,7 +50,7 @@ def describe(mechanism: Mechanism, sources: list[Any], nonce: str, label: str = 
         "mechanism": mechanism.name,
         # 1 and 1.0 are the same question
         "parameters": {
-            name: float(value) if type(value) is int else value
+            name: float(value) if type(value) is int and abs(value) < 2**53 else value
             for name, value in parameters_of(mechanism).items()
         },
         "code": code_of(mechanism),

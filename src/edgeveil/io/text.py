@@ -69,7 +69,7 @@ def read_edge_list(
 ) -> Graph:
     """Read a text file with one edge per line; see `edgeveil.read_graph`."""
     data = content(path)
-    layout = _layout(path, data, header=header, columns=columns, delimiter=delimiter)
+    layout = _layout(path, data, header=header, columns=columns, delimiter=delimiter, nodes=nodes)
     if not layout.sample:
         if nodes is None:
             raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
@@ -93,8 +93,9 @@ def _layout(
     header: bool | None,
     columns: Columns | None,
     delimiter: str | None,
+    nodes: NodeSet | None,
 ) -> _Layout:
-    if not data or data.isspace():
+    if (not data or data.isspace()) and nodes is None:
         raise InputError(f"{path} is empty")
     head = [
         (start, decode(line, f"{path}, line {number}"))
@@ -105,7 +106,9 @@ def _layout(
     delimiter = delimiter or sniff_delimiter(head[0][1])
     rows = [fields(line, delimiter) for _, line in head]
     if header is None:
-        header = _has_header(rows, columns)
+        # With a node list two members are an edge, whatever their names are.
+        known = nodes is not None and all(name in nodes for name in rows[0][:2])
+        header = not known and _has_header(rows, columns)
     names = rows.pop(0) if header else None
     body = head[1][0] if header and len(head) > 1 else len(data) if header else head[0][0]
     width = len(names or rows[0])

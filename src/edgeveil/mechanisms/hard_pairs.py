@@ -46,13 +46,13 @@ def graph_of_pairs(n: int, pairs: npt.ArrayLike, *, directed: bool = False) -> G
     return Graph.from_edges(ends[:, 0], ends[:, 1], NodeSet.range(n), directed=directed)
 
 
-def wedge(n: int = 3) -> Pair:
+def wedge(n: int = 3, *, directed: bool = False) -> Pair:
     """Source 0 joined to 1 and 2, which get joined; further nodes are alone.
 
     Both ends are full in both graphs, and the new edge lifts the cap of each: the change is
     2 alpha T, and for one round with prepush that is sigma: the bound is tight.
     """
-    return _pair(n, [(0, 1), (0, 2)], (1, 2))
+    return _pair(n, [(0, 1), (0, 2)], (1, 2), directed=directed)
 
 
 def two_cliques(own: int, other: int, *, at_source: bool) -> Pair:

@@ -24,7 +24,7 @@ from edgeveil.estimate.suggestions import (
 from edgeveil.flow.two_hop import friend_counts_of_lists, two_hop_tail_of_lists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
-from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs
+from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs, wedge
 from edgeveil.mechanisms.released_degrees import two_hop_guarantee
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
@@ -193,8 +193,9 @@ class Suggest:
         return exact_weights(np.concatenate([np.empty(0), *parts]), len(own.nodes))
 
     def hard_pairs(self) -> Iterator[Pair]:
-        """Two hubs get joined: the degrees and a stranger's sum move as far as an edge can."""
+        """The degrees move, and a stranger's sum or friends' sums, as far as an edge can."""
         yield two_followed(4) if self.directed else two_hubs(1, 4)
+        yield wedge(directed=self.directed)
 
     @classmethod
     def hardest(cls) -> tuple[Suggest, Pair]:
