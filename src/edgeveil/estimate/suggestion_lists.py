@@ -129,6 +129,8 @@ class Reading:
     def _beside(self, nodes: Indices) -> Vector:
         """What counts beside the sum of some nodes: popularity, and to follow the member."""
         popular = self._popular(self.popularity.estimates.degrees[nodes])
+        if len(self.followers) == 0:
+            return popular
         return popular + self.bonus * np.isin(nodes, self.followers)
 
     def _low_sums(self, degrees: Vector) -> Vector:
@@ -240,6 +242,8 @@ class Reading:
         )
         mean, variance = np.zeros(len(limits)), np.zeros(len(limits))
         for count, offsets in ((self.below - known, popular), (known, popular + self.bonus)):
+            if not count.any():
+                continue
             at = np.searchsorted(law.points, limits[:, None] - offsets, side="right")
             chance = beyond[cells, at]
             mean += chance @ count
