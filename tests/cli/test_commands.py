@@ -17,7 +17,7 @@ import pytest
 
 import edgeveil
 from edgeveil.cli import app as cli_app
-from edgeveil.cli.options import EmbeddingMechanism, ScoreMechanism
+from edgeveil.cli.options import EmbeddingMechanism, ListMechanism, ScoreMechanism
 
 
 def test_rank_gives_json_with_its_guarantee(run_process):
@@ -212,7 +212,11 @@ def test_every_command_has_help_with_an_example_and_a_summary_that_is_true(run):
 def test_names_on_the_command_line_are_those_of_the_mechanisms():
     from edgeveil.mechanisms import MECHANISMS
 
-    names = ["suggest", *get_args(ScoreMechanism), *get_args(EmbeddingMechanism)]
+    names = [
+        *get_args(ScoreMechanism),
+        *get_args(EmbeddingMechanism),
+        *get_args(ListMechanism),
+    ]
     assert sorted(names) == sorted(kind.name for kind in MECHANISMS)
     for kind in MECHANISMS:
         words = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]+", kind.__name__.removeprefix("DP"))

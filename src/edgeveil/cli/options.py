@@ -29,6 +29,7 @@ __all__ = [
     "FollowsFile",
     "GraphFile",
     "LedgerAt",
+    "ListMechanism",
     "Model",
     "PromisedMinDegree",
     "Restart",
@@ -58,6 +59,7 @@ ScoreMechanism = Literal[
     "non-private",
 ]
 EmbeddingMechanism = Literal["two-hop-embedding", "instant-embedding", "embedding-sparse"]
+ListMechanism = Literal["suggest"]
 Model = Annotated[Literal["joint", "public"] | None, default("joint")]
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
