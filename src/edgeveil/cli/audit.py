@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated
 
 from edgeveil.cli.options import (
     Config,
     EmbeddingMechanism,
+    ListMechanism,
     Model,
     PromisedMinDegree,
     ScoreMechanism,
@@ -20,7 +21,7 @@ __all__ = ["audit"]
 
 
 def audit(
-    mechanism: Literal["suggest"] | ScoreMechanism | EmbeddingMechanism = "push-flow-cap",
+    mechanism: ListMechanism | ScoreMechanism | EmbeddingMechanism = "push-flow-cap",
     /,
     *,
     epsilon: float | None = 1.0,
