@@ -257,8 +257,9 @@ def _as_it_says(asked: AnyStatistic, loss: float, moved: set[str]) -> bool:
         return False
     if asked.part is None:
         return True
-    first, _ = asked.part not in moved, moved.add(asked.part)
-    return first
+    before = asked.part in moved
+    moved.add(asked.part)
+    return not before
 
 
 def _refuse_unclaimed(mechanism: Mechanism, asked: list[AnyStatistic], *, shared: bool) -> None:

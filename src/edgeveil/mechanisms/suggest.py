@@ -178,7 +178,8 @@ class Suggest:
             )
             best = reading.top(self.top, allowed)
             why = np.where(best.shared, 1, 2 * np.isin(best.nodes, reading.followers))
-            fields = (best.nodes, best.scores, best.first, best.last, best.common, why)
+            common = np.minimum(best.common, its.stop - its.start)  # it has no more friends
+            fields = (best.nodes, best.scores, best.first, best.last, common, why)
             out[i, : len(best.nodes), :6] = np.stack(fields, axis=1)
             out[i, : len(best.nodes), 6] = its.stop - its.start
         return out

@@ -204,7 +204,7 @@ class Noised:
 
     def sealed(self) -> Noised:
         """A copy that cannot be written to."""
-        copies = {}
+        copies: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
