@@ -180,7 +180,7 @@ def test_coins_that_tell_more_than_is_claimed_are_not_thrown(monkeypatch):
         return Bits(bits.ones, bits.total, 1.05 * bits.loss)
 
     monkeypatch.setattr(EdgeFlipping, "shared", shared)
-    with pytest.raises(ParameterError, match="asks for epsilon 1.05 for everybody together"):
+    with pytest.raises(ParameterError, match=r"asks for epsilon 1\.05 for everybody together"):
         run(EdgeFlipping(epsilon=1), a_graph(), [0])
 
 

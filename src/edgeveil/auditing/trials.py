@@ -47,8 +47,9 @@ def draw(
     for first in range(0, trials, batch):
         size = min(batch, trials - first)
         streams = [noise.derive("trial", first + i) for i in range(size)]
-        shared = shared_part(mechanism, graph, streams[0].derive("shared"))
-        made, _ = make_rows(mechanism, graph, shared, [source] * size, streams)
+        shared = shared_part(mechanism, graph, streams[0].derive("shared"), as_claimed=False)
+        many = [source] * size
+        made, _ = make_rows(mechanism, graph, shared, many, streams, as_claimed=False)
         # Lists are tables, and end: as a row of numbers, with a number for "nobody".
         parts.append(np.nan_to_num(made.reshape(size, -1), nan=-1.0))
         report(size)

@@ -65,13 +65,20 @@ def rows_at_once(n_nodes: int) -> int:
     return min(max(fitting // _LANES * _LANES, _LANES), _MOST_ROWS)
 
 
-def shared_part(mechanism: Mechanism, graph: Graph, noise: NoiseSource | None) -> Any:
-    """Ask what all sources share, noise it, and learn from it. Without `noise`: as it is."""
+def shared_part(
+    mechanism: Mechanism, graph: Graph, noise: NoiseSource | None, *, as_claimed: bool = True
+) -> Any:
+    """Ask what all sources share, noise it, and learn from it. Without `noise`: as it is.
+
+    With ``as_claimed=False`` a mechanism that asks for more than it claims is run all the same:
+    for audits.
+    """
     check_directions(mechanism, graph)
     asked = mechanism.shared(graph)
     if asked is None:
         return None
-    _refuse_unclaimed(mechanism, [asked], shared=True)
+    if as_claimed:
+        _refuse_unclaimed(mechanism, [asked], shared=True)
     given = without_noise(asked) if noise is None else randomise(asked, [noise])
     return mechanism.learn(given, graph.nodes)
 
@@ -82,6 +89,8 @@ def make_rows(
     shared: Any,
     sources: Sequence[int] | npt.NDArray[np.integer],
     streams: Sequence[NoiseSource] | None,
+    *,
+    as_claimed: bool = True,
 ) -> tuple[Rows, OwnLists]:
     """One row for each source, and what its owner knows, for one group of sources.
 
@@ -95,12 +104,15 @@ def make_rows(
         Indices; may repeat.
     streams : sequence of NoiseSource, or None
         One for each source. None: without noise, which is not private.
+    as_claimed : bool
+        As for `shared_part`.
     """
     own, so_far = _known(mechanism, graph, sources), list[AnyStatistic]()
 
     def noised(asked: AnyStatistic, stage: int) -> Noised:
         so_far.append(asked)
-        _refuse_unclaimed(mechanism, so_far, shared=False)
+        if as_claimed:
+            _refuse_unclaimed(mechanism, so_far, shared=False)
         if streams is None:
             return without_noise(asked)
         # The first stage draws from the row's stream itself, each further one from its own.
