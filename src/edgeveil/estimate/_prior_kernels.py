@@ -141,8 +141,12 @@ def hashed_closeness(
     sign: Any,  # IN  (n)
     out: Any,  # OUT (m, dimensions)
 ) -> None:
-    """Add weights, factor * sqrt(excess) for strangers and 1 for friends, to their dimensions."""
-    weights = np.empty(rows.shape[1])
+    """Add weights, factor * sqrt(excess) for strangers and 1 for friends, to their dimensions.
+
+    Strangers count only while they are no more than the friends: those with the largest excess.
+    """
+    n = rows.shape[1]
+    weights = np.empty(n)
     for i in range(len(rows)):
         row, own, sums = rows[i], lists[starts[i] : starts[i + 1]], out[i]
         sums[:] = 0.0
@@ -154,6 +158,10 @@ def hashed_closeness(
             weights[v] = factor * math.sqrt(excess) if excess >= 1e-12 else 0.0  # or rounding
         weights[sources[i]] = 0.0
         for u in range(len(own)):
-            weights[own[u]] = 1.0
-        for v in range(len(row)):
-            sums[bucket[v]] += weights[v] * sign[v]
+            weights[own[u]] = 0.0
+        cut = np.partition(weights, n - 1 - len(own))[n - 1 - len(own)]
+        for v in range(n):
+            if weights[v] > cut:
+                sums[bucket[v]] += weights[v] * sign[v]
+        for u in range(len(own)):
+            sums[bucket[own[u]]] += sign[own[u]]

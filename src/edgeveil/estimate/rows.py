@@ -165,8 +165,9 @@ def hashed_closeness(
     """Write sums of the nodes' weights by dimension: friends 1, strangers by how close they seem.
 
     A stranger weighs `second_hop` times the square root of its excess, the row's value beyond
-    what its degree explains, in units of the mass that a friend gets from the first hop.
-    Without a measured second hop no stranger has an excess, and only the own list is left; a
+    what its degree explains, in units of the mass that a friend gets from the first hop. No more
+    strangers count than there are friends, those with the largest excess: the others' is mostly
+    noise, and would fill every dimension. Without a measured second hop no stranger has an excess, and only the own list is left; a
     source without neighbours has no weights at all.
 
     Parameters

@@ -106,7 +106,8 @@ def closeness_weights(row, source, own, degrees, restart, second_hop):
     excess = np.maximum(row - explained, 0.0) / (restart * (1 - restart) / len(own))
     excess[excess < 1e-12] = 0.0
     weights = second_hop * np.sqrt(excess)
-    weights[source] = 0.0
+    weights[source] = weights[own] = 0.0
+    weights[weights <= np.sort(weights)[-1 - len(own)]] = 0.0
     weights[own] = 1.0
     return weights
 
