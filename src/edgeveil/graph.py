@@ -16,7 +16,7 @@ from edgeveil._csr import MOST_NODES, rows_of_pairs
 from edgeveil.errors import InputError
 from edgeveil.nodes import NodeSet
 
-__all__ = ["Graph", "Intake"]
+__all__ = ["Graph", "Intake", "index_type"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ class Graph:
             weighted=weighted,
             nodes_from_edges=nodes_from_edges,
         )
-        return cls(indptr.astype(_index_type(len(indices)), copy=False), indices, nodes, intake)
+        return cls(indptr.astype(index_type(len(indices)), copy=False), indices, nodes, intake)
 
     @property
     def indptr(self) -> npt.NDArray[Any]:
@@ -246,7 +246,7 @@ class Graph:
         return f"Graph({self.n_nodes} nodes, {self.n_edges} edges)"
 
 
-def _index_type(size: int) -> type[np.int32 | np.int64]:
+def index_type(size: int) -> type[np.int32 | np.int64]:
     """Give the narrowest of int32 and int64 that can count up to `size`."""
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 

@@ -127,7 +127,7 @@ class Suggestions:
         at = self._at(member)
         if not self._popular[at]:
             return ""
-        friends = np.nan_to_num(self.values[at, :1, 6]).astype(int).sum()
+        friends = int(np.nan_to_num(self.values[at, :1, 6]).sum())
         return (
             f"with {friends} friend{'s' * (friends != 1)} at epsilon "
             f"{self.guarantee.epsilon:g} this list is mostly what everybody gets"

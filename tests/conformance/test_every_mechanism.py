@@ -35,16 +35,18 @@ from edgeveil.mechanisms import (
     Mechanism,
     NonPrivate,
     OwnNeighbours,
+    Suggest,
     TwoHop,
     TwoHopEmbedding,
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from edgeveil.mechanisms.released_degrees import split_epsilon
 from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.nodes import NodeSet
 from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.release_folder import read_result
 from edgeveil.releases import Release
+from edgeveil.suggestions import FIELDS
 from tests.seam import run, streams_of
 from tests.strategies import graphs_with_source
 
@@ -79,6 +81,8 @@ INSTANCES: dict[str, Mechanism] = {
     "two-hop-degrees-only": TwoHop(epsilon=0.25, restart=0.4),
     "two-hop-lift": TwoHop(epsilon=5, score="lift"),
     "two-hop-embedding": TwoHopEmbedding(epsilon=2, dimension=16),
+    "suggest": Suggest(epsilon=1, top=5),
+    "suggest-more-than-there-are": Suggest(epsilon=0.3, top=50),
     "own": OwnNeighbours(),
     "own-restart": OwnNeighbours(restart=0.5),
     "exact": NonPrivate(),
@@ -109,10 +113,18 @@ def keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
 
 
 def check_rows(mechanism: Mechanism, rows: np.ndarray, graph: Graph, n_sources: int) -> None:
-    width = graph.n_nodes if mechanism.gives == "scores" else mechanism.dimension
     assert isinstance(rows, np.ndarray)
-    assert rows.shape == (n_sources, width)
     assert rows.dtype == np.float64
+    if mechanism.gives == "suggestions":
+        assert rows.shape == (n_sources, mechanism.top, len(FIELDS))
+        # A list ends once and for all its numbers; up to there all are numbers.
+        ended = np.isnan(rows)
+        assert (ended == ended[:, :, :1]).all()
+        assert (ended[:, 1:, 0] >= ended[:, :-1, 0]).all()
+        assert not np.isinf(rows).any()
+        return
+    width = graph.n_nodes if mechanism.gives == "scores" else mechanism.dimension
+    assert rows.shape == (n_sources, width)
     assert np.isfinite(rows).all()
 
 
@@ -177,6 +189,8 @@ BAD = {
     "dimension": [0, -1, 2.0, math.nan, math.inf, True, "8", None, [8]],
     "hash_key": [None, 3, b"key", "\ud800", ["key"]],
     "promised_min_degree": [0, -1, 1.0, math.nan, math.inf, True, "2", None, [2]],
+    "top": [0, -1, 10_001, 1.0, math.nan, True, "5", None, [5]],
+    "candidates": [(), [], [1], "ann", 3, {1}],
     "tol": [0, -1, 1e-14, math.nan, math.inf, True, "1e-6", None, [1e-6], 1e-6j],
 }
 
@@ -250,10 +264,10 @@ def test_epsilon_adds_up_over_public_rows_and_not_over_shared_noise(mechanism, k
         assert guarantee.epsilon == guarantee.pooled_epsilon == float(k * one)
     else:
         assert guarantee.epsilon == float(one)
-        # Of two-hop, the degrees are shared: docs/theory/two-hop.md
+        # Of two-hop and lists, the degrees are shared: docs/theory/two-hop.md
         shared = Fraction(0)
-        if isinstance(mechanism, (TwoHop, TwoHopEmbedding)):
-            shared = split_epsilon(mechanism.epsilon, mechanism.degree_epsilon)[0]
+        if hasattr(mechanism, "split"):
+            shared = mechanism.split[0]
         assert guarantee.shared_epsilon == float(shared)
         expected = float(shared + k * (one - shared))
         assert guarantee.pooled_epsilon == pytest.approx(expected, rel=1e-15)
@@ -325,7 +339,7 @@ def test_the_range_of_epsilon_that_must_work(mechanism, epsilon, tmp_path):
     made = release(graph, at, [0, 7])
     check_rows(at, made.values, graph, 2)
     made.write(tmp_path / "release.json")
-    assert Release.read(tmp_path / "release.json").guarantee == at.guarantee(2)
+    assert read_result(tmp_path / "release.json", at.gives).guarantee == at.guarantee(2)
 
 
 @each({name: m for name, m in NOISY.items() if hasattr(m, "sigma")})
@@ -399,7 +413,12 @@ def test_noise_of_two_sources_is_not_the_same(mechanism):
     # In a cycle all nodes look alike: rows differ by a shift, and by their noise.
     n = 16
     graph = graph_of_pairs(n, [(v, (v + 1) % n) for v in range(n)])
-    if mechanism.gives == "scores":
+    if mechanism.gives == "suggestions":
+        first, second = run(mechanism, graph, [0, 1])
+        shifted = np.where(np.isnan(second[:, 0]), -1, (second[:, 0] - 1) % n)
+        same = np.nan_to_num(first[:, 0], nan=-1) == shifted
+        assert not same.all() or not np.array_equal(first[:, 1], second[:, 1], equal_nan=True)
+    elif mechanism.gives == "scores":
         first, second = run(mechanism, graph, [0, 1])
         assert not np.allclose(first, np.roll(second, -1), rtol=1e-14, atol=0)
     else:  # nothing reaches 1/n here, so the embedding is noise alone
@@ -471,7 +490,7 @@ def test_a_source_of_secure_noise_cannot_be_passed_to_two_releases():
 def test_a_seeded_release_is_marked_not_private_everywhere(mechanism, suffix, tmp_path):
     made = release(a_graph(), mechanism, [0, 4], noise=NoiseSource.insecure(1))
     made.write(tmp_path / f"r{suffix}")
-    later = [made, Release.read(tmp_path / f"r{suffix}")]
+    later = [made, read_result(tmp_path / f"r{suffix}", mechanism.gives)]
     if mechanism.gives == "scores":
         embedded = embed(later[1], dimension=8)
         embedded.write(tmp_path / f"e{suffix}")
@@ -527,7 +546,10 @@ def test_rows_share_no_memory_with_the_graph_or_with_each_other(mechanism):
 def test_provenance_gives_the_mechanism_back(mechanism, suffix, tmp_path):
     made = release(a_graph(), mechanism, [0])
     made.write(tmp_path / f"r{suffix}")
-    for provenance in (made.provenance, Release.read(tmp_path / f"r{suffix}").provenance):
+    for provenance in (
+        made.provenance,
+        read_result(tmp_path / f"r{suffix}", mechanism.gives).provenance,
+    ):
         cls = {cls.name: cls for cls in MECHANISMS}[provenance.mechanism]
         assert cls(**provenance.parameters) == mechanism
 
@@ -621,6 +643,11 @@ def test_a_crash_keeps_the_spend_and_the_retry_draws_the_very_same_noise(mechani
         (spend,) = Ledger.open(path).spends()
         assert not spend.released
     made = release(graph, observed(mechanism), [0, 4], ledger=Ledger.open(path))
+    if mechanism.gives == "suggestions":  # by names: a stored list knows only nodes that are in it
+        there = ~np.isnan(lost[0][:, :, 0])
+        named = made.nodes.take(made.values[there][:, 0].astype(int).tolist())
+        assert named == graph.nodes.take(lost[0][there][:, 0].astype(int).tolist())
+        made = dataclasses.replace(made, values=lost[0])
     np.testing.assert_array_equal(made.values, lost[0])
     np.testing.assert_array_equal(lost[0], lost[1])
     (spend,) = Ledger.open(path).spends()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeveil.errors import InputError
-from edgeveil.graph import Graph, Intake, _index_type
+from edgeveil.graph import Graph, Intake, index_type
 from edgeveil.nodes import NodeSet
 from tests.strategies import graphs
 
@@ -67,8 +67,8 @@ def test_the_arrays_cannot_be_changed():
 
 
 def test_indices_are_as_narrow_as_the_graph_allows():
-    assert _index_type(2**31 - 1) is np.int32
-    assert _index_type(2**31) is np.int64
+    assert index_type(2**31 - 1) is np.int32
+    assert index_type(2**31) is np.int64
     assert Graph.from_edges([0], [1], NodeSet.range(2)).indices.dtype == np.int32
 
 

@@ -48,6 +48,8 @@ def draw(
         size = min(batch, trials - first)
         streams = [noise.derive("trial", first + i) for i in range(size)]
         shared = shared_part(mechanism, graph, streams[0].derive("shared"))
-        parts.append(make_rows(mechanism, graph, shared, [source] * size, streams)[0])
+        made, _ = make_rows(mechanism, graph, shared, [source] * size, streams)
+        # Lists are tables, and end: as a row of numbers, with a number for "nobody".
+        parts.append(np.nan_to_num(made.reshape(size, -1), nan=-1.0))
         report(size)
     return np.concatenate(parts)

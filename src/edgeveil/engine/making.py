@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import overload
 
 import numpy as np
 
@@ -15,14 +16,48 @@ from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import rows_at_once, shared_part
+from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import ReleaseFolder, Result, read_result
 from edgeveil.releases import Release
+from edgeveil.suggestions import Suggestions
 
 __all__ = ["Progress", "make", "release"]
 
 Progress = Callable[[int, int], None]
+
+
+@overload
+def release(
+    graph: Graph,
+    mechanism: Suggest,
+    sources: Iterable[NodeId],
+    *,
+    ledger: Ledger | None = None,
+    nonce: str = "",
+    label: str = "",
+    new_node_set: bool = False,
+    noise: NoiseSource | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Suggestions: ...
+
+
+@overload
+def release(
+    graph: Graph,
+    mechanism: Mechanism,
+    sources: Iterable[NodeId],
+    *,
+    ledger: Ledger | None = None,
+    nonce: str = "",
+    label: str = "",
+    new_node_set: bool = False,
+    noise: NoiseSource | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Release: ...
 
 
 def release(
@@ -37,7 +72,7 @@ def release(
     noise: NoiseSource | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
-) -> Release:
+) -> Result:
     """Run a mechanism on a graph and give the rows with their guarantee.
 
     With a ledger the price is charged, durably, before any noise is drawn. The same call
@@ -78,19 +113,16 @@ def release(
     BudgetError
         If the ledger refuses; nothing was drawn.
     """
-    if mechanism.gives == "suggestions":
-        raise ParameterError(f"{mechanism.name} gives lists: use edgeveil.suggest")
-    made = make(
+    payment = None if ledger is None else Payment(ledger, nonce, label, new_node_set)
+    return make(
         graph,
         mechanism,
         sources,
-        payment=None if ledger is None else Payment(ledger, nonce, label, new_node_set),
+        payment=payment,
         noise=noise,
         engine=engine,
         progress=progress,
     )
-    assert isinstance(made, Release)  # only lists are something else
-    return made
 
 
 def make(

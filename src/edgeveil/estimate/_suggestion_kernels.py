@@ -68,7 +68,7 @@ def fit_mixture(
     shares: Any,  # INOUT (k) first `plain` sum to 1, then shares of the tail at growth 1
     plain: int,  # how many components are not of the tail
     most: float,  # of a cell that the tail may claim
-    pseudo: float,  # counts that each component has beforehand
+    pseudo: float,  # counts that each component of the tail has beforehand; the others have 1
     rounds: int,
     mix: Any,  # OUT (c, k) shares by cell
 ) -> None:
@@ -93,7 +93,8 @@ def fit_mixture(
                 mix[c, k] = shares[k] * (1 - tail * cut)
         if turn == rounds:
             break
-        counts[:] = pseudo
+        counts[:plain] = 1.0
+        counts[plain:] = pseudo
         for c in range(count_cells):
             if below[c] > 0:
                 whole = 0.0

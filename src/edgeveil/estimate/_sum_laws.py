@@ -44,9 +44,16 @@ class Law:
         below, above = np.where(at > 0, below, 0.0), np.where(at < len(self.points), above, 0.0)
         return np.asarray(self.left[rows, at] * below + self.right[rows, at] * above)
 
-    def moment(self) -> Law:
-        """The same with every mass times its point: over `self`, expected values."""
-        return Law.of(self.points, self.mass * self.points, self.rate)
+    def expected(self, rows: Indices, noisy: Vector) -> Vector:
+        """Expected true sums, given noisy ones; not falling in these for one row."""
+        moment = Law.of(self.points, self.mass * self.points, self.rate)
+        whole = np.maximum(self.likelihood(rows, noisy), 1e-300)
+        return np.asarray(moment.likelihood(rows, noisy) / whole)
+
+    def given(self, chance: Vector) -> Vector:
+        """Law of the true sum, given something that has this chance at each point."""
+        mass = self.mass * chance
+        return np.asarray(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300))
 
 
 def stays_below(limit: float, points: Vector, rate: float) -> Vector:
@@ -75,10 +82,9 @@ def poissons(count: Vector, width: Vector, mean: Vector) -> Vector:
     return np.asarray(mass / mass.sum(axis=-1, keepdims=True))
 
 
-def exponentials(points: Vector, width: Vector, typical: float, most: Vector) -> Vector:
-    """The laws of the tail on the grid, cut at `most`: (3, len(most), x)."""
+def exponentials(points: Vector, width: Vector, typical: float) -> Vector:
+    """The laws of the tail on the grid: (3, x)."""
     width = width.copy()
     width[0] /= 2
-    mass = np.exp(-points / (np.array(TAIL)[:, None, None] * typical)) * width
-    mass = mass * (points <= most[:, None])
-    return np.asarray(mass / mass.sum(axis=-1, keepdims=True))
+    mass = np.exp(-points / (np.array(TAIL)[:, None] * typical)) * width
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True))

@@ -34,6 +34,8 @@ class Popularity(NamedTuple):
         How many nodes each fine cell has, and their mean degree.
     total : float
         Sum of all degrees.
+    cell_degrees : array of shape (cells,)
+        Mean degree of each cell; the middle of its parts where it is empty.
     """
 
     estimates: DegreeEstimates
@@ -42,16 +44,15 @@ class Popularity(NamedTuple):
     counts: Vector
     degrees: Vector
     total: float
+    cell_degrees: Vector
 
     def by_cell(self, values: Vector) -> Vector:
         """Sums over the fine cells of each cell."""
-        return np.asarray(values.reshape(CELLS, FINE).sum(axis=1))
+        return _by_cell(values)
 
-    @property
-    def cell_degrees(self) -> Vector:
-        """Mean degree of each cell; the middle of its parts where it is empty."""
-        counts = np.where(np.repeat(self.by_cell(self.counts), FINE) > 0, self.counts, 1.0)
-        return self.by_cell(counts * self.degrees) / self.by_cell(counts)
+
+def _by_cell(values: Vector) -> Vector:
+    return np.asarray(values.reshape(CELLS, FINE).sum(axis=1))
 
 
 def learn(noisy: Vector, scale: float) -> Popularity:
@@ -75,4 +76,6 @@ def learn(noisy: Vector, scale: float) -> Popularity:
     sums = np.bincount(cell, degrees, minlength=fine)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), middle)
     order = np.argsort(-np.asarray(noisy), kind="stable")
-    return Popularity(estimates, order, cell, counts, means, float(degrees.sum()))
+    among = np.where(np.repeat(_by_cell(counts), FINE) > 0, counts, 1.0)
+    coarse = _by_cell(among * means) / _by_cell(among)
+    return Popularity(estimates, order, cell, counts, means, float(degrees.sum()), coarse)

@@ -19,6 +19,7 @@ Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 
 _OPEN = 0.02  # posterior mass left out on either side of a place's range
+_TELLING = 2.0  # a reason multiplies the expected sum by this
 _DEVIATIONS = 2.0  # of the number of nodes ahead
 
 
@@ -34,8 +35,9 @@ class Suggestions(NamedTuple):
     common : array of float
         Estimated number of common friends.
     shared : array of bool
-        Why: True for common friends: that there is one is more likely than not, and without
-        its sum the node would not be on the list. Else popularity.
+        Why: True for common friends: that there is one is more likely than not, the noisy sum
+        at least doubles what the degree lets expect, and without it the node would not be on
+        the list. Else popularity.
     first, last : arrays of int
         Places, from 1, that the noise leaves open: in at least 95 % of the cases the place by
         true sums is one of these (degrees as released).
@@ -67,7 +69,10 @@ class Reading:
     nodes, sums : arrays of one length
         Strangers above the threshold, and their noisy sums.
     law : Law
-        Of a true sum, by degree cell.
+        Of a true sum, by degree cell: for estimates.
+    ranking : Law
+        The same with more in the tail beforehand: for scores and places. Where noise is large
+        it keeps large sums apart and leaves more open; estimates by it would be too high.
     unseen : array of shape (points,)
         Chance that a sum at each point of the grid stays below the threshold.
     expected : array of shape (cells,)
@@ -85,6 +90,7 @@ class Reading:
     nodes: Indices
     sums: Vector
     law: Law
+    ranking: Law
     unseen: Vector
     expected: Vector
     below: Vector
@@ -92,21 +98,20 @@ class Reading:
     typical_weight: float
 
     @cached_property
-    def _above(self) -> tuple[Vector, Vector, Vector]:
-        """Of `nodes`: expected sum, chance of no common friend, likelihood."""
-        cells = self.popularity.cell[self.nodes] // FINE
-        whole = np.maximum(self.law.likelihood(cells, self.sums), 1e-300)
-        mean = self.law.moment().likelihood(cells, self.sums) / whole
-        # Interpolation between cells must not make more evidence count less.
-        low = self._low_sums(self.popularity.estimates.degrees[self.nodes])
-        none = self.law.mass[cells, 0] * np.exp(-self.law.rate * self.sums) / whole
-        return np.maximum(mean, low), none, whole
+    def _cells(self) -> Indices:
+        return np.asarray(self.popularity.cell[self.nodes] // FINE)
 
     @cached_property
-    def _below(self) -> Vector:
+    def _ranked(self) -> Vector:
+        """Expected sums of `nodes`, for their scores."""
+        mean = self.ranking.expected(self._cells, self.sums)
+        # Interpolation between cells must not make more evidence count less.
+        return np.maximum(mean, self._low_sums(self.popularity.estimates.degrees[self.nodes]))
+
+    @cached_property
+    def _low(self) -> Vector:
         """Law of a sum, given that it is below the threshold: (cells, points)."""
-        mass = self.law.mass * self.unseen
-        return np.asarray(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300))
+        return self.ranking.given(self.unseen)
 
     def _by_degree(self, values: Vector, degrees: Vector) -> Vector:
         centres = np.log(self.popularity.cell_degrees)
@@ -117,13 +122,13 @@ class Reading:
 
     def _low_sums(self, degrees: Vector) -> Vector:
         """Expected sum of a stranger below the threshold; it does not fall with the degree."""
-        return self._by_degree(self._below @ self.law.points, degrees)
+        return self._by_degree(self._low @ self.ranking.points, degrees)
 
     def row(self) -> Vector:
         """Scores of all nodes; -inf for the member and its friends. O(n): for evaluation."""
         degrees = self.popularity.estimates.degrees
         sums = self._low_sums(degrees)
-        sums[self.nodes] = self._above[0]
+        sums[self.nodes] = self._ranked
         row = sums + self._popular(degrees)
         row[self.own] = -np.inf
         return row
@@ -146,28 +151,38 @@ class Reading:
         others = others[~np.isin(others, taken)][:k]
         nodes = np.concatenate([self.nodes, others])
         degrees = self.popularity.estimates.degrees[nodes]
-        sums = np.concatenate([self._above[0], self._low_sums(degrees[len(self.nodes) :])])
+        sums = np.concatenate([self._ranked, self._low_sums(degrees[len(self.nodes) :])])
         popular = self._popular(degrees)
         scores = sums + popular
         if allowed is not None:
             scores[: len(self.nodes)][~allowed[self.nodes]] = -np.inf
         best = np.argsort(-scores, kind="stable")[:k]
         best = best[scores[best] > -np.inf]
-        shared = best < len(self.nodes)
-        if shared.any():
-            seen = best[shared]
-            # On the list by popularity alone? Then its sum is not why it is there.
-            alone = self._low_sums(degrees[seen]) + popular[seen]
-            shared[shared] = (self._above[1][seen] < 0.5) & (alone < scores[best[-1]])
+        # On the list by popularity alone? Then its sum is not why it is there.
+        alone = self._low_sums(degrees[best]) + popular[best] >= scores[best].min(initial=np.inf)
+        common, telling = self._common(best, degrees[best])
         first, last = self._places(best, nodes[best])
         return Suggestions(
             nodes=nodes[best],
             scores=scores[best],
-            common=sums[best] / self.typical_weight,
-            shared=shared,
+            common=common / self.typical_weight,
+            shared=telling & ~alone,
             first=first,
             last=last,
         )
+
+    def _common(self, best: Indices, degrees: Vector) -> tuple[Vector, npt.NDArray[np.bool_]]:
+        """Estimated sums of some nodes, and whether they are a reason. As `_places`."""
+        law, above = self.law, best < len(self.nodes)
+        common = self._by_degree(law.given(self.unseen) @ law.points, degrees)
+        cells, noisy = self._cells[best[above]], self.sums[best[above]]
+        common[above] = law.expected(cells, noisy)
+        telling = above.copy()
+        none = law.mass[cells, 0] * np.exp(-law.rate * noisy)
+        telling[above] = (none < 0.5 * law.likelihood(cells, noisy)) & (
+            common[above] >= _TELLING * self._by_degree(law.mass @ law.points, degrees[above])
+        )
+        return common, telling
 
     def _places(self, best: Indices, nodes: Indices) -> tuple[Indices, Indices]:
         """First and last place open to some nodes, given where they are in `nodes`, or beyond."""
@@ -183,9 +198,9 @@ class Reading:
 
     def _ranges(self, best: Indices, nodes: Indices) -> tuple[Vector, Vector]:
         """Lowest and highest true score that the noise leaves open to some nodes."""
-        law, above = self.law, best < len(self.nodes)
+        law, above = self.ranking, best < len(self.nodes)
         cells = self.popularity.cell[nodes] // FINE
-        mass = self._below[cells]
+        mass = self._low[cells]
         noisy = self.sums[best[above]][:, None]
         # Relative to the nearest point: all of the row must not underflow.
         away = law.rate * np.abs(noisy - law.points)
@@ -201,9 +216,9 @@ class Reading:
 
     def _ahead(self, limits: Vector) -> tuple[Vector, Vector]:
         """Mean and variance of the number of strangers whose true score exceeds each limit."""
-        law, shared = self.law, self.popularity
+        law, shared = self.ranking, self.popularity
         # P(sum > point j - 1 | below the threshold), j = 0 .. number of points
-        beyond = np.cumsum(self._below[:, ::-1], axis=1)[:, ::-1]
+        beyond = np.cumsum(self._low[:, ::-1], axis=1)[:, ::-1]
         beyond = np.concatenate([beyond, np.zeros((len(beyond), 1))], axis=1)
         offsets = self._popular(shared.degrees)
         at = np.searchsorted(law.points, limits[:, None] - offsets, side="right")
@@ -213,9 +228,9 @@ class Reading:
         kernels.count_above(
             limits[order],
             self.sums,
-            shared.cell[self.nodes] // FINE,
+            self._cells,
             self._popular(shared.estimates.degrees[self.nodes]),
-            self._above[2],
+            np.maximum(law.likelihood(self._cells, self.sums), 1e-300),
             np.searchsorted(law.points, self.sums, side="right"),
             law.points,
             law.rate,

@@ -15,12 +15,13 @@ docs/theory/suggestions.md. The order of use:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.estimate import _suggestion_kernels as kernels
-from edgeveil.estimate._sum_laws import Law, exponentials, grid, poissons, stays_below
+from edgeveil.estimate._sum_laws import TAIL, Law, exponentials, grid, poissons, stays_below
 from edgeveil.estimate.popularity import CELLS, FINE, Popularity, learn
 from edgeveil.estimate.suggestion_lists import Reading, Suggestions
 
@@ -43,10 +44,10 @@ _CLEAR = 1.5  # by how much weighted sums must exceed what noise alone reaches
 _TAIL_GROWTH = 0.5  # the tail's share grows with this power of the degree
 _TAIL_MOST = 0.5  # of the nodes of a cell
 _PLAIN = 5  # components without the tail: `mean_counts`
-_PSEUDO = 0.2  # counts that each component has beforehand
-_BEFOREHAND = (0.5, 0.5)  # friends who share circles, and who do not: Jeffreys' prior
+_PSEUDO = 0.2  # nodes that each component of the tail has beforehand, and
+_SEATS = 0.5  # strangers in the member's circles for each friend in them, beforehand
+_BEFOREHAND = (0.5, 1.5)  # friends who share circles, and who do not: popularity if in doubt
 _ROUNDS = 60
-_EXCESS = 1.0
 
 
 def split(epsilon: float) -> tuple[float, float]:
@@ -147,31 +148,32 @@ def read_row(
     whole = float(weights.sum())
     highest = float(sums.max()) if len(sums) else 0.0
     points, width = grid(min(whole, max(8 * typical, highest + 10 / rate)), unit)
-    most = 1.5 * np.minimum(degrees, whole) + 3
-    laws = np.concatenate(
-        [
-            poissons(points / unit, width, expected / unit),
-            exponentials(points, width, typical, most),
-        ]
+    tail = np.broadcast_to(
+        exponentials(points, width, typical)[:, None], (len(TAIL), CELLS, len(points))
     )
+    laws = np.concatenate([poissons(points / unit, width, expected / unit), tail])
     below = popularity.counts.copy()
     np.subtract.at(below, popularity.cell[np.concatenate([own, nodes])], 1)
     unseen = stays_below(threshold(len(popularity.order), rate), points, rate)
-    cells = popularity.cell[nodes] // FINE
-    mix = _fitted(
-        popularity,
-        Law.of(points, laws.reshape(-1, len(points)), rate),
-        laws @ unseen,
-        popularity.by_cell(below),
-        cells,
-        sums,
+    law, ranking = (
+        Law.of(points, np.einsum("ck,kcx->cx", mix, laws), rate)
+        for mix in _fitted(
+            popularity,
+            Law.of(points, laws.reshape(-1, len(points)), rate),
+            laws @ unseen,
+            popularity.by_cell(below),
+            popularity.cell[nodes] // FINE,
+            sums,
+            (_PSEUDO, _PSEUDO + _SEATS * share * len(friends) / len(TAIL)),
+        )
     )
     return Reading(
         popularity=popularity,
         own=own,
         nodes=nodes,
         sums=sums,
-        law=Law.of(points, np.einsum("ck,kcx->cx", mix, laws), rate),
+        law=law,
+        ranking=ranking,
         unseen=unseen,
         expected=expected[2],
         below=below,
@@ -181,30 +183,33 @@ def read_row(
 
 
 def _fitted(
-    popularity: Popularity, laws: Law, unseen: Vector, below: Vector, cells: Indices, sums: Vector
-) -> Vector:
-    """Shares of the components by cell, fitted to one row: (cells, components)."""
+    popularity: Popularity,
+    laws: Law,
+    unseen: Vector,
+    below: Vector,
+    cells: Indices,
+    sums: Vector,
+    beforehand: Sequence[float],
+) -> list[Vector]:
+    """Shares of the components by cell, (cells, components), fitted to one row.
+
+    Once for each number of nodes that a component of the tail has beforehand.
+    """
     kinds = len(unseen)
     rows = cells[:, None] + CELLS * np.arange(kinds)
     seen = laws.likelihood(rows, sums[:, None])
     growth = (popularity.cell_degrees * len(popularity.order) / popularity.total) ** _TAIL_GROWTH
-    shares = np.full(kinds, 0.001)
-    shares[:_PLAIN] = 1 / _PLAIN
-    mix = np.empty((CELLS, kinds))
-    kernels.fit_mixture(
-        seen,
-        cells,
-        np.ascontiguousarray(unseen.T),
-        below,
-        growth,
-        shares,
-        _PLAIN,
-        _TAIL_MOST,
-        _PSEUDO,
-        _ROUNDS,
-        mix,
-    )
-    return mix
+    rest = np.ascontiguousarray(unseen.T)
+    fits = []
+    for pseudo in beforehand:
+        shares = np.full(kinds, 0.001)
+        shares[:_PLAIN] = 1 / _PLAIN
+        mix = np.empty((CELLS, kinds))
+        kernels.fit_mixture(
+            seen, cells, rest, below, growth, shares, _PLAIN, _TAIL_MOST, pseudo, _ROUNDS, mix
+        )
+        fits.append(mix)
+    return fits
 
 
 def _circles(
@@ -225,14 +230,12 @@ def _circles(
     by_degree = np.maximum(
         expected[2] + np.expm1(-(centres**2) / popularity.total), 0.0
     )  # not its own friend
-    typical = float(friend_sums.mean() - _EXCESS * by_degree[cells].mean())
+    typical = float(friend_sums.mean() - by_degree[cells].mean())
     typical = max(typical, 1.0)
     highest = max(float(friend_sums.max()) + 10 / rate, 8 * typical)
     points, width = grid(min(len(friends), highest), 1.0)
     plain = Law.of(points, poissons(points, width, by_degree), rate)
-    tail = Law.of(
-        points, exponentials(points, width, typical, np.array([np.inf])).mean(axis=0), rate
-    )
+    tail = Law.of(points, exponentials(points, width, typical).mean(axis=0, keepdims=True), rate)
     by_tail = tail.likelihood(np.zeros(len(friends), dtype=np.int64), friend_sums)
     share = kernels.fit_share(by_tail, plain.likelihood(cells, friend_sums), *_BEFOREHAND, _ROUNDS)
     return share, typical

@@ -117,7 +117,7 @@ def members_by_degree(
     per_group: int = 150,
     seed: int = 0,
 ) -> dict[tuple[int, int], npt.NDArray[np.int64]]:
-    """Draw members that have a hidden friend, by their degree in the graph that is left.
+    """Draw members that have a hidden friend, by their degree, hidden friends counted.
 
     Parameters
     ----------
@@ -131,7 +131,8 @@ def members_by_degree(
         Decides who.
     """
     rng = np.random.default_rng(seed)
-    degrees, hidden = split.left.degrees, split.hidden.degrees
+    hidden = split.hidden.degrees
+    degrees = split.left.degrees + hidden
     drawn = {}
     for low, high in groups:
         fit = np.flatnonzero((degrees >= low) & (degrees < high) & (hidden > 0))

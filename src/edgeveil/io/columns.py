@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.graph import Graph
+from edgeveil.graph import Graph, index_type
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _index_integers(a: Array, b: Array) -> Indexed:
     seen[b] = True
     ids = pl.Series("id", np.flatnonzero(seen) + low)
     if len(ids) < len(seen):
-        rank = np.cumsum(seen, dtype=_index_type(len(seen))) - 1
+        rank = np.cumsum(seen, dtype=index_type(len(seen))) - 1
         a, b = rank[a], rank[b]
     return Indexed(ids, a, b)
 
@@ -159,7 +159,7 @@ def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, npt.NDArray[np.uint64]
     for the processor's cache, in the hope that most keys occur several times.
     """
     rng = np.random.default_rng()
-    kind = _index_type(len(keys))
+    kind = index_type(len(keys))
     numbers: Array = np.empty(len(keys), dtype=kind)
     rows: Array | slice = slice(None)
     own = keys
@@ -195,14 +195,9 @@ def _blocks(array: Array) -> list[Array]:
 
 
 def _inverse(order: Array) -> Array:
-    inverse = np.empty(len(order), dtype=_index_type(len(order)))
+    inverse = np.empty(len(order), dtype=index_type(len(order)))
     inverse[order] = np.arange(len(order))
     return inverse
-
-
-def _index_type(size: int) -> type[np.int32 | np.int64]:
-    """Give the narrowest of int32 and int64 that can count up to `size`."""
-    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
 # -- node sets ----------------------------------------------------------------------------

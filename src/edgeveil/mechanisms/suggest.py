@@ -75,25 +75,26 @@ class Suggest:
             raise ParameterError(f"candidates must be a tuple of node ids, or None, got {given!r}")
 
     @property
-    def _split(self) -> tuple[Fraction, Fraction]:
+    def split(self) -> tuple[Fraction, Fraction]:
+        """Epsilon of the degrees and of one member's sums; they add up exactly."""
         shared = exact_epsilon(split(float(self.epsilon))[0])
         return shared, exact_epsilon(self.epsilon) - shared
 
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon to each member, of which the degrees' part is shared by all."""
         theorem = "docs/theory/suggestions.md"
-        return two_hop_guarantee(self.epsilon, self._split[0], n_sources, theorem)
+        return two_hop_guarantee(self.epsilon, self.split[0], n_sources, theorem)
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate: that fails before the charge or not at all."""
-        degree_noise(len(nodes), self._split[0])
-        _sum_noise(len(nodes), self._split[1], 1)
-        _sum_noise(len(nodes), self._split[1], 2)
+        degree_noise(len(nodes), self.split[0])
+        _sum_noise(len(nodes), self.split[1], 1)
+        _sum_noise(len(nodes), self.split[1], 2)
         nodes.indices(self.candidates or ())
 
     def shared(self, graph: Graph) -> Statistic:
         """All degrees."""
-        return degrees_of(graph, self._split[0])
+        return degrees_of(graph, self.split[0])
 
     def learn(self, noised: Noised, nodes: NodeSet) -> Popularity:
         """Estimate the degrees, and put the nodes into cells by degree."""
@@ -101,7 +102,7 @@ class Suggest:
 
     def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Measuring:
         """Friends' sums; then strangers' sums with weights that come from what was released."""
-        n, epsilon = graph.n_nodes, self._split[1]
+        n, epsilon = graph.n_nodes, self.split[1]
         counts = friend_counts_of_lists(graph, own.lists, own.starts)
         asked = Ragged(counts, own.starts, _sum_noise(n, epsilon, 2), part=_PART)
         friends = yield asked
@@ -131,18 +132,20 @@ class Suggest:
             allowed = np.zeros(len(own.nodes), dtype=np.bool_)
             allowed[own.nodes.indices(self.candidates)] = True
         out = np.full((len(own.sources), self.top, 7), np.nan)
-        rate = float(self._split[1])
+        rate = float(self.split[1])
         for i, member in enumerate(own.sources):
             its = slice(own.starts[i], own.starts[i + 1])
-            above = slice(tail.starts[i], tail.starts[i + 1])
+            places, sums = tail.of(i)
+            # Noise alone may lift the member itself or a friend, who has no sum here.
+            strangers = (places != member) & ~np.isin(places, own.of(i))
             reading = read_row(
                 shared,
                 int(member),
-                own.lists[its],
+                own.of(i),
                 friends.values[its],
                 weights[its],
-                tail.places[above],
-                tail.values[above],
+                places[strangers],
+                sums[strangers],
                 rate,
             )
             best = reading.top(self.top, allowed)
@@ -153,7 +156,7 @@ class Suggest:
 
     def _weights(self, sums: Rows, shared: Popularity, own: OwnLists) -> Rows:
         """Weights of all friends, cut to so few bits that sums of them are exact."""
-        rate = float(self._split[1])
+        rate = float(self.split[1])
         parts = [
             friend_weights(shared, own.of(i), sums[own.starts[i] : own.starts[i + 1]], rate)
             for i in range(len(own.sources))

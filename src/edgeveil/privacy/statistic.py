@@ -222,6 +222,11 @@ class NoisedTail(Noised):
     places: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
 
+    def of(self, i: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Places and values of row i."""
+        its = slice(self.starts[i], self.starts[i + 1])
+        return self.places[its], self.values[its]
+
 
 def total_epsilon(statistics: Iterable[AnyStatistic]) -> Fraction:
     """What all of these together tell at most about an edge: parts once, all else added up."""

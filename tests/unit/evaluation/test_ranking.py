@@ -13,6 +13,7 @@ from edgeveil.evaluation.metrics import ndcg_at_k, recall_at_k
 from edgeveil.evaluation.ranking import Measured, choose_sources, measure_ranking
 from edgeveil.evaluation.rows import noiseless_rows, repeated_rows, with_noise
 from edgeveil.flow import personalized_pagerank
+from edgeveil.graph import Graph
 from edgeveil.mechanisms import (
     DPInstantEmbedding,
     DPPushFlowCap,
@@ -21,6 +22,7 @@ from edgeveil.mechanisms import (
     NonPrivate,
     OwnNeighbours,
 )
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 
 NOISE = NoiseSource.insecure(5)
@@ -94,7 +96,12 @@ def test_exact_pagerank_is_perfect_and_a_random_order_is_at_chance(graph):
         )
 
 
-def test_a_tiny_sigma_makes_the_flow_the_own_list_followed_by_degrees(graph):
+def test_a_tiny_sigma_makes_the_flow_the_own_list_followed_by_degrees():
+    # edges by degree alone: where friends share friends, the flow knows more than degrees
+    rng = np.random.default_rng(3)
+    weight = rng.pareto(2.0, 300) + 1
+    pairs = rng.choice(300, (2, 2400), p=weight / weight.sum())
+    graph = Graph.from_edges(*pairs[:, pairs[0] != pairs[1]], NodeSet.range(300))
     sources = choose_sources(graph, min_degree=20, limit=10)
     options = {"repeats": 1, "noise": NOISE, "k": 50}
     flow = measure_ranking(graph, CapWithoutNoise(sigma=1e-9, prepush=True), sources, **options)

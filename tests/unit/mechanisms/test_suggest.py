@@ -1,0 +1,140 @@
+"""Suggest: whom a list names, and what moves what."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from edgeveil.auditing.search import every_graph
+from edgeveil.datasets import social_network
+from edgeveil.engine import suggest
+from edgeveil.errors import ParameterError, UnknownNodeError
+from edgeveil.ledger import Ledger
+from edgeveil.mechanisms import Suggest, TwoHop
+from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
+from edgeveil.mechanisms.run import exact_loss
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.suggestions import Suggestions
+
+NETWORK = social_network(600, average_degree=12)
+GRAPH = NETWORK.graph
+
+
+def lists_of(epsilon, members, seed=1, **more):
+    return suggest(GRAPH, members, epsilon, noise=NoiseSource.insecure(seed), **more)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
+def test_nobody_is_suggested_itself_a_friend_or_the_same_person_twice(epsilon):
+    made = lists_of(epsilon, range(40), k=60)
+    for member in range(40):
+        named = [s.node for s in made.for_member(member)]
+        assert len(named) == len(set(named)) == 60
+        assert not set(named) & {member, *GRAPH.neighbours(member).tolist()}
+
+
+def test_on_a_tiny_dense_graph_where_all_noise_is_seen_no_friend_is_suggested():
+    n = 12
+    pairs = [p for p in combinations(range(n), 2) if sum(p) % 3]
+    graph = graph_of_pairs(n, pairs)
+    for seed in range(20):
+        made = suggest(graph, range(n), 0.2, k=12, noise=NoiseSource.insecure(seed))
+        for member in range(n):
+            named = {s.node for s in made.for_member(member)}
+            assert named == set(range(n)) - {member, *graph.neighbours(member).tolist()}
+
+
+def test_candidates_are_the_only_ones_suggested_and_unknown_ones_cost_nothing(tmp_path):
+    only = list(range(100, 160))
+    made = lists_of(1.0, [3, 4], k=30, candidates=only)
+    named = {s.node for member in (3, 4) for s in made.for_member(member)}
+    assert named <= set(only)
+    assert len(named) > 30
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=5)
+    with pytest.raises(UnknownNodeError):
+        suggest(GRAPH, [3], 1.0, candidates=["ghost"], ledger=ledger)
+    assert ledger.spends() == []
+
+
+def test_a_list_says_what_everybody_gets_where_epsilon_is_small_and_names_more_where_it_is_not():
+    members = [int(v) for v in np.argsort(-GRAPH.degrees)[:60]]
+    small, large = lists_of(0.1, members), lists_of(8.0, members)
+    assert all(small.mostly_popularity(m) for m in members)
+    assert "this list is mostly what everybody gets" in small.remark(members[0])
+    assert f"with {GRAPH.degrees[members[0]]} friends at epsilon 0.1" in small.remark(members[0])
+    assert "60 lists are mostly popularity" in small.summary
+    assert sum(large.mostly_popularity(m) for m in members) < 30
+    kinds = {s.why for m in members for s in large.for_member(m)}
+    assert any("common friends" in why for why in kinds)
+
+
+def test_first_to_last_contains_the_rank_itself():
+    made = lists_of(1.0, range(50))
+    for member in range(50):
+        for s in made.for_member(member):
+            assert 1 <= s.first <= s.rank <= s.last <= GRAPH.n_nodes
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 2.0])
+def test_no_pair_of_graphs_on_five_nodes_tells_more_than_epsilon(epsilon):
+    """Exhaustive up to the choice of the edge: friends' sums first, strangers' after."""
+    mechanism, worst = Suggest(epsilon=epsilon, top=3), 0.0
+    graphs = dict(every_graph(4))
+    pairs = list(combinations(range(4), 2))
+    for mask, graph in graphs.items():
+        for k, (x, y) in enumerate(pairs):
+            if mask >> k & 1 or 0 in (x, y):
+                continue
+            other = graphs[mask | 1 << k]
+            worst = max(worst, exact_loss(mechanism, Pair(graph=graph, neighbour=other, source=0)))
+    assert worst <= epsilon * (1 + 1e-9)
+    assert worst >= 0.99 * epsilon
+
+
+def test_an_edge_between_friends_and_one_to_a_stranger_cost_the_same_and_not_both():
+    mechanism = Suggest(epsilon=1.0)
+    friends = [(0, 1), (0, 2), (0, 3)]
+    both = Pair(
+        graph=graph_of_pairs(8, friends), neighbour=graph_of_pairs(8, [*friends, (1, 2)]), source=0
+    )
+    stranger = Pair(
+        graph=graph_of_pairs(8, friends), neighbour=graph_of_pairs(8, [*friends, (1, 5)]), source=0
+    )
+    for pair in (both, stranger):
+        assert exact_loss(mechanism, pair) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_another_call_says_so():
+    with pytest.raises(ParameterError, match="two-hop gives scores, no lists"):
+        suggest(GRAPH, [1], mechanism=TwoHop(epsilon=1))
+    with pytest.raises(ParameterError, match="epsilon is given twice"):
+        suggest(GRAPH, [1], 0.5, mechanism=Suggest(epsilon=1))
+    with pytest.raises(ParameterError, match="say how much may be learnt"):
+        suggest(GRAPH, [1])
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".json"])
+def test_what_is_written_is_read_back(tmp_path, suffix):
+    made = lists_of(1.0, [5, 9, 2])
+    made.write(tmp_path / f"lists{suffix}")
+    again = Suggestions.read(tmp_path / f"lists{suffix}")
+    assert again.members == (5, 9, 2)
+    for member in made.members:
+        assert again.for_member(member) == made.for_member(member)
+        assert again.remark(member) == made.remark(member)
+    assert again.summary == made.summary
+    assert again.guarantee == made.guarantee
+    assert made.table().equals(again.table())
+
+
+def test_a_file_per_member_holds_that_members_list_and_is_for_its_owner_alone(tmp_path):
+    made = lists_of(1.0, [5, 9])
+    made.write_per_member(tmp_path / "lists")
+    files = sorted((tmp_path / "lists").iterdir())
+    assert [f.name for f in files] == ["5.csv", "9.csv"]
+    for file in files:
+        assert file.stat().st_mode & 0o777 == 0o600
+        members = {line.split(",")[0] for line in file.read_text().splitlines()[1:]}
+        assert members == {file.stem}

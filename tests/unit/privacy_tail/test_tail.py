@@ -1,0 +1,380 @@
+"""Tails drawn lazily: distributed as the dense definition, and a function of the key alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from edgeveil.errors import ParameterError
+from edgeveil.privacy import _sampler, _tail, _tail_marks
+from edgeveil.privacy._tail import draw_tail, threshold_in_steps
+from edgeveil.privacy.noise import Calibration, NoiseSource, add_laplace, calibrate
+
+# Every seed is fixed, so a p-value below this is a defect and not bad luck.
+P_VALUE = 1e-3
+
+
+def lattice(scale, n):
+    """Steps of 1 and noise of this scale; epsilon does not matter here."""
+    return Calibration(
+        step_log2=0, scale=scale, epsilon=2.0 * n, coordinates=n, sensitivity=Fraction(1)
+    )
+
+
+def streams(count, seed=1):
+    noise = NoiseSource.insecure(seed)
+    return [noise.derive("row", i) for i in range(count)]
+
+
+def equal_rows(places, values, rows):
+    """The same row many times."""
+    starts = np.arange(rows + 1, dtype=np.int64) * len(places)
+    return np.tile(np.array(places, np.int32), rows), np.tile(np.array(values, float), rows), starts
+
+
+def some_rows(lengths, n, seed=0):
+    rng = np.random.default_rng(seed)
+    places = [np.sort(rng.choice(n, length, replace=False)) for length in lengths]
+    starts = np.cumsum([0, *lengths], dtype=np.int64)
+    flat = np.concatenate(places).astype(np.int32)
+    return flat, rng.geometric(0.3, len(flat)).astype(float), starts
+
+
+def same(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# --- The distribution ------------------------------------------------------------------------
+
+CONFIGURATIONS = [
+    # n, scale, threshold, places, values
+    (60, 1, 3, [], []),
+    (60, 2, 6, [0, 7, 59], [6.0, 3.0, -4.0]),
+    (400, 2, 7, [5, 6, 300], [7.0, 8.0, 1.0]),
+    (400, 3, 9, list(range(0, 400, 2)), [2.0] * 200),
+    (1000, 5, 20, [999], [20.0]),
+]
+
+
+def p_values(one, other, n, threshold):
+    """Two samples of tails: how many a row, where, by how much, and whether these go together."""
+    found = []
+    for count in (
+        lambda tail: np.diff(tail[2]),
+        lambda tail: tail[0] * 30 // n,
+        lambda tail: np.minimum(tail[1] - threshold, 12),
+        lambda tail: (tail[0] % 3) * 4 + np.minimum(tail[1] - threshold, 3),
+    ):
+        samples = [count(tail).astype(int) for tail in (one, other)]
+        most = max(s.max() for s in samples) + 1
+        table = np.array([np.bincount(s, minlength=most) for s in samples])
+        order = np.argsort(table.sum(axis=0))
+        rare = np.cumsum(table.sum(axis=0)[order]) < 40  # thin cells together
+        cells = np.column_stack([table[:, order[rare]].sum(axis=1), table[:, order[~rare]]])
+        cells = cells[:, cells.sum(axis=0) > 0]
+        if cells.shape[1] > 1:
+            found.append(float(stats.chi2_contingency(cells).pvalue))
+    return found
+
+
+def both_ways(n, scale, threshold, places, values, rows=3000):
+    calibration, given = lattice(scale, n), equal_rows(places, values, rows)
+    return [
+        draw_tail(given, n, calibration, float(threshold), streams(rows, seed), densely=way)
+        for seed, way in ((1, True), (2, False))
+    ]
+
+
+@pytest.mark.parametrize(("n", "scale", "threshold", "places", "values"), CONFIGURATIONS)
+def test_lazy_and_dense_have_one_distribution(n, scale, threshold, places, values):
+    dense, lazy = both_ways(n, scale, threshold, places, values)
+    found = p_values(dense, lazy, n, threshold)
+    assert len(found) == 4
+    assert min(found) > P_VALUE
+
+
+def test_the_comparison_notices_a_wrong_threshold(monkeypatch):
+    """Control: marks for T + 1 instead of T."""
+    law = _tail_marks.mark_law(400, 2, 8)
+    monkeypatch.setattr(_tail, "mark_law", lambda *_: law)
+    dense, lazy = both_ways(400, 2, 7, [], [])
+    assert min(p_values(dense, lazy, 400, 7)) < 1e-6
+
+
+def test_the_comparison_notices_a_wrong_probability(monkeypatch):
+    """Control: an error of 4 % in p."""
+    original = _tail_marks._chance
+
+    def a_little_more(*given):
+        return tuple(p * 26 / 25 for p in original(*given))
+
+    monkeypatch.setattr(_tail_marks, "_chance", a_little_more)
+    law = _tail_marks.mark_law.__wrapped__(400, 2, 7)
+    monkeypatch.setattr(_tail, "mark_law", lambda *_: law)
+    dense, lazy = both_ways(400, 2, 7, [], [], rows=6000)
+    assert min(p_values(dense, lazy, 400, 7)) < 1e-3
+
+
+def test_the_comparison_notices_marks_that_stay_on_values(monkeypatch):
+    """Control: a mark on a place with a value is kept beside it."""
+    original = _tail.merge_rows
+
+    def keep_all(places, *rest):
+        original(places - 2000, *rest)  # no mark meets a value
+
+    monkeypatch.setattr(_tail, "merge_rows", keep_all)
+    dense, lazy = both_ways(400, 3, 9, list(range(0, 400, 2)), [2.0] * 200, rows=1000)
+    lazy = (lazy[0] % 2000, *lazy[1:])
+    assert min(p_values(dense, lazy, 400, 9)) < 1e-6
+
+
+@pytest.mark.parametrize("n", [10**5, 10**8])
+def test_marks_of_a_long_row_follow_their_laws(n):
+    calibration = calibrate(coordinates=n, sensitivity=1, epsilon=0.5)
+    at_least, rows = math.log(n / 400) * calibration.noise_scale, 1000
+    given = equal_rows([], [], rows)
+    places, values, starts = draw_tail(given, n, calibration, at_least, streams(rows))
+    t = calibration.scale
+    p = math.exp(-threshold_in_steps(at_least, calibration) / t) / (1 + math.exp(-1 / t))
+    counts = np.diff(starts)
+    ranks = stats.binom.cdf(counts, n, p) - stats.binom.pmf(counts, n, p) * np.random.default_rng(
+        0
+    ).random(rows)
+    assert stats.kstest(ranks, "uniform").pvalue > P_VALUE
+    assert stats.kstest(places / n, "uniform").pvalue > P_VALUE
+    excess = (values - at_least) / calibration.noise_scale
+    assert stats.kstest(excess, "expon").pvalue > P_VALUE
+    assert (excess >= 0).all()
+    # Neighbours in the list are independent.
+    assert abs(np.corrcoef(excess[1:], excess[:-1])[0, 1]) < 4 / math.sqrt(len(excess))
+
+
+def test_values_are_kept_exactly_from_the_threshold_on():
+    """Noise of scale 1 on a value at the threshold: P(Z >= 0) = 1 / (1 + q)."""
+    n, rows = 5000, 4000
+    given = equal_rows([17], [12.0], rows)
+    places, values, _ = draw_tail(given, n, lattice(1, n), 12.0, streams(rows), densely=False)
+    mine = values[places == 17]
+    assert mine.min() == 12.0
+    q = math.exp(-1)
+    assert stats.binomtest(len(mine), rows, 1 / (1 + q)).pvalue > P_VALUE
+    assert stats.binomtest(int((mine == 12.0).sum()), len(mine), 1 - q).pvalue > P_VALUE
+
+
+def test_a_threshold_between_two_steps_is_the_upper_one():
+    n, given = 5000, some_rows([40, 0, 3], 5000)
+    for way in (True, False):
+        upper, between = (
+            draw_tail(given, n, lattice(2, n), x, streams(3), densely=way) for x in (12.0, 11.25)
+        )
+        same(upper, between)
+
+
+# --- A function of the key -------------------------------------------------------------------
+
+
+def test_dense_rows_are_filtered_rows_of_add_laplace():
+    n, given = 3000, some_rows([50, 0, 700], 3000)
+    calibration = calibrate(coordinates=n, sensitivity=1, epsilon=1)
+    places, values, starts = draw_tail(given, n, calibration, 3.5, streams(3), densely=True)
+    for i, noise in enumerate(streams(3)):
+        full = np.zeros(n)
+        part = slice(given[2][i], given[2][i + 1])
+        full[given[0][part]] = given[1][part]
+        noisy = add_laplace(full, calibration, noise)
+        kept = np.flatnonzero(noisy >= 3.5)
+        np.testing.assert_array_equal(places[starts[i] : starts[i + 1]], kept)
+        np.testing.assert_array_equal(values[starts[i] : starts[i + 1]], noisy[kept])
+
+
+def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
+    n, lengths = 10**6, [3, 40_000, 0, 2000]  # more words than one call of the cipher gives
+    given = some_rows(lengths, n)
+    calibration = calibrate(coordinates=n, sensitivity=1, epsilon=1)
+    places, values, starts = draw_tail(given, n, calibration, 8.0, streams(4), densely=False)
+    for i, noise in enumerate(streams(4)):
+        part = slice(given[2][i], given[2][i + 1])
+        noisy = add_laplace(given[1][part], calibration, noise)
+        its = slice(starts[i], starts[i + 1])
+        found = dict(zip(places[its], values[its], strict=True))
+        assert len(found) == starts[i + 1] - starts[i]
+        for place, value in zip(given[0][part].tolist(), noisy.tolist(), strict=True):
+            assert found.get(place) == (value if value >= 8.0 else None)
+        assert (np.diff(places[starts[i] : starts[i + 1]]) > 0).all()
+
+
+LAWS = [(60, 1, 3), (10**4, 2, 15), (10**5, (2**24 + 1) << 3, (2**24 + 1) << 6)]
+
+
+@pytest.mark.parametrize(("n", "scale", "threshold"), LAWS)
+def test_what_the_loops_decide_is_the_definition(n, scale, threshold):
+    calibration, law = lattice(scale, n), _tail_marks.mark_law(n, scale, threshold)
+    T, a = _tail._split(scale)
+    places, values, starts = draw_tail(
+        equal_rows([], [], 5), n, calibration, float(threshold), streams(5), densely=False
+    )
+    for i, noise in enumerate(streams(5)):
+        words = streams(5)[i].words(8 * law.words)
+        exact, drawn = _tail_marks.exact_marks(
+            law, T, a, lambda j, words=words: int(words[j]), noise._rare_bits
+        )
+        assert places[starts[i] : starts[i + 1]].tolist() == exact
+        assert values[starts[i] : starts[i + 1]].tolist() == [float(z) for z in drawn]
+
+
+@pytest.mark.parametrize(("n", "scale", "threshold"), LAWS)
+def test_the_rare_ways_give_the_same_bits(n, scale, threshold, monkeypatch):
+    """Too few words, no room for marks, an undecided number, undecided draws."""
+    calibration, given = lattice(scale, n), some_rows([3, 0, 9, 20], n)
+
+    def drawn():
+        return draw_tail(given, n, calibration, float(threshold), streams(4), densely=False)
+
+    wanted, law = drawn(), _tail_marks.mark_law(n, scale, threshold)
+    for change in ({"words": 2}, {"words": law.words // 3}, {"most": 0}):
+        other = dataclasses.replace(law, **change)
+        monkeypatch.setattr(_tail, "mark_law", lambda *_, other=other: other)
+        same(drawn(), wanted)
+    monkeypatch.undo()
+    monkeypatch.setattr(_sampler, "MARGIN", 0.5)
+    same(drawn(), wanted)
+
+
+def test_a_word_on_a_limit_goes_the_exact_way_in_the_loops_too():
+    n = 10**4
+    law, sampler = _tail_marks.mark_law(n, 2, 15), _tail._Sampler(lattice(2, n))
+    starts = np.zeros(4, dtype=np.int64)
+    none = np.empty(0, dtype=np.int64), np.empty(0)
+    counts = np.full(3, law.words)
+    words = _tail._RowWords(streams(3), counts, _tail._room(counts))
+    tie = int(law.limits[4])
+    words.all[words.starts[1]] = tie
+    _, _, found = _tail._lazy_batch(*none, starts, law, sampler, 15.0, words)
+    wanted = law.exactly(tie, streams(3)[1]._rare_bits(0))
+    assert wanted in (law.first + 4, law.first + 5)
+    assert np.diff(found)[1] == wanted
+
+
+def test_any_grouping_gives_the_same_rows(monkeypatch):
+    n, lengths = 20_000, [5, 19_990, 0, 2000, 300, 1, 12_000, 40]  # lazy and dense ones
+    places, values, starts = given = some_rows(lengths, n)
+    calibration = calibrate(coordinates=n, sensitivity=1, epsilon=1)
+    wanted = draw_tail(given, n, calibration, 6.0, streams(8))
+    monkeypatch.setattr(_tail, "BATCH_WORDS", 3000)
+    same(draw_tail(given, n, calibration, 6.0, streams(8)), wanted)
+    for i in range(8):
+        part = slice(starts[i], starts[i + 1])
+        alone = places[part], values[part], np.array([0, lengths[i]])
+        found = draw_tail(alone, n, calibration, 6.0, streams(8)[i : i + 1])
+        mine = slice(wanted[2][i], wanted[2][i + 1])
+        same(found[:2], (wanted[0][mine], wanted[1][mine]))
+
+
+def test_another_key_gives_other_marks():
+    n, calibration = 10**5, lattice(3, 10**5)
+    one, other = (
+        draw_tail(equal_rows([], [], 1), n, calibration, 20.0, streams(1, seed)) for seed in (1, 2)
+    )
+    assert one[0].tolist() != other[0].tolist()
+
+
+# --- Ends ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_least", [0.0, -3.0, -1e9, 5.0])
+def test_a_threshold_that_much_reaches_is_drawn_densely(at_least):
+    n, given = 5000, some_rows([30, 0], 5000)
+    found, dense = (
+        draw_tail(given, n, lattice(2, n), at_least, streams(2), densely=way)
+        for way in (False, True)
+    )
+    same(found, dense)
+    if at_least < -1e6:
+        np.testing.assert_array_equal(np.diff(found[2]), [n, n])
+
+
+def test_no_rows_and_no_coordinates():
+    calibration = calibrate(coordinates=10, sensitivity=1, epsilon=1)
+    none = np.empty(0, dtype=np.int32), np.empty(0), np.zeros(1, dtype=np.int64)
+    assert [x.tolist() for x in draw_tail(none, 10, calibration, 5.0, [])] == [[], [], [0]]
+    empty = (*none[:2], np.zeros(3, dtype=np.int64))
+    found = draw_tail(empty, 0, calibration, 5.0, streams(2))
+    assert [x.tolist() for x in found] == [[], [], [0, 0, 0]]
+
+
+def test_a_row_of_a_hundred_million_is_fast():
+    n = 10**8
+    calibration = calibrate(coordinates=n, sensitivity=1, epsilon=1)
+    given = some_rows([2000], 10**6)
+    at_least = math.log(n / 500) * calibration.noise_scale
+    draw_tail(given, n, calibration, at_least, streams(1))
+    start = time.process_time()
+    places, values, _ = draw_tail(given, n, calibration, at_least, streams(1, 2))
+    assert time.process_time() - start < 0.1  # all of its noise takes a second
+    assert 150 < len(places) < 350
+    assert values.min() >= at_least
+
+
+def test_thresholds_of_more_steps_than_a_float_tells_apart():
+    calibration = calibrate(coordinates=10**9, sensitivity=1, epsilon=1e-9)
+    a, k = _tail._split(calibration.scale)[1], calibration.step_log2
+    for factor in (15.0, 15.1, 1 / 3, 1e-12):
+        at_least = factor * calibration.noise_scale
+        steps = threshold_in_steps(at_least, calibration)
+        assert _sampler.lattice_sum(0.0, steps, a, k) >= at_least
+        assert _sampler.lattice_sum(0.0, steps - 1, a, k) < at_least
+    at_least = 15 * calibration.noise_scale
+    given = some_rows([100], 1000)
+    _, values, _ = draw_tail(given, 10**9, calibration, at_least, streams(1), densely=False)
+    assert len(values) > 50
+    assert values.min() >= at_least
+    excess = (values - at_least) / calibration.noise_scale
+    assert stats.kstest(excess, "expon").pvalue > P_VALUE
+
+
+def test_what_is_not_finite_counts_as_zero():
+    n = 10**4
+    found = [
+        draw_tail(equal_rows([3, 4], v, 1), n, lattice(1, n), 4.0, streams(1), densely=False)
+        for v in ([np.nan, -np.inf], [0.0, 0.0])
+    ]
+    same(*found)
+
+
+@pytest.mark.parametrize(
+    ("places", "starts", "at_least", "width", "message"),
+    [
+        ([3, 2], [0, 2], 1.0, 9, "must rise"),
+        ([2, 2], [0, 2], 1.0, 9, "must rise"),
+        ([-1, 2], [0, 2], 1.0, 9, "must rise"),
+        ([2, 9], [0, 2], 1.0, 9, "must rise"),
+        ([1, 2], [0, 1], 1.0, 9, "starts must rise"),
+        ([1, 2], [1, 2], 1.0, 9, "starts must rise"),
+        ([1, 2], [0, 2, 1, 2], 1.0, 9, "starts must rise"),
+        ([1], [0, 2], 1.0, 9, "a value for each place"),
+        ([1, 2], [0, 2], math.nan, 9, "finite threshold"),
+        ([1, 2], [0, 2], math.inf, 9, "finite threshold"),
+        ([1, 2], [0, 2], 1.0, 10, "calibrated"),
+    ],
+)
+def test_wrong_arguments_are_refused(places, starts, at_least, width, message):
+    rows = np.array(places), np.ones(2), np.array(starts)
+    with pytest.raises(ParameterError, match=message):
+        draw_tail(rows, width, lattice(1, 9), at_least, streams(len(starts) - 1))
+
+
+def test_every_row_needs_a_source_of_its_own():
+    rows = some_rows([1, 1], 9)
+    (one,) = streams(1)
+    for noises in ([one, one], [one], streams(3)):
+        with pytest.raises(ParameterError, match="source of its own"):
+            draw_tail(rows, 9, lattice(1, 9), 3.0, noises)
+    with pytest.raises(ParameterError, match="must be a NoiseSource"):
+        draw_tail(rows, 9, lattice(1, 9), 3.0, [one, np.random.default_rng(0)])
