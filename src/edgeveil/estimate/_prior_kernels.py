@@ -137,13 +137,14 @@ def hashed_closeness(
     degrees: Any,  # IN  (n)
     first_hop: float,  # what all friends together get from the first hop
     factor: float,
+    most: int,
     bucket: Any,  # IN  (n) in 0 .. dimensions - 1
     sign: Any,  # IN  (n)
     out: Any,  # OUT (m, dimensions)
 ) -> None:
     """Add weights, factor * sqrt(excess) for strangers and 1 for friends, to their dimensions.
 
-    Strangers count only while they are no more than the friends: those with the largest excess.
+    Of the strangers only those with the largest excess count, at most `most` for each friend.
     """
     n = rows.shape[1]
     weights = np.empty(n)
@@ -159,7 +160,8 @@ def hashed_closeness(
         weights[sources[i]] = 0.0
         for u in range(len(own)):
             weights[own[u]] = 0.0
-        cut = np.partition(weights, n - 1 - len(own))[n - 1 - len(own)]
+        place = max(n - 1 - most * len(own), 0)
+        cut = np.partition(weights, place)[place]
         for v in range(n):
             if weights[v] > cut:
                 sums[bucket[v]] += weights[v] * sign[v]

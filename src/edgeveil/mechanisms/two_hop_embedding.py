@@ -35,7 +35,7 @@ class TwoHopEmbedding(TwoHopRelease):
 
     One's own list needs no budget, and a short hash of it is what loses most: with 256 dimensions
     a classifier on BlogCatalog has a Micro-F1 of 29 %, with 4,096 one of 36 %. A row has at most
-    twice as many values other than 0 as its node has friends: `Release.to_scipy` is small.
+    five times as many values other than 0 as its node has friends: `Release.to_scipy` is small.
 
     By default all of an epsilon up to 0.4 goes to the degrees. Then no second hop is measured, and
     this is the own list with equal weights, which anybody can embed without a budget.
