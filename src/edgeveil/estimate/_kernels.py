@@ -318,13 +318,12 @@ def complete_rows(
         closed = belief * ((measured - explained) / mass) + (1 - belief) * in_common
         more = max(closed, 0.0) * min(mass / k, floors[i])
         for u in range(k):
-            row[own[u]] -= more
+            prior[own[u]] += more / factor
         # Every friend has the source for a friend, so its sum is known. What is there goes to
         # the friends next, and has no echo.
-        seen = shrunk(row, source, own, prior, factor, grain, scale, usual, most) + more * k
+        seen = shrunk(row, source, own, prior, factor, grain, scale, usual, most)
         closure = 0.0
         for u in range(k):
-            row[own[u]] += more
             closure += row[own[u]] / explained
         direct, on_friends, far = two_hop_shares(friends, mass / floors[i], restart, in_common)
         direct /= floors[i]

@@ -152,9 +152,9 @@ def two_hop_doubt(
     mass, largest = float(weights @ degrees[own]), float(weights.sum())
     grain = float(weights**2 @ degrees[own]) / mass
     prior = expected_sums(own, degrees, weights)
-    spread = prior * grain
     explained = float(prior[own].sum())
     prior[own] += max(closure - 1, 0.0) * explained / len(own)
+    spread = prior * grain
     tau, error = _doubt_kernels.fit_tau(sums, prior, spread, scales, source, _MOST_TAU)
     # The truth may be spread wider than the fit says, among friends above all, and then the
     # pull does more harm.
@@ -163,7 +163,7 @@ def two_hop_doubt(
     wider[own] = max(tau + 2 * error, sum(among))
     off = np.empty(len(row))
     # The truth is not negative and not more than all weights of the own list together.
-    _doubt_kernels.sums_doubt(sums, spread, scales, tau, wider, _DEVIATIONS, largest, off)
+    _doubt_kernels.sums_doubt(sums, prior, spread, scales, tau, wider, _DEVIATIONS, largest, off)
     off[source] = 0.0  # its sum is known
     # What all scores have in common: the sum of the degrees, and the share of the second hop
     # that the weights carry.

@@ -171,8 +171,8 @@ def hashed_closeness(
     A stranger weighs `second_hop` times the square root of its excess, the row's value beyond
     what its degree explains, in units of the mass that a friend gets from the first hop. Only the
     strangers with the largest excess count, `STRANGERS` for each friend: that of the others is
-    mostly noise, and would fill every dimension. Without a measured second hop no stranger has an excess, and only the own list is left; a
-    source without neighbours has no weights at all.
+    mostly noise, and would fill every dimension. Without a measured second hop no stranger has an
+    excess, and only the own list is left; a source without neighbours has no weights at all.
 
     Parameters
     ----------

@@ -76,9 +76,8 @@ def complete_row(noisy, source, own, known, weights, floor, scale, restart):
     measured = (noisy[own].sum() - prior[own].sum()) / mass
     closed = belief * measured + (1 - belief) * IN_COMMON
     more = max(closed, 0.0) * min(mass / len(own), floor)
-    noisy[own] -= more
+    prior[own] += more
     sums = shrink(noisy, scales, prior, grain)
-    sums[own] += more
     sums[source] = weights.sum()
     return two_hop_row(source, own, degrees, weights / floor, sums / floor, restart)
 
@@ -137,8 +136,13 @@ def fit_tau(sums, prior, spread, scales):
     return tau, math.sqrt(scatter) / (weight * spread**2).sum()
 
 
-def sums_doubt(sums, spread, scales, tau, wider, largest):
+def sums_doubt(sums, prior, spread, scales, tau, wider, largest):
     noise = 2 * scales**2
     trust = tau * spread / (tau * spread + noise)
     off = 3.0 * np.sqrt((1 - trust) ** 2 * wider * spread + trust**2 * noise)
+    above = sums - prior
+    far = above > trust * math.log(max(len(sums) / 20, 1)) * scales
+    trust = np.where(far, trust, 1.0)
+    pulled = above / trust - above + math.log(20) * scales
+    off = np.where(far, np.maximum(off, pulled), off)
     return np.minimum(off, np.maximum(sums, largest - sums))
