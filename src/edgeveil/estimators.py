@@ -155,7 +155,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             nonce=self.nonce,
             noise=None if seed is None else NoiseSource.insecure(seed),
         )
-        width = {} if self.dimension is None else {"dimension": self.dimension}
+        width: dict[str, Any] = {} if self.dimension is None else {"dimension": self.dimension}
         self.release_: Release = made if made.gives == "embeddings" else embed(made, **width)
         self.embedding_: npt.NDArray[np.float64] = self.release_.to_numpy()
         self.guarantee_: Guarantee = made.guarantee
