@@ -12,6 +12,7 @@ __all__ = ["fit_tau", "sums_doubt"]
 _NEWTON_ROUNDS = 60
 _FEW = 20  # noisy sums that are far above their prior by noise alone
 _LN_20 = math.log(20)
+_SOME_TRUST = 1e-6  # below, what a sum was before the pull is lost in rounding
 
 
 @compiled
@@ -91,6 +92,6 @@ def sums_doubt(
         pull = (1 - trust) * (1 - trust) * wider[v] * spread[v]
         off = deviations * math.sqrt(pull + trust * trust * noise)
         above = sums[v] - prior[v]
-        if above > trust * far * scales[v]:
+        if trust > _SOME_TRUST and above > trust * far * scales[v]:
             off = max(off, above / trust - above + _LN_20 * scales[v])
         out[v] = min(off, max(sums[v], largest - sums[v]))

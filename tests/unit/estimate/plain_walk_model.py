@@ -141,7 +141,7 @@ def sums_doubt(sums, prior, spread, scales, tau, wider, largest):
     trust = tau * spread / (tau * spread + noise)
     off = 3.0 * np.sqrt((1 - trust) ** 2 * wider * spread + trust**2 * noise)
     above = sums - prior
-    far = above > trust * math.log(max(len(sums) / 20, 1)) * scales
+    far = (trust > 1e-6) & (above > trust * math.log(max(len(sums) / 20, 1)) * scales)
     trust = np.where(far, trust, 1.0)
     pulled = above / trust - above + math.log(20) * scales
     off = np.where(far, np.maximum(off, pulled), off)
