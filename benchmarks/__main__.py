@@ -19,8 +19,9 @@ PARTS = (
     *("exact", "capped", "one-source", "two-hop", "threads", "noise"),
     *("reading", "startup", "scale"),
 )
-# Run when named: they need a cluster, much disk, or the right to set a memory limit.
-MORE = ("streaming", "cluster", "beyond-memory")
+# Run when named: they need a cluster, much disk, or the right to set a memory limit; or have a
+# file of figures of their own (tail).
+MORE = ("streaming", "cluster", "beyond-memory", "tail")
 HOME = Path(__file__).resolve().parent
 
 

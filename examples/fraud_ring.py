@@ -40,23 +40,25 @@ def main() -> None:
     print(f"{graph.n_nodes:,} accounts; account {flagged} is flagged. Its {RING - 1} accomplices")
     print(f"are unknown. How many of them are in a list of {SHOWN}?\n")
 
-    def show(who: str, how: str, made: ev.Release) -> None:
-        found = {node for node, _ in made.top(SHOWN, without=known)} & accomplices
-        print(f"  {who:34}{how:42}{len(found):3}")
+    def show(who: str, how: str, made: ev.Release | ev.Suggestions) -> None:
+        if isinstance(made, ev.Suggestions):
+            listed = {place.node for place in made.for_member(flagged)}
+        else:
+            listed = {node for node, _ in made.top(SHOWN, without=known)}
+        print(f"  {who:34}{how:42}{len(listed & accomplices):3}")
 
     exact = ev.release(graph, ev.mechanisms.NonPrivate(), [flagged])
     show("the clearing house", "exact PageRank", exact)
 
     with tempfile.TemporaryDirectory() as folder:
         ledger = ev.Ledger.create(Path(folder) / "bank.ledger", epsilon=6, pooled_epsilon=6)
-        for mechanism in (
-            ev.mechanisms.TwoHop(epsilon=2.0),
-            ev.mechanisms.TwoHop(epsilon=1.0, score="lift"),
-            ev.mechanisms.TwoHop(epsilon=3.0, score="lift"),
-        ):
-            made = ev.release(graph, mechanism, [flagged], ledger=ledger)
-            how = f"joint, {mechanism.score}, epsilon = {mechanism.epsilon:g}"
-            show("the flagged account's bank", how, made)
+        bank = "the flagged account's bank"
+        for epsilon in (1.0, 2.0):
+            lists = ev.suggest(graph, flagged, epsilon=epsilon, k=SHOWN, ledger=ledger)
+            show(bank, f"joint, suggestions, epsilon = {epsilon:g}", lists)
+        lift = ev.mechanisms.TwoHop(epsilon=3.0, score="lift")
+        made = ev.release(graph, lift, [flagged], ledger=ledger)
+        show(bank, "joint, lift, epsilon = 3", made)
         # Tried out here without the ledger; to hand them out they would have to be charged.
         for name, outside in (
             ("degree prior, epsilon = 3", ev.mechanisms.DegreePrior(epsilon=3, model="public")),
@@ -64,7 +66,8 @@ def main() -> None:
         ):
             show("anyone else", f"public, {name}", ev.release(graph, outside, [flagged]))
 
-        print("\nLift divides by popularity: a ring is not popular, so PageRank alone hides it.")
+        print("\nSuggestions count common payees, which a ring has. Lift divides a PageRank score")
+        print("by popularity, because a ring is not popular.")
         print(f"\nWhat the bank is told about its list:\n{fill(str(made.guarantee), 88)}")
 
         # The bank has 6 of 6. A row for another of its accounts would be read by the same eyes.

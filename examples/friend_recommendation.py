@@ -1,7 +1,7 @@
-"""Friend recommendation: whom a member might know that is not on their list yet.
+"""Friend suggestions: whom a member may know that is not on their list yet.
 
-Joint model. The recipient is the member: they know their own friends, and the recommendations
-go to nobody else. Protected is every friendship between two other people.
+Joint model. The recipient is the member: they know their own friends, and the list goes to nobody
+else. Protected is every friendship between two other people.
 
     python examples/friend_recommendation.py
 """
@@ -16,83 +16,89 @@ import numpy as np
 
 import edgeveil as ev
 
-MEMBERS = 25  # who ask for recommendations
-SHOWN = 20  # recommendations for each
+MEMBERS = 40  # who ask for suggestions
+SHOWN = 20  # suggestions for each
+HIDDEN = 0.1  # of the friendships, to see whether they are found
+
+Lists = dict[int, list[int]]
 
 
 def main() -> None:
-    """Recommend at three prices, beside what costs nothing and beside the truth."""
+    """Suggest at three prices, beside what costs nothing and what has no privacy."""
     network = ev.datasets.social_network(3000, average_degree=30, communities=10, seed=4)
-    graph = network.graph
+    graph, hidden = hide_some(network.graph)
     rng = np.random.default_rng(0)  # whom we look at, nothing private
-    members = [int(m) for m in rng.choice(np.flatnonzero(graph.degrees >= 20), MEMBERS, False)]
-    print(f"A network of {graph.n_nodes:,} members. {MEMBERS} of them ask whom they might know.\n")
+    asked = np.flatnonzero((graph.degrees >= 20) & (hidden.degrees >= 1))
+    members = [int(m) for m in rng.choice(asked, MEMBERS, replace=False)]
+    print(f"A network of {graph.n_nodes:,} members. {MEMBERS} of them ask whom they may know.")
+    print("A tenth of all friendships was hidden beforehand. How many of a member's hidden friends")
+    print(f"are among {SHOWN} suggestions, and how many distinct people are suggested to all?\n")
+    print(f"  {'':34}{'found':>7}{'people':>9}")
 
+    report("most popular (not private)", popular(graph, members), hidden)
     with tempfile.TemporaryDirectory() as folder:
-        # The budget comes first: no member will ever learn more than 6 about a friendship
+        # The budget comes first: no member will ever learn more than 3.5 about a friendship
         # of others, whatever is released later.
-        ledger = ev.Ledger.create(Path(folder) / "friends.ledger", epsilon=6)
+        ledger = ev.Ledger.create(Path(folder) / "friends.ledger", epsilon=3.5)
+        for epsilon in (0.5, 1.0, 2.0):
+            made = ev.suggest(graph, members, epsilon=epsilon, k=SHOWN, ledger=ledger)
+            lists = {m: [int(s.node) for s in made.for_member(m)] for m in members}
+            report(f"private, epsilon = {epsilon:g}", lists, hidden)
+        report("common friends (not private)", by_common_friends(graph, members), hidden)
 
-        print("Of the 20 recommended, how many are among the 20 that exact PageRank would name,")
-        print("and how many share a community with the member (mean over members):\n")
-        print(f"  {'':34}{'as exact':>9}{'community':>11}")
-        report(network, "most popular (not private)", popular(graph, members))
-        for epsilon in (0.5, 1.0, 2.5):
-            made = ev.release(graph, ev.mechanisms.TwoHop(epsilon=epsilon), members, ledger=ledger)
-            report(network, f"two-hop, epsilon = {epsilon:g}", recommend(graph, made))
-        mechanism = ev.mechanisms.TwoHop(epsilon=2.0, score="lift")
-        made = ev.release(graph, mechanism, members, ledger=ledger)
-        report(network, "two-hop by lift, epsilon = 2", recommend(graph, made))
-        exact = ev.release(graph, ev.mechanisms.NonPrivate(), members)
-        report(network, "exact (for the curator only)", recommend(graph, exact))
-
-        # One member's share of it: this is all that may be handed to them.
-        member = members[0]
-        mine = made.only(member)
-        friends = friends_of(graph, member)
-        print(f"\nMember {member} has {len(friends)} friends and gets, by lift:")
-        print(" ", ", ".join(str(n) for n, _ in mine.top(8, without=[member, *friends])))
+        # One member's list: this is all that may be handed to them.
+        mine = made.only(members[0])
+        print(f"\nMember {members[0]} gets:")
+        for place in mine.for_member(members[0])[:5]:
+            left_open = f"place {place.first} to {place.last}"
+            print(f"  {place.rank}. {network.names[int(place.node)]:12} {place.why}, {left_open}")
         print(f"\n{fill(str(mine.guarantee), 88)}\n")
 
-        # Releases add up: 0.5 + 1 + 2.5 + 2 = 6. The next one is refused, and nothing is drawn.
+        # Releases add up: 0.5 + 1 + 2 = 3.5. The next one is refused, and nothing is drawn.
         try:
-            ev.rank(graph, member, epsilon=0.1, ledger=ledger)
+            ev.suggest(graph, members[0], epsilon=0.1, ledger=ledger)
         except ev.errors.BudgetError as refused:
             print(f"One more: {refused}")
 
 
-def friends_of(graph: ev.Graph, member: int) -> list[int]:
-    """A member's own list. In the joint model its owner may use it freely: it is theirs."""
-    return [int(node) for node in graph.neighbours(member)]
-
-
-def recommend(graph: ev.Graph, made: ev.Release) -> dict[int, list[int]]:
-    """The best of each row without the member and the friends they have already."""
-    lists = {}
-    for member in map(int, made.sources):
-        best = made.top(SHOWN, member, without=[member, *friends_of(graph, member)])
-        lists[member] = [int(node) for node, _ in best]
-    return lists
-
-
-def popular(graph: ev.Graph, members: list[int]) -> dict[int, list[int]]:
-    """The same list for everybody: the members with the most friends."""
-    by_degree = [int(node) for node in np.argsort(-graph.degrees, kind="stable")]
-    return {
-        member: [n for n in by_degree if n not in {member, *friends_of(graph, member)}][:SHOWN]
-        for member in members
-    }
-
-
-def report(network: ev.datasets.LabelledGraph, name: str, lists: dict[int, list[int]]) -> None:
-    """Measure against the truth. What is printed here is the curator's: it is not private."""
-    labels = network.labels.toarray()
-    exact = recommend(
-        network.graph, ev.release(network.graph, ev.mechanisms.NonPrivate(), list(lists))
+def hide_some(graph: ev.Graph) -> tuple[ev.Graph, ev.Graph]:
+    """The graph without a tenth of its edges, and these edges as a graph of their own."""
+    ends = np.repeat(np.arange(graph.n_nodes), graph.degrees), np.asarray(graph.indices)
+    once = ends[0] < ends[1]
+    u, v = ends[0][once], ends[1][once]
+    out = np.random.default_rng(1).random(len(u)) < HIDDEN
+    return (
+        ev.Graph.from_edges(u[~out], v[~out], graph.nodes),
+        ev.Graph.from_edges(u[out], v[out], graph.nodes),
     )
-    same = np.mean([len(set(lists[m]) & set(exact[m])) for m in lists])
-    shared = np.mean([(labels[lists[m]] & labels[m]).any(axis=1).mean() for m in lists])
-    print(f"  {name:34}{same:9.1f}{shared:11.0%}")
+
+
+def popular(graph: ev.Graph, members: list[int]) -> Lists:
+    """The same list for everybody: the members with the most friends."""
+    return {m: best(graph, m, graph.degrees.astype(float)) for m in members}
+
+
+def by_common_friends(graph: ev.Graph, members: list[int]) -> Lists:
+    """By the exact number of common friends. For the curator only."""
+    adjacency = graph.adjacency()
+    counts = (adjacency[members] @ adjacency).toarray()
+    return {m: best(graph, m, row) for m, row in zip(members, counts, strict=True)}
+
+
+def best(graph: ev.Graph, member: int, scores: np.ndarray) -> list[int]:
+    """The strangers with the highest scores."""
+    scores = scores.astype(float)
+    scores[[member, *graph.neighbours(member)]] = -1.0
+    return [int(node) for node in np.argsort(-scores, kind="stable")[:SHOWN]]
+
+
+def report(name: str, lists: Lists, hidden: ev.Graph) -> None:
+    """Measure against the truth. What is printed here is the curator's: it is not private."""
+    found = [len(set(lists[m]) & set(hidden.neighbours(m).tolist())) for m in lists]
+    most = [min(SHOWN, int(hidden.degrees[m])) for m in lists]
+    share = np.mean(np.array(found) / np.array(most))
+    people = len({node for listed in lists.values() for node in listed})
+    print(f"  {name:34}{share:7.0%}{people:9}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from edgeveil.engine import rank
 from edgeveil.evaluation.ranking import choose_sources
 from edgeveil.evaluation.results import Result
 from edgeveil.report import PageData
-from edgeveil.report.rankings import ranking_examples, result_rows
+from edgeveil.report.lists import member_lists
 from experiments.results import read_results
 
 __all__ = ["reproduction_page"]
@@ -38,21 +38,14 @@ def reproduction_page(folder: Path, datasets: Mapping[str, LabelledGraph]) -> Pa
             "Accuracy of private Personalized PageRank on the data sets of Epasto et al. (2022, "
             "corrected 2024), measured anew; the paper's own numbers are hollow marks.",
         ],
-        results=result_rows(results),
+        results=results,
         notes=_notes(results),
     )
     for name, data in datasets.items():
         graph = data.graph
         [member] = graph.nodes.take(choose_sources(graph, min_degree=50, limit=1))
         releases = [rank(graph, member, epsilon) for epsilon in _EPSILONS]
-        rankings, texts = ranking_examples(releases, graph, name)
-        known = {(text.mechanism, text.epsilon) for text in page.guarantees}
-        fresh = [text for text in texts if (text.mechanism, text.epsilon) not in known]
-        page = replace(
-            page,
-            rankings=[*page.rankings, *rankings],
-            guarantees=[*page.guarantees, *fresh],
-        )
+        page = replace(page, lists=[*page.lists, *member_lists(releases, graph, name)])
     return page
 
 

@@ -14,16 +14,20 @@ __all__ = ["api_directives", "cli_sections"]
 # The order in which people meet things; what is not named here follows, so nothing is lost.
 _GROUPS = {
     "Reading graphs": "as_graph read_graph open_graph save_graph Graph NodeSet",
-    "Releasing": "rank embed release release_to recommended PrivateEmbedding",
-    "What comes out": "Release ReleaseFolder Guarantee",
+    "Releasing": "suggest rank embed release release_to price recommended PrivateEmbedding",
+    "What comes out": "Suggestions Release Guarantee release_folder.ReleaseFolder",
     "The budget": "Ledger NoiseSource",
-    "Mechanisms": "Mechanism TwoHop DegreePrior TwoHopEmbedding DPForwardCap DPPushFlowCap "
-    "DPPushFlow DPSparsePPR DPInstantEmbedding DPEmbeddingSparse EdgeFlipping GraphDiffusion "
-    "OwnNeighbours NonPrivate",
-    "For the curator only": "evaluate audit personalized_pagerank push_flow push_flow_cap",
-    "Data to try things on": "LabelledGraph social_network load_blogcatalog load_pos",
-    "Errors": "EdgeveilError BudgetError InputError LedgerError ParameterError PromiseError "
-    "UnknownNodeError",
+    "For the curator only": "evaluate audit flow.personalized_pagerank flow.push_flow "
+    "flow.push_flow_cap",
+    "Mechanisms": "mechanisms.Suggest mechanisms.TwoHop mechanisms.TwoHopEmbedding "
+    "mechanisms.DegreePrior mechanisms.DPForwardCap mechanisms.DPPushFlowCap "
+    "mechanisms.DPPushFlow mechanisms.DPSparsePPR mechanisms.DPInstantEmbedding "
+    "mechanisms.DPEmbeddingSparse mechanisms.EdgeFlipping mechanisms.GraphDiffusion "
+    "mechanisms.OwnNeighbours mechanisms.NonPrivate mechanisms.Mechanism",
+    "Data to try things on": "datasets.LabelledGraph datasets.social_network "
+    "datasets.load_blogcatalog datasets.load_pos",
+    "Errors": "errors.EdgeveilError errors.BudgetError errors.InputError errors.LedgerError "
+    "errors.ParameterError errors.PromiseError errors.UnknownNodeError",
 }
 
 
@@ -56,5 +60,5 @@ def api_directives() -> str:
     parts = []
     for title, names in groups.items():
         parts.append(f"## {title}")
-        parts += [f"::: edgeveil.{name}" for name in names if name in public]
+        parts += [f"::: edgeveil.{name}" for name in names]
     return "\n\n".join(parts)

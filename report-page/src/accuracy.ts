@@ -15,9 +15,7 @@ export function accuracy(results: Result[]): HTMLElement {
   const experiment = choice<string>({ label: "Experiment", changed: (v) => show(v, undefined, undefined) });
   const metric = choice<string>({ label: "Measure", changed: (v) => show(state.experiment, v, undefined) });
   const scope = choice<string>({ label: "Over", changed: (v) => show(state.experiment, state.metric, v) });
-  const scale = choice<string>({ label: "Epsilon axis", changed: (v) => redraw({ logarithmic: v === "log" }) });
-  const start = choice<string>({ label: "Vertical axis", changed: (v) => redraw({ fromZero: v === "from zero" }) });
-  const state = { experiment: "", metric: "", scope: "", logarithmic: true, fromZero: false };
+  const state = { experiment: "", metric: "", scope: "" };
 
   const legend = h("div", { class: "legend", role: "group", "aria-label": "Show or hide mechanisms" });
   const key = h("p", { class: "key" });
@@ -32,25 +30,23 @@ export function accuracy(results: Result[]): HTMLElement {
     const measured = inside.filter((row) => row.metric === state.metric);
     const offeredScope = scope.offer(distinct(measured, (row) => row.scope));
     state.scope = wantedScope ?? offeredScope;
-    redraw({});
+    redraw();
   }
 
-  function redraw(change: Partial<typeof state>): void {
-    Object.assign(state, change);
+  function redraw(): void {
     const rows = results.filter(
       (row) =>
         row.experiment === state.experiment && row.metric === state.metric && row.scope === state.scope,
     );
     drawLegend(distinct(rows, (row) => row.mechanism));
     key.textContent = [
-      rows.some((row) => row.low !== null) ? "Bands: confidence intervals." : "",
+      rows.some((row) => row.low < row.high) ? "Bands: confidence intervals." : "",
       rows.some((row) => row.paper_value !== null) ? "Hollow markers: the paper's values." : "",
       "Dotted lines: no budget spent, or no privacy.",
       "Point at a marker, or use the arrow keys on a chart, for the numbers.",
     ].join(" ");
     redraws.length = 0;
     const datasets = distinct(rows, (row) => row.dataset);
-    panels.classList.toggle("single", datasets.length === 1);
     panels.replaceChildren(...datasets.map((dataset) => panel(dataset, rows)));
   }
 
@@ -63,7 +59,7 @@ export function accuracy(results: Result[]): HTMLElement {
       const visible = own.filter((row) => !hidden.has(row.mechanism));
       const empty = h("p", { class: "empty" }, "All mechanisms are hidden.");
       if (!visible.length) holder.replaceChildren(empty);
-      else drawCurves(holder, width, { ...state, rows: visible, looks, label });
+      else drawCurves(holder, width, { rows: visible, looks, label });
     };
     redraws.push(draw);
     atWidth(holder, (now) => {
@@ -80,7 +76,7 @@ export function accuracy(results: Result[]): HTMLElement {
         h("span", {}, `${state.metric} · ${state.scope}`),
       ),
       holder,
-      h("p", { class: "axis" }, `privacy loss ε (${state.logarithmic ? "log" : "linear"}) →`),
+      h("p", { class: "axis" }, "privacy loss ε (log) →"),
     );
   }
 
@@ -108,15 +104,13 @@ export function accuracy(results: Result[]): HTMLElement {
   }
 
   const first = experiment.offer(distinct(results, (row) => row.experiment));
-  scale.offer(["log", "linear"]);
-  start.offer(["fitted", "from zero"]);
   show(first, undefined, undefined);
   return h(
     "div",
     { class: "accuracy" },
-    h("div", { class: "controls" }, experiment.element, metric.element, scope.element, scale.element, start.element),
-    legend,
+    h("div", { class: "controls" }, experiment.element, metric.element, scope.element),
     panels,
+    legend,
     key,
   );
 }

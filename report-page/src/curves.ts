@@ -9,8 +9,6 @@ import type { Look } from "./series";
 export interface View {
   rows: Result[];
   looks: Map<string, Look>;
-  logarithmic: boolean;
-  fromZero: boolean;
   label: string;
 }
 
@@ -43,9 +41,11 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
   const levels = [...byMechanism].filter(([, rows]) => isLevel(rows));
   const narrow = width < NARROW;
 
-  const xDomain = horizontalDomain(curves.flatMap(([, rows]) => rows), view.logarithmic);
-  const drawable = (row: Result): boolean =>
-    row.epsilon !== null && (row.epsilon > 0 || !view.logarithmic);
+  const xDomain = horizontalDomain(curves.flatMap(([, rows]) => rows));
+  const drawable = (row: Result): boolean => row.epsilon !== null && row.epsilon > 0;
+
+  const positions = [...new Set(curves.flatMap(([, rows]) => rows).filter(drawable).map((r) => r.epsilon as number))];
+  if (!positions.length) positions.push(...xDomain);
 
   const marks: Plot.Markish[] = [
     Plot.gridY({ ticks: 6, stroke: "var(--grid)", strokeOpacity: 1 }),
@@ -53,7 +53,7 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
     Plot.axisX({
       label: null,
       tickSize: 4,
-      ticks: horizontalTicks(xDomain, view.logarithmic, width),
+      ticks: horizontalTicks(positions, width),
       tickFormat: plain,
       fill: "var(--muted)",
       stroke: "var(--muted)",
@@ -61,8 +61,6 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
   ];
   const labels: EndLabel[] = [];
   const spots: Spot[] = [];
-  const positions = [...new Set(curves.flatMap(([, rows]) => rows).filter(drawable).map((r) => r.epsilon as number))];
-  if (!positions.length) positions.push(...xDomain);
 
   for (const [mechanism, rows] of levels) {
     for (const row of rows) {
@@ -91,7 +89,7 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
     if (!last) continue;
     const at = { x: "epsilon", className: seriesClass(mechanism) };
     marks.push(
-      Plot.areaY(points.filter((row) => row.low !== null && row.high !== null), {
+      Plot.areaY(points, {
         ...at,
         y1: "low",
         y2: "high",
@@ -146,8 +144,8 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
     marginLeft: 40,
     marginRight: room,
     style: { fontSize: "12px", fontFamily: "inherit", overflow: "visible" },
-    x: { type: view.logarithmic ? "log" : "linear", domain: xDomain },
-    y: { domain: verticalDomain(view.rows, view.fromZero), nice: true },
+    x: { type: "log", domain: xDomain },
+    y: { domain: verticalDomain(view.rows), nice: true },
     marks,
   }) as SVGSVGElement & Plot.Plot;
   for (const mark of chart.querySelectorAll("[aria-label]")) mark.removeAttribute("aria-label");
@@ -192,7 +190,7 @@ function hollow(
 }
 
 function describe(row: Result): string {
-  const interval = row.low !== null && row.high !== null ? ` [${figure(row.low)}, ${figure(row.high)}]` : "";
+  const interval = row.low < row.high ? ` [${figure(row.low)}, ${figure(row.high)}]` : "";
   const epsilon = row.epsilon === null ? "no epsilon" : `ε = ${plain(row.epsilon)}`;
   return [
     `${shorten(row.mechanism, 40)}, ${epsilon}`,
@@ -202,36 +200,26 @@ function describe(row: Result): string {
   ].join("\n");
 }
 
-function horizontalDomain(rows: Result[], logarithmic: boolean): [number, number] {
+function horizontalDomain(rows: Result[]): [number, number] {
   const all = rows.map((row) => row.epsilon ?? 0).filter((epsilon) => epsilon > 0);
-  if (!all.length) return logarithmic ? [0.1, 10] : [0, 10];
+  if (!all.length) return [0.1, 10];
   const [low, high] = [Math.min(...all), Math.max(...all)];
-  if (!logarithmic) return [0, low === high ? 2 * high : high];
   return low === high ? [low / 3, high * 3] : [low, high];
 }
 
-function horizontalTicks([low, high]: [number, number], logarithmic: boolean, width: number): number[] | number {
-  const places = Math.max(3, Math.floor(width / 70));
-  if (!logarithmic) return places;
-  for (const digits of [[1, 2, 3, 5], [1, 2, 5], [1, 3], [1]]) {
-    const ticks: number[] = [];
-    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) {
-      ticks.push(...digits.map((digit) => Number((digit * 10 ** power).toPrecision(1))));
-    }
-    const shown = ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
-    if (shown.length <= places && shown.length >= 2) return shown;
-  }
-  return [low, high];
+/** The epsilons that were measured, if there is room for them, or else every second one, and so on. */
+function horizontalTicks(measured: number[], width: number): number[] {
+  const step = Math.ceil(measured.length / Math.max(3, Math.floor(width / 60)));
+  return [...measured].sort((a, b) => a - b).filter((_, i) => i % step === 0);
 }
 
-function verticalDomain(rows: Result[], fromZero: boolean): [number, number] {
+function verticalDomain(rows: Result[]): [number, number] {
   const values = rows
     .flatMap((row) => [row.mean, row.low, row.high, row.paper_value])
     .filter((value): value is number => value !== null);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const pad = 0.04 * (high - low) || 0.05 * Math.abs(high) || 1;
   const top = high <= 1 ? Math.min(1, high + pad) : high + pad; // a share is at most 1
-  if (fromZero) return [Math.min(0, low), Math.max(0, top)];
   return [low >= 0 ? Math.max(0, low - pad) : low - pad, top];
 }
 

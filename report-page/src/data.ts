@@ -8,51 +8,45 @@ export interface Result {
   metric: string;
   scope: string;
   mean: number;
-  low: number | null;
-  high: number | null;
+  low: number;
+  high: number;
   n_sources: number;
   repeats: number;
   paper_value: number | null;
 }
 
-export interface Ranked {
-  rank: number;
+export interface Listed {
   node: string;
   score: number;
-  trueRank: number | null;
-  neighbour: boolean | null;
+  first: number | null;
+  last: number | null;
+  why: string;
+  right: boolean | null;
 }
 
-export interface Ranking {
+export interface MemberList {
   dataset: string;
-  source: string;
-  epsilon: number | null;
+  member: string;
   mechanism: string;
+  epsilon: number | null;
   private: boolean;
-  rows: Ranked[];
-}
-
-export interface Promise_ {
-  mechanism: string;
-  epsilon: number | null;
-  text: string;
+  promise: string;
+  remark: string;
+  truth: string;
+  rows: Listed[];
 }
 
 export interface Page {
-  title: string;
   summary: string[];
   facts: [string, string][];
   results: Result[];
-  rankings: Ranking[];
-  guarantees: Promise_[];
+  lists: MemberList[];
   notes: string[];
 }
 
-type PackedRow = [number, string, number, number | null, boolean | null];
-
-interface Packed extends Omit<Page, "results" | "rankings"> {
+interface Packed extends Omit<Page, "results" | "lists"> {
   results: { columns: (keyof Result)[]; rows: unknown[][] };
-  rankings: (Omit<Ranking, "rows"> & { rows: PackedRow[] })[];
+  lists: (Omit<MemberList, "rows"> & { rows: [string, number, number | null, number | null, string, boolean | null][] })[];
 }
 
 export function unpack(text: string): Page {
@@ -63,15 +57,9 @@ export function unpack(text: string): Page {
     results: rows.map(
       (row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])) as unknown as Result,
     ),
-    rankings: packed.rankings.map((ranking) => ({
-      ...ranking,
-      rows: ranking.rows.map(([rank, node, score, trueRank, neighbour]) => ({
-        rank,
-        node,
-        score,
-        trueRank,
-        neighbour,
-      })),
+    lists: packed.lists.map((list) => ({
+      ...list,
+      rows: list.rows.map(([node, score, first, last, why, right]) => ({ node, score, first, last, why, right })),
     })),
   };
 }

@@ -1,50 +1,42 @@
 /** Builds the page from the data that stands in it. Sections without data are left out. */
 
 import { accuracy } from "./accuracy";
-import { comparison, hasTruth } from "./comparison";
-import { type Page, type Ranking, unpack } from "./data";
+import { type MemberList, type Page, unpack } from "./data";
 import { type Child, fresh, h } from "./dom";
-import { mayLeave, privateRanking, promises } from "./releasable";
-import type { Picker } from "./selection";
+import { besideTruth, mayLeave, releasedList } from "./lists";
+import { picker } from "./selection";
 import { numbers } from "./table";
 
 interface Part {
   id: string;
   title: string;
-  lead?: string;
   content: HTMLElement;
 }
 
+const CURATOR = "For the curator only: not private";
+const MEASURED = "Measured against the exact graph, so it can tell about its edges. Do not pass it on.";
+
 function build(page: Page): void {
-  const pickers: Picker[] = [];
-  const together = (ranking: Ranking): void => pickers.forEach((one) => one.follow(ranking));
+  const list = h("div", { "aria-live": "polite" });
+  const truth = h("div");
+  const chosen = page.lists.filter((one) => one.epsilon !== null);
+  const picked = chosen.length
+    ? picker(chosen, (one: MemberList) => {
+        list.replaceChildren(...releasedList(one, page.lists));
+        truth.replaceChildren(...besideTruth(one, page.lists));
+      })
+    : null;
 
-  const releasable: Part[] = [];
-  if (page.rankings.some(mayLeave)) {
-    const { element, picker } = privateRanking(page, together);
-    pickers.push(picker);
-    releasable.push({ id: "ranking", title: "A private ranking", content: element });
-  }
-  if (page.guarantees.length) {
-    releasable.push({ id: "promises", title: "What is promised", content: promises(page.guarantees) });
-  }
-
+  const releasable: Part[] = page.lists.some(mayLeave) ? [{ id: "list", title: "Private lists", content: list }] : [];
+  const picture: Part[] = page.results.length
+    ? [{ id: "accuracy", title: "What privacy costs", content: accuracy(page.results) }]
+    : [];
   const curator: Part[] = [];
-  if (page.results.length) {
-    curator.push({
-      id: "accuracy",
-      title: "How much survives",
-      lead: "Accuracy against privacy loss. More to the left is more private.",
-      content: accuracy(page.results),
-    });
+  if (chosen.some((one) => one.truth)) {
+    curator.push({ id: "truth", title: "Beside the truth", content: truth });
   }
   if (page.notes.length) {
     curator.push({ id: "notes", title: "What the numbers say", content: paragraphs(page.notes) });
-  }
-  if (page.rankings.some(hasTruth)) {
-    const { element, picker } = comparison(page, together);
-    pickers.push(picker);
-    curator.push({ id: "truth", title: "Private beside true", content: element });
   }
   if (page.results.length) {
     curator.push({ id: "numbers", title: "All numbers", content: numbers(page.results) });
@@ -57,31 +49,22 @@ function build(page: Page): void {
 
   const main = document.querySelector("main") as HTMLElement;
   document.querySelector("header .lead")?.append(...paragraphs(page.summary).children);
-  if (releasable.length) {
-    main.append(
-      zone("releasable", "Releasable", [
-        "Made from private values only. Each ranking is for the readers that its promise names.",
-        curator.length
-          ? " This file also holds the curator's part: to pass rankings on, write a page without it."
-          : "",
-      ].join(""), releasable),
-    );
-  }
-  if (curator.length) {
-    main.append(
-      zone(
-        "curator",
-        "For the curator only: not private",
-        "Everything here is measured against the exact graph, so it can tell about its edges. Do not pass it on.",
-        curator,
-      ),
-    );
-  }
-  contents([...releasable, ...curator]);
+  const passOn = "To pass lists on, write a page without the curator's part.";
+  const alone = !picture.length && !curator.length;
+  main.append(
+    ...[
+      picked,
+      zone("releasable", "Releasable", `From private values only. ${alone ? "" : passOn}`, releasable),
+      zone("curator", CURATOR, MEASURED, picture),
+      zone("curator", CURATOR, MEASURED, curator),
+    ].filter((child) => child !== null),
+  );
+  main.classList.toggle("halves", releasable.length > 0 && picture.length > 0);
   themeSwitch();
 }
 
-function zone(kind: string, title: string, lead: string, parts: Part[]): HTMLElement {
+function zone(kind: string, title: string, lead: string, parts: Part[]): HTMLElement | null {
+  if (!parts.length) return null;
   const id = fresh("zone");
   return h(
     "section",
@@ -92,7 +75,6 @@ function zone(kind: string, title: string, lead: string, parts: Part[]): HTMLEle
         "section",
         { id: part.id, class: "part", "aria-labelledby": `${part.id}-title` },
         h("h3", { id: `${part.id}-title` }, part.title),
-        part.lead ? h("p", { class: "quiet" }, part.lead) : null,
         part.content,
       ),
     ),
@@ -101,12 +83,6 @@ function zone(kind: string, title: string, lead: string, parts: Part[]): HTMLEle
 
 function paragraphs(texts: string[]): HTMLElement {
   return h("div", { class: "prose" }, ...texts.map((text): Child => h("p", {}, text)));
-}
-
-function contents(parts: Part[]): void {
-  const nav = document.querySelector("nav") as HTMLElement;
-  nav.hidden = parts.length < 2;
-  nav.append(...parts.map((part) => h("a", { href: `#${part.id}` }, part.title)));
 }
 
 function themeSwitch(): void {

@@ -1,10 +1,10 @@
-"""Pairs of node indices -> the CSR rows of the undirected simple graph.
+"""Pairs of node indices -> the CSR rows of the simple graph, undirected or directed.
 
-An entry (u, v) is two arcs, u -> v and v -> u. The key of an arc is its row, its column, and one
-bit that says whether it was turned round. Keys lie in buckets of neighbouring rows that fit the
-processor's cache (small inputs: one bucket). Every bucket is sorted, repeats are dropped, and the
-columns are written over the keys: besides the input only the keys (8 or 16 bytes per entry) and
-the row starts need memory.
+An entry (u, v) is the arc u -> v and, undirected, v -> u as well. The key of an arc is its row,
+its column, and one bit that says whether it was turned round. Keys lie in buckets of neighbouring
+rows that fit the processor's cache (small inputs: one bucket). Every bucket is sorted, repeats are
+dropped, and the columns are written over the keys: besides the input only the keys (8 or 16 bytes
+per entry) and the row starts need memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_BUCKETS_LOG = 11
 
 
 class Rows(NamedTuple):
-    """A symmetric CSR structure, and what was dropped on the way to it."""
+    """A CSR structure, symmetric unless directed, and what was dropped on the way to it."""
 
     indptr: Array
     indices: Array
@@ -47,7 +47,7 @@ class _Keys(NamedTuple):
     self_loops: int
 
 
-def rows_of_pairs(u: Array, v: Array, n: int) -> Rows | None:
+def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows | None:
     """Build the rows of the graph with these entries.
 
     Parameters
@@ -56,6 +56,8 @@ def rows_of_pairs(u: Array, v: Array, n: int) -> Rows | None:
         The entries.
     n : int
         Number of nodes, at most `MOST_NODES`.
+    directed : bool
+        Keep directions.
 
     Returns
     -------
@@ -63,7 +65,8 @@ def rows_of_pairs(u: Array, v: Array, n: int) -> Rows | None:
         None if an index is not in 0 .. n-1.
     """
     bits = max(1, (n - 1).bit_length())
-    made = (_deal if len(u) >= _LARGE else _deal_small)(u, v, n, bits)
+    small = directed or len(u) < _LARGE  # for arcs in one direction sorting them is fast enough
+    made = _deal_small(u, v, n, bits, directed=directed) if small else _deal(u, v, n, bits)
     if made is None:
         return None
     degrees = np.zeros(n, dtype=np.int32)
@@ -77,20 +80,22 @@ def rows_of_pairs(u: Array, v: Array, n: int) -> Rows | None:
         indptr,
         made.keys.view(np.int32)[:total],
         made.self_loops,
-        repeated // 2,  # an arc and its reverse were both counted
+        repeated if directed else repeated // 2,  # an arc and its reverse were both counted
         (dropped - repeated) // 2,
     )
 
 
-def _deal_small(u: Array, v: Array, n: int, bits: int) -> _Keys | None:
-    """Make the keys of few entries: one bucket."""
+def _deal_small(u: Array, v: Array, n: int, bits: int, *, directed: bool = False) -> _Keys | None:
+    """Make the keys of few entries, or of arcs whose direction is kept: one bucket."""
     # what does not fit into 63 bits becomes negative
     u, v = (ends.astype(np.int64, copy=False) for ends in (u, v))
     if len(u) and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= n):
         return None
     kept = u != v
     u, v = (ends[kept].astype(np.uint64) for ends in (u, v))
-    keys = np.concatenate([u << (bits + 1) | v << 1, v << (bits + 1) | u << 1 | 1])
+    keys = u << (bits + 1) | v << 1
+    if not directed:
+        keys = np.concatenate([keys, v << (bits + 1) | u << 1 | 1])
     return _Keys(keys, np.array([0, len(keys)]), bits, len(kept) - len(u))
 
 

@@ -1,4 +1,4 @@
-"""Graph: an immutable, undirected, simple graph in CSR form on a public, fixed node set."""
+"""Graph: an immutable, simple graph in CSR form on a public, fixed node set."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from edgeveil._csr import MOST_NODES, rows_of_pairs
-from edgeveil.errors import InputError
+from edgeveil.errors import InputError, ParameterError
 from edgeveil.nodes import NodeSet
 
-__all__ = ["Graph", "Intake", "index_type"]
+__all__ = ["Directed", "Graph", "Intake", "check_directed", "index_type"]
+
+Directed = bool | Literal["keep"]
+"""What a reader does with arcs: refuse them, read them as undirected edges, or keep them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +35,7 @@ class Intake:
     repeated : int
         Entries that repeat an earlier one in the same direction (dropped).
     both_directions : int
-        Edges that were given in both directions (kept once).
+        Edges that were given in both directions (kept once; 0 if directions are kept).
     weighted : int
         Entries whose weight was not 1 (the weight was dropped).
     nodes_from_edges : bool
@@ -59,21 +62,25 @@ class Intake:
 
 
 class Graph:
-    """Undirected, unweighted, simple graph on a public node set.
+    """Unweighted, simple graph on a public node set; undirected unless directions were kept.
 
-    Neighbours of node v are ``indices[indptr[v] : indptr[v + 1]]``, sorted. Every edge is
-    stored in both directions. A node without an edge stays, with degree 0: the node set, and
+    Neighbours of node v are ``indices[indptr[v] : indptr[v + 1]]``, sorted. Every undirected edge
+    is stored in both directions; in a directed graph the neighbours of v are the nodes to which
+    its edges lead: whom v follows. A node without an edge stays, with degree 0: the node set, and
     with it the shape of every result, never depends on a private edge.
 
     Parameters
     ----------
     indptr, indices : arrays of int32 or int64
-        The CSR structure, trusted: symmetric, sorted, no loops, no repeats. Build graphs from
+        The CSR structure, trusted: sorted, no loops, no repeats, and symmetric unless
+        `directed`. Build graphs from
         anything else with `from_edges`, `edgeveil.as_graph` or `edgeveil.read_graph`.
     nodes : NodeSet
         The public node set.
     intake : Intake
         What the reader normalised away.
+    directed : bool
+        Whether edges have a direction. That is public.
 
     Examples
     --------
@@ -90,13 +97,16 @@ class Graph:
         indices: npt.NDArray[Any],
         nodes: NodeSet,
         intake: Intake | None = None,
+        *,
+        directed: bool = False,
     ) -> None:
         if len(indptr) != len(nodes) + 1 or indptr[0] != 0 or indptr[-1] != len(indices):
             raise InputError("the arrays of the graph do not fit together")
         self._indptr = _read_only(indptr)
         self._indices = _read_only(indices)
         self._nodes = nodes
-        self._intake = intake or Intake(entries=len(indices) // 2)
+        self._directed = directed
+        self._intake = intake or Intake(entries=self.n_edges)
 
     @classmethod
     def from_edges(
@@ -108,6 +118,7 @@ class Graph:
         weighted: int = 0,
         must_be_symmetric: bool = False,
         nodes_from_edges: bool = False,
+        directed: bool = False,
     ) -> Graph:
         """Build a graph from index pairs, normalising loops, repeats and directions.
 
@@ -123,6 +134,8 @@ class Graph:
             Refuse input in which some pair is given in one direction only.
         nodes_from_edges : bool
             Whether `nodes` was taken from the edges themselves; only recorded.
+        directed : bool
+            Keep directions: entry i leads from ``u[i]`` to ``v[i]``.
 
         Raises
         ------
@@ -141,14 +154,15 @@ class Graph:
             raise InputError("edges must be given as two lists of node indices")
         if n > MOST_NODES:
             raise InputError(f"{n} nodes are too many: a graph has at most {MOST_NODES:,}")
-        rows = rows_of_pairs(u, v, n)
+        rows = rows_of_pairs(u, v, n, directed=directed)
         if rows is None:
             raise InputError(f"an edge names a node outside of the {n} nodes given")
         indptr, indices, self_loops, repeated, both_directions = rows
         if must_be_symmetric and both_directions != len(indices) // 2:
             raise InputError(
                 "the input is directed: some pairs are given in one direction only; "
-                "pass directed=True to read every arc as an undirected edge"
+                "pass directed=True to read every arc as an undirected edge, "
+                'or "keep" to keep directions, for suggestions'
             )
         intake = Intake(
             entries=len(u),
@@ -158,7 +172,8 @@ class Graph:
             weighted=weighted,
             nodes_from_edges=nodes_from_edges,
         )
-        return cls(indptr.astype(index_type(len(indices)), copy=False), indices, nodes, intake)
+        indptr = indptr.astype(index_type(len(indices)), copy=False)
+        return cls(indptr, indices, nodes, intake, directed=directed)
 
     @property
     def indptr(self) -> npt.NDArray[Any]:
@@ -181,6 +196,11 @@ class Graph:
         return self._intake
 
     @property
+    def directed(self) -> bool:
+        """Whether edges have a direction (public)."""
+        return self._directed
+
+    @property
     def n_nodes(self) -> int:
         """Number of nodes (public)."""
         return len(self._nodes)
@@ -188,17 +208,24 @@ class Graph:
     @property
     def n_edges(self) -> int:
         """Number of edges (private)."""
-        return len(self._indices) // 2
+        return len(self._indices) if self._directed else len(self._indices) // 2
 
     @cached_property
     def degrees(self) -> npt.NDArray[np.int64]:
-        """Number of neighbours of every node (private)."""
+        """Number of neighbours of every node (private); directed: how many it follows."""
         return _read_only(np.diff(self._indptr).astype(np.int64, copy=False))
+
+    @cached_property
+    def in_degrees(self) -> npt.NDArray[np.int64]:
+        """Number of edges that lead to every node (private); undirected: `degrees`."""
+        if not self._directed:
+            return self.degrees
+        return _read_only(np.bincount(self._indices, minlength=self.n_nodes))
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of nodes and edges: the graph's identity in a ledger. Never published."""
-        digest = hashlib.sha256(b"edgeveil graph 1")
+        digest = hashlib.sha256(b"edgeveil graph 1" + b" directed" * self._directed)
         for name, array in sorted(self._nodes.arrays.items()):
             digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
             digest.update(np.ascontiguousarray(array).data)
@@ -209,32 +236,49 @@ class Graph:
         return digest.hexdigest()
 
     def neighbours(self, index: int) -> npt.NDArray[Any]:
-        """Indices of the neighbours of node `index`, sorted."""
+        """Indices of the neighbours of node `index`, sorted; directed: whom it follows."""
         return self._indices[self._indptr[index] : self._indptr[index + 1]]
 
+    def followers(self, index: int) -> npt.NDArray[Any]:
+        """Indices of the nodes whose edges lead to node `index`, sorted."""
+        if not self._directed:
+            return self.neighbours(index)
+        indptr, indices = self._turned
+        return indices[indptr[index] : indptr[index + 1]]
+
+    @cached_property
+    def _turned(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The CSR structure with every edge turned round."""
+        turned = self.adjacency().tocsc()
+        return _read_only(turned.indptr), _read_only(turned.indices)
+
     def adjacency(self) -> sp.csr_array:
-        """The adjacency matrix as a new scipy CSR array of float64 ones."""
+        """The adjacency matrix, row to column, as a new scipy CSR array of float64 ones."""
         ones = np.ones(len(self._indices))
         shape = (self.n_nodes, self.n_nodes)
         return sp.csr_array((ones, self._indices.copy(), self._indptr.copy()), shape=shape)
 
     def with_edge_flipped(self, x: int, y: int) -> Graph:
-        """Give the neighbouring graph: edge (x, y) removed if it is there, added if not."""
+        """Give the neighbouring graph: edge (x, y) removed if it is there, added if not.
+
+        Directed: the edge from x to y.
+        """
         if x == y:
             raise InputError("a self-loop is not an edge")
         u = np.repeat(np.arange(self.n_nodes), self.degrees)
         v = self._indices
-        upper = u < v
-        pairs = {*zip(u[upper].tolist(), v[upper].tolist(), strict=True)}
-        pairs ^= {(min(x, y), max(x, y))}
+        once = (u < v) | self._directed
+        pairs = {*zip(u[once].tolist(), v[once].tolist(), strict=True)}
+        pairs ^= {(x, y) if self._directed else (min(x, y), max(x, y))}
         ends = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
-        return Graph.from_edges(ends[:, 0], ends[:, 1], self._nodes)
+        return Graph.from_edges(ends[:, 0], ends[:, 1], self._nodes, directed=self._directed)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented
         return (
-            np.array_equal(self._indptr, other._indptr)
+            self._directed == other._directed
+            and np.array_equal(self._indptr, other._indptr)
             and np.array_equal(self._indices, other._indices)
             and self._nodes == other._nodes
         )
@@ -243,7 +287,14 @@ class Graph:
         return int(self.fingerprint[:15], 16)
 
     def __repr__(self) -> str:
-        return f"Graph({self.n_nodes} nodes, {self.n_edges} edges)"
+        return f"Graph({self.n_nodes} nodes, {self.n_edges} {'directed ' * self.directed}edges)"
+
+
+def check_directed(directed: Directed) -> Directed:
+    """Refuse anything but the three ways of reading arcs."""
+    if directed is True or directed is False or directed == "keep":
+        return directed
+    raise ParameterError(f"directed must be True, False or 'keep', got {directed!r}")
 
 
 def index_type(size: int) -> type[np.int32 | np.int64]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +24,7 @@ from edgeveil.releases import Gives, Provenance, label_of
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FIELDS", "Suggestion", "Suggestions"]
+__all__ = ["FIELDS", "Suggestion", "Suggestions", "member_files"]
 
 KIND = "suggestions"
 FIELDS = ("node", "score", "first", "last", "common", "shared", "friends")
@@ -47,7 +49,7 @@ class Suggestion(NamedTuple):
         Places that the noise leaves open: in at least 95 % of the cases the place by the true
         numbers is one of these.
     why : str
-        Common friends, as estimated, or popularity.
+        Common friends, as estimated, that it follows the member, or popularity.
     """
 
     rank: int
@@ -66,12 +68,13 @@ class Suggestions:
     ----------
     values : array of shape (members, places, 7), read-only
         For each place, best first: index of the node in `nodes`, score, first and last place that
-        the noise leaves open, estimated number of common friends, 1 if they are the reason and 0
-        for popularity, and how many friends the member has. NaN beyond the end of a list.
+        the noise leaves open, estimated number of common friends, why (1 for these, 2 if the node
+        is known to follow the member, 0 for popularity), and how many friends the member has. NaN
+        beyond the end of a list. In a directed graph friends are those whom the member follows.
     members : tuple of ids
         Whose lists these are.
     nodes : NodeSet
-        The public nodes.
+        Nodes, those on the lists at least.
     guarantee : Guarantee
         What is protected.
     provenance : Provenance
@@ -109,14 +112,20 @@ class Suggestions:
         row = row[~np.isnan(row[:, 0])]
         ids = self.nodes.take(row[:, 0].astype(np.int64).tolist())
         return [
-            Suggestion(i + 1, node, float(p[1]), int(p[2]), int(p[3]), _why(p[4], p[5]))
+            Suggestion(i + 1, node, float(p[1]), int(p[2]), int(p[3]), self._why(p[4], p[5]))
             for i, (node, p) in enumerate(zip(ids, row, strict=True))
         ]
 
     def only(self, member: NodeId) -> Suggestions:
         """The suggestions of one member alone: what it may be given."""
         at = self._at(member)
-        return replace(self, values=self.values[at : at + 1], members=(self.members[at],))
+        # Its own array and its own names: those on other lists are nobody else's business.
+        values = self.values[at : at + 1].copy()
+        there = ~np.isnan(values[:, :, 0])
+        listed = values[there][:, 0].astype(np.int64)
+        nodes = NodeSet.of(sorted(self.nodes.take(listed.tolist())))
+        values[there, 0] = nodes.indices(self.nodes.take(listed.tolist()))
+        return replace(self, values=values, members=(self.members[at],), nodes=nodes)
 
     def mostly_popularity(self, member: NodeId) -> bool:
         """Whether fewer than half of a member's suggestions rest on common friends."""
@@ -142,21 +151,31 @@ class Suggestions:
             return "no suggestions"
         counts, lists = np.bincount(nodes), len(self.members)
         distinct, most = int((counts > 0).sum()), int(counts.max())
-        words = f"{len(nodes):,} suggestions to {lists:,} members: {distinct:,} distinct people"
+        whom = f"{lists:,} member{'s' * (lists != 1)}"
+        words = f"{len(nodes):,} suggestions to {whom}: {distinct:,} distinct people"
         if lists > 1:
             words += f", the most suggested one in {most / lists:.0%} of the lists"
         popular = int(self._popular.sum())
         if popular:
             words += (
-                f"; {popular:,} lists are mostly popularity (what everybody gets): too few friends "
-                "or too small an epsilon to see common friends"
+                f"; {popular:,} list{'s are' if popular > 1 else ' is'} mostly popularity (what "
+                "everybody gets): too few friends or too small an epsilon to see common friends"
             )
         return words
 
     @property
     def _popular(self) -> npt.NDArray[np.bool_]:
         listed = (~np.isnan(self.values[:, :, 0])).sum(axis=1)
-        return np.asarray(2 * np.nansum(self.values[:, :, 5], axis=1) < listed)
+        return np.asarray(2 * (self.values[:, :, 5] > 0).sum(axis=1) < listed)
+
+    def _why(self, common: float, reason: float) -> str:
+        """The reason for a suggestion, in words."""
+        if reason != 1:
+            return _FOLLOWER if reason else _POPULAR
+        whole = max(round(float(common)), 1)
+        if self.provenance.parameters.get("directed"):
+            return f"followed by about {whole} whom you follow"
+        return f"about {whole} common friend{'s' * (whole != 1)}"
 
     def _at(self, member: NodeId) -> int:
         if member not in self.members:
@@ -181,7 +200,7 @@ class Suggestions:
             "first": listed[:, 2].astype(np.int64),
             "last": listed[:, 3].astype(np.int64),
             "common": listed[:, 4],
-            "why": np.array([_why(c, s) for c, s in listed[:, 4:6]], dtype=object),
+            "why": np.array([self._why(c, s) for c, s in listed[:, 4:6]], dtype=object),
         }
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -211,9 +230,7 @@ class Suggestions:
             If an id cannot be the name of a file.
         """
         place = Path(folder)
-        names = [f"{member}{suffix}" for member in self.members]
-        if strange := [name for name in names if Path(name).name != name or name[:1] == "."]:
-            raise ParameterError(f"{strange[0]!r} cannot be the name of a file: use --out instead")
+        names = member_files(self.members, suffix)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         for member, name in zip(self.members, names, strict=True):
             self.only(member).write(place / name)
@@ -259,7 +276,7 @@ class Suggestions:
         values[(*at, 0)] = nodes.indices(list(table["node"]))
         for name, field in (("score", 1), ("first", 2), ("last", 3), ("common", 4)):
             values[(*at, field)] = table[name]
-        values[(*at, 5)] = [why != _POPULAR for why in table["why"]]
+        values[(*at, 5)] = [{_POPULAR: 0, _FOLLOWER: 2}.get(why, 1) for why in table["why"]]
         values[(*at, 6)] = np.asarray(label["friends"], dtype=np.float64)[at[0]]
         return cls(
             values=values,
@@ -289,9 +306,24 @@ class Suggestions:
 _POPULAR = "popular"
 
 
-def _why(common: float, shared: float) -> str:
-    """The reason for a suggestion, in words."""
-    if not shared:
-        return _POPULAR
-    whole = max(round(float(common)), 1)
-    return f"about {whole} common friend{'s' * (whole != 1)}"
+def member_files(members: Iterable[NodeId], suffix: str = ".csv") -> list[str]:
+    """The names of the files of `Suggestions.write_per_member`.
+
+    Raises
+    ------
+    ParameterError
+        If an id cannot be the name of a file, or two of them would be one file on a disk that
+        does not tell capital letters apart.
+    """
+    names = [f"{member}{suffix}" for member in members]
+    for name in names:
+        plain = name.isprintable() and not set(name) & set('/\\:*?"<>|')
+        if not plain or name[:1] == "." or len(name.encode()) > 200:
+            raise ParameterError(f"{name!r} cannot be the name of a file: use --out instead")
+    alike = Counter(unicodedata.normalize("NFC", name).casefold() for name in names)
+    if twice := [name for name, count in alike.items() if count > 1]:
+        raise ParameterError(f"two members would share the file {twice[0]!r}: use --out instead")
+    return names
+
+
+_FOLLOWER = "follows you"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import random
 
-from edgeveil.report import GuaranteeText, PageData, RankedNode, RankingExample, ResultRow
+from edgeveil.evaluation.results import Result
+from edgeveil.report import ListedNode, MemberList, PageData
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 TOP = 20
@@ -27,7 +28,7 @@ PAPER_JOINT = {0.1: 23.4, 0.5: 23.5, 1.0: 23.5, 5.0: 23.5, 10.0: 23.5}
 PAPER_FLIPPING = {0.1: 15.5, 1.0: 14.1, 3.0: 11.9, 5.0: 14.7, 10.0: 30.3}
 
 
-def _ranking_rows() -> list[ResultRow]:
+def _ranking_rows() -> list[Result]:
     rows = []
     # (metric, scope, share of the headroom, floor)
     views = [
@@ -48,7 +49,7 @@ def _ranking_rows() -> list[ResultRow]:
                         mean = 0.05 + 0.5 * part**3 * (mechanism == "two hops")
                     width = 0.012 + 0.02 / (1 + epsilon)
                     rows.append(
-                        ResultRow(
+                        Result(
                             dataset=dataset, mechanism=mechanism, epsilon=epsilon, mean=mean,
                             low=max(0.0, mean - width), high=min(1.0, mean + width),
                             n_sources=80, repeats=20, **common,
@@ -59,15 +60,15 @@ def _ranking_rows() -> list[ResultRow]:
                 if scope != "all nodes" and mechanism == "own neighbours":
                     mean = 0.03
                 rows.append(
-                    ResultRow(
-                        dataset=dataset, mechanism=mechanism, epsilon=level, mean=mean,
-                        n_sources=80, repeats=1, **common,
+                    Result(
+                        dataset=dataset, mechanism=mechanism, epsilon=level, mean=mean, low=mean,
+                        high=mean, n_sources=80, repeats=1, **common,
                     )
                 )  # fmt: skip
     return rows
 
 
-def _classification_rows() -> list[ResultRow]:
+def _classification_rows() -> list[Result]:
     common = {
         "experiment": "classification", "dataset": "BlogCatalog", "metric": "Micro-F1",
         "scope": "50 % train", "n_sources": 10312, "repeats": 10,
@@ -76,14 +77,14 @@ def _classification_rows() -> list[ResultRow]:
     for epsilon in EPSILONS:
         joint = 23.5 - 0.4 * math.exp(-epsilon)
         rows.append(
-            ResultRow(
+            Result(
                 mechanism="capped flow (paper)", epsilon=epsilon, mean=joint, low=joint - 0.4,
                 high=joint + 0.4, paper_value=PAPER_JOINT.get(epsilon), **common,
             )
         )  # fmt: skip
         flip = 13.8 + 16.5 / (1 + math.exp(-(epsilon - 7)))
         rows.append(
-            ResultRow(
+            Result(
                 mechanism="edge flipping", epsilon=epsilon, mean=flip, low=flip - 0.6,
                 high=flip + 0.6, paper_value=PAPER_FLIPPING.get(epsilon), **common,
             )
@@ -95,84 +96,77 @@ def _classification_rows() -> list[ResultRow]:
         ("non-private", None, 31.0, 30.7),
     ]:
         rows.append(
-            ResultRow(mechanism=mechanism, epsilon=level, mean=mean, paper_value=paper, **common)
+            Result.of(mean, mechanism=mechanism, epsilon=level, paper_value=paper, **common)
         )
     return rows
 
 
-def _rankings(mark: str) -> list[RankingExample]:
-    examples = []
-    for dataset, source in [("social network", 7), ("social network", 412)]:
-        dice = random.Random(source)
+def _lists(mark: str) -> list[MemberList]:
+    lists = []
+    for member in (7, 412):
+        dice = random.Random(member)
         members = dice.sample(range(1000), 200)
-        score = {node: 0.02 / (rank + 4) for rank, node in enumerate(members)}
-        neighbours = set(members[:14]) | {members[25]}
-        truth = {node: rank for rank, node in enumerate(members, 1)}
-        examples.append(
-            RankingExample(
-                dataset=dataset, source=source, mechanism="non-private", epsilon=None,
-                private=False,
-                rows=[
-                    RankedNode(
-                        rank=rank, node=node, score=score[node], true_rank=rank,
-                        is_neighbour=node in neighbours,
-                    )
-                    for rank, node in enumerate(members[:TOP], 1)
-                ],
-            )
-        )  # fmt: skip
-        for mechanism, scale in [("capped flow, tight", 4e-4), ("two hops", 1.5e-4)]:
+        common = {node: max(20 - place // 3, 0) for place, node in enumerate(members)}
+        hidden = set(members[1:16:3])
+        place = {"dataset": "social network", "member": member}
+        truth = f"one of {len(hidden)} hidden friends"
+
+        def rows(
+            nodes: list[int], *, of: str = mark, hidden: set[int] = hidden, released: bool = False
+        ) -> list[ListedNode]:
+            return [
+                ListedNode(
+                    node=f"{of}{node}" if of else node, score=20.0 - i, right=node in hidden,
+                    **(
+                        {"first": max(i - 3, 1), "last": 2 * i + 5, "why": f"reason {i}"}
+                        if released else {}
+                    ),
+                )
+                for i, node in enumerate(nodes, 1)
+            ]  # fmt: skip
+
+        for mechanism in ("suggest", "two hops"):
             for epsilon in EPSILONS:
                 noisy = {
-                    node: value + dice.choice([-1, 1]) * dice.expovariate(epsilon / scale)
-                    for node, value in score.items()
+                    node: value + dice.choice([-1, 1]) * dice.expovariate(epsilon)
+                    for node, value in common.items()
                 }
                 best = sorted(noisy, key=lambda node: -noisy[node])[:TOP]
-                rows = [
-                    RankedNode(
-                        rank=rank, node=f"{mark}{node}" if mark else node, score=noisy[node],
-                        true_rank=truth[node], is_neighbour=node in neighbours,
-                    )
-                    for rank, node in enumerate(best, 1)
-                ]  # fmt: skip
-                examples.append(
-                    RankingExample(
-                        dataset=dataset, source=source, mechanism=mechanism, epsilon=epsilon,
-                        private=True, rows=rows,
+                lists.append(
+                    MemberList(
+                        mechanism=mechanism, epsilon=epsilon, private=True,
+                        rows=rows(best, released=mechanism == "suggest"),
+                        promise=_promise(epsilon), truth=truth, remark=f"Made for {member}.",
+                        **place,
                     )
                 )  # fmt: skip
-    return examples
+        for mechanism, best in (("without privacy", members), ("popularity", range(500, 600))):
+            lists.append(
+                MemberList(
+                    mechanism=mechanism, epsilon=None, private=False, rows=rows(list(best)[:TOP]),
+                    truth=truth, **place,
+                )
+            )  # fmt: skip
+    return lists
 
 
-def _guarantees() -> list[GuaranteeText]:
-    texts = [
-        GuaranteeText(
-            mechanism=mechanism,
-            epsilon=epsilon,
-            text=(
-                "Each row is for the owner of its source alone. Protected: every edge that does "
-                f"not touch that source, at epsilon = {epsilon:g}: with or without the edge, no "
-                f"outcome's probability changes by more than e^{epsilon:g} (times about "
-                f"{math.exp(epsilon):.3g}). Not covered: recipients who pool their rows (k of "
-                f"them: up to k times {epsilon:g}); publishing the rows, or training one model on "
-                "all of them; further releases from the same graph (they add up); running time, "
-                "memory, logs and errors. Proof: Theorem 2 in the theory pages."
-            ),
-        )
-        for mechanism in ("capped flow, tight", "two hops")
-        for epsilon in EPSILONS
-    ]
-    exact = "NOT PRIVATE: exact values, no noise. For the curator only; do not publish."
-    return [*texts, GuaranteeText(mechanism="non-private", epsilon=None, text=exact)]
+def _promise(epsilon: float) -> str:
+    return (
+        "Each row is for the owner of its source alone. Protected: every edge that does not touch "
+        f"that source, at epsilon = {epsilon:g}: with or without the edge, no outcome's "
+        f"probability changes by more than e^{epsilon:g} (times about {math.exp(epsilon):.3g}). "
+        f"Not covered: recipients who pool their rows (k of them: up to k times {epsilon:g}); "
+        "publishing the rows. Proof: Theorem 2 in the theory pages."
+    )
 
 
 def sample_page(mark: str = "") -> PageData:
-    """The sample; `mark` is put before the ids of privately ranked nodes."""
+    """The sample; `mark` is put before the ids of listed nodes."""
     return PageData(
         title="Personalized PageRank that hides every edge",
         summary=[
             "Who is close to whom in a network can be told without giving away who knows whom. "
-            "This page shows rankings from private mechanisms, what they promise, and how much "
+            "This page shows lists from private mechanisms, what they promise, and how much "
             "of the truth survives.",
             "The numbers on this page are made up to try out its layout.",
         ],
@@ -185,8 +179,7 @@ def sample_page(mark: str = "") -> PageData:
             "Version": "edgeveil 0.1.0",
         },
         results=[*_ranking_rows(), *_classification_rows()],
-        rankings=_rankings(mark),
-        guarantees=_guarantees(),
+        lists=_lists(mark),
         notes=[
             "At the paper's setting the capped flow of a node that is not the source or its "
             "neighbour is nearly proportional to its degree. What comes out is the source's own "

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 import pytest
 
-from edgeveil.report import GuaranteeText, PageData, RankedNode, RankingExample, ResultRow
+from edgeveil.evaluation.results import Result
+from edgeveil.report import ListedNode, MemberList, PageData
 from tests.browser.sample import EPSILONS, TOP, sample_page
 
 HOSTILE = [
@@ -32,72 +33,111 @@ HOSTILE = [
 ]
 
 
+def _ids(page, zone: str) -> list[str]:
+    return page.locator(f".{zone} .part").evaluate_all("all => all.map(one => one.id)")
+
+
 def test_all_sections_are_there_and_the_two_parts_are_apart(visit):
     page = visit(sample_page()).page
     heads = page.locator("h2").all_inner_texts()
-    assert heads == ["Releasable", "For the curator only: not private"]
-    parts = page.locator(".releasable .part").evaluate_all("all => all.map(one => one.id)")
-    assert parts == ["ranking", "promises"]
-    parts = page.locator(".curator .part").evaluate_all("all => all.map(one => one.id)")
-    assert parts == ["accuracy", "notes", "truth", "numbers", "facts"]
+    assert heads == ["Releasable", *["For the curator only: not private"] * 2]
+    assert _ids(page, "releasable") == ["list"]
+    assert _ids(page, "curator") == ["accuracy", "truth", "notes", "numbers", "facts"]
     assert page.locator(".chart svg").count() == 2  # one for each data set
     frames = page.locator(".zone").evaluate_all("all => all.map(e => getComputedStyle(e).border)")
-    assert frames[0] != frames[1]
+    assert frames[0] != frames[1] == frames[2]
 
 
-def test_the_releasable_part_shows_no_truth_and_draws_no_edges(visit):
-    page = visit(sample_page()).page
-    part = page.locator(".releasable")
-    part.locator(".radial .member").first.wait_for()
-    part.locator("#promises").evaluate("part => part.remove()")  # words, not data
-    words = part.inner_text().lower()
-    assert "true rank" not in words
-    assert "accuracy" not in words
-    marks = part.locator("svg").evaluate_all(
-        "all => all.flatMap(e => [...e.querySelectorAll('*')].map(m => m.tagName))"
-    )
-    assert set(marks) == {"circle", "g", "text"}
-    assert part.locator(".radial .member").count() == TOP
-
-
-def test_a_seeded_ranking_is_not_shown_as_releasable(visit):
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 800)])
+def test_the_first_screen_shows_a_list_and_the_picture(visit, width, height):
     data = sample_page()
-    seeded = [replace(example, private=False) for example in data.rankings]
-    page = visit(replace(data, rankings=seeded, guarantees=[])).page
-    assert page.locator(".releasable").count() == 0
-    assert "not private (seeded)" in page.locator("#truth .finding").inner_text()
+    short = [replace(one, rows=one.rows[:10]) for one in data.lists]
+    rows = [r for r in data.results if (r.experiment, r.dataset) == ("ranking", "POS")]
+    rows = [r for r in rows if (r.metric, r.scope) == ("Recall@100", "all nodes")]
+    page = visit(replace(data, lists=short, results=rows), width=width, height=height).page
+    page.locator(".chart svg").first.wait_for()
+    for what in ("#list tbody", ".chart svg"):
+        box = page.locator(what).first.bounding_box()
+        assert box["y"] > 0
+        assert box["y"] + box["height"] <= height, what
+    left, right = (page.locator(f"#{part}").bounding_box() for part in ("list", "accuracy"))
+    assert left["x"] + left["width"] <= right["x"], "they stand side by side"
 
 
-def test_the_slider_changes_the_ranking_in_both_parts(visit):
+def test_the_releasable_part_shows_what_was_released_and_no_truth(visit):
     data = sample_page()
     page = visit(data).page
-    slider = page.locator("#ranking input[type=range]")
-    shown = page.locator("#ranking tbody tr td:nth-child(2)")
-    for key, epsilon in [("Home", EPSILONS[0]), ("End", EPSILONS[-1])]:
-        slider.press(key)
-        example = next(
-            e for e in data.rankings if e.mechanism == "capped flow, tight" and e.epsilon == epsilon
+    part = page.locator(".releasable")
+    rows = part.locator("tbody tr").evaluate_all(
+        "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    made = data.lists[0]
+    assert rows == [
+        [str(i), str(row.node), f"{row.first} to {row.last}", row.why]
+        for i, row in enumerate(made.rows, 1)
+    ]
+    assert made.remark in part.inner_text()
+    words = part.text_content().lower()
+    assert "✓" not in words
+    assert "hidden friend" not in words
+    assert "accuracy" not in words
+
+
+def test_the_promise_stands_below_the_list_and_what_is_not_covered_can_be_opened(visit):
+    data = sample_page()
+    page = visit(data).page
+    covered, rest = data.lists[0].promise.split(" Not covered: ")
+    promise = page.locator(".promise")
+    assert promise.locator("p").first.inner_text() == covered
+    assert rest not in promise.inner_text()
+    promise.locator("summary").click()
+    assert rest in promise.inner_text()
+    total = sum(2 * EPSILONS)
+    assert f"learns up to ε = {total:g}, not ε = {EPSILONS[0]:g}" in promise.inner_text()
+
+
+def test_a_seeded_list_is_not_shown_as_releasable(visit):
+    data = sample_page()
+    seeded = [replace(one, private=False) for one in data.lists]
+    page = visit(replace(data, lists=seeded)).page
+    assert page.locator(".releasable").count() == 0
+    assert page.locator("#truth table").count() == 3
+    page = visit(replace(data, lists=[seeded[0], *data.lists[1:]])).page
+    assert "it may not leave" in page.locator("#list").inner_text()
+    assert page.locator("#list table").count() == 0
+
+
+def test_epsilon_mechanism_and_member_are_chosen_for_both_parts(visit):
+    data = sample_page()
+    page = visit(data).page
+    wanted = {"member": 7, "mechanism": "suggest", "epsilon": EPSILONS[0]}
+    for name, value in [("epsilon", 5.0), ("mechanism", "two hops"), ("member", 412)]:
+        text = f"{value:g}" if name == "epsilon" else str(value)
+        radio = page.locator("main > .controls").get_by_role("radio", name=text, exact=True)
+        radio.check()
+        assert radio.evaluate("radio => radio === document.activeElement"), "focus was lost"
+        wanted[name] = value
+        made = next(
+            one for one in data.lists if all(getattr(one, n) == v for n, v in wanted.items())
         )
-        assert shown.all_inner_texts() == [str(row.node) for row in example.rows]
-        assert page.locator("#ranking output").inner_text() == f"{epsilon:g}"
-        assert page.locator("#truth output").inner_text() == f"{epsilon:g}"
-        assert f"At ε = {epsilon:g}," in page.locator("#truth .finding").inner_text()
-        assert f"at epsilon = {epsilon:g}:" in page.locator(".promise").inner_text()
-        assert f"ε = {epsilon:g}" in f"{slider.get_attribute('aria-valuetext')}"
-    hits = sum(row.true_rank <= TOP for row in example.rows)
-    assert f"{hits} of the private top {TOP}" in page.locator("#truth .finding").inner_text()
-    page.locator("#truth input[type=range]").press("Home")
-    assert page.locator("#ranking output").inner_text() == f"{EPSILONS[0]:g}"
+        shown = [str(row.node) for row in made.rows]
+        for part in ("#list", "#truth"):
+            table = page.locator(f"{part} table").first
+            assert table.locator("td:nth-child(2)").all_inner_texts() == shown
+        caption = page.locator("#list caption").inner_text()
+        assert caption == f"For {made.member}, at ε = {made.epsilon:g}"
 
 
-def test_source_and_mechanism_can_be_chosen(visit):
-    page = visit(sample_page()).page
-    before = page.locator("#ranking tbody").inner_text()
-    page.locator("#ranking select").select_option("social network, source 412")
-    other = page.locator("#ranking tbody").inner_text()
-    page.locator("#ranking").get_by_role("radio", name="two hops").check()
-    assert len({before, other, page.locator("#ranking tbody").inner_text()}) == 3
-    assert page.locator(".radial .source-label").text_content() == "412"
+def test_the_truth_is_marked_on_every_list_of_the_member(visit):
+    data = sample_page()
+    page = visit(data).page
+    assert "✓ is one of 5 hidden friends." in page.locator("#truth").inner_text()
+    for i, made in enumerate([data.lists[0], *data.lists[16:18]]):
+        table = page.locator("#truth table").nth(i)
+        marks = table.locator("td.right").evaluate_all("all => all.map(e => e.textContent)")
+        assert marks == ["✓" if row.right else "" for row in made.rows]
+        assert table.locator("caption").inner_text().endswith(f": {marks.count('✓')} of {TOP}")
+    assert page.locator("#truth table").count() == 3
 
 
 def test_switches_change_the_charts(visit):
@@ -105,7 +145,7 @@ def test_switches_change_the_charts(visit):
     charts = page.locator(".panels")
     page.locator(".chart svg").first.wait_for()
     pictures = [charts.inner_html()]
-    for option in ["NDCG@100", "non-neighbours", "linear", "classification", "from zero"]:
+    for option in ["NDCG@100", "non-neighbours", "classification"]:
         radio = page.locator("#accuracy").get_by_role("radio", name=option, exact=True)
         radio.check()
         assert radio.evaluate("radio => radio === document.activeElement"), "focus was lost"
@@ -130,26 +170,18 @@ def test_mechanisms_can_be_hidden(visit):
 
 
 def test_numbers_appear_by_mouse_and_by_keyboard(visit):
-    from playwright.sync_api import expect
-
     page = visit(sample_page()).page
     chart = page.locator(".chart").first
     chart.locator("svg").wait_for()
     chart.focus()
     page.keyboard.press("ArrowRight")
-    tip = chart.get_by_text("80 sources")
+    tip = chart.locator("svg").get_by_text("80 sources")
     tip.first.wait_for()
     assert "80 sources × " in chart.locator("[aria-live]").inner_text()
     page.keyboard.press("Escape")
-    page.locator(".radial .member .dot").nth(3).hover()
-    tooltip = page.locator(".tooltip")
-    expect(tooltip).to_contain_text("Private rank 4")
-    # Away with the mouse: focus scrolls the page, and what comes to lie under it would answer.
-    page.mouse.move(0, 0)
-    page.locator(".radial").press("ArrowRight")
-    expect(tooltip).to_have_text(re.compile("Private rank 1(?![0-9])"))
-    page.locator(".slope .row").nth(1).focus()
-    expect(tooltip).to_contain_text("true rank")
+    assert tip.count() == 0
+    chart.locator('svg [class*="series-mark-"] path').last.hover()
+    tip.first.wait_for()
 
 
 def test_a_phone_needs_no_sideways_scrolling(visit):
@@ -160,7 +192,7 @@ def test_a_phone_needs_no_sideways_scrolling(visit):
     for data in (sample_page(), long_names):
         page = visit(data, width=390, height=844, has_touch=True, is_mobile=True).page
         page.locator(".chart svg").first.wait_for()
-        page.locator("#promises summary").first.click()
+        page.locator(".promise summary").click()
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0
         assert page.evaluate("innerWidth") == 390
@@ -198,7 +230,7 @@ def test_everything_that_can_be_used_has_a_name_and_headings_are_in_order(visit)
         .map(e => e.outerHTML.slice(0, 80))"""
     )
     assert nameless == []
-    levels = page.locator("h1, h2, h3, h4").evaluate_all("all => all.map(e => +e.tagName[1])")
+    levels = page.locator("h1, h2, h3").evaluate_all("all => all.map(e => +e.tagName[1])")
     assert levels[0] == 1
     assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
 
@@ -224,7 +256,7 @@ def test_the_csv_holds_the_numbers(visit):
     assert (last["mechanism"], last["epsilon"], float(last["paper_value"])) == (
         given.mechanism, "", given.paper_value,
     )  # fmt: skip
-    page.locator("#numbers").get_by_role("combobox").select_option("POS")
+    page.locator("#numbers").get_by_role("radio", name="POS").check()
     page.locator("#numbers").get_by_role("radio", name="NDCG@100").check()
     expected = [r for r in data.results if (r.dataset, r.metric) == ("POS", "NDCG@100")]
     rows = _downloaded(page)
@@ -249,7 +281,7 @@ def test_the_table_sorts_and_shows_all(visit):
 
 def _hostile_page() -> PageData:
     rows = [
-        RankedNode(rank=i, node=text, score=-1e-7 * i, true_rank=i, is_neighbour=i % 2 == 0)
+        ListedNode(node=text, score=-1e-7 * i, first=1, last=i, why=f"{text}", right=i % 2 == 0)
         for i, text in enumerate([*HOSTILE, 2**63 - 1], 1)
     ]
     return PageData(
@@ -257,17 +289,17 @@ def _hostile_page() -> PageData:
         summary=HOSTILE,
         facts=dict.fromkeys(HOSTILE, HOSTILE[2]),
         notes=HOSTILE,
-        guarantees=[GuaranteeText(mechanism=t, epsilon=1.0, text=t) for t in HOSTILE],
-        rankings=[
-            RankingExample(
-                dataset=text, source=text, mechanism=text, epsilon=1.0, private=True, rows=rows
+        lists=[
+            MemberList(
+                dataset=text, member=text, mechanism=text, epsilon=1.0, private=True, rows=rows,
+                promise=text, remark=text, truth=text,
             )
             for text in HOSTILE
         ],
         results=[
-            ResultRow(
-                experiment="e", dataset=text, mechanism=text, epsilon=epsilon, metric="m",
-                scope="s", mean=0.5, n_sources=1, repeats=1,
+            Result.of(
+                0.5, experiment="e", dataset=text, mechanism=text, epsilon=epsilon, metric="m",
+                scope="s", n_sources=1, repeats=1,
             )
             for text in HOSTILE for epsilon in (None, 1.0)
         ],
@@ -278,17 +310,16 @@ def test_hostile_ids_are_text(visit):
     page = visit(_hostile_page()).page
     page.locator(".chart svg").first.wait_for()
     assert page.locator("h1").text_content() == HOSTILE[0]
-    shown = page.locator("#ranking tbody td:nth-child(2)").evaluate_all(
+    shown = page.locator("#list tbody td:nth-child(2)").evaluate_all(
         "all => all.map(cell => cell.textContent)"
     )
     assert shown[:8] == HOSTILE[:8]
     assert shown[9] == HOSTILE[9]
     assert shown[10] == "9223372036854775807"
-    page.locator("#ranking select").first.select_option(index=2)
-    page.locator(".slope .row").first.hover()
+    page.locator("main > .controls select").first.select_option(index=2)
     assert page.evaluate("window.hacked") is None
     assert page.locator("script").count() == 2
-    assert page.locator("img, b:not(.promises b)").count() == 0
+    assert page.locator("img, b:not(.right)").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -325,13 +356,12 @@ def test_sections_without_data_are_left_out(visit):
     page = visit(PageData(title="Nothing yet")).page
     assert page.locator("h1").inner_text() == "Nothing yet"
     assert page.locator("section").count() == 0
-    assert page.locator("nav").is_hidden()
+    assert page.locator(".controls").count() == 0
     data = sample_page()
     some = [
         (("facts", "notes"), ["notes", "facts"]),
-        (("guarantees",), ["promises"]),
         (("results",), ["accuracy", "numbers"]),
-        (("rankings",), ["ranking", "truth"]),
+        (("lists",), ["list", "truth"]),
     ]
     for names, parts in some:
         page = visit(PageData(title="some", **{name: getattr(data, name) for name in names})).page
@@ -340,23 +370,21 @@ def test_sections_without_data_are_left_out(visit):
 
 
 def test_one_point_levels_only_and_missing_intervals_are_drawn(visit):
-    common = {"experiment": "e", "metric": "m", "n_sources": 1, "repeats": 1}
+    common = {"experiment": "e", "metric": "m", "scope": "s", "n_sources": 1, "repeats": 1}
     rows = [
-        ResultRow(dataset="one point", mechanism="a", epsilon=1.0, scope="s", mean=0.5, **common),
-        ResultRow(dataset="level", mechanism="b", epsilon=None, scope="s", mean=0.5, **common),
-        ResultRow(dataset="zero", mechanism="c", epsilon=0.0, scope="s", mean=0.0, **common),
-        ResultRow(dataset="both", mechanism="d", epsilon=0.0, scope="s", mean=-3.0, **common),
-        ResultRow(dataset="both", mechanism="d", epsilon=9.0, scope="s", mean=300.0, **common),
+        Result.of(0.5, dataset="one point", mechanism="a", epsilon=1.0, **common),
+        Result.of(0.5, dataset="level", mechanism="b", epsilon=None, **common),
+        Result.of(0.0, dataset="zero", mechanism="c", epsilon=0.0, **common),
+        Result.of(-3.0, dataset="both", mechanism="d", epsilon=0.0, **common),
+        Result.of(300.0, dataset="both", mechanism="d", epsilon=9.0, **common),
     ]
     page = visit(PageData(title="few", results=rows)).page
     page.locator(".chart svg").nth(3).wait_for()
-    for scale in ("linear", "log"):
-        page.get_by_role("radio", name=scale).check()
-        assert "NaN" not in page.locator(".panels").inner_html()
+    assert "NaN" not in page.locator(".panels").inner_html()
 
 
 def test_a_page_made_to_be_passed_on_has_no_curators_part(visit):
-    page = visit(sample_page().releasable(summary=["For source 7."])).page
+    page = visit(sample_page().releasable(summary=["For member 7."])).page
     assert page.locator(".curator").count() == 0
-    assert page.locator("#ranking tbody tr").count() == TOP
+    assert page.locator("#list tbody tr").count() == TOP
     assert "curator" not in page.locator(".zone-head").inner_text()

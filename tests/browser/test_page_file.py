@@ -16,7 +16,8 @@ import pytest
 
 import edgeveil.report
 from edgeveil.errors import ParameterError
-from edgeveil.report import PageData, RankedNode, RankingExample, ResultRow, render_page, write_page
+from edgeveil.evaluation.results import Result
+from edgeveil.report import ListedNode, MemberList, PageData, render_page, write_page
 from tests.browser.sample import sample_page
 
 ASSETS = Path(edgeveil.report.__file__).parent
@@ -78,58 +79,53 @@ def test_placeholders_in_the_data_stay_as_they_are():
 
 
 def test_numbers_of_numpy_are_taken():
-    row = ResultRow(
-        experiment="e", dataset="d", mechanism="m", epsilon=np.float64(1), metric="r", scope="s",
-        mean=np.float32(0.5), n_sources=np.int64(3), repeats=np.int32(2),
+    row = Result.of(
+        0.5, experiment="e", dataset="d", mechanism="m", epsilon=np.float64(1), metric="r",
+        scope="s", n_sources=np.int64(3), repeats=np.int32(2),
     )  # fmt: skip
-    node = RankedNode(
-        rank=1, node=np.int64(7), score=np.float32(0.25), true_rank=np.int64(4),
-        is_neighbour=np.bool_(True),
+    node = ListedNode(
+        node=np.int64(7), score=np.float32(0.25), first=np.int64(2), last=np.int32(9),
+        right=np.bool_(True),
     )  # fmt: skip
-    example = RankingExample(
-        dataset="d", source=np.int64(1), mechanism="m", epsilon=1, private=np.True_, rows=[node]
+    made = MemberList(
+        dataset="d", member=np.int64(1), mechanism="m", epsilon=1, private=np.True_, rows=[node]
     )
-    data = _embedded(render_page(PageData(title="t", results=[row], rankings=[example])))
-    assert data["results"]["rows"] == [["e", "d", "m", 1.0, "r", "s", 0.5, None, None, 3, 2, None]]
-    assert data["rankings"][0]["rows"] == [[1, "7", 0.25, 4, True]]
+    exact = replace(row, epsilon=float("inf"))
+    data = _embedded(render_page(PageData(title="t", results=[row, exact], lists=[made])))
+    assert data["results"]["rows"] == [
+        ["e", "d", "m", epsilon, "r", "s", 0.5, 0.5, 0.5, 3, 2, None] for epsilon in (1.0, None)
+    ]
+    assert data["lists"][0]["rows"] == [["7", 0.25, 2, 9, "", True]]
 
 
 def test_a_releasable_page_holds_no_truth():
     full = sample_page()
-    text = render_page(full.releasable())
-    data = _embedded(text)
+    data = _embedded(render_page(full.releasable()))
     assert (data["results"]["rows"], data["notes"], data["facts"], data["summary"]) == ([],) * 4
-    assert all(ranking["private"] for ranking in data["rankings"])
-    assert all(row[3:] == [None, None] for r in data["rankings"] for row in r["rows"])
-    kept = [example for example in full.rankings if example.private]
-    assert len(data["rankings"]) == len(kept)
+    kept = [one for one in full.lists if one.private]
+    assert 0 < len(kept) < len(full.lists)
+    assert [one["epsilon"] for one in data["lists"]] == [one.epsilon for one in kept]
+    assert all(one["private"] and one["truth"] == "" for one in data["lists"])
+    assert {row[5] for one in data["lists"] for row in one["rows"]} == {None}
+    assert [row[0] for row in data["lists"][0]["rows"]] == [str(r.node) for r in kept[0].rows]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"mean": float("nan")}, "mean must be a finite number, got nan"),
-        ({"paper_value": float("inf")}, "paper_value must be a finite number"),
-        ({"epsilon": -1.0}, "epsilon must be None or a finite number >= 0, got -1"),
-        ({"epsilon": float("inf")}, "epsilon must be None or a finite number"),
-        ({"low": 0.1, "high": None}, "low and high go together"),
-    ],
-)
-def test_a_wrong_result_row_is_refused(change, words):
-    with pytest.raises(ParameterError, match=words):
-        replace(sample_page().results[0], **change)
+def test_a_number_that_is_none_is_refused():
+    row = sample_page().results[0]
+    for mean in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="JSON"):
+            render_page(PageData(title="t", results=[replace(row, mean=mean)]))
 
 
-def test_a_wrong_ranking_is_refused():
-    example = sample_page().rankings[-1]
+def test_a_wrong_list_is_refused():
+    made = sample_page().lists[0]
     with pytest.raises(ParameterError, match="set private=False"):
-        replace(example, epsilon=None)
-    with pytest.raises(ParameterError, match="ranks 1, 2, 3"):
-        replace(example, rows=example.rows[1:])
-    with pytest.raises(ParameterError, match="ranks 1, 2, 3"):
-        replace(example, rows=[])
+        replace(made, epsilon=None)
+    for epsilon in (-1.0, float("inf")):
+        with pytest.raises(ParameterError, match="epsilon must be None or a finite number"):
+            replace(made, epsilon=epsilon)
     with pytest.raises(ParameterError, match="score must be a finite number"):
-        replace(example.rows[0], score=float("nan"))
+        replace(made.rows[0], score=float("nan"))
 
 
 def _contrast(one: str, other: str) -> float:

@@ -17,7 +17,7 @@ import pytest
 
 import edgeveil
 from edgeveil.cli import app as cli_app
-from edgeveil.cli.options import EmbeddingMechanism, ScoreMechanism
+from edgeveil.cli.options import EmbeddingMechanism, ListMechanism, ScoreMechanism
 
 
 def test_rank_gives_json_with_its_guarantee(run_process):
@@ -164,7 +164,7 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
         ("rank follows.csv --sorce a --epsilon 1", 2, "--source"),
         ("rnak follows.csv", 2, 'Did you mean "rank"?'),
         ("ledger verfy x", 2, 'Did you mean "verify"?'),
-        ("evaluate follows.csv --top 4", 2, "lower min_degree"),
+        ("evaluate follows.csv --protocol rankings --top 4", 2, "lower min_degree"),
         ("evaluate follows.csv", 2, "k must be less than the number of nodes"),
         ("mechanisms --format jsn", 2, 'Did you mean "json"?'),
         ("rank cut.parquet --source a --epsilon 1", 4, "cut.parquet"),
@@ -212,12 +212,16 @@ def test_every_command_has_help_with_an_example_and_a_summary_that_is_true(run):
 def test_names_on_the_command_line_are_those_of_the_mechanisms():
     from edgeveil.mechanisms import MECHANISMS
 
-    names = [*get_args(ScoreMechanism), *get_args(EmbeddingMechanism)]
+    names = [
+        *get_args(ScoreMechanism),
+        *get_args(EmbeddingMechanism),
+        *get_args(ListMechanism),
+    ]
     assert sorted(names) == sorted(kind.name for kind in MECHANISMS)
     for kind in MECHANISMS:
         words = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]+", kind.__name__.removeprefix("DP"))
         assert kind.name == "-".join(words).lower()
-        assert (kind.name in get_args(ScoreMechanism)) == (kind.columns == "nodes")
+        assert (kind.name in get_args(ScoreMechanism)) == (kind.gives == "scores")
 
 
 def test_a_name_cannot_steer_the_terminal_or_the_table(folder, run):
@@ -235,7 +239,7 @@ def test_an_error_nobody_foresaw_is_one_sentence_without_its_own_words(monkeypat
     def fail(*_, **__):
         raise RuntimeError("alice and bob are joined")
 
-    monkeypatch.setattr("edgeveil.advice.when_to_use", fail)
+    monkeypatch.setattr("edgeveil.cli.mechanisms._protects", fail)
     monkeypatch.delenv("EDGEVEIL_TRACEBACK", raising=False)
     done = run("mechanisms")
     assert done.returncode == 1

@@ -1,73 +1,193 @@
-"""The page of the demo opens with what a private ranking is for."""
+"""The demo: whom six members may know, beside the truth and popularity, and the page of it."""
 
 from __future__ import annotations
 
+import io
+import json
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
 import pytest
 
+import edgeveil.datasets
+from edgeveil.cli.app import main
 from edgeveil.datasets import social_network
-from edgeveil.engine import rank, release
+from edgeveil.engine import rank, release, suggest
 from edgeveil.errors import ParameterError
+from edgeveil.evaluation.hits import HiddenEdges, hide_edges
 from edgeveil.graph import Graph
-from edgeveil.mechanisms import DPInstantEmbedding, TwoHop
+from edgeveil.mechanisms import DPInstantEmbedding, OwnNeighbours, TwoHop
 from edgeveil.nodes import NodeSet
+from edgeveil.privacy.noise import NoiseSource
 from edgeveil.report import page_from_releases
-from edgeveil.report.rankings import ranking_examples
+
+EPSILONS = ["0.25", "0.5", "1", "2", "4"]
+
+
+@dataclass
+class Shown:
+    """What the demo printed, said and wrote, and the network that it did this for."""
+
+    lines: list[str]
+    said: str
+    page: dict
+    split: HiddenEdges
 
 
 @pytest.fixture(scope="module")
-def shown():
+def shown(tmp_path_factory):
+    out = tmp_path_factory.mktemp("demo") / "page.html"
+    small = partial(social_network, 800, average_degree=30)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(io.StringIO()) as printed,
+        redirect_stderr(io.StringIO()) as said,
+    ):
+        patch.setattr(edgeveil.datasets, "social_network", small)
+        assert main(["demo", "--members", "3", "--out", str(out)]) == 0
+    assert printed.getvalue().endswith(f"\n{out}\n")
+    lines = printed.getvalue().splitlines()[:-1]
+    text = out.read_text(encoding="utf-8")
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    network = small()
+    u, v = network.graph.adjacency().nonzero()
+    split = hide_edges(Graph.from_edges(u, v, NodeSet.of_strings(network.names)))
+    return Shown(lines, said.getvalue(), json.loads(data.group(1)), split)
+
+
+def _cells(shown: Shown, start: str) -> list[list[str]]:
+    """The six columns of the lines that start like this."""
+    found = [line for line in shown.lines if re.match(start, line)]
+    return [[line[at:][:12].strip() for at in range(8, 80, 12)] for line in found]
+
+
+def test_the_terminal_and_the_page_show_the_same_lists_and_mark_hidden_friends(shown):
+    [names] = _cells(shown, "place ")
+    [counts] = _cells(shown, r"private +\d")
+    places = _cells(shown, r"\d+ ")
+    lists = {one["member"]: one["rows"] for one in shown.page["lists"] if one["epsilon"] == 1.0}
+    assert list(lists) == names
+    assert (len(names), len(places)) == (6, 10)
+    for column, (member, rows) in enumerate(lists.items()):
+        at = shown.split.left.nodes.index(member)
+        friends, hidden = (
+            set(part.nodes.take(part.neighbours(at)))
+            for part in (shown.split.left, shown.split.hidden)
+        )
+        nodes = [row[0] for row in rows]
+        printed = [cells[column] for cells in places]
+        assert printed == [f"{node}{'*' * (node in hidden)}" for node in nodes]
+        assert counts[column] == f"{len(hidden & set(nodes))}* of {len(hidden)}"
+        assert not {*nodes} & {*friends, member}
+        assert all(first <= last and why for _, _, first, last, why, _ in rows)
+
+
+def test_hits_are_printed_against_epsilon_and_drawn(shown):
+    [head] = [line for line in shown.lines if line.startswith("members with")]
+    assert head.split()[2:] == [*EPSILONS, "popular", "exact"]
+    columns = shown.page["results"]["columns"]
+    rows = [dict(zip(columns, row, strict=True)) for row in shown.page["results"]["rows"]]
+    assert {row["metric"] for row in rows} == {"hits@20"}
+    by_line = {}
+    for row in rows:
+        by_line.setdefault(row["mechanism"], set()).add(row["epsilon"])
+    steps = {float(epsilon) for epsilon in EPSILONS}
+    assert by_line == {
+        "popularity": {None}, "without privacy": {None}, "private lists": steps, "limit": steps,
+    }  # fmt: skip
+    for group in {row["scope"] for row in rows}:
+        [line] = [line for line in shown.lines if line.startswith(f"{group} ")]
+        ours = [r for r in rows if (r["scope"], r["mechanism"]) == (group, "private lists")]
+        assert line.split()[2:7] == [f"{r['mean']:.2f}" for r in ours]
+
+
+def test_80_columns_are_enough_and_the_promise_is_said(shown):
+    assert max(map(len, shown.lines)) <= 80
+    assert "protects from that member every friendship between other people" in shown.said
+
+
+def test_nobody_to_measure_is_refused(run):
+    done = run("demo --members 0")
+    assert done.returncode == 2
+    assert "members must be" in done.stderr
+
+
+# -- pages from releases -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def network():
     graph = social_network(300, average_degree=30, seed=0).graph
-    member, lonely = int(graph.degrees.argmax()), int(graph.degrees.argmin())
-    releases = [rank(graph, v, epsilon) for v in (member, lonely) for epsilon in (1.0, 5.0)]
-    examples, _ = ranking_examples(releases, graph, "net")
-    return graph, member, examples
+    return graph, int(graph.degrees.argmax())
 
 
-def test_whom_a_member_does_not_know_comes_first(shown):
-    graph, member, examples = shown
-    friends = {int(v) for v in graph.neighbours(member)}
-    assert len(friends) > 20, "otherwise there are strangers in every top 20"
-    assert [e.dataset for e in examples] == ["net, friends left out"] * 6 + ["net, everybody"] * 6
-    first = [e for e in examples if (e.dataset, e.source) == ("net, friends left out", member)]
-    assert [e.epsilon for e in first] == [None, 1.0, 5.0]
-    for example in first:
-        assert len(example.rows) == 20
-        assert not {row.node for row in example.rows} & {*friends, member}
-        assert not any(row.is_neighbour for row in example.rows)
+def test_suggestions_stand_beside_those_without_privacy_and_popularity(network):
+    graph, member = network
+    made = [suggest(graph, [member, 3], epsilon, k=12) for epsilon in (1.0, 5.0)]
+    page = page_from_releases(made, graph, title="t", name="net")
+    kinds = [(one.member, one.mechanism, one.epsilon, one.private) for one in page.lists]
+    assert kinds == [
+        (m, *rest)
+        for m in (member, 3)
+        for rest in (
+            ("suggest", 1.0, True), ("suggest", 5.0, True),
+            ("without privacy", None, False), ("popularity", None, False),
+        )
+    ]  # fmt: skip
+    private, _, exact, popular = page.lists[:4]
+    assert [(r.node, r.first, r.last, r.why) for r in private.rows] == [
+        (s.node, s.first, s.last, s.why) for s in made[0].for_member(member)
+    ]
+    best = {row.node for row in exact.rows}
+    assert len(best) == 12
+    assert all(row.right == (row.node in best) for one in page.lists[:4] for row in one.rows)
+    degrees = graph.degrees.copy()
+    degrees[[member, *graph.neighbours(member)]] = -1
+    assert [graph.degrees[row.node] for row in popular.rows] == sorted(degrees)[:-13:-1]
+    assert private.promise == str(made[0].guarantee)
 
 
-def test_the_truth_is_ranked_among_those_who_are_shown(shown):
-    _, _, examples = shown
-    for example in examples:
-        assert (example.epsilon is None) == (not example.private)
-        assert example.source not in {row.node for row in example.rows}
-        if example.epsilon is None:
-            assert [row.true_rank for row in example.rows] == list(range(1, 21))
+def test_hidden_friends_are_the_truth_where_edges_were_hidden(network):
+    split = hide_edges(network[0])
+    member = int(np.argmax(split.hidden.degrees))
+    hidden = set(split.hidden.neighbours(member).tolist())
+    made = suggest(split.left, member, 4.0)
+    page = page_from_releases([made], split.left, title="t", hidden=split.hidden)
+    assert {one.truth for one in page.lists} == {f"one of {len(hidden)} hidden friends"}
+    marked = [row.right for one in page.lists for row in one.rows]
+    assert marked == [row.node in hidden for one in page.lists for row in one.rows]
+    assert any(marked)
 
 
-def test_both_views_are_of_one_release(shown):
-    graph, _, examples = shown
-    lonely = int(graph.degrees.argmin())
-    strangers, everybody = (
-        {row.node: row.score for row in example.rows}
-        for example in examples
-        if (example.source, example.epsilon) == (lonely, 5.0)
-    )
-    both = strangers.keys() & everybody.keys()
-    assert both
-    assert all(strangers[node] == everybody[node] for node in both)
+def test_rankings_leave_out_friends_and_tell_no_degree(network):
+    graph, member = network
+    made = [rank(graph, member, 1.0), release(graph, OwnNeighbours(), [member])]
+    page = page_from_releases(made, graph, title="t")
+    known = {member, *graph.neighbours(member).tolist()}
+    assert len(known) > 21, "otherwise there are strangers in every top 20"
+    for one in page.lists:
+        assert len(one.rows) == 20
+        assert not {row.node for row in one.rows} & known
+        assert one.remark == "", "not every ranking is for the owner of its source alone"
+    assert page.lists[0].rows[0].score == made[0].top(1, without=known)[0][1]
 
 
-def test_a_page_takes_releases_of_several_sources_and_names():
+def test_seeded_noise_is_not_private_and_embeddings_have_no_order(network):
+    graph, _ = network
+    made = suggest(graph, 3, 1.0, noise=NoiseSource.insecure(1))
+    assert not page_from_releases([made], graph, title="t").lists[0].private
+    with pytest.raises(ParameterError, match="embeddings have no order"):
+        page_from_releases([release(graph, DPInstantEmbedding(epsilon=1), [0])], graph, title="t")
+
+
+def test_a_page_takes_names_and_several_members():
     graph = social_network(60, average_degree=10, seed=1).graph
     u, v = graph.adjacency().nonzero()
     named = Graph.from_edges(u, v, NodeSet.of_strings(f"member {i}" for i in range(60)))
     made = release(named, TwoHop(epsilon=1), ["member 3", "member 8"])
     page = page_from_releases([made], named, title="t")
-    assert [e.source for e in page.rankings[:4]] == ["member 3"] * 2 + ["member 8"] * 2
-    friends = set(named.nodes.take(named.neighbours(3)))
-    assert {row.node for row in page.rankings[4].rows if row.is_neighbour} <= friends
-    assert page.rankings[5].rows[0].score == made.top(1, "member 3", without=["member 3"])[0][1]
-    assert [(g.mechanism, g.text) for g in page.guarantees] == [("two-hop", str(made.guarantee))]
-    with pytest.raises(ParameterError, match="scores"):
-        page_from_releases([release(graph, DPInstantEmbedding(epsilon=1), [0])], graph, title="t")
+    assert [one.member for one in page.lists] == ["member 3"] * 3 + ["member 8"] * 3
+    assert page.lists[3].rows[0].node.startswith("member ")

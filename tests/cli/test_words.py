@@ -18,6 +18,10 @@ CLI_PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 # Left out, these are simply not there, or their own help says what is needed.
 WITHOUT_A_DEFAULT = {
     "--source",
+    "--member",
+    "--members",
+    "--per-member",
+    "--label",
     "--sources",
     "--epsilon",
     "--out",
@@ -110,8 +114,8 @@ def test_the_names_in_json_and_csv_are_the_documented_ones(folder, run, command,
 def test_a_long_audit_says_how_far_it_is_also_in_a_file(run, monkeypatch):
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
     said = run("audit push-flow-cap --trials 2000").stderr.splitlines()
-    assert re.fullmatch(r"1,024 of 4,000 releases, about \d+ s left", said[0])
-    assert said[-1] == "4,000 of 4,000 releases, about 0 s left"
+    assert re.fullmatch(r"1,024 of 8,000 releases, about \d+ s left", said[0])
+    assert said[-1] == "8,000 of 8,000 releases, about 0 s left"
 
 
 def test_how_fast_a_private_graph_is_ranked_stands_in_no_log(run, monkeypatch):

@@ -186,6 +186,8 @@ BAD = {
     "second_hop": [-1, math.nan, math.inf, True, "1", None, [1]],
     "score": ["", "Lift", None, True, 1, ["lift"], b"lift"],
     "prepush": ["no", "", 0, 1, None, np.True_],
+    "directed": ["no", "", 0, 1, None, np.True_],
+    "knows_followers": ["no", "", 0, 1, None, np.True_],
     "dimension": [0, -1, 2.0, math.nan, math.inf, True, "8", None, [8]],
     "hash_key": [None, 3, b"key", "\ud800", ["key"]],
     "promised_min_degree": [0, -1, 1.0, math.nan, math.inf, True, "2", None, [2]],

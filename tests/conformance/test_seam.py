@@ -19,7 +19,16 @@ from edgeveil.auditing import Pair, audit
 from edgeveil.engine import price, release, release_to
 from edgeveil.errors import ParameterError
 from edgeveil.ledger import Ledger
-from edgeveil.mechanisms import MECHANISMS, DPPushFlowCap, EdgeFlipping, NonPrivate, OwnNeighbours
+from edgeveil.mechanisms import (
+    MECHANISMS,
+    DPPushFlowCap,
+    EdgeFlipping,
+    NonPrivate,
+    OwnNeighbours,
+    Suggest,
+    TwoHop,
+    TwoHopEmbedding,
+)
 from edgeveil.mechanisms.base import Gives, HasHardPairs, Mechanism
 from edgeveil.mechanisms.hard_pairs import wedge
 from edgeveil.mechanisms.run import exact_loss
@@ -146,40 +155,47 @@ def test_at_its_hardest_a_mechanism_uses_nine_tenths_of_its_claim(cls, figure):
 
 @pytest.fixture
 def too_little_noise(monkeypatch):
-    """Every calibration and every coin of a mechanism is made for 1.05 epsilon."""
+    """Every calibration of a mechanism is made for a sensitivity that is 5 % too small."""
 
-    def more(*, epsilon, **rest):
-        return calibrate(epsilon=epsilon * Fraction(105, 100), **rest)
+    def more(*, sensitivity, **rest):
+        return calibrate(sensitivity=Fraction(sensitivity) * Fraction(100, 105), **rest)
 
     def spoil(cls):
         for name in (cls.__module__, "edgeveil.mechanisms.released_degrees"):
             module = importlib.import_module(name)
             if hasattr(module, "calibrate"):
                 monkeypatch.setattr(module, "calibrate", more)
-            for cached in ("degree_noise", "_second_hop_noise", "_sum_noise", "_embedding_noise"):
+            for cached in ("degree_noise", "_second_hop_noise", "_noise", "_embedding_noise"):
                 if hasattr(getattr(module, cached, None), "__wrapped__"):
                     monkeypatch.setattr(module, cached, getattr(module, cached).__wrapped__)
-        if cls is EdgeFlipping:
-            honest = cls.shared
-
-            def shared(self, graph):
-                bits = honest(self, graph)
-                return Bits(bits.ones, bits.total, 1.05 * bits.loss)
-
-            monkeypatch.setattr(cls, "shared", shared)
 
     return spoil
 
 
-@pytest.mark.parametrize("cls", WITH_NOISE, ids=lambda cls: cls.name)
+def test_coins_that_tell_more_than_is_claimed_are_not_thrown(monkeypatch):
+    honest = EdgeFlipping.shared
+
+    def shared(self, graph):
+        bits = honest(self, graph)
+        return Bits(bits.ones, bits.total, 1.05 * bits.loss)
+
+    monkeypatch.setattr(EdgeFlipping, "shared", shared)
+    with pytest.raises(ParameterError, match="asks for epsilon 1.05 for everybody together"):
+        run(EdgeFlipping(epsilon=1), a_graph(), [0])
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for cls in WITH_NOISE if cls is not EdgeFlipping], ids=lambda cls: cls.name
+)
 def test_five_percent_too_little_noise_is_seen_at_once(cls, too_little_noise):
     mechanism, pair = cls.hardest()
     options = {"pair": pair, "trials": 100, "noise": NoiseSource.insecure(1)}
-    assert audit(mechanism, **options).consistent
+    honest = audit(mechanism, **options)
+    assert honest.consistent
     too_little_noise(cls)
     result = audit(mechanism, **options)
     assert not result.consistent, str(result)
-    assert result.exact_loss == pytest.approx(1.05 * result.claimed, rel=0.03)
+    assert result.exact_loss == pytest.approx(1.05 * honest.exact_loss, rel=0.001)
     assert "VIOLATION" in str(result)
 
 
@@ -333,9 +349,9 @@ def test_a_mechanism_from_outside_is_audited():
 
         honest = Popularity.shared
 
-    wrong = audit(Half(epsilon=1), trials=200, noise=NoiseSource.insecure(1))
-    assert not wrong.consistent
-    assert wrong.exact_loss == pytest.approx(2, rel=1e-3)
+    assert exact_loss(Half(epsilon=1), wedge()) == pytest.approx(2, rel=1e-3)
+    with pytest.raises(ParameterError, match="asks for epsilon 2 for everybody together"):
+        release(a_graph(), Half(epsilon=1), [0])
 
 
 def test_a_mechanism_from_outside_is_evaluated():
@@ -343,3 +359,75 @@ def test_a_mechanism_from_outside_is_evaluated():
         a_graph(60), mechanisms=[Popularity(epsilon=1)], sources=3, k=5, min_degree=1
     )
     assert "popularity" in {row[0] for row in found.rows()}
+
+
+# --- What a wrong mechanism cannot do ------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meddler(DPPushFlowCap):
+    """Writes to what came back noised, after it has seen the graph."""
+
+    def measure(self, graph, shared, own):
+        back = yield next(super().measure(graph, shared, own))
+        back.values[:] += graph.n_edges
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsksTwice(DPPushFlowCap):
+    """Asks for the same numbers twice and says that it did so once."""
+
+    def measure(self, graph, shared, own):
+        for _ in range(2):
+            yield from super().measure(graph, shared, own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaysItIsFree(DPPushFlowCap):
+    """Says that exact rows are the same on every graph."""
+
+    def measure(self, graph, shared, own):
+        yield dataclasses.replace(next(super().measure(graph, shared, own)), spends=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePartTwice(DPPushFlowCap):
+    """Says that two questions about the same edges are moved by disjoint ones."""
+
+    def measure(self, graph, shared, own):
+        for _ in range(2):
+            asked = next(super().measure(graph, shared, own))
+            yield dataclasses.replace(asked, part="the same")
+
+
+def test_who_asks_cannot_write_to_what_was_released():
+    with pytest.raises(ValueError, match="read-only"):
+        run(Meddler(epsilon=1), a_graph(), [0])
+
+
+def test_more_is_not_noised_than_the_guarantee_has_a_price_for():
+    with pytest.raises(ParameterError, match="asks for epsilon 2 for one recipient, its guarantee"):
+        run(AsksTwice(epsilon=1), a_graph(), [0])
+
+
+def test_what_is_said_to_cost_nothing_is_noise_alone_and_the_exact_loss_sees_it():
+    free = SaysItIsFree(epsilon=1, sigma=1e-3)
+    graph = a_graph()
+    rows = run(free, graph, [0, 4])
+    exact = DPPushFlowCap(epsilon=1, sigma=1e-3).exact_rows(graph, np.array([0, 4]))
+    honest = run(DPPushFlowCap(epsilon=1, sigma=1e-3), graph, [0, 4])
+    np.testing.assert_allclose(honest - rows, exact, atol=1e-6)
+    assert exact_loss(free, wedge()) == math.inf
+
+
+def test_a_part_that_one_edge_moves_twice_loses_everything():
+    assert exact_loss(OnePartTwice(epsilon=1), wedge()) == math.inf
+
+
+@pytest.mark.parametrize("cls", [TwoHop, TwoHopEmbedding, Suggest])
+def test_audits_look_at_edges_between_two_friends_too(cls):
+    mechanism = cls(epsilon=1)
+    assert any(
+        pair.source == 0 and {1, 2} <= set(pair.graph.neighbours(0).tolist())
+        for pair in mechanism.hard_pairs()
+    )

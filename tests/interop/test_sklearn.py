@@ -161,7 +161,7 @@ def test_embeddings_feed_a_classifier(figure):
 def test_without_scikit_learn_the_name_is_there_and_says_what_is_missing():
     script = (
         "import sys; sys.modules['sklearn'] = sys.modules['sklearn.base'] = None\n"
-        "from edgeveil import *\n"
+        "from edgeveil import *\nfrom edgeveil.errors import EdgeveilError\n"
         "try: PrivateEmbedding(epsilon=1.0)\n"
         "except EdgeveilError as error: print(error)\n"
     )

@@ -258,8 +258,8 @@ def test_the_page_shows_a_private_ranking_of_every_data_set_beside_the_truth(net
     dense = {"dense": social_network(150, average_degree=60, seed=1)}
     page = reproduction_page(folder.parent, dense)
     assert {r.experiment for r in page.results} >= {"figure1"}
-    assert {r.epsilon for r in page.rankings} == {None, 0.1, 0.5, 1.0, 2.0, 5.0}
-    assert len(page.guarantees) == 5
+    assert {r.epsilon for r in page.lists} == {None, 0.1, 0.5, 1.0, 2.0, 5.0}
+    assert len({r.promise for r in page.lists if r.private}) == 5
 
 
 def test_ctrl_c_says_that_the_same_command_goes_on(tmp_path, monkeypatch, capsys):

@@ -185,3 +185,19 @@ def test_a_large_graph_says_the_same_words(as_if_large):
         Graph.from_edges(u, v, nodes, must_be_symmetric=True)
     both = Graph.from_edges(np.r_[u, v], np.r_[v, u], nodes, must_be_symmetric=True)
     assert both == small
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("large", [False, True])
+def test_kept_directions_give_the_rows_of_scipy(as_if_large, large, kind):
+    if large:
+        as_if_large(threads=3)
+    n = 300
+    u, v = np.random.default_rng(1).integers(0, n, (2, 20_000)).astype(kind)
+    kept = u != v
+    arcs = sp.coo_array((np.ones(kept.sum(), dtype=bool), (u[kept], v[kept])), shape=(n, n)).tocsr()
+    arcs.sum_duplicates()
+    found = rows_of_pairs(u, v, n, directed=True)
+    assert np.array_equal(found.indptr, arcs.indptr)
+    assert np.array_equal(found.indices, arcs.indices)
+    assert found[2:] == (int((~kept).sum()), int(kept.sum()) - arcs.nnz, 0)

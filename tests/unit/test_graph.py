@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.errors import InputError
-from edgeveil.graph import Graph, Intake, index_type
+from edgeveil.errors import InputError, ParameterError
+from edgeveil.graph import Graph, Intake, check_directed, index_type
 from edgeveil.nodes import NodeSet
 from tests.strategies import graphs
 
@@ -100,3 +100,41 @@ def test_one_way_input_is_refused_where_it_must_be_symmetric():
 def test_arrays_that_do_not_fit_together_are_refused():
     with pytest.raises(InputError, match="do not fit"):
         Graph(np.array([0, 1]), np.array([0, 1]), NodeSet.range(1))
+
+
+def test_directions_are_kept_when_asked_for():
+    u, v = [0, 1, 2, 0, 3, 3], [1, 0, 0, 1, 3, 0]
+    graph = Graph.from_edges(u, v, NodeSet.range(4), directed=True)
+    assert graph.directed
+    assert [graph.neighbours(i).tolist() for i in range(4)] == [[1], [0], [0], [0]]
+    assert graph.n_edges == 4
+    assert graph.degrees.tolist() == [1, 1, 1, 1]
+    assert graph.in_degrees.tolist() == [3, 1, 0, 0]
+    assert graph.intake == Intake(entries=6, self_loops=1, repeated=1)
+    assert repr(graph) == "Graph(4 nodes, 4 directed edges)"
+
+
+def test_an_undirected_graph_has_one_kind_of_degree():
+    graph = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
+    assert not graph.directed
+    assert graph.in_degrees is graph.degrees
+
+
+def test_a_directed_graph_is_not_the_undirected_one_with_the_same_arrays():
+    one = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
+    other = Graph(one.indptr, one.indices, one.nodes, directed=True)
+    assert other != one
+    assert other.fingerprint != one.fingerprint
+
+
+def test_a_neighbour_of_a_directed_graph_differs_in_one_direction_only():
+    graph = Graph.from_edges([0, 1], [1, 0], NodeSet.range(3), directed=True)
+    without = graph.with_edge_flipped(1, 0)
+    assert without == Graph.from_edges([0], [1], NodeSet.range(3), directed=True)
+    assert without.with_edge_flipped(1, 0) == graph
+
+
+@pytest.mark.parametrize("directed", ["kept", 1, None, "True"])
+def test_readers_know_three_ways_to_read_arcs(directed):
+    with pytest.raises(ParameterError, match="directed must be True, False or 'keep'"):
+        check_directed(directed)

@@ -122,7 +122,7 @@ def test_any_dimension_works_one_and_more_than_nodes_included():
 
 @pytest.mark.parametrize("dimension", [0, -1, 1.5, True, None, "8", math.nan])
 def test_a_bad_dimension_is_refused(dimension):
-    with pytest.raises(ParameterError, match="dimension must be a positive integer, got"):
+    with pytest.raises(ParameterError, match="dimension must be an integer >= 1, got"):
         hash_nodes(NodeSet.range(3), dimension)
 
 

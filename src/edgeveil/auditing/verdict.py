@@ -169,7 +169,7 @@ def audit(
             pair="no graphs",
         )
     if pair is not None:
-        _check_pair(pair, claim.model)
+        _check_pair(pair, claim.model, claim.own_edges)
     noise = noise if noise is not None else NoiseSource.secure()
     games: list[tuple[Mechanism, Pair]] = [(mechanism, pair or worst_pair(mechanism))]
     known = loss_share(*games[0]) >= _TELLING
@@ -248,15 +248,16 @@ def _check(trials: int | None, confidence: float) -> None:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
 
 
-def _check_pair(pair: Pair, model: str) -> None:
+def _check_pair(pair: Pair, model: str, own_edges: str) -> None:
     """Refuse two graphs that the guarantee does not speak of. No message quotes an edge."""
     n = pair.graph.n_nodes
     if pair.graph.nodes != pair.neighbour.nodes:
         raise ParameterError("the two graphs of a pair must have the same nodes")
     if not 0 <= pair.source < n:
         raise ParameterError(f"the source of a pair must be an index in 0 .. {n - 1}")
-    ends = abs(pair.graph.adjacency() - pair.neighbour.adjacency()).sum(axis=1)
-    if ends.sum() != 2:
+    apart = abs(pair.graph.adjacency() - pair.neighbour.adjacency())
+    if apart.sum() != (1 if pair.graph.directed else 2):
         raise ParameterError("the two graphs of a pair must differ in exactly one edge")
-    if model == "joint" and ends[pair.source]:
+    touched = apart.sum(axis=1) + (apart.sum(axis=0) if own_edges == "touching" else 0)
+    if model == "joint" and touched[pair.source]:
         raise ParameterError("in the joint model the graphs must not differ at the source")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "main", "make_app"]
 
 COMMANDS = {
-    "demo": "Rank and embed the members of a built-in social network; make a page of it.",
+    "demo": "Suggest people to six members of a built-in network, privately; make a page of it.",
     "suggest": "Suggest people to members, privately: whom each may know.",
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the nodes of a graph, privately, each for its own owner.",

@@ -8,6 +8,7 @@ from typing import Annotated
 from edgeveil.cli.options import (
     Config,
     EmbeddingMechanism,
+    ListMechanism,
     Model,
     PromisedMinDegree,
     ScoreMechanism,
@@ -20,7 +21,7 @@ __all__ = ["audit"]
 
 
 def audit(
-    mechanism: ScoreMechanism | EmbeddingMechanism = "push-flow-cap",
+    mechanism: ListMechanism | ScoreMechanism | EmbeddingMechanism = "push-flow-cap",
     /,
     *,
     epsilon: float | None = 1.0,

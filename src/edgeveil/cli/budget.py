@@ -11,7 +11,7 @@ from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.options import Budget, LedgerAt
 from edgeveil.cli.output import Format, counted, print_table, say, wrapped
 from edgeveil.engine import price
-from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
+from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger, Price
 from edgeveil.mechanisms import Mechanism
@@ -36,6 +36,8 @@ def spending(
         yield {"noise": noise}
         say("No ledger was named (--ledger): nobody keeps count of what was released.")
         return
+    if noise is not None:
+        raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
     ledger = Ledger.open(budget.ledger)
     paying = _paying(ledger, budget)
 

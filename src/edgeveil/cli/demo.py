@@ -1,76 +1,197 @@
-"""``edgeveil demo``: the main job on the built-in network, and a page to look at."""
+"""``edgeveil demo``: whom six members of a built-in network may know, and a page of it."""
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from edgeveil._check import whole
 from edgeveil.cli.output import say
 from edgeveil.cli.progress import counting
+
+if TYPE_CHECKING:
+    from edgeveil.evaluation.hits import HiddenEdges
+    from edgeveil.evaluation.results import Result
+    from edgeveil.graph import Graph
+    from edgeveil.nodes import NodeId
+    from edgeveil.report import PageData
 
 __all__ = ["demo"]
 
 _NAME = "built-in network"
-_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
-_EMBEDDING_EPSILONS = (0.1, 1.0, 5.0)
-_MEMBERS = 3
+_FRIENDS = (130, 80, 50, 30, 20, 10)  # of the members whose lists are shown, nearly
+_EPSILON, _PLACES = 1.0, 10
+_EPSILONS, _K = (0.25, 0.5, 1.0, 2.0, 4.0), 20
+_PRIVATE = "private lists"
+_BEST = "resource allocation"
+_LINES = {"suggest": _PRIVATE, _BEST: "without privacy"}  # names for people
+_OTHERS = ("common neighbours", "pagerank")  # one line without privacy is enough
 
 
-def demo(*, out: Path = Path("edgeveil-demo.html"), sources: int = 30, seed: int = 0) -> None:
-    """Rank and embed the members of a built-in social network; make a page of it.
+def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: int = 0) -> None:
+    """Suggest people to six members of a built-in network, privately; make a page of it.
 
-    Private rankings for a few members and private embeddings of all, measured against the
-    truth, beside the paper's mechanisms. It takes about a minute.
+    A tenth of the friendships is hidden, lists are made from the others, and hidden friends are
+    looked for in them: beside popularity, lists without privacy, and the limit of all private
+    lists. It takes less than a minute.
     Example: edgeveil demo --out demo.html
 
     Parameters
     ----------
     out
         The page to write: one file, opens offline.
-    sources
-        Members whose rankings are measured.
+    members
+        Members of each degree group whose lists are measured.
     seed
-        Which network to generate. The noise of the rankings shown is always fresh.
+        Which network to generate. The noise of the lists shown is always fresh.
     """
     from edgeveil.cli.reading import check_place
-    from edgeveil.datasets import social_network
-    from edgeveil.engine import rank
-    from edgeveil.evaluation.own_graph import evaluate
-    from edgeveil.evaluation.ranking import choose_sources
+    from edgeveil.engine import suggest
+    from edgeveil.evaluation.hits import hide_edges
+    from edgeveil.evaluation.suggesting import default_mechanisms, measure_suggestions
     from edgeveil.report import page_from_releases, write_page
-    from edgeveil.report.demo import measure_embeddings, notes, summary
 
+    whole("members", members, 1, 10_000)
     check_place(out)
     start = time.perf_counter()
-    network = social_network(seed=seed)
-    graph = network.graph
-    say(f"Built-in social network: {graph.n_nodes:,} members, {graph.n_edges:,} friendships.")
-    say("Ranking and embedding, privately; measuring against the truth ...")
-    with counting("rankings measured", lines=True) as progress:
-        measured = evaluate(graph, _EPSILONS, sources=sources, name=_NAME, progress=progress)
-    with counting("embeddings", lines=True) as progress:
-        learnt = measure_embeddings(_NAME, network, _EMBEDDING_EPSILONS, progress)
-    results = [*measured.results, *learnt]
-    members = choose_sources(graph, min_degree=50, limit=_MEMBERS, seed=seed)
+    graph = _named_network(seed)
+    split = hide_edges(graph, seed=seed)
+    say(
+        f"A generated network of {graph.n_nodes:,} members and {graph.n_edges:,} friendships. A "
+        "tenth of these is hidden: do private lists find it?"
+    )
+    made = suggest(split.left, _shown_members(split), epsilon=_EPSILON, k=_PLACES)
     page = page_from_releases(
-        [rank(graph, graph.nodes[v], epsilon) for v in members for epsilon in _EPSILONS],
-        graph,
-        title=f"edgeveil: private rankings and embeddings of the {_NAME}",
+        [made],
+        split.left,
+        title="Whom six members may know, privately",
         name=_NAME,
-        results=results,
-        summary=summary(graph, results),
+        hidden=split.hidden,
+    )
+    _print_lists(page, split)
+    say(
+        "Each list is for its member alone, and protects from that member every friendship "
+        f"between other people: with or without it, no list gets more than e^{_EPSILON:g} = "
+        f"{math.exp(_EPSILON):.1f} times as likely. The marks (*) are the curator's."
+    )
+    with counting("lines measured", lines=True) as progress:
+        results = measure_suggestions(
+            _NAME,
+            graph,
+            default_mechanisms(_EPSILONS, _K),
+            k=_K,
+            per_group=members,
+            seed=seed,
+            progress=progress,
+        )
+    _print_hits(results)
+    write_page(out, _with_accuracy(page, graph, results, time.perf_counter() - start))
+    say(f"Done in {time.perf_counter() - start:.0f} s. Open this page in a browser:")
+    sys.stdout.write(f"{out.resolve()}\n")
+
+
+def _named_network(seed: int) -> Graph:
+    """The built-in network, with names for ids."""
+    from edgeveil.datasets import social_network
+    from edgeveil.graph import Graph
+    from edgeveil.nodes import NodeSet
+
+    network = social_network(seed=seed)
+    u, v = network.graph.adjacency().nonzero()
+    return Graph.from_edges(u, v, NodeSet.of_strings(network.names))
+
+
+def _shown_members(split: HiddenEdges) -> list[NodeId]:
+    """Six members with two hidden friends or more, from many friends to few."""
+    import numpy as np
+
+    able = np.flatnonzero(split.hidden.degrees > 1)
+    friends = split.left.degrees[able]
+    return split.left.nodes.take(able[np.abs(friends - wanted).argmin()] for wanted in _FRIENDS)
+
+
+def _print_lists(page: PageData, split: HiddenEdges) -> None:
+    """One column per member, one line per place, and what each kind of list found."""
+    graph, nodes = split.left, split.left.nodes
+    ours, exact, popular = (page.lists[i::3] for i in range(3))
+    at = [nodes.index(one.member) for one in ours]
+    lines = [["place", *(str(one.member) for one in ours)]]
+    lines.append(["", *(f"{graph.degrees[v]} friends" for v in at)])
+    for place in range(_PLACES):
+        rows = [one.rows[place] for one in ours]
+        lines.append([f"{place + 1}", *(f"{row.node}{'*' * bool(row.right)}" for row in rows)])
+    for name, lists in (("private", ours), ("exact", exact), ("popular", popular)):
+        found = [sum(bool(row.right) for row in one.rows) for one in lists]
+        hidden = (split.hidden.degrees[v] for v in at)
+        lines.append([name, *(f"{n}* of {m}" for n, m in zip(found, hidden, strict=True))])
+    sys.stdout.write(
+        f"\nPrivate lists at epsilon {_EPSILON:g}; * is a hidden friend. The last lines: hidden\n"
+        "friends found privately, without privacy (exact), and by popularity.\n\n"
+    )
+    _write_columns(lines, [8, *[12] * len(ours)])
+
+
+def _print_hits(results: Sequence[Result]) -> None:
+    """hits@k by degree group: private lists and their limit at each epsilon, and the levels."""
+    mean = {
+        (r.scope, r.mechanism, r.epsilon): f"{r.mean:.2f}"
+        for r in results
+        if r.metric == f"hits@{_K}"
+    }
+    lines = [["members with", *(f"{e:g}" for e in _EPSILONS), "popular", "exact"]]
+    for group in dict.fromkeys(scope for scope, _, _ in mean):
+        levels = [mean[group, name, None] for name in ("popularity", _BEST)]
+        lines.append([group, *(mean[group, "suggest", e] for e in _EPSILONS), *levels])
+        lines.append(["  limit", *(mean[group, "limit", e] for e in _EPSILONS)])
+    sys.stdout.write(
+        f"\nShare of the hidden friends on private lists of {_K} (hits@{_K}), by epsilon. No"
+        "\nprivate list that knows only friendships finds more than the limit on average.\n\n"
+    )
+    _write_columns(lines, [17, *[7] * len(_EPSILONS), 10, 7])
+
+
+def _write_columns(lines: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=False))
+        sys.stdout.write(f"{''.join(cells).rstrip()}\n")
+    sys.stdout.write("\n")
+
+
+def _with_accuracy(
+    page: PageData, graph: Graph, results: Sequence[Result], seconds: float
+) -> PageData:
+    """The page of the lists, with the picture, what it says, and how it was made."""
+    from dataclasses import replace
+
+    shown = [
+        replace(r, mechanism=_LINES.get(r.mechanism, r.mechanism))
+        for r in results
+        if r.mechanism not in _OTHERS and r.metric == f"hits@{_K}"
+    ]
+    return replace(
+        page,
+        summary=[
+            f"A generated network of {graph.n_nodes:,} members. A tenth of its friendships was "
+            "hidden, and lists were made from the others. A list is for its member alone, and "
+            "protects from that member every friendship between other people.",
+        ],
+        results=shown,
+        notes=[
+            f"hits@{_K}: of a member's hidden friends, the share that is on a list of {_K}. "
+            "Popularity gives nearly the same list to everybody. Without privacy, strangers are "
+            "ordered by resource allocation, a usual score of common friends. No private list "
+            "that knows only the friendships finds more than the limit on average "
+            "(docs/theory/limits.md).",
+        ],
         facts={
             "cores": str(os.cpu_count()),
             "python": platform.python_version(),
-            "seconds": f"{time.perf_counter() - start:.1f}",
+            "seconds": f"{seconds:.1f}",
         },
-        notes=notes(results),
     )
-    write_page(out, page)
-    for line in page.summary:
-        say(line)
-    say(f"Done in {time.perf_counter() - start:.0f} s. Open this page in a browser:")
-    sys.stdout.write(f"{out.resolve()}\n")

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+if TYPE_CHECKING:
+    from edgeveil.graph import Directed
+
 __all__ = [
     "BUDGET",
+    "FOLLOWS_FILE",
     "GRAPH_FILE",
     "Budget",
     "Config",
@@ -22,8 +26,10 @@ __all__ = [
     "EngineName",
     "EngineWorkers",
     "Flag",
+    "FollowsFile",
     "GraphFile",
     "LedgerAt",
+    "ListMechanism",
     "Model",
     "PromisedMinDegree",
     "Restart",
@@ -53,6 +59,7 @@ ScoreMechanism = Literal[
     "non-private",
 ]
 EmbeddingMechanism = Literal["two-hop-embedding", "instant-embedding", "embedding-sparse"]
+ListMechanism = Literal["suggest"]
 Model = Annotated[Literal["joint", "public"] | None, default("joint")]
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -126,6 +133,30 @@ class GraphFile:
         default("guessed"),
     ] = None
 
+    @property
+    def arcs(self) -> Directed:
+        """What is done with arcs, in the words of `edgeveil.read_graph`."""
+        return self.directed
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class FollowsFile(GraphFile):
+    """The same where directions may be kept."""
+
+    directed: Annotated[
+        Flag,
+        Parameter(
+            help="Keep directions: a line, or a row and column of a matrix, says that the first "
+            "follows the second."
+        ),
+    ] = False
+
+    @property
+    def arcs(self) -> Directed:
+        """Kept, if directions are asked for."""
+        return "keep" if self.directed else False
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -176,4 +207,5 @@ class Budget:
 
 # What a command has if none of their options is given.
 GRAPH_FILE = GraphFile()
+FOLLOWS_FILE = FollowsFile()
 BUDGET = Budget()

@@ -31,7 +31,7 @@ def read_and_say(path: Path, reading: GraphFile, *, counts: bool) -> Graph:
     text = {".csv", ".tsv", ".txt", ".edges", ".edgelist"} & set(path.suffixes)
     header = reading.header if text else None  # other formats know for themselves
     with _without_words_of_libraries():
-        graph = read_graph(path, nodes=reading.nodes, directed=reading.directed, header=header)
+        graph = read_graph(path, nodes=reading.nodes, directed=reading.arcs, header=header)
     if counts:
         size = f"{counted(graph.n_nodes, 'node')}, {counted(graph.n_edges, 'edge')}"
         say(f"{path}: {size}; {graph.intake} (curator)")

@@ -9,14 +9,14 @@ from cyclopts import Parameter
 
 from edgeveil.cli.options import (
     BUDGET,
-    GRAPH_FILE,
+    FOLLOWS_FILE,
     Budget,
     Config,
     EngineAddress,
     EngineName,
     EngineWorkers,
     Flag,
-    GraphFile,
+    FollowsFile,
     Verbose,
     default,
 )
@@ -38,10 +38,11 @@ def suggest(
     epsilon: float | None = None,
     top: int = 20,
     candidates: Annotated[Path | None, default("all nodes")] = None,
+    knows_followers: Flag = False,
     out: Path | None = None,
     per_member: Path | None = None,
     budget: Budget = BUDGET,
-    reading: GraphFile = GRAPH_FILE,
+    reading: FollowsFile = FOLLOWS_FILE,
     verbose: Verbose = False,
     engine: EngineName = "local",
     address: EngineAddress = None,
@@ -51,6 +52,7 @@ def suggest(
 ) -> None:
     """Suggest people to members, privately: whom each may know.
 
+    With --directed: whom to follow.
     Example: edgeveil suggest friends.csv --member alice --epsilon 1 --top 20
 
     Parameters
@@ -70,6 +72,9 @@ def suggest(
         How many people a list names.
     candidates
         File with one id per line: suggest only these.
+    knows_followers
+        With --directed: members know who follows them. Then edges to a member are not protected
+        from it, and its followers may rank higher.
     out
         File for all lists (.parquet, .json or .csv), or without a suffix a folder, for more lists
         than fit into memory.
@@ -86,6 +91,7 @@ def suggest(
     from edgeveil.engine import release_to
     from edgeveil.engine import suggest as make_lists
     from edgeveil.errors import ParameterError
+    from edgeveil.suggestions import member_files
 
     if (member is not None) + (members is not None) + all != 1:
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
@@ -98,7 +104,17 @@ def suggest(
     nodes = private_graph.nodes
     wanted = nodes if all else wanted_nodes(nodes, member, members)
     among = None if candidates is None else tuple(wanted_nodes(nodes, None, candidates))
-    chosen = make_mechanism("suggest", "suggestions", epsilon=epsilon, top=top, candidates=among)
+    chosen = make_mechanism(
+        "suggest",
+        "suggestions",
+        epsilon=epsilon,
+        top=top,
+        candidates=among,
+        directed=private_graph.directed,
+        knows_followers=knows_followers,
+    )
+    if per_member is not None:
+        member_files(wanted)  # what cannot be the name of a file is said before the charge
     if budget.dry_run:
         print_price(private_graph, chosen, wanted, budget, format)
         return

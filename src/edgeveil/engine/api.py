@@ -48,6 +48,7 @@ def suggest(
     *,
     k: int | None = None,
     candidates: Iterable[NodeId] | None = None,
+    knows_followers: bool = False,
     mechanism: Mechanism | None = None,
     ledger: Ledger | None = None,
     nonce: str = "",
@@ -60,12 +61,13 @@ def suggest(
     """Suggest people to members, privately: whom each may know, without those it knows.
 
     Each list is for its member alone (joint model) and costs epsilon about every edge that does
-    not touch the member.
+    not touch the member. In a directed graph a list says whom to follow, and every edge is
+    protected that does not start at the member.
 
     Parameters
     ----------
     graph : Graph
-        The private graph.
+        The private graph; directed if it was read with ``directed="keep"``.
     members : id or iterable of ids, optional
         Whom to make a list for; everybody if left out.
     epsilon : float
@@ -74,6 +76,9 @@ def suggest(
         Places of a list; 20 by default.
     candidates : iterable of ids, optional
         Only these nodes are suggested. Must not depend on edges.
+    knows_followers : bool
+        Directed: every member knows who follows it. Then edges to the member are not protected
+        from it, and its followers may rank higher.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.mechanisms.Suggest`; it brings its own parameters.
     ledger, nonce, label, new_node_set, noise, engine, progress
@@ -95,11 +100,18 @@ def suggest(
             if candidates is None
             else tuple(graph.nodes.take(graph.nodes.indices(candidates).tolist()))
         )
-        mechanism = Suggest(epsilon=epsilon, top=20 if k is None else k, candidates=among)
+        mechanism = Suggest(
+            epsilon=epsilon,
+            top=20 if k is None else k,
+            candidates=among,
+            directed=graph.directed,
+            knows_followers=knows_followers,
+        )
     elif mechanism.gives != "suggestions":
         raise ParameterError(f"{mechanism.name} gives {mechanism.gives}, no lists")
-    elif candidates is not None:
-        raise ParameterError("candidates is for the default mechanism; give it to yours")
+    elif candidates is not None or knows_followers:
+        name = "candidates" if candidates is not None else "knows_followers"
+        raise ParameterError(f"{name} is for the default mechanism; give it to yours")
     else:
         _refuse_two_values(mechanism, epsilon=epsilon, top=k)
     if members is None:

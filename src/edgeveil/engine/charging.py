@@ -13,7 +13,7 @@ from edgeveil.engine.keys import describe, parameters_of
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Charge, Ledger, Price, Reservation
-from edgeveil.mechanisms.base import ChecksNodes, Mechanism, RestsOnPromise
+from edgeveil.mechanisms.base import ChecksNodes, Mechanism, RestsOnPromise, check_directions
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeId
@@ -109,10 +109,12 @@ def ask(
     Raises
     ------
     ParameterError
-        If `sources` is not a list with at least one id, or the release could never be made.
+        If `sources` is not a list with at least one id, the release could never be made, or the
+        graph is directed and the mechanism is not for such graphs.
     UnknownNodeError
         If a source is not in the public node set.
     """
+    check_directions(mechanism, graph)
     if isinstance(sources, str) or not isinstance(sources, Iterable):
         raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
     if sources is graph.nodes:
@@ -181,11 +183,21 @@ def price_of(question: Question, payment: Payment) -> Price:
     )
 
 
+def _in_few_words(parameters: dict[str, Any]) -> str:
+    """The parameters for people; of a long list (candidates) only how long it is."""
+    return json.dumps(
+        {
+            name: f"{len(value)} of them" if isinstance(value, tuple) and len(value) > 20 else value
+            for name, value in parameters.items()
+        }
+    )
+
+
 def reserve(question: Question, payment: Payment) -> Reservation:
     """Charge the ledger, unless the question was charged before."""
     note = {
         "mechanism": question.mechanism.name,
-        "parameters": json.dumps(parameters_of(question.mechanism)),
+        "parameters": _in_few_words(parameters_of(question.mechanism)),
         "nonce": payment.nonce,
     }
     return payment.ledger.reserve(

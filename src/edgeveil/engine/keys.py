@@ -38,7 +38,7 @@ def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
     return {name: v.item() if isinstance(v, np.generic) else v for name, v in fields.items()}
 
 
-def describe(mechanism: Mechanism, sources: list[Any], nonce: str, label: str) -> str:
+def describe(mechanism: Mechanism, sources: list[Any], nonce: str, label: str = "") -> str:
     """All that a question's values depend on but the graph, as text.
 
     The graph's edges are not part of it: otherwise the same call would give the stored rows
@@ -50,7 +50,7 @@ def describe(mechanism: Mechanism, sources: list[Any], nonce: str, label: str) -
         "mechanism": mechanism.name,
         # 1 and 1.0 are the same question
         "parameters": {
-            name: float(value) if type(value) is int else value
+            name: float(value) if type(value) is int and abs(value) < 2**53 else value
             for name, value in parameters_of(mechanism).items()
         },
         "code": code_of(mechanism),

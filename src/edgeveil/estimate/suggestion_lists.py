@@ -83,6 +83,10 @@ class Reading:
         What popularity counts beside common friends.
     typical_weight : float
         Mean weight of a friend.
+    followers : array of int
+        Strangers who are known to follow the member.
+    bonus : float
+        What that counts beside common friends.
     """
 
     popularity: Popularity
@@ -96,6 +100,8 @@ class Reading:
     below: Vector
     kappa: float
     typical_weight: float
+    followers: Indices
+    bonus: float
 
     @cached_property
     def _cells(self) -> Indices:
@@ -120,6 +126,13 @@ class Reading:
     def _popular(self, degrees: Vector) -> Vector:
         return self.kappa * self._by_degree(self.expected, degrees)
 
+    def _beside(self, nodes: Indices) -> Vector:
+        """What counts beside the sum of some nodes: popularity, and to follow the member."""
+        popular = self._popular(self.popularity.estimates.degrees[nodes])
+        if len(self.followers) == 0:
+            return popular
+        return popular + self.bonus * np.isin(nodes, self.followers)
+
     def _low_sums(self, degrees: Vector) -> Vector:
         """Expected sum of a stranger below the threshold; it does not fall with the degree."""
         return self._by_degree(self._low @ self.ranking.points, degrees)
@@ -129,7 +142,7 @@ class Reading:
         degrees = self.popularity.estimates.degrees
         sums = self._low_sums(degrees)
         sums[self.nodes] = self._ranked
-        row = sums + self._popular(degrees)
+        row = sums + self._beside(np.arange(len(degrees)))
         row[self.own] = -np.inf
         return row
 
@@ -146,20 +159,23 @@ class Reading:
         order = self.popularity.order
         if allowed is not None:
             order = order[allowed[order]]
-        taken = np.concatenate([self.own, self.nodes])
+        known = self.popularity.estimates.degrees
+        followers = np.setdiff1d(self.followers, self.nodes)
+        followers = followers[np.argsort(-known[followers], kind="stable")]
+        taken = np.concatenate([self.own, self.nodes, followers])
         others = order[: k + len(taken)]
         others = others[~np.isin(others, taken)][:k]
-        nodes = np.concatenate([self.nodes, others])
-        degrees = self.popularity.estimates.degrees[nodes]
+        nodes = np.concatenate([self.nodes, followers, others])
+        degrees = known[nodes]
         sums = np.concatenate([self._ranked, self._low_sums(degrees[len(self.nodes) :])])
-        popular = self._popular(degrees)
-        scores = sums + popular
+        beside = self._beside(nodes)
+        scores = sums + beside
         if allowed is not None:
-            scores[: len(self.nodes)][~allowed[self.nodes]] = -np.inf
+            scores[~allowed[nodes]] = -np.inf
         best = np.argsort(-scores, kind="stable")[:k]
         best = best[scores[best] > -np.inf]
-        # On the list by popularity alone? Then its sum is not why it is there.
-        alone = self._low_sums(degrees[best]) + popular[best] >= scores[best].min(initial=np.inf)
+        # On the list without its sum? Then that is not why it is there.
+        alone = self._low_sums(degrees[best]) + beside[best] >= scores[best].min(initial=np.inf)
         common, telling = self._common(best, degrees[best])
         first, last = self._places(best, nodes[best])
         return Suggestions(
@@ -211,8 +227,8 @@ class Reading:
         last = len(law.points) - 1
         low = np.minimum((upto < _OPEN).sum(axis=1), last)
         high = np.minimum((upto < 1 - _OPEN).sum(axis=1), last)
-        popular = self._popular(self.popularity.estimates.degrees[nodes])
-        return law.points[low] + popular, law.points[high] + popular
+        beside = self._beside(nodes)
+        return law.points[low] + beside, law.points[high] + beside
 
     def _ahead(self, limits: Vector) -> tuple[Vector, Vector]:
         """Mean and variance of the number of strangers whose true score exceeds each limit."""
@@ -220,16 +236,24 @@ class Reading:
         # P(sum > point j - 1 | below the threshold), j = 0 .. number of points
         beyond = np.cumsum(self._low[:, ::-1], axis=1)[:, ::-1]
         beyond = np.concatenate([beyond, np.zeros((len(beyond), 1))], axis=1)
-        offsets = self._popular(shared.degrees)
-        at = np.searchsorted(law.points, limits[:, None] - offsets, side="right")
-        chance = beyond[np.arange(len(offsets)) // FINE, at]
-        mean, variance = chance @ self.below, (chance * (1 - chance)) @ self.below
+        popular, cells = self._popular(shared.degrees), np.arange(len(shared.degrees)) // FINE
+        known = np.bincount(
+            shared.cell[np.setdiff1d(self.followers, self.nodes)], minlength=len(popular)
+        )
+        mean, variance = np.zeros(len(limits)), np.zeros(len(limits))
+        for count, offsets in ((self.below - known, popular), (known, popular + self.bonus)):
+            if not count.any():
+                continue
+            at = np.searchsorted(law.points, limits[:, None] - offsets, side="right")
+            chance = beyond[cells, at]
+            mean += chance @ count
+            variance += (chance * (1 - chance)) @ count
         order = np.argsort(limits)
         kernels.count_above(
             limits[order],
             self.sums,
             self._cells,
-            self._popular(shared.estimates.degrees[self.nodes]),
+            self._beside(self.nodes),
             np.maximum(law.likelihood(self._cells, self.sums), 1e-300),
             np.searchsorted(law.points, self.sums, side="right"),
             law.points,

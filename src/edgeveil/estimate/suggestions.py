@@ -53,12 +53,15 @@ _ROUNDS = 60
 def split(epsilon: float) -> tuple[float, float]:
     """Share epsilon out between the degrees and the sums; the parts add up to it.
 
+    0.1 for the degrees is enough where sums can be seen. Below 0.5 they hardly can, and a list
+    lives on popularity: then the degrees get up to 0.15.
+
     Examples
     --------
     >>> split(1.0)
     (0.1, 0.9)
     """
-    for_degrees = min(0.1, 0.4 * epsilon)
+    for_degrees = 0.1 if epsilon >= 0.5 else min(0.15, 0.6 * epsilon)
     return for_degrees, epsilon - for_degrees
 
 
@@ -113,6 +116,7 @@ def read_row(
     rate: float,
     *,
     friend_rate: float | None = None,
+    followers: Indices | None = None,
 ) -> Reading:
     """Read one member's noisy sums.
 
@@ -131,7 +135,11 @@ def read_row(
         1 / scale of the noise on strangers' sums.
     friend_rate : float, optional
         The same of the friends' sums; half of `rate` by default. (Directed: `rate`.)
+    followers : array of int, optional
+        Directed, if the member knows it: who follows it.
     """
+    if followers is None:
+        followers = np.empty(0, dtype=np.int64)
     own = np.append(friends, member)
     degrees = popularity.cell_degrees
     friend_degrees = popularity.estimates.of_friends[friends]
@@ -179,7 +187,18 @@ def read_row(
         below=below,
         kappa=(1 - share) / share,
         typical_weight=typical_weight,
+        followers=np.setdiff1d(followers, own),
+        bonus=_follow_back(friends, followers) * max(reach, 1.0) / share,
     )
+
+
+def _follow_back(friends: Indices, followers: Indices) -> float:
+    """Odds that whom the member follows is a follower followed back, for each follower."""
+    if len(followers) == 0:
+        return 0.0
+    mutual = len(np.intersect1d(friends, followers))
+    share = (mutual + 0.5) / (len(friends) + 1)
+    return share / (1 - share) / len(followers)
 
 
 def _fitted(

@@ -56,18 +56,19 @@ class HiddenEdges:
 
 
 def hide_edges(graph: Graph, *, share: float = 0.1, seed: int = 0) -> HiddenEdges:
-    """Hide a random share of the edges; the node set stays."""
+    """Hide a random share of the edges; the node set and directions stay."""
     if not 0 < share < 1:
         raise ParameterError(f"share must be between 0 and 1, got {share}")
     u = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     v = graph.indices.astype(np.int64)
-    u, v = u[u < v], v[u < v]
+    once = (u < v) | graph.directed
+    u, v = u[once], v[once]
     hidden = np.zeros(len(u), dtype=np.bool_)
     chosen = np.random.default_rng(seed).choice(len(u), round(share * len(u)), replace=False)
     hidden[chosen] = True
     return HiddenEdges(
-        Graph.from_edges(u[~hidden], v[~hidden], graph.nodes),
-        Graph.from_edges(u[hidden], v[hidden], graph.nodes),
+        Graph.from_edges(u[~hidden], v[~hidden], graph.nodes, directed=graph.directed),
+        Graph.from_edges(u[hidden], v[hidden], graph.nodes, directed=graph.directed),
     )
 
 
@@ -185,8 +186,8 @@ def concentration(lists: Sequence[npt.NDArray[np.integer]]) -> Concentration:
 
 
 def popularity(graph: Graph) -> Scorer:
-    """The degree: the same list for everybody."""
-    degrees = graph.degrees.astype(np.float64)
+    """The degree, directed the in-degree: the same list for everybody."""
+    degrees = graph.in_degrees.astype(np.float64)
     return lambda member: degrees
 
 

@@ -121,7 +121,7 @@ def evaluate(
     graph: Graph,
     epsilons: float | Iterable[float] | None = None,
     *,
-    protocol: Literal["suggestions", "rankings"] = "suggestions",
+    protocol: Literal["suggestions", "rankings"] | None = None,
     mechanisms: Iterable[Mechanism] | None = None,
     sources: int | None = None,
     k: int | None = None,
@@ -146,7 +146,7 @@ def evaluate(
         Privacy losses to try: 0.5, 1 and 2 for suggestions, 0.1, 1 and 5 for rankings if left
         out.
     protocol : {"suggestions", "rankings"}
-        What is measured.
+        What is measured; suggestions if left out, or what `mechanisms` give.
     mechanisms : iterable of Mechanism, optional
         Try these instead of the recommended ones, each at its own epsilon.
     sources : int, optional
@@ -169,24 +169,33 @@ def evaluate(
     >>> [row[0] for row in found.rows()][0], [row[0] for row in found.rows()][-2:]
     ('popularity', ['suggest', 'limit'])
     """
+    given = None if mechanisms is None else list(mechanisms)
+    if protocol is None:
+        scores = given is not None and any(m.gives == "scores" for m in given)
+        protocol = "rankings" if scores else "suggestions"
     one_of("protocol", protocol, "suggestions", "rankings")
     lists = protocol == "suggestions"
+    wanted = "suggestions" if lists else "scores"
+    if other := [m.name for m in given or () if m.gives != wanted]:
+        raise ParameterError(f"{other[0]} gives no {wanted}, which {protocol} are measured by")
     sources = whole("sources", (150 if lists else 30) if sources is None else sources)
     k = whole("k", (20 if lists else 100) if k is None else k)
     if k >= graph.n_nodes:
         raise ParameterError(f"k must be less than the number of nodes, {graph.n_nodes}, got {k}")
-    if mechanisms is not None and epsilons is not None:
+    if given is not None and epsilons is not None:
         raise ParameterError("give epsilons or mechanisms; a mechanism brings its own epsilon")
-    given = _EPSILONS[protocol] if epsilons is None else epsilons
+    asked = _EPSILONS[protocol] if epsilons is None else epsilons
     losses = dict.fromkeys(
-        check_epsilon(e) for e in (given if isinstance(given, Iterable) else [given])
+        check_epsilon(e) for e in (asked if isinstance(asked, Iterable) else [asked])
     )
     if lists:
-        tried = default_mechanisms(losses, k) if mechanisms is None else list(mechanisms)
+        tried = given
+        if tried is None:
+            tried = default_mechanisms(losses, k, directed=graph.directed)
         return _of_lists(
             measure_suggestions(name, graph, tried, k=k, per_group=sources, progress=progress), k
         )
-    contenders = _recommended(losses, sources) if mechanisms is None else _own(mechanisms, sources)
+    contenders = _recommended(losses, sources) if given is None else _own(given, sources)
     results = measure_contest(
         name,
         graph,

@@ -110,6 +110,8 @@ def measure_suggestions(
 def _baselines(split: HiddenEdges, k: int) -> Iterator[_Line]:
     """What is no private release: the same list for everybody, and scores without privacy."""
     for name, make in BASELINES.items():
+        if split.left.directed and name == "pagerank":
+            continue  # not offered
         score = make(split.left)
 
         def measure(members: Members, score: measures.Scorer = score) -> dict[str, Hits | float]:
@@ -156,6 +158,8 @@ def _found(split: HiddenEdges, member: int, named: Members, k: int) -> float:
     return float(np.isin(hidden, named).sum()) / min(k, len(hidden))
 
 
-def default_mechanisms(epsilons: Iterable[float], k: int) -> list[Mechanism]:
+def default_mechanisms(
+    epsilons: Iterable[float], k: int, *, directed: bool = False
+) -> list[Mechanism]:
     """Lists of k places at each epsilon."""
-    return [Suggest(epsilon=epsilon, top=k) for epsilon in epsilons]
+    return [Suggest(epsilon=epsilon, top=k, directed=directed) for epsilon in epsilons]

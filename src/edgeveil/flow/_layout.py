@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._kept import Kept
+from edgeveil.errors import InputError
 from edgeveil.flow._kernels import label_components, reorder
 from edgeveil.graph import Graph
 
@@ -74,6 +75,8 @@ def block_zeros(rows: int, lanes: int, number: npt.DTypeLike = np.float64) -> np
 
 
 def _make_layout(graph: Graph) -> Layout:
+    if graph.directed:
+        raise InputError("walks are for undirected graphs: read this one with directed=True")
     degrees = graph.degrees
     n = graph.n_nodes
     indptr, indices = graph.indptr, graph.indices

@@ -79,6 +79,8 @@ def two_hop_tail_of_lists(
 ) -> tuple[npt.NDArray[np.integer], Vector, npt.NDArray[np.int64]]:
     """Sums of the weights of common neighbours, for strangers that have one and only for them.
 
+    Directed: of those whom the source follows and who follow the stranger.
+
     Time and memory go with the number of friends' friends, not with that of all nodes.
 
     Parameters
@@ -107,6 +109,8 @@ def friend_counts_of_lists(
     graph: Graph, lists: npt.NDArray[np.integer], starts: npt.NDArray[np.int64]
 ) -> Vector:
     """For each friend in `lists`, how many friends it has in common with its source.
+
+    Directed: how many of those whom the source follows follow it.
 
     Parameters
     ----------
@@ -189,7 +193,7 @@ def _tails(
         if most >= _WIDE_SHARE * n:
             if len(wide) == 0:
                 wide = np.full(n, -1.0)
-            keys, found = _collect_wide(indptr, indices, own, theirs, wide, most)
+            keys, found = _collect_wide(indptr, indices, own, theirs, wide)
         else:
             keys, found = _collect(indptr, indices, own, theirs, most)
             keys, found = _sorted_pairs(keys, found, n)
@@ -211,7 +215,7 @@ def _tails(
 
 
 @compiled
-def _collect_wide(indptr: Any, indices: Any, own: Any, weights: Any, wide: Any, most: Any) -> Any:
+def _collect_wide(indptr: Any, indices: Any, own: Any, weights: Any, wide: Any) -> Any:
     """Keys, rising, and their sums; `wide` (n) is -1 everywhere before and after."""
     count = 0
     for i in range(len(own)):
@@ -291,29 +295,35 @@ def _count_lists(
     starts: Any,  # IN  (m + 1)
     counts: Any,  # OUT as long as `lists`
 ) -> None:
-    """Look up the friends of each friend in a table of the list, or the list among them."""
+    """Look up the friends of each friend in a table of the list, or the list among them.
+
+    An edge between two friends counts where it leads to, an undirected one at both ends.
+    """
     for i in range(len(starts) - 1):
         own = lists[starts[i] : starts[i + 1]]
         bits = 3
         while (1 << bits) < 4 * len(own):
             bits += 1
         shift, mask = np.uint64(_SHIFT_ALL - bits), np.uint64((1 << bits) - 1)
-        table = np.full(1 << bits, -1, dtype=indices.dtype)
+        table = np.full(1 << bits, -1, dtype=np.int32)  # of places in the list
         for k in range(len(own)):
             slot = (np.uint64(own[k]) * _GOLDEN) >> shift
             while table[slot] >= 0:
                 slot = (slot + np.uint64(1)) & mask
-            table[slot] = own[k]
+            table[slot] = k
+        found = counts[starts[i] : starts[i + 1]]
+        found[:] = 0.0
         for k in range(len(own)):
-            theirs, common = indices[indptr[own[k]] : indptr[own[k] + 1]], 0
+            theirs = indices[indptr[own[k]] : indptr[own[k] + 1]]
             if len(theirs) > 32 * len(own):  # a search for each of the list is shorter
                 for j in range(len(own)):
                     at = np.searchsorted(theirs, own[j])
-                    common += at < len(theirs) and theirs[at] == own[j]
+                    if at < len(theirs) and theirs[at] == own[j]:
+                        found[j] += 1.0
             else:
                 for j in range(len(theirs)):
                     slot = (np.uint64(theirs[j]) * _GOLDEN) >> shift
-                    while table[slot] >= 0 and table[slot] != theirs[j]:
+                    while table[slot] >= 0 and own[table[slot]] != theirs[j]:
                         slot = (slot + np.uint64(1)) & mask
-                    common += table[slot] == theirs[j]
-            counts[starts[i] + k] = common
+                    if table[slot] >= 0:
+                        found[table[slot]] += 1.0

@@ -60,7 +60,7 @@ def is_integer(text: str) -> bool:
 
 
 def graph_of_columns(
-    first: pl.Series, second: pl.Series, nodes: NodeSet | None, *, weighted: int
+    first: pl.Series, second: pl.Series, nodes: NodeSet | None, *, weighted: int, directed: bool
 ) -> Graph:
     """Build the graph whose edges are the rows of two id columns.
 
@@ -72,16 +72,21 @@ def graph_of_columns(
         The public node set; None takes the ids that occur, sorted.
     weighted : int
         How many rows had a weight other than 1.
+    directed : bool
+        Keep directions: a row leads from the first id to the second.
 
     Raises
     ------
     RowError
         If a row names a node that is not in `nodes`.
     """
-    return graph_of_indexed(index_columns(first, second), nodes, weighted=weighted)
+    edges = index_columns(first, second)
+    return graph_of_indexed(edges, nodes, weighted=weighted, directed=directed)
 
 
-def graph_of_indexed(edges: Indexed, nodes: NodeSet | None, *, weighted: int) -> Graph:
+def graph_of_indexed(
+    edges: Indexed, nodes: NodeSet | None, *, weighted: int, directed: bool
+) -> Graph:
     """Build the graph of columns that are indexed already; see `graph_of_columns`."""
     ids, u, v = edges
     found = nodes is None
@@ -97,7 +102,9 @@ def graph_of_indexed(edges: Indexed, nodes: NodeSet | None, *, weighted: int) ->
                 f"({int(outside.sum())} edges do)",
                 int(outside.argmax()),
             )
-    return Graph.from_edges(u, v, nodes, weighted=weighted, nodes_from_edges=found)
+    return Graph.from_edges(
+        u, v, nodes, weighted=weighted, nodes_from_edges=found, directed=directed
+    )
 
 
 def index_columns(first: pl.Series, second: pl.Series) -> Indexed:

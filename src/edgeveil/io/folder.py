@@ -1,6 +1,7 @@
 """The folder format: graph.json and plain .npy arrays, opened memory-mapped.
 
-    graph.json     format, version, sizes, kind of ids, dtype and SHA-256 of every array
+    graph.json     format, version, sizes, kind of ids, dtype and SHA-256 of every array;
+                   version 2 is a directed graph, 1 an undirected one
     indptr.npy     the CSR structure
     indices.npy
     ids.npy | text.npy, offsets.npy    the ids, unless they are 0 .. n-1
@@ -31,7 +32,7 @@ from edgeveil.nodes import NodeSet
 __all__ = ["open_graph", "save_graph"]
 
 _FORMAT = "edgeveil graph"
-_VERSION = 1
+_UNDIRECTED, _DIRECTED = 1, 2  # versions: who knows the first only must not read the other
 _ARRAYS_OF_IDS = {"range": (), "int": ("ids",), "str": ("text", "offsets")}
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -133,7 +134,7 @@ def _write(graph: Graph, folder: Path) -> None:
         described[name] = {"dtype": array.dtype.str, "size": array.size, "sha256": sha256_of(file)}
     description = {
         "format": _FORMAT,
-        "version": _VERSION,
+        "version": _DIRECTED if graph.directed else _UNDIRECTED,
         "n_nodes": graph.n_nodes,
         "n_edges": graph.n_edges,
         "ids": kind,
@@ -158,7 +159,8 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     path : path
         The folder.
     verify : bool
-        Check everything: the hash of every array, that the graph is sorted and symmetric,
+        Check everything: the hash of every array, that the graph is sorted and, if undirected,
+        symmetric,
         and that ids are distinct. Do so for a folder of which you do not know the history:
         without it a damaged folder may be another graph, but reads no foreign memory.
 
@@ -200,7 +202,9 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
             if sha256_of(path / f"{name}.npy") != described[name]["sha256"]:
                 raise InputError(f"the graph in {path} is damaged: {name}.npy was changed")
     try:
-        graph = Graph(arrays["indptr"], arrays["indices"], NodeSet.from_arrays(kind, ids), intake)
+        nodes = NodeSet.from_arrays(kind, ids)
+        directed = description["version"] == _DIRECTED
+        graph = Graph(arrays["indptr"], arrays["indices"], nodes, intake, directed=directed)
     except (InputError, IndexError) as error:
         raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
     if graph.n_nodes != n or graph.n_edges != description.get("n_edges"):
@@ -208,7 +212,8 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     if not (_is_in_range(graph) and _are_texts(graph.nodes)):
         raise InputError(f"the graph in {path} is damaged: an index leads out of its arrays")
     if verify and not (_is_sound(graph) and len(set(graph.nodes)) == graph.n_nodes):
-        raise InputError(f"the graph in {path} is damaged: it is no simple undirected graph")
+        kind = "directed" if directed else "undirected"
+        raise InputError(f"the graph in {path} is damaged: it is no simple {kind} graph")
     return graph
 
 
@@ -226,10 +231,10 @@ def _description(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is no saved graph: its graph.json is not one of ours") from error
     if not known:
         raise InputError(f"{path} is no saved graph: its graph.json is not one of ours")
-    if version != _VERSION:
+    if version not in (_UNDIRECTED, _DIRECTED):
         raise InputError(
             f"the graph in {path} has format version {version!r}, this edgeveil reads "
-            f"{_VERSION}: update edgeveil"
+            f"up to {_DIRECTED}: update edgeveil"
         )
     return dict(description)
 
@@ -280,7 +285,7 @@ def _are_texts(nodes: NodeSet) -> bool:
 
 
 def _is_sound(graph: Graph) -> bool:
-    """Tell whether CSR arrays that are in range are those of a simple undirected graph."""
+    """Tell whether CSR arrays that are in range are those of a simple graph."""
     n, indptr, indices = graph.n_nodes, graph.indptr, graph.indices
     # strictly rising but where a row ends; then sorted and without repeats
     rising = np.diff(indices) > 0
@@ -289,6 +294,8 @@ def _is_sound(graph: Graph) -> bool:
     rows = np.repeat(np.arange(n), np.diff(indptr))
     if not rising.all() or np.any(rows == indices):
         return False
+    if graph.directed:
+        return True
     ones = np.ones(len(indices), dtype=np.bool_)
     turned = sp.csr_array((ones, indices, indptr), shape=(n, n)).T.tocsr()
     turned.sort_indices()

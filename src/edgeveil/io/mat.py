@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from edgeveil.errors import InputError
-from edgeveil.graph import Graph
+from edgeveil.graph import Directed, Graph
 from edgeveil.io.matrix import read_matrix, refuse_broken
 from edgeveil.nodes import NodeSet
 
@@ -50,7 +50,7 @@ class _TooLargeError(Exception):
         self.packed, self.size = packed, size
 
 
-def read_mat(path: Path, *, key: str, nodes: NodeSet | None, directed: bool) -> Graph:
+def read_mat(path: Path, *, key: str, nodes: NodeSet | None, directed: Directed) -> Graph:
     """Read the matrix `key` of a MATLAB file."""
     return read_matrix(load_mat(path, key), nodes=nodes, directed=directed, what=f"{key} in {path}")
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError
-from edgeveil.graph import Graph
+from edgeveil.graph import Directed, Graph
 from edgeveil.nodes import NodeSet
 
 __all__ = ["read_array", "read_matrix", "refuse_broken", "row_nodes"]
@@ -24,7 +24,7 @@ def row_nodes(n: int, nodes: NodeSet | None, what: str) -> NodeSet:
 
 
 def read_matrix(
-    matrix: Any, *, nodes: NodeSet | None, directed: bool, what: str = "the matrix"
+    matrix: Any, *, nodes: NodeSet | None, directed: Directed, what: str = "the matrix"
 ) -> Graph:
     """Read a scipy.sparse or dense adjacency matrix; every entry that is not 0 is an edge."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -58,7 +58,7 @@ def _graph_of_entries(
     values: npt.NDArray[Any],
     nodes: NodeSet,
     *,
-    directed: bool,
+    directed: Directed,
     what: str,
 ) -> Graph:
     if values.dtype.kind == "f" and np.isnan(values).any():
@@ -67,7 +67,12 @@ def _graph_of_entries(
     if not kept.all():
         u, v, values = u[kept], v[kept], values[kept]
     weighted = int((values != 1).sum())
-    return Graph.from_edges(u, v, nodes, weighted=weighted, must_be_symmetric=not directed)
+    return Graph.from_edges(
+        *(u, v, nodes),
+        weighted=weighted,
+        must_be_symmetric=not directed,
+        directed=directed == "keep",
+    )
 
 
 def _dense_entries(matrix: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
@@ -86,7 +91,7 @@ def _entries(matrix: Any) -> tuple[npt.NDArray[Any], ...]:
     return entries.row, entries.col, entries.data
 
 
-def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: bool) -> Graph:
+def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: Directed) -> Graph:
     """Read a dense square matrix, or an edge_index: 2 x m integers, one arc per column."""
     if np.ma.is_masked(array):
         raise InputError("the array is masked: it is not known whether there is an edge")
@@ -111,4 +116,5 @@ def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: bool
         nodes,
         must_be_symmetric=not directed,
         nodes_from_edges=found,
+        directed=directed == "keep",
     )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from edgeveil.errors import InputError
-from edgeveil.graph import Graph
+from edgeveil.graph import Directed, Graph
 from edgeveil.io.lines import content, data_lines, fields, parse, tidy
 from edgeveil.io.matrix import read_matrix
 from edgeveil.nodes import NodeSet
@@ -25,7 +25,7 @@ _VALUES = ("real", "double", "integer", "unsigned-integer", "pattern")
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
 
-def read_matrix_market(path: Path, *, nodes: NodeSet | None, directed: bool) -> Graph:
+def read_matrix_market(path: Path, *, nodes: NodeSet | None, directed: Directed) -> Graph:
     """Read a MatrixMarket file; a symmetric header stands for both directions."""
     data = content(path)
     layout, values, symmetry = _header(path, data)
@@ -130,8 +130,7 @@ def _dense(
             f"where {wanted} are announced"
         )
     if symmetry == "general":
-        # stored by columns, so this is the transpose: the same undirected graph
-        return values.reshape(rows, rows)
+        return values.reshape(rows, rows).T  # stored by columns
     # the lower triangle by columns is the upper one by rows
     upper = np.zeros((rows, rows))
     upper[np.triu_indices(rows, 1 if symmetry == "skew-symmetric" else 0)] = np.abs(values)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from edgeveil.errors import InputError
-from edgeveil.graph import Graph
+from edgeveil.graph import Directed, Graph, check_directed
 from edgeveil.io.matrix import read_array, read_matrix, row_nodes
 from edgeveil.io.node_lists import Nodes, node_set, read_nodes
 from edgeveil.io.table import read_table
@@ -20,7 +20,7 @@ from edgeveil.nodes import NodeId, NodeSet
 __all__ = ["as_graph"]
 
 
-def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: bool = False) -> Graph:
+def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False) -> Graph:
     """Make a `Graph` of an object that holds one.
 
     ============================== =========================================================
@@ -51,10 +51,11 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: bool = False) ->
         which edges first named them; the node set is taken to be public all the same, and
         every guarantee says so, but for a matrix: it has a row for everybody, and the order
         of its rows is as public as its size.
-    directed : bool
-        Allow a directed graph, or a matrix or edge_index that is not symmetric, and read
-        every arc as an undirected edge. Nothing changes for a table: its rows are
-        undirected edges.
+    directed : bool or "keep"
+        True: allow a directed graph, or a matrix or edge_index that is not symmetric, and read
+        every arc as an undirected edge; nothing changes for a table, whose rows are undirected
+        edges. "keep": keep directions, from row to column, or from the first to the second
+        column of a table: a follows b. Only `edgeveil.suggest` takes such a graph.
 
     Returns
     -------
@@ -63,7 +64,7 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: bool = False) ->
     Raises
     ------
     InputError
-        If the object is of no known kind, or cannot be read as an undirected graph.
+        If the object is of no known kind, or cannot be read as such a graph.
 
     Examples
     --------
@@ -73,6 +74,7 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: bool = False) ->
     >>> as_graph(np.array([[0, 1, 2], [1, 2, 3]]), directed=True)
     Graph(4 nodes, 3 edges)
     """
+    check_directed(directed)
     if isinstance(obj, Graph):
         if nodes is not None:
             raise InputError("a Graph has its node set already; nodes= cannot change it")
@@ -89,7 +91,7 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: bool = False) ->
     if hasattr(obj, "guarantee"):
         raise InputError(f"a {type(obj).__name__} holds what was released about a graph, no edges")
     if hasattr(obj, "__arrow_c_stream__"):
-        return read_table(obj, nodes=node_set)
+        return read_table(obj, nodes=node_set, directed=directed == "keep")
     if hasattr(obj, "numpy") or hasattr(obj, "__array__"):
         return read_array(_tensor(obj), nodes=node_set, directed=directed)
     hint = "; use read_graph for a path" if isinstance(obj, str) or hasattr(obj, "open") else ""
@@ -109,7 +111,7 @@ def _tensor(obj: Any) -> np.ndarray[Any, np.dtype[Any]]:
 # -- graphs of other libraries ------------------------------------------------------------
 
 
-def _read_networkx(graph: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
+def _read_networkx(graph: Any, *, nodes: NodeSet | None, directed: Directed) -> Graph:
     """Read a networkx graph, multigraphs too; ids are its nodes."""
     _refuse_directed(graph.is_directed(), directed)
     names = list(graph)
@@ -132,10 +134,10 @@ def _read_networkx(graph: Any, *, nodes: NodeSet | None, directed: bool) -> Grap
     if not graph.is_directed():  # every edge is there twice, a loop once
         once = u <= v
         u, v, heavy = u[once], v[once], heavy[once]
-    return _on_nodes(u, v, names, nodes, int(heavy.sum()))
+    return _on_nodes(u, v, names, nodes, int(heavy.sum()), directed)
 
 
-def _read_igraph(graph: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
+def _read_igraph(graph: Any, *, nodes: NodeSet | None, directed: Directed) -> Graph:
     """Read an igraph graph; ids are the vertex attribute ``name`` if there is one."""
     _refuse_directed(graph.is_directed(), directed)
     u, v = _pairs(graph.get_edgelist(), graph.ecount())
@@ -143,15 +145,16 @@ def _read_igraph(graph: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
     if "weight" in graph.es.attributes():
         weighted = sum(weight not in (None, 1) for weight in graph.es["weight"])
     if "name" in graph.vs.attributes():
-        return _on_nodes(u, v, graph.vs["name"], nodes, weighted)
+        return _on_nodes(u, v, graph.vs["name"], nodes, weighted, directed)
     return Graph.from_edges(
         *(u, v, row_nodes(graph.vcount(), nodes, "the igraph graph")),
         weighted=weighted,
         nodes_from_edges=nodes is None,
+        directed=directed == "keep",
     )
 
 
-def _read_networkit(graph: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
+def _read_networkit(graph: Any, *, nodes: NodeSet | None, directed: Directed) -> Graph:
     """Read a networkit graph; ids are its node numbers, without those removed."""
     _refuse_directed(graph.isDirected(), directed)
     u, v = _pairs(graph.iterEdges(), graph.numberOfEdges())
@@ -165,14 +168,18 @@ def _read_networkit(graph: Any, *, nodes: NodeSet | None, directed: bool) -> Gra
         *(u, v, row_nodes(len(numbers), own, "the networkit graph")),
         weighted=weighted,
         nodes_from_edges=nodes is None,
+        directed=directed == "keep",
     )
 
 
-def _refuse_directed(is_directed: bool, allowed: bool) -> None:
+def _refuse_directed(is_directed: bool, allowed: Directed) -> None:
     if is_directed and not allowed:
         raise InputError(
-            "the graph is directed; pass directed=True to read every arc as an undirected edge"
+            "the graph is directed; pass directed=True to read every arc as an undirected edge, "
+            'or "keep" to keep directions, for suggestions'
         )
+    if allowed == "keep" and not is_directed:
+        raise InputError("the graph is undirected: there are no directions to keep")
 
 
 def _pairs(edges: Any, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -186,6 +193,7 @@ def _on_nodes(
     names: Sequence[Any],
     nodes: NodeSet | None,
     weighted: int,
+    directed: Directed,
 ) -> Graph:
     """Build the graph on the node list, which must hold all names, or on its names, sorted.
 
@@ -199,7 +207,12 @@ def _on_nodes(
     outside = int((move < 0).sum())
     if outside:
         raise InputError(f"{outside} nodes of the graph are not in the node list")
-    return Graph.from_edges(move[u], move[v], on, weighted=weighted, nodes_from_edges=nodes is None)
+    return Graph.from_edges(
+        *(move[u], move[v], on),
+        weighted=weighted,
+        nodes_from_edges=nodes is None,
+        directed=directed == "keep",
+    )
 
 
 _LIBRARIES = {

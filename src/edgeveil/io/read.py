@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.graph import Graph
+from edgeveil.graph import Directed, Graph, check_directed
 from edgeveil.io.folder import open_graph
 from edgeveil.io.lines import read_bytes, suffix_of
 from edgeveil.io.mat import read_mat
@@ -26,7 +26,7 @@ def read_graph(
     path: str | os.PathLike[str],
     *,
     nodes: Nodes | None = None,
-    directed: bool = False,
+    directed: Directed = False,
     header: bool | None = None,
     columns: Columns | None = None,
     delimiter: str | None = None,
@@ -42,7 +42,8 @@ def read_graph(
     a folder                                    what `save_graph` wrote
     =========================================== ===============================================
 
-    In an edge list every line is an undirected edge: (a, b) and (b, a) are the same one.
+    In an edge list every line is an undirected edge, (a, b) and (b, a) the same one, unless
+    directions are kept.
     Ids are integers if all of them are (``007`` is then 7), else strings; a node list of
     strings makes them strings in any case. A third column, if numeric, is a weight: it is
     ignored and counted in ``graph.intake.weighted``; a line of weight 0 is an edge too.
@@ -61,9 +62,11 @@ def read_graph(
         that occur, sorted; 0 .. n-1 for a matrix): it then depends on the private edges,
         and yet is treated as public from here on, so that a node whose only edge is
         removed would visibly disappear.
-    directed : bool
-        Allow input that says in one direction only that two nodes are joined, and read
-        every arc as an undirected edge. Nothing changes for an edge list.
+    directed : bool or "keep"
+        True: allow input that says in one direction only that two nodes are joined, and read
+        every arc as an undirected edge; nothing changes for an edge list. "keep": keep
+        directions, from the first id of a line to the second, from row to column of a matrix:
+        a follows b. Only `edgeveil.suggest` takes such a graph. A saved graph is what it is.
     header : bool, optional
         Whether the first line of a text file is a header. None: it is one if its first two
         fields are no integers while those of the next line are, if they are names such as
@@ -110,10 +113,14 @@ def read_graph(
     Graph(4 nodes, 2 edges)
     """
     path = Path(path)
+    check_directed(directed)
     given = {"header": header, "columns": columns, "delimiter": delimiter, "key": key}
     if path.is_dir():
         _only(given | {"nodes": nodes}, (), "a saved graph")
-        return open_graph(path)
+        graph = open_graph(path)
+        if directed == "keep" and not graph.directed:
+            raise InputError(f"the graph in {path} was saved without directions: none can be kept")
+        return graph
     suffix = suffix_of(path)
     packed = path.suffix.lower() == ".gz"
     known = (*_TEXT, ".mtx") if packed else (*_TEXT, *_PARQUET, ".mat", ".mtx")
@@ -128,12 +135,17 @@ def read_graph(
         _only(given, ("header", "columns", "delimiter"), "a text file")
         _check_text_options(columns, header, delimiter)
         return read_edge_list(
-            path, nodes=node_set, header=header, columns=columns, delimiter=delimiter
+            path,
+            nodes=node_set,
+            header=header,
+            columns=columns,
+            delimiter=delimiter,
+            directed=directed == "keep",
         )
     if suffix in _PARQUET:
         _only(given, ("columns",), "a Parquet file")
         _check_text_options(columns, None, None)
-        return read_parquet(path, nodes=node_set, columns=columns)
+        return read_parquet(path, nodes=node_set, columns=columns, directed=directed == "keep")
     if suffix == ".mat":
         _only(given, ("key",), "a .mat file")
         return read_mat(path, key=key or "network", nodes=node_set, directed=directed)

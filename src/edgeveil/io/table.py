@@ -63,13 +63,15 @@ def pick_columns(
     return first, second, None if weight in (first, second) else weight
 
 
-def read_parquet(path: Path, *, nodes: NodeSet | None, columns: Columns | None) -> Graph:
+def read_parquet(
+    path: Path, *, nodes: NodeSet | None, columns: Columns | None, directed: bool
+) -> Graph:
     """Read a Parquet file whose rows are edges."""
     frame = _parquet_frame(path)
-    return _frame_graph(frame, columns=columns, nodes=nodes, where=str(path))
+    return _frame_graph(frame, columns=columns, nodes=nodes, where=str(path), directed=directed)
 
 
-def read_table(table: Any, *, nodes: NodeSet | None) -> Graph:
+def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
     """Read any object with ``__arrow_c_stream__`` whose rows are edges."""
     import polars as pl
 
@@ -82,7 +84,8 @@ def read_table(table: Any, *, nodes: NodeSet | None) -> Graph:
         raise InputError(f"{where} cannot be read as columns through Arrow") from error
     # pandas hands a meaningful index over as a last column; it is no weight
     kept = [name for name in frame.columns if not name.startswith("__index_level_")]
-    return _frame_graph(frame.select(kept), columns=None, nodes=nodes, where=where)
+    edges = frame.select(kept)
+    return _frame_graph(edges, columns=None, nodes=nodes, where=where, directed=directed)
 
 
 def _is_labelled_matrix(table: Any) -> bool:
@@ -119,7 +122,12 @@ def _parquet_frame(path: Path) -> pl.DataFrame:
 
 
 def _frame_graph(
-    frame: pl.DataFrame, *, columns: Columns | None, nodes: NodeSet | None, where: str
+    frame: pl.DataFrame,
+    *,
+    columns: Columns | None,
+    nodes: NodeSet | None,
+    where: str,
+    directed: bool,
 ) -> Graph:
     import polars as pl
 
@@ -129,7 +137,7 @@ def _frame_graph(
         if pl.String in (a.dtype, b.dtype) or (nodes is not None and nodes.kind == "str"):
             a, b = a.cast(pl.String), b.cast(pl.String)
         weighted = 0 if weight is None else count_weighted(frame.to_series(weight))
-        return graph_of_columns(a, b, nodes, weighted=weighted)
+        return graph_of_columns(a, b, nodes, weighted=weighted, directed=directed)
     except RowError as error:
         raise InputError(f"{where}, row {error.row + 1}: {error.reason}") from error
 

@@ -65,18 +65,19 @@ def read_edge_list(
     header: bool | None,
     columns: Columns | None,
     delimiter: str | None,
+    directed: bool,
 ) -> Graph:
     """Read a text file with one edge per line; see `edgeveil.read_graph`."""
     data = content(path)
-    layout = _layout(path, data, header=header, columns=columns, delimiter=delimiter)
+    layout = _layout(path, data, header=header, columns=columns, delimiter=delimiter, nodes=nodes)
     if not layout.sample:
         if nodes is None:
             raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
-        return Graph.from_edges([], [], nodes)
+        return Graph.from_edges([], [], nodes, directed=directed)
     body = data[layout.body :] if layout.body else data
     del data
     try:
-        return _graph(body, layout, nodes)
+        return _graph(body, layout, nodes, directed)
     except RowError as error:
         number = _line_number(layout, error.row)
         raise InputError(f"{path}, line {number}: {error.reason}") from error
@@ -92,8 +93,9 @@ def _layout(
     header: bool | None,
     columns: Columns | None,
     delimiter: str | None,
+    nodes: NodeSet | None,
 ) -> _Layout:
-    if not data or data.isspace():
+    if (not data or data.isspace()) and nodes is None:
         raise InputError(f"{path} is empty")
     head = [
         (start, decode(line, f"{path}, line {number}"))
@@ -104,7 +106,9 @@ def _layout(
     delimiter = delimiter or sniff_delimiter(head[0][1])
     rows = [fields(line, delimiter) for _, line in head]
     if header is None:
-        header = _has_header(rows, columns)
+        # With a node list two members are an edge, whatever their names are.
+        known = nodes is not None and all(name in nodes for name in rows[0][:2])
+        header = not known and _has_header(rows, columns)
     names = rows.pop(0) if header else None
     body = head[1][0] if header and len(head) > 1 else len(data) if header else head[0][0]
     width = len(names or rows[0])
@@ -131,19 +135,19 @@ def _has_header(rows: list[list[str]], columns: Columns | None) -> bool:
 # -- the columns --------------------------------------------------------------------------
 
 
-def _graph(body: bytes, layout: _Layout, nodes: NodeSet | None) -> Graph:
+def _graph(body: bytes, layout: _Layout, nodes: NodeSet | None, directed: bool) -> Graph:
     as_text = nodes is not None and nodes.kind == "str"
     plain = not as_text and len(layout.sample) == layout.width
     if plain and all(is_integer(layout.sample[i]) for i in (layout.first, layout.second)):
         found = _read_integers(body, layout) or _read_integers(tidy(body, layout.delimiter), layout)
         if found is not None:
             first, second, weighted = found
-            return graph_of_columns(first, second, nodes, weighted=weighted)
+            return graph_of_columns(first, second, nodes, weighted=weighted, directed=directed)
     edges, weighted = _read_names(body, layout)
     if not as_text and bool(edges.ids.str.contains(INTEGER).all()):
         first, second = _to_integers(edges)
-        return graph_of_columns(first, second, nodes, weighted=weighted)
-    return graph_of_indexed(edges, nodes, weighted=weighted)
+        return graph_of_columns(first, second, nodes, weighted=weighted, directed=directed)
+    return graph_of_indexed(edges, nodes, weighted=weighted, directed=directed)
 
 
 def _read_integers(body: bytes, layout: _Layout) -> tuple[pl.Series, pl.Series, int] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -299,6 +300,11 @@ def is_known(transaction: Transaction, key: str, charge: Charge, fingerprint: st
     return True
 
 
+def plain_label(label: str) -> str:
+    """A label without what people overlook: case, blanks, ways to write a letter."""
+    return " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+
+
 def check_node_set(
     transaction: Transaction,
     header: Header,
@@ -312,7 +318,8 @@ def check_node_set(
     if digest is None:
         return
     rows = [NodeSetRow(*row) for row in transaction.run(sql.GET_NODE_SETS)]
-    known = [row.digest for row in rows if row.label == label][-1:]
+    same = plain_label(label)  # "Friends " is no second graph
+    known = [row.digest for row in rows if plain_label(row.label) == same][-1:]
     if known and known != [digest] and not new:
         raise LedgerError(
             "the graph has another node set than before: somebody who appears under a second id "

@@ -21,12 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._check import one_of
+from edgeveil.errors import ParameterError
 from edgeveil.estimate.own_lists import OwnLists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import exact_epsilon
-from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.guarantee import Guarantee, Model, OwnEdges
 from edgeveil.privacy.noise import Calibration
 from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic
 
@@ -42,6 +43,7 @@ __all__ = [
     "PerSource",
     "RestsOnPromise",
     "Rows",
+    "check_directions",
     "check_model",
     "check_score",
     "own_lists",
@@ -217,8 +219,13 @@ class NoiseLast(PerSource):
         return np.full((len(rows), 1), half)
 
 
-def own_lists(graph: Graph, sources: npt.ArrayLike, model: str) -> OwnLists:
-    """What each recipient knows by itself: its list, which in the public model is nobody's."""
+def own_lists(
+    graph: Graph, sources: npt.ArrayLike, model: str, own_edges: OwnEdges = "touching"
+) -> OwnLists:
+    """What each recipient knows by itself: its list, which in the public model is nobody's.
+
+    In a directed graph that is whom it follows, and with own edges "touching" who follows it.
+    """
     at = np.asarray(sources, dtype=np.int64)
     if model == "public":
         none = np.empty(0, dtype=np.int64)
@@ -226,7 +233,26 @@ def own_lists(graph: Graph, sources: npt.ArrayLike, model: str) -> OwnLists:
     lists = [graph.neighbours(int(source)) for source in at]
     starts = np.cumsum([0, *map(len, lists)])
     own = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
-    return OwnLists(at, own, starts, graph.nodes)
+    followers = at if graph.directed and own_edges == "touching" else ()
+    return OwnLists(at, own, starts, graph.nodes, tuple(map(graph.followers, followers)))
+
+
+def check_directions(mechanism: Mechanism, graph: Graph) -> None:
+    """Refuse a directed graph unless the mechanism is for these, and the other way round.
+
+    Raises
+    ------
+    ParameterError
+        One sentence; which kind of graph it is, is public.
+    """
+    wanted = bool(getattr(mechanism, "directed", False))
+    if graph.directed and not wanted:
+        raise ParameterError(f"{mechanism.name} is not made for directed graphs; suggestions are")
+    if wanted and not graph.directed:
+        raise ParameterError(
+            f"{mechanism.name} was asked for a directed graph, and this one is undirected; "
+            'read it with directed="keep"'
+        )
 
 
 def check_model(model: str) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "hanging_cliques",
     "single_pair",
     "two_cliques",
+    "two_followed",
     "two_hubs",
     "wedge",
     "wedge_with_leaves",
@@ -39,19 +40,19 @@ class Pair:
     source: int
 
 
-def graph_of_pairs(n: int, pairs: npt.ArrayLike) -> Graph:
+def graph_of_pairs(n: int, pairs: npt.ArrayLike, *, directed: bool = False) -> Graph:
     """The graph on 0 .. n-1 with the edges listed in `pairs` (m x 2)."""
     ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-    return Graph.from_edges(ends[:, 0], ends[:, 1], NodeSet.range(n))
+    return Graph.from_edges(ends[:, 0], ends[:, 1], NodeSet.range(n), directed=directed)
 
 
-def wedge(n: int = 3) -> Pair:
+def wedge(n: int = 3, *, directed: bool = False) -> Pair:
     """Source 0 joined to 1 and 2, which get joined; further nodes are alone.
 
     Both ends are full in both graphs, and the new edge lifts the cap of each: the change is
     2 alpha T, and for one round with prepush that is sigma: the bound is tight.
     """
-    return _pair(n, [(0, 1), (0, 2)], (1, 2))
+    return _pair(n, [(0, 1), (0, 2)], (1, 2), directed=directed)
 
 
 def two_cliques(own: int, other: int, *, at_source: bool) -> Pair:
@@ -115,9 +116,21 @@ def two_hubs(near: int, far: int) -> Pair:
     return _pair(3 + near + far, [(0, 1), *leaves], (1, 2))
 
 
-def _pair(n: int, edges: list[tuple[int, int]], added: tuple[int, int]) -> Pair:
+def two_followed(far: int) -> Pair:
+    """Directed. Source 0 follows 1, who begins to follow 2, whom `far` others follow.
+
+    The edge moves the in-degree of 2 by one, and the sum of 2 from 0 to the largest weight.
+    """
+    return _pair(3 + far, [(0, 1), *((3 + i, 2) for i in range(far))], (1, 2), directed=True)
+
+
+def _pair(
+    n: int, edges: list[tuple[int, int]], added: tuple[int, int], *, directed: bool = False
+) -> Pair:
     return Pair(
-        graph=graph_of_pairs(n, edges), neighbour=graph_of_pairs(n, [*edges, added]), source=0
+        graph=graph_of_pairs(n, edges, directed=directed),
+        neighbour=graph_of_pairs(n, [*edges, added], directed=directed),
+        source=0,
     )
 
 

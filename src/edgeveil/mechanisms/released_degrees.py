@@ -20,7 +20,7 @@ from edgeveil.estimate.rows import complete_rows, prior_rows, two_hop_weights
 from edgeveil.flow.two_hop import two_hop_sums_of_lists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Measuring, OwnLists, Rows
-from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
+from edgeveil.mechanisms.hard_pairs import Pair, two_hubs, wedge
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -131,6 +131,7 @@ class TwoHopRelease:
     def hard_pairs(self) -> Iterator[Pair]:
         """Two hubs get joined: both parts of the release are moved as far as an edge can."""
         yield two_hubs(1, 4)
+        yield wedge()  # both ends are friends
 
 
 def degrees_of(graph: Graph, epsilon: Fraction) -> Statistic:

@@ -9,8 +9,9 @@ gives the same rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,25 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.own_lists import OwnLists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, Rows, own_lists
+from edgeveil.mechanisms.base import (
+    KnowsUncertainty,
+    Mechanism,
+    Rows,
+    check_directions,
+    own_lists,
+)
 from edgeveil.mechanisms.hard_pairs import Pair
+from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import (
     AnyStatistic,
+    Bits,
     Exact,
     Noised,
+    Statistic,
     randomise,
+    total_epsilon,
     without_noise,
 )
 
@@ -43,6 +54,8 @@ _MOST_ROWS = 256
 # them, such as which coordinates are large.
 _BEYOND = (0.0, 64.0)
 
+_ROUNDING = Fraction(1, 10**12)  # a guarantee holds floats
+
 Answer = Callable[[AnyStatistic, int], Noised]
 
 
@@ -54,10 +67,11 @@ def rows_at_once(n_nodes: int) -> int:
 
 def shared_part(mechanism: Mechanism, graph: Graph, noise: NoiseSource | None) -> Any:
     """Ask what all sources share, noise it, and learn from it. Without `noise`: as it is."""
+    check_directions(mechanism, graph)
     asked = mechanism.shared(graph)
     if asked is None:
         return None
-    _refuse_exact(mechanism, asked)
+    _refuse_unclaimed(mechanism, [asked], shared=True)
     given = without_noise(asked) if noise is None else randomise(asked, [noise])
     return mechanism.learn(given, graph.nodes)
 
@@ -82,10 +96,11 @@ def make_rows(
     streams : sequence of NoiseSource, or None
         One for each source. None: without noise, which is not private.
     """
-    own = own_lists(graph, sources, mechanism.guarantee(1).model)
+    own, so_far = _known(mechanism, graph, sources), list[AnyStatistic]()
 
     def noised(asked: AnyStatistic, stage: int) -> Noised:
-        _refuse_exact(mechanism, asked)
+        so_far.append(asked)
+        _refuse_unclaimed(mechanism, so_far, shared=False)
         if streams is None:
             return without_noise(asked)
         # The first stage draws from the row's stream itself, each further one from its own.
@@ -102,7 +117,9 @@ def answers(measuring: Any, answer: Answer) -> tuple[Noised, ...]:
         asked = next(measuring)
         while True:
             given.append(answer(asked, len(given)))
-            asked = measuring.send(given[-1])
+            # A copy that cannot be written to: whoever asks has seen the graph, and what it did to
+            # released numbers would be released.
+            asked = measuring.send(given[-1].sealed())
     except StopIteration:
         return tuple(given)
 
@@ -199,27 +216,69 @@ def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
 def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond: float) -> float:
     loss, shared = 0.0, None
     asked = (mechanism.shared(graph), mechanism.shared(other))
+    if (asked[0] is None) != (asked[1] is None):
+        return math.inf  # that something is asked tells the graphs apart
     if asked[0] is not None and asked[1] is not None:
         loss, outcome = largest_loss(asked[0], asked[1], beyond=beyond)
         shared = mechanism.learn(outcome, graph.nodes)
-    model = mechanism.guarantee(1).model
-    beside = mechanism.measure(other, shared, own_lists(other, [source], model))
-    last: list[Noised] = []
+    beside = mechanism.measure(other, shared, _known(mechanism, other, [source]))
+    last: Noised | None = None
+    moved: set[str] = set()
 
     def answer(first: AnyStatistic, stage: int) -> Noised:
-        nonlocal loss
-        second = beside.send(last[-1]) if stage else next(beside)
+        nonlocal loss, last
+        if math.isinf(loss):
+            return without_noise(first)
+        try:
+            second = next(beside) if last is None else beside.send(last)
+        except StopIteration:  # so does the number of questions; seen in one order of the graphs
+            loss = math.inf
+            return without_noise(first)
         more, outcome = largest_loss(first, second, beyond=beyond)
-        loss += more
-        # Each side may overwrite what it is given.
-        last.append(replace(outcome, values=outcome.values.copy()))
+        loss += more if _as_it_says(first, more, moved) else math.inf
+        last = outcome.sealed()
         return outcome
 
-    answers(mechanism.measure(graph, shared, own_lists(graph, [source], model)), answer)
+    answers(mechanism.measure(graph, shared, _known(mechanism, graph, [source])), answer)
     return loss
 
 
-def _refuse_exact(mechanism: Mechanism, asked: AnyStatistic) -> None:
-    """Numbers without noise are for a guarantee that promises nothing."""
-    if isinstance(asked, Exact) and mechanism.guarantee(1).model != "none":
+def _known(mechanism: Mechanism, graph: Graph, sources: npt.ArrayLike) -> OwnLists:
+    """What the recipients know by themselves, and no more than the guarantee says they do."""
+    claim = mechanism.guarantee(1)
+    return own_lists(graph, sources, claim.model, claim.own_edges)
+
+
+def _as_it_says(asked: AnyStatistic, loss: float, moved: set[str]) -> bool:
+    """Whether one edge moves no more than is said: one statistic of a part, none without price."""
+    if loss == 0 or isinstance(asked, Exact | Bits):
+        return True
+    if isinstance(asked, Statistic) and not asked.spends:
+        return False
+    if asked.part is None:
+        return True
+    before = asked.part in moved
+    moved.add(asked.part)
+    return not before
+
+
+def _refuse_unclaimed(mechanism: Mechanism, asked: list[AnyStatistic], *, shared: bool) -> None:
+    """Refuse to noise more than the guarantee has a price for, by public numbers alone.
+
+    What all share may cost what the guarantee says is shared, and what one recipient is asked
+    about the rest. Numbers without noise are for a guarantee that promises nothing.
+    """
+    claim = mechanism.guarantee(1)
+    if claim.model == "none":
+        return
+    if any(isinstance(statistic, Exact) for statistic in asked):
         raise ParameterError(f"{mechanism.name} gives numbers without noise under a guarantee")
+    whole = exact_epsilon(claim.epsilon)
+    common = whole if claim.pooling == "shared" else exact_epsilon(claim.shared_epsilon)
+    most = common if shared else whole - common
+    if total_epsilon(asked) > most + whole * _ROUNDING:
+        whom = "everybody together" if shared else "one recipient"
+        raise ParameterError(
+            f"{mechanism.name} asks for epsilon {float(total_epsilon(asked)):g} for {whom}, its "
+            f"guarantee allows {float(most):g}"
+        )

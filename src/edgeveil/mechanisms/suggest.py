@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -24,8 +24,8 @@ from edgeveil.estimate.suggestions import (
 from edgeveil.flow.two_hop import friend_counts_of_lists, two_hop_tail_of_lists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
-from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
-from edgeveil.mechanisms.released_degrees import degree_noise, degrees_of, two_hop_guarantee
+from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs, wedge
+from edgeveil.mechanisms.released_degrees import two_hop_guarantee
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -49,6 +49,10 @@ class Suggest:
     post-processing. Joint model only. Proof: docs/theory/suggestions.md. Cost per member: its
     two-hop neighbourhood, and at most n draws.
 
+    Directed (whom to follow): the degrees are in-degrees, friends those whom the member follows,
+    and an edge from u to v counts for v alone. It moves one in-degree by 1, and one sum: noise of
+    scale 1 / e1 and 1 / e2 throughout.
+
     Parameters
     ----------
     epsilon : float
@@ -57,6 +61,11 @@ class Suggest:
         Places of a list.
     candidates : tuple of ids, optional
         Only these nodes are suggested; public.
+    directed : bool
+        For a directed graph.
+    knows_followers : bool
+        Directed: members know who follows them, so that edges to a member are not protected from
+        it, and its followers may rank higher. Else every edge is that does not start at it.
     """
 
     name: ClassVar[str] = "suggest"
@@ -66,6 +75,8 @@ class Suggest:
     epsilon: float
     top: int = 20
     candidates: tuple[NodeId, ...] | None = None
+    directed: bool = False
+    knows_followers: bool = False
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -73,6 +84,11 @@ class Suggest:
         given = self.candidates
         if given is not None and not (isinstance(given, tuple) and given):
             raise ParameterError(f"candidates must be a tuple of node ids, or None, got {given!r}")
+        for name in ("directed", "knows_followers"):
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if self.knows_followers and not self.directed:
+            raise ParameterError("knows_followers is for directed graphs: it needs directed=True")
 
     @property
     def split(self) -> tuple[Fraction, Fraction]:
@@ -80,21 +96,31 @@ class Suggest:
         shared = exact_epsilon(split(float(self.epsilon))[0])
         return shared, exact_epsilon(self.epsilon) - shared
 
+    @property
+    def _moved(self) -> int:
+        """How many degrees, or friends' sums, one edge moves by 1."""
+        return 1 if self.directed else 2
+
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon to each member, of which the degrees' part is shared by all."""
         theorem = "docs/theory/suggestions.md"
-        return two_hop_guarantee(self.epsilon, self.split[0], n_sources, theorem)
+        claim = two_hop_guarantee(self.epsilon, self.split[0], n_sources, theorem)
+        if self.directed and not self.knows_followers:
+            return replace(claim, own_edges="starting")
+        return claim
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate: that fails before the charge or not at all."""
-        degree_noise(len(nodes), self.split[0])
-        _sum_noise(len(nodes), self.split[1], 1)
-        _sum_noise(len(nodes), self.split[1], 2)
+        shared, own = self.split
+        _noise(len(nodes), shared, self._moved)
+        _noise(len(nodes), own, self._moved)
+        _noise(len(nodes), own, 1)
         nodes.indices(self.candidates or ())
 
     def shared(self, graph: Graph) -> Statistic:
-        """All degrees."""
-        return degrees_of(graph, self.split[0])
+        """All degrees; directed: in-degrees."""
+        degrees = graph.in_degrees.astype(np.float64)[None, :]
+        return Statistic(degrees, _noise(graph.n_nodes, self.split[0], self._moved))
 
     def learn(self, noised: Noised, nodes: NodeSet) -> Popularity:
         """Estimate the degrees, and put the nodes into cells by degree."""
@@ -104,7 +130,7 @@ class Suggest:
         """Friends' sums; then strangers' sums with weights that come from what was released."""
         n, epsilon = graph.n_nodes, self.split[1]
         counts = friend_counts_of_lists(graph, own.lists, own.starts)
-        asked = Ragged(counts, own.starts, _sum_noise(n, epsilon, 2), part=_PART)
+        asked = Ragged(counts, own.starts, _noise(n, epsilon, self._moved), part=_PART)
         friends = yield asked
         weights = self._weights(friends.values, shared, own)
         places, sums, starts = two_hop_tail_of_lists(
@@ -115,7 +141,7 @@ class Suggest:
             sums,
             starts,
             width=n,
-            calibration=_sum_noise(n, epsilon, 1),
+            calibration=_noise(n, epsilon, 1),
             at_least=threshold(n, float(epsilon)),
             part=_PART,
         )
@@ -147,9 +173,13 @@ class Suggest:
                 places[strangers],
                 sums[strangers],
                 rate,
+                friend_rate=rate / self._moved,
+                followers=own.followers[i] if own.followers else None,
             )
             best = reading.top(self.top, allowed)
-            fields = (best.nodes, best.scores, best.first, best.last, best.common, best.shared)
+            why = np.where(best.shared, 1, 2 * np.isin(best.nodes, reading.followers))
+            common = np.minimum(best.common, its.stop - its.start)  # it has no more friends
+            fields = (best.nodes, best.scores, best.first, best.last, common, why)
             out[i, : len(best.nodes), :6] = np.stack(fields, axis=1)
             out[i, : len(best.nodes), 6] = its.stop - its.start
         return out
@@ -164,8 +194,9 @@ class Suggest:
         return exact_weights(np.concatenate([np.empty(0), *parts]), len(own.nodes))
 
     def hard_pairs(self) -> Iterator[Pair]:
-        """Two hubs get joined: the degrees and a stranger's sum move as far as an edge can."""
-        yield two_hubs(1, 4)
+        """The degrees move, and a stranger's sum or friends' sums, as far as an edge can."""
+        yield two_followed(4) if self.directed else two_hubs(1, 4)
+        yield wedge(directed=self.directed)
 
     @classmethod
     def hardest(cls) -> tuple[Suggest, Pair]:
@@ -174,6 +205,9 @@ class Suggest:
 
 
 @lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release
-def _sum_noise(n: int, epsilon: Fraction, sensitivity: int) -> Calibration:
-    """One edge moves a stranger's sum by at most 1, or two friends' sums by 1 each: exactly."""
+def _noise(n: int, epsilon: Fraction, sensitivity: int) -> Calibration:
+    """One edge moves a stranger's sum by at most 1, or `_moved` friends' sums by 1 each: exactly.
+
+    The same of degrees.
+    """
     return calibrate(coordinates=max(n, 1), sensitivity=sensitivity, epsilon=epsilon)

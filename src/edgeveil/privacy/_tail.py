@@ -12,7 +12,7 @@ for each place (more where words repeat a place), two for each excess.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -66,9 +66,9 @@ def add_laplace_to_ragged(
         raise ParameterError("a row has more coordinates than its noise is calibrated for")
     if not values.flags.writeable or not values.flags.c_contiguous:
         raise ParameterError("values must be writeable and contiguous")
-    sampler = _Sampler(calibration)
+    sampler, room = _Sampler(calibration), _room(2 * lengths)
     for rows in _batches(2 * lengths):
-        row_words = _RowWords(noises[rows], 2 * lengths[rows])
+        row_words = _RowWords(noises[rows], 2 * lengths[rows], room)
         part, begin = values[starts[rows.start] : starts[rows.stop]], starts[rows]
         before, marks = part.copy(), np.zeros(len(part), dtype=np.bool_)
         _sampler._fill_noisy(row_words.all, *sampler.scale, before, *sampler.lattice, part, marks)
@@ -88,7 +88,8 @@ def draw_tail(
 
     ``densely`` is for all rows; None: for each row the way that is faster.
     """
-    places, values, starts = rows
+    places, values = np.ascontiguousarray(rows[0]), np.ascontiguousarray(rows[1], dtype=np.float64)
+    starts = np.asarray(rows[2], dtype=np.int64)
     _check_rows(starts, len(values), noises)
     if len(places) != len(values) or not math.isfinite(at_least):
         raise ParameterError("a tail needs a value for each place and a finite threshold")
@@ -105,13 +106,13 @@ def draw_tail(
         lazy = lengths + (MARK_COST * law.most + ROW_COST) <= width
         lazy |= densely is False
     found: list[Found] = []
-    for rows_ in _runs(lazy):
-        begin, end = int(starts[rows_.start]), int(starts[rows_.stop])
-        part = places[begin:end], values[begin:end], starts[rows_.start : rows_.stop + 1] - begin
-        if law is not None and lazy[rows_.start]:
-            found += _lazy_rows(*part, law, calibration, at_least, noises[rows_])
+    for run in _runs(lazy):
+        begin, end = int(starts[run.start]), int(starts[run.stop])
+        part = places[begin:end], values[begin:end], starts[run.start : run.stop + 1] - begin
+        if law is not None and lazy[run.start]:
+            found += _lazy_rows(*part, law, calibration, at_least, noises[run])
         else:
-            found += _dense_rows(*part, width, calibration, at_least, noises[rows_])
+            found += _dense_rows(*part, width, calibration, at_least, noises[run])
     return _joined(found)
 
 
@@ -144,6 +145,12 @@ def _batches(words: NDArray[np.int64]) -> Iterator[slice]:
         yield slice(first, len(words))
 
 
+def _room(words: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Room for the words of every batch, one after the other."""
+    most = min(int(words.sum()), max(int(words.max(initial=0)), BATCH_WORDS))
+    return np.empty(most + 2, dtype=np.uint64)
+
+
 def _joined(found: list[Found]) -> Found:
     if len(found) == 1:
         return found[0]
@@ -155,21 +162,29 @@ def _joined(found: list[Found]) -> Found:
     )
 
 
+def _fill_at(noise: NoiseSource, words: NDArray[np.uint64], place: int) -> None:
+    """Fill with the words that begin at this place of the stream, which must be the next ones."""
+    if noise._fill(words) != place:
+        raise ParameterError("a noise source was drawn from while it was in use")
+
+
 class _RowWords:
     """The next words of several streams, side by side, and further ones where they are needed."""
 
-    def __init__(self, noises: Sequence[NoiseSource], counts: NDArray[np.int64]) -> None:
+    def __init__(
+        self, noises: Sequence[NoiseSource], counts: NDArray[np.int64], room: NDArray[np.uint64]
+    ) -> None:
         self._noises = noises
         self.starts = np.concatenate(([0], np.cumsum(counts)))
-        room = np.empty(int(self.starts[-1]) + 2, dtype=np.uint64)
-        self.all = room[:-2]
+        self.all = room[: self.starts[-1]]  # and two more that are written to
         self._begins = []  # place of each row's first word in its stream
         self._further: dict[int, list[int]] = {}
         for noise, (first, last) in zip(noises, pairwise(self.starts.tolist()), strict=True):
             # The two words after a piece are room for it, and filled by the next one.
             begin = noise._fill(room[first : min(first + FILL_WORDS, last) + 2])
             for at in range(first + FILL_WORDS, last, FILL_WORDS):
-                noise._fill(room[at : min(at + FILL_WORDS, last) + 2])
+                piece = room[at : min(at + FILL_WORDS, last) + 2]
+                _fill_at(noise, piece, begin + at - first)
             self._begins.append(begin)
 
     def word(self, row: int, index: int) -> int:
@@ -179,12 +194,20 @@ class _RowWords:
             return int(self.all[self.starts[row] + index])
         further = self._further.setdefault(row, [])
         while index - own >= len(further):
-            further += self._noises[row].words(1024).tolist()
+            piece = np.empty(1026, dtype=np.uint64)
+            _fill_at(self._noises[row], piece, self._begins[row] + own + len(further))
+            further += piece[:-2].tolist()
         return further[index - own]
 
     def rare(self, row: int, index: int) -> _sampler.Bits:
         """Further bits for the decision whose words begin at ``index`` of a row."""
         return self._noises[row]._rare_bits(self._begins[row] + index)
+
+    def behind(
+        self, row: int, skip: int
+    ) -> tuple[Callable[[int], int], Callable[[int], _sampler.Bits]]:
+        """`word` and `rare` of a row, counted from its word ``skip`` on."""
+        return (lambda i: self.word(row, skip + i)), (lambda i: self.rare(row, skip + i))
 
 
 class _Sampler:
@@ -231,11 +254,11 @@ def _lazy_rows(
     """The rows in batches, without drawing what cannot be seen."""
     sampler, lengths = _Sampler(calibration), np.diff(starts)
     counts = 2 * lengths + law.words
-    found = []
+    room, found = _room(counts), []
     for rows in _batches(counts):
         part = slice(int(starts[rows.start]), int(starts[rows.stop]))
         begins = starts[rows.start : rows.stop + 1] - starts[rows.start]
-        words = _RowWords(noises[rows], counts[rows])
+        words = _RowWords(noises[rows], counts[rows], room)
         found.append(_lazy_batch(places[part], values[part], begins, law, sampler, at_least, words))
     return found
 
@@ -249,49 +272,59 @@ def _lazy_batch(
     at_least: float,
     words: _RowWords,
 ) -> Found:
+    """Rows whose words are drawn."""
     size, room = len(starts) - 1, law.most
     noisy, open_values = np.empty(len(values)), np.empty(len(values), dtype=np.bool_)
-    mark_places, totals = np.empty(size * room, dtype=np.int64), np.empty(size * room)
-    open_totals = np.zeros(size * room, dtype=np.bool_)
-    counts, pairs = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-    begins = np.arange(size) * room
+    marks = _Marks(size, room)
     high, low = divmod(law.threshold, 1 << sampler.a)
     last_word = (1 << 64) // law.n * law.n - 1
     draw_rows(
         words.all, words.starts, values, starts, sampler.scale, sampler.lattice,
         (law.first, law.limits, np.uint64(law.n), np.uint64(last_word)), (float(high), float(low)),
-        noisy, open_values, room, mark_places, totals, open_totals, counts, pairs,
+        noisy, open_values,
+        room, marks.places, marks.totals, marks.open_totals, marks.counts, marks.pairs,
     )  # fmt: skip
     sampler.settle(values, noisy, open_values, starts, words)
-    lengths = np.diff(starts)
-    for at in np.flatnonzero(open_totals).tolist():
-        row, j = divmod(at, room)
-        if j < counts[row]:
-            i = int(2 * lengths[row] + pairs[row] + 2 * j)
-            pair = words.word(row, i), words.word(row, i + 1)
-            excess = exact_excess(*pair, sampler.T, sampler.a, words.rare(row, i))
-            totals[at] = sampler.total(0.0, law.threshold + excess)
-    for row in np.flatnonzero(counts < 0).tolist():
-        skip = 2 * int(lengths[row])
-        exact_places, drawn = exact_marks(
-            law,
-            sampler.T,
-            sampler.a,
-            lambda i, row=row, skip=skip: words.word(row, skip + i),
-            lambda i, row=row, skip=skip: words.rare(row, skip + i),
-        )
-        begins[row], counts[row] = len(mark_places), len(exact_places)
-        mark_places = np.append(mark_places, np.array(exact_places, dtype=np.int64))
-        totals = np.append(totals, [sampler.total(0.0, steps) for steps in drawn])
-    most = len(values) + int(counts.sum())
+    marks.settle(law, sampler, words, 2 * np.diff(starts))
+    most = int(np.count_nonzero(noisy >= at_least) + marks.counts.sum())
     out_places, out_values = np.empty(most, dtype=np.int64), np.empty(most)
     out_starts = np.empty(size + 1, dtype=np.int64)
     merge_rows(
-        places, noisy, starts, at_least, mark_places, totals, begins, counts,
+        places, noisy, starts, at_least,
+        marks.places, marks.totals, marks.starts, marks.counts,
         out_places, out_values, out_starts,
     )  # fmt: skip
     used = out_starts[-1]
     return out_places[:used].copy(), out_values[:used].copy(), out_starts
+
+
+class _Marks:
+    """The marks of several rows, as `draw_rows` writes them, and the exact way for the rest."""
+
+    def __init__(self, rows: int, room: int) -> None:
+        self._room = room
+        self.places, self.totals = np.empty(rows * room, dtype=np.int64), np.empty(rows * room)
+        self.open_totals = np.zeros(rows * room, dtype=np.bool_)
+        self.counts, self.pairs = np.empty((2, rows), dtype=np.int64)
+        self.starts = np.arange(rows, dtype=np.int64) * room
+
+    def settle(
+        self, law: MarkLaw, sampler: _Sampler, words: _RowWords, skip: NDArray[np.int64]
+    ) -> None:
+        """Decide what the loops left open; a row's marks begin at its word ``skip``."""
+        for at in np.flatnonzero(self.open_totals).tolist():
+            row, j = divmod(at, self._room)
+            word, rare = words.behind(row, int(skip[row]))
+            i = int(self.pairs[row]) + 2 * j
+            excess = exact_excess(word(i), word(i + 1), sampler.T, sampler.a, rare(i))
+            self.totals[at] = sampler.total(0.0, law.threshold + excess)
+        for row in np.flatnonzero(self.counts < 0).tolist():
+            behind = words.behind(row, int(skip[row]))
+            places, drawn = exact_marks(law, sampler.T, sampler.a, *behind)
+            self.starts[row], self.counts[row] = len(self.places), len(places)
+            self.places = np.append(self.places, np.array(places, dtype=np.int64))
+            totals = np.array([sampler.total(0.0, steps) for steps in drawn])
+            self.totals = np.append(self.totals, totals)
 
 
 def _dense_rows(

@@ -15,8 +15,8 @@ from edgeveil.privacy._sampler import _decide, _fill_noisy
 
 __all__ = ["draw_rows", "merge_rows", "rising"]
 
-_U1 = np.uint64(1)
 _NO_SIGN = np.uint64(2**64 - 2)
+_NO_PLACE = np.int64(2**63 - 1)
 
 
 @compiled
@@ -101,7 +101,7 @@ def _place(words: Any, law: Any, places: Any) -> Any:
             if word <= last_word:
                 places[have] = word % coordinates
                 have += 1
-        places[:have].sort()
+        _sort(places[:have], coordinates)
         kept = 0
         for j in range(have):
             if kept == 0 or places[j] != places[kept - 1]:
@@ -109,6 +109,32 @@ def _place(words: Any, law: Any, places: Any) -> Any:
                 kept += 1
         have = kept
     return (count, used) if used + 2 * count <= len(words) else (-1, 0)
+
+
+@compiled
+def _sort(places: Any, coordinates: Any) -> None:
+    """Sort evenly spread numbers below ``coordinates``: by buckets, about one to each."""
+    size = len(places)
+    per_place = size / np.float64(coordinates)
+    ends = np.zeros(size + 1, dtype=np.int64)
+    buckets, before = np.empty(size, dtype=np.int64), places.copy()
+    for j in range(size):
+        # Does not fall with the place, however it is rounded.
+        bucket: Any = min(np.int64(places[j] * per_place), size - 1)
+        buckets[j] = bucket
+        ends[bucket + 1] += 1
+    for b in range(size):
+        ends[b + 1] += ends[b]
+    for j in range(size):
+        bucket = buckets[j]
+        places[ends[bucket]] = before[j]
+        ends[bucket] += 1
+    for j in range(1, size):  # within the buckets
+        place, at = places[j], j
+        while at > 0 and places[at - 1] > place:
+            places[at] = places[at - 1]
+            at -= 1
+        places[at] = place
 
 
 @compiled
@@ -121,7 +147,7 @@ def merge_rows(
     mark_totals: Any,  # IN
     mark_starts: Any,  # IN   (rows)
     counts: Any,  # IN   (rows)
-    out_places: Any,  # OUT  long enough for all
+    out_places: Any,  # OUT  room for all values that reach it and all marks
     out_values: Any,  # OUT
     out_starts: Any,  # OUT  (rows + 1)
 ) -> None:
@@ -130,13 +156,15 @@ def merge_rows(
     out_starts[0] = 0
     for i in range(len(starts) - 1):
         mark, end = mark_starts[i], mark_starts[i] + counts[i]
+        coming = mark_places[mark] if mark < end else _NO_PLACE
         for j in range(starts[i], starts[i + 1]):
-            place = places[j]
-            while mark < end and mark_places[mark] < place:
-                out_places[used], out_values[used] = mark_places[mark], mark_totals[mark]
-                used, mark = used + 1, mark + 1
-            if mark < end and mark_places[mark] == place:
+            place = np.int64(places[j])
+            while coming <= place:
+                if coming < place:  # the mark on a value is dropped: that has noise of its own
+                    out_places[used], out_values[used] = coming, mark_totals[mark]
+                    used += 1
                 mark += 1
+                coming = mark_places[mark] if mark < end else _NO_PLACE
             if noisy[j] >= at_least:
                 out_places[used], out_values[used] = place, noisy[j]
                 used += 1

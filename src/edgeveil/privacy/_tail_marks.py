@@ -82,10 +82,10 @@ def _least_above(law: MarkLaw, prefix: int, count: int) -> int | None:
 def mark_law(n: int, scale: int, threshold: int) -> MarkLaw | None:
     """The law; None where drawing all coordinates is no slower.
 
-    That is for T < 3 t, where more than one in 41 reaches the threshold, and for more than
+    That is for T < 2 t, where more than one in 15 reaches the threshold, and for more than
     65,536 expected marks.
     """
-    if n < 1 or threshold < 3 * scale or n * _chance(scale, threshold, WORD)[1] > MOST_EXPECTED:
+    if n < 1 or threshold < 2 * scale or n * _chance(scale, threshold, WORD)[1] > MOST_EXPECTED:
         return None
     first, limits = _limits(n, scale, threshold, WORD)
     table = np.array(limits, dtype=np.uint64)
@@ -106,7 +106,8 @@ def _limits(n: int, scale: int, threshold: int, size: int) -> tuple[int, list[in
             if k == n:
                 return first, limits  # F(n) is 1: beyond every word
             limit = int(down.multiply(least, whole))
-            if limit != int(up.multiply(most, whole)):
+            # F(k) < 1 for k < n, however near: the limit is a word.
+            if limit != min(int(up.multiply(most, whole)), (1 << size) - 1):
                 break  # the bounds do not tell: finer ones
             if limits == [0] and limit == 0:
                 first = k

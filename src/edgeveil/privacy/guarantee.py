@@ -12,10 +12,11 @@ from edgeveil.errors import InputError, ParameterError
 from edgeveil.notebook import html_card
 from edgeveil.privacy.epsilon import exact_epsilon
 
-__all__ = ["Guarantee", "Model", "Pooling"]
+__all__ = ["Guarantee", "Model", "OwnEdges", "Pooling"]
 
 Model = Literal["joint", "public", "none"]
 Pooling = Literal["adds up", "shared"]
+OwnEdges = Literal["touching", "starting"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,10 @@ class Guarantee:
         A public promise about every possible graph on which the guarantee rests, or "".
     private : bool
         False if the noise came from a seeded source: then nothing is protected.
+    own_edges : {"touching", "starting"}
+        Model ``joint``: which edges a recipient is taken to know itself, so that they are not
+        protected from it: all that touch its source, or, in a directed graph, only those that
+        start there (whom it follows, not who follows it).
     """
 
     epsilon: float
@@ -59,6 +64,7 @@ class Guarantee:
     promise: str = ""
     private: bool = True
     shared_epsilon: float = 0.0
+    own_edges: OwnEdges = "touching"
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
@@ -73,6 +79,10 @@ class Guarantee:
             raise ParameterError(f"pooling must be 'adds up' or 'shared', got {self.pooling!r}")
         if (self.model == "none") != math.isinf(self.epsilon):
             raise ParameterError("model 'none' and epsilon = inf go together")
+        if self.own_edges not in ("touching", "starting"):
+            raise ParameterError(
+                f"own_edges must be 'touching' or 'starting', got {self.own_edges!r}"
+            )
         if not 0 <= self.shared_epsilon <= self.epsilon:
             raise ParameterError(
                 f"shared_epsilon must be between 0 and epsilon, got {self.shared_epsilon}"
@@ -117,8 +127,9 @@ class Guarantee:
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for files."""
-        return asdict(self)
+        """Plain data, for files. Undirected, there is one kind of own edges: it is left out."""
+        left_out = {"own_edges"} if self.own_edges == "touching" else set()
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
@@ -130,7 +141,7 @@ class Guarantee:
             If an entry is missing or too many. A default must not stand in for one: `private`
             is True by default.
         """
-        if set(data) != {field.name for field in fields(cls)}:
+        if {*data, "own_edges"} != {field.name for field in fields(cls)}:
             raise InputError("part of the guarantee is missing")
         return cls(**{**data, "epsilon": float(data["epsilon"])})
 
@@ -160,7 +171,8 @@ class Guarantee:
         )
         if self.model == "joint":
             who = "Each row is for the owner of its source alone"
-            what = "every edge that does not touch that source"
+            verb = "start at" if self.own_edges == "starting" else "touch"
+            what = f"every edge that does not {verb} that source"
         else:
             who = "Anyone may see this"
             what = "every edge of the graph"

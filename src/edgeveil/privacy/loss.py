@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -84,50 +84,20 @@ def _as_one_row(ragged: Ragged) -> Statistic:
 
 
 def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
-    """Of one coordinate either a noisy value z >= T is seen, or only that it is below T.
-
-    With x and y steps without noise, what is seen as z has log-ratio (|z - y| - |z - x|) / t. For
-    x > y this is largest, (x - y) / t, at any z >= max(x, T). For x < y it falls with z, so it is
-    largest at z = max(x, T); and "below" may tell more, by log P(x + Z < T) - log P(y + Z < T).
-    Coordinates are independent: the largest log-ratios add up. (To the precision of a double.)
-    """
     if not first.same_question(second):
         return float("inf"), without_noise(first)
-    calibration, t = first.calibration, first.calibration.scale
-    from edgeveil.privacy._tail import threshold_in_steps
+    from edgeveil.privacy._tail_loss import largest_loss_of_rows  # it loads the compiler
 
-    threshold = threshold_in_steps(first.at_least, calibration)
-    loss, places, seen, starts = 0.0, list[int](), list[int](), [0]
-    for i in range(len(first.starts) - 1):
-        steps = [_steps_of_row(tail, i) for tail in (first, second)]
-        for place in sorted(steps[0].keys() | steps[1].keys()):
-            x, y = (of.get(place, 0) for of in steps)
-            z = max(x, threshold)
-            more, below = (abs(z - y) - abs(z - x)) / t, -math.inf
-            if x < y:
-                below = _log_below(threshold - x, t) - _log_below(threshold - y, t)
-            loss += max(more, below)
-            if more > below and (x != y or x >= threshold):
-                places.append(place)
-                seen.append(z)
-        starts.append(len(places))
-    return loss, NoisedTail(
-        values=np.array([float(z) * 2.0**calibration.step_log2 for z in seen]),
-        scale=calibration.noise_scale,
-        places=np.array(places, dtype=np.int64),
-        starts=np.array(starts, dtype=np.int64),
+    calibration = first.calibration
+    loss, places, values, starts = largest_loss_of_rows(
+        _steps_of_rows(first), _steps_of_rows(second), calibration, first.at_least
     )
+    scale = calibration.noise_scale
+    return loss, NoisedTail(values=values, scale=scale, places=places, starts=starts)
 
 
-def _steps_of_row(tail: Tail, i: int) -> dict[int, int]:
-    part = slice(int(tail.starts[i]), int(tail.starts[i + 1]))
-    steps = to_lattice(tail.values[part], tail.calibration)
-    return dict(zip(tail.places[part].tolist(), map(int, steps), strict=True))
-
-
-def _log_below(distance: int, t: int) -> float:
-    """Log P(Z < distance) for P(Z = z) proportional to exp(-|z| / t)."""
-    q = math.exp(-1 / t)
-    if distance <= 0:
-        return (distance - 1) / t - math.log1p(q)
-    return math.log1p(-math.exp(-distance / t) / (1 + q))
+def _steps_of_rows(tail: Tail) -> list[dict[int, int]]:
+    """Of each row the steps at its places."""
+    places, starts = tail.places.tolist(), tail.starts.tolist()
+    steps = [int(x) for x in to_lattice(tail.values, tail.calibration)]
+    return [dict(zip(places[a:b], steps[a:b], strict=True)) for a, b in pairwise(starts)]

@@ -9,7 +9,7 @@ it. `without_noise` is the curator's view of the same numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -52,8 +52,8 @@ class Statistic:
     calibration : Calibration, or a tuple with one for each row
         The noise: it holds sensitivity, float error and epsilon of a row.
     spends : bool
-        False if the values are the same on every graph (noise that a mechanism adds before its
-        last step): then nothing is learnt from them.
+        False for noise alone, which a mechanism adds before its last step: the values are then
+        zeros, whatever they were, and nothing is learnt from them.
     part : str or None
         Statistics of one part are moved by disjoint sets of edges: no edge moves two of them. So
         the part costs the largest of their epsilons, not their sum (`total_epsilon`).
@@ -202,6 +202,16 @@ class Noised:
     values: npt.NDArray[Any]
     scale: float = 0.0
 
+    def sealed(self) -> Noised:
+        """A copy that cannot be written to."""
+        copies: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                copies[field.name] = value = value.copy()
+                value.flags.writeable = False
+        return replace(self, **copies)
+
 
 @dataclass(frozen=True, kw_only=True)
 class NoisedTail(Noised):
@@ -260,6 +270,8 @@ def randomise(statistic: AnyStatistic, noises: Sequence[NoiseSource]) -> Noised:
     if isinstance(statistic, Ragged | Tail):
         return _randomise_rows(statistic, noises)
     rows, calibration = statistic.values, statistic.calibration
+    if not statistic.spends:
+        rows[:] = 0.0
     if isinstance(calibration, tuple):
         if len(calibration) != len(rows):
             raise ParameterError(f"{len(rows)} rows need as many calibrations")

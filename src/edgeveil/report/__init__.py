@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+from edgeveil.report.lists import page_from_releases
 from edgeveil.report.page import render_page, write_page
-from edgeveil.report.page_data import (
-    GuaranteeText,
-    PageData,
-    RankedNode,
-    RankingExample,
-    ResultRow,
-)
-from edgeveil.report.rankings import page_from_releases
+from edgeveil.report.page_data import ListedNode, MemberList, PageData
 
 __all__ = [
-    "GuaranteeText",
+    "ListedNode",
+    "MemberList",
     "PageData",
-    "RankedNode",
-    "RankingExample",
-    "ResultRow",
     "page_from_releases",
     "render_page",
     "write_page",

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 import os
 from importlib.metadata import version
 from importlib.resources import files
@@ -19,11 +20,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from edgeveil.report.page_data import PageData, RankingExample, ResultRow
+from edgeveil.evaluation.results import Result
+from edgeveil.report.page_data import MemberList, PageData
 
 __all__ = ["render_page", "write_page"]
 
-_RESULT_COLUMNS = tuple(ResultRow.__dataclass_fields__)
+_RESULT_COLUMNS = tuple(Result.__dataclass_fields__)
 # "<", ">" and "&" could end the script element or open a comment in it. Non-ASCII characters,
 # U+2028 and U+2029 among them, are escaped by ensure_ascii.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -91,36 +93,39 @@ def _packed(data: PageData) -> dict[str, Any]:
         "facts": [[str(name), str(fact)] for name, fact in data.facts.items()],
         "results": {
             "columns": list(_RESULT_COLUMNS),
-            "rows": [
-                [_plain(getattr(row, name)) for name in _RESULT_COLUMNS] for row in data.results
-            ],
+            "rows": [[_cell(row, name) for name in _RESULT_COLUMNS] for row in data.results],
         },
-        "rankings": [_packed_ranking(example) for example in data.rankings],
-        "guarantees": [
-            {"mechanism": one.mechanism, "epsilon": _plain(one.epsilon), "text": one.text}
-            for one in data.guarantees
-        ],
+        "lists": [_packed_list(one) for one in data.lists],
         "notes": list(data.notes),
     }
 
 
-def _packed_ranking(example: RankingExample) -> dict[str, Any]:
+def _cell(row: Result, name: str) -> str | int | float | None:
+    value = getattr(row, name)
+    return None if name == "epsilon" and value == math.inf else _plain(value)
+
+
+def _packed_list(one: MemberList) -> dict[str, Any]:
     return {
-        "dataset": example.dataset,
-        "source": str(example.source),
-        "mechanism": example.mechanism,
-        "epsilon": _plain(example.epsilon),
-        "private": bool(example.private),
+        "dataset": one.dataset,
         # Ids as text: JavaScript would round an integer above 2**53 to another id.
+        "member": str(one.member),
+        "mechanism": one.mechanism,
+        "epsilon": _plain(one.epsilon),
+        "private": bool(one.private),
+        "promise": one.promise,
+        "remark": one.remark,
+        "truth": one.truth,
         "rows": [
             [
-                int(r.rank),
-                str(r.node),
-                float(f"{r.score:.6g}"),
-                _plain(r.true_rank),
-                None if r.is_neighbour is None else bool(r.is_neighbour),
+                str(row.node),
+                float(f"{row.score:.6g}"),
+                _plain(row.first),
+                _plain(row.last),
+                row.why,
+                None if row.right is None else bool(row.right),
             ]
-            for r in example.rows
+            for row in one.rows
         ],
     }
 

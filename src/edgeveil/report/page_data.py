@@ -7,128 +7,86 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgeveil.errors import ParameterError
+from edgeveil.evaluation.results import Result
 
-__all__ = ["GuaranteeText", "PageData", "RankedNode", "RankingExample", "ResultRow"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResultRow:
-    """One measured number. Accuracy is measured against the exact graph: not private.
-
-    Attributes
-    ----------
-    experiment, dataset, mechanism, metric, scope : str
-        What was measured on what. ``scope`` says over which nodes.
-    epsilon : float or None
-        Privacy loss; None for a mechanism without one (exact values, random, a floor).
-        A mechanism with nothing but None or 0 is drawn as a level, the others as curves.
-    mean, low, high : float
-        The value, and its confidence interval or None.
-    n_sources, repeats : int
-        Over how many sources and repetitions.
-    paper_value : float or None
-        The value that the paper prints for the same setting.
-    """
-
-    experiment: str
-    dataset: str
-    mechanism: str
-    epsilon: float | None
-    metric: str
-    scope: str
-    mean: float
-    low: float | None = None
-    high: float | None = None
-    n_sources: int
-    repeats: int
-    paper_value: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_epsilon(self.epsilon)
-        _check_finite("mean", self.mean)
-        for name in ("low", "high", "paper_value"):
-            value = getattr(self, name)
-            if value is not None:
-                _check_finite(name, value)
-        if (self.low is None) != (self.high is None):
-            raise ParameterError("low and high go together: give both or none")
+__all__ = ["ListedNode", "MemberList", "PageData"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankedNode:
-    """One place of a ranking. ``true_rank`` and ``is_neighbour`` are the curator's.
+class ListedNode:
+    """One place of a list. ``right`` is the curator's.
 
     Attributes
     ----------
-    rank : int
-        Place in the shown ranking, from 1.
     node : int or str
         Id of the node.
     score : float
         The released score.
-    true_rank : int or None
-        Place in the exact ranking.
-    is_neighbour : bool or None
-        Whether the node is a neighbour of the source.
+    first, last : int or None
+        Places that the noise leaves open.
+    why : str
+        The reason, from released values.
+    right : bool or None
+        Whether the node is one of those that the list's ``truth`` names.
     """
 
-    rank: int
     node: int | str
     score: float
-    true_rank: int | None = None
-    is_neighbour: bool | None = None
+    first: int | None = None
+    last: int | None = None
+    why: str = ""
+    right: bool | None = None
 
     def __post_init__(self) -> None:
-        _check_finite("score", self.score)
+        if not math.isfinite(self.score):
+            raise ParameterError(f"score must be a finite number, got {self.score}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankingExample:
-    """A ranking for one source.
+class MemberList:
+    """A list of nodes for one member, best first: a ranking or suggestions.
 
     Attributes
     ----------
     dataset : str
         Name of the graph.
-    source : int or str
+    member : int or str
         For whom.
     mechanism : str
         By which mechanism.
     epsilon : float or None
-        Privacy loss; None for the exact ranking. Where every node of such a ranking is at its
-        ``true_rank``, the page shows it beside the private ones.
+        Privacy loss; None for a list without protection, which is shown beside the private ones
+        of the same member.
     private : bool
-        False for exact values and for noise from a seeded generator: such a ranking is
-        shown to the curator only.
-    rows : sequence of RankedNode
-        From rank 1 on.
+        False for exact values and for noise from a seeded generator: such a list is shown to the
+        curator only.
+    rows : sequence of ListedNode
+        The list.
+    promise : str
+        The guarantee in words: ``str(guarantee)``.
+    remark : str
+        What the member should know about the list, from released values.
+    truth : str
+        What ``right`` stands for, for example "one of 4 hidden friends". The curator's.
     """
 
     dataset: str
-    source: int | str
+    member: int | str
     mechanism: str
     epsilon: float | None
     private: bool
-    rows: Sequence[RankedNode]
+    rows: Sequence[ListedNode]
+    promise: str = ""
+    remark: str = ""
+    truth: str = ""
 
     def __post_init__(self) -> None:
-        _check_epsilon(self.epsilon)
+        if self.epsilon is not None and not 0 <= self.epsilon < math.inf:
+            raise ParameterError(
+                f"epsilon must be None or a finite number >= 0, got {self.epsilon}"
+            )
         if self.private and self.epsilon is None:
-            raise ParameterError("a ranking without an epsilon is not private: set private=False")
-        if [row.rank for row in self.rows] != list(range(1, len(self.rows) + 1)) or not self.rows:
-            raise ParameterError("a ranking needs rows with the ranks 1, 2, 3, ... in order")
-
-
-@dataclass(frozen=True, kw_only=True)
-class GuaranteeText:
-    """What a mechanism promises at an epsilon, in plain words: ``str(guarantee)``."""
-
-    mechanism: str
-    epsilon: float | None
-    text: str
-
-    def __post_init__(self) -> None:
-        _check_epsilon(self.epsilon)
+            raise ParameterError("a list without an epsilon is not private: set private=False")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,13 +101,10 @@ class PageData:
         Paragraphs below the heading.
     facts : mapping of str to str
         Machine, versions, protocol. Shown in the curator's part.
-    results : sequence of ResultRow
-        For the charts and the table of all numbers. Shown in the curator's part.
-    rankings : sequence of RankingExample
-        For the slider: the private columns are shown as releasable, the true ones to the
-        curator only.
-    guarantees : sequence of GuaranteeText
-        What the mechanisms promise.
+    results : sequence of Result
+        For the picture and the table of all numbers. Shown in the curator's part.
+    lists : sequence of MemberList
+        What is private in them is shown as releasable, the rest to the curator only.
     notes : sequence of str
         Paragraphs under "What the numbers say". Shown in the curator's part.
     """
@@ -157,50 +112,31 @@ class PageData:
     title: str
     summary: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
-    results: Sequence[ResultRow] = ()
-    rankings: Sequence[RankingExample] = ()
-    guarantees: Sequence[GuaranteeText] = ()
+    results: Sequence[Result] = ()
+    lists: Sequence[MemberList] = ()
     notes: Sequence[str] = ()
 
     def releasable(self, *, summary: Sequence[str] = ()) -> PageData:
         """The same page without anything of the curator's, to be passed on as a file.
 
-        Private rankings keep ranks, ids and scores; true ranks, neighbour marks, rankings
-        that are not private, results, facts and notes are gone, and so is the summary (it
-        may speak of accuracy): give another one.
+        Private lists keep what was released; marks of the truth, lists that are not private,
+        results, facts and notes are gone, and so is the summary (it may speak of accuracy): give
+        another one.
 
         Examples
         --------
-        >>> row = RankedNode(rank=1, node="ann", score=0.2, true_rank=3, is_neighbour=True)
-        >>> example = RankingExample(dataset="friends", source="bob", mechanism="capped",
-        ...                          epsilon=1.0, private=True, rows=[row])
-        >>> page = PageData(title="Bob's friends", rankings=[example], notes=["Recall is 0.9."])
-        >>> page.releasable().rankings[0].rows[0].true_rank is None
+        >>> row = ListedNode(node="ann", score=0.2, right=True)
+        >>> made = MemberList(dataset="friends", member="bob", mechanism="suggest", epsilon=1.0,
+        ...                   private=True, rows=[row], truth="a hidden friend")
+        >>> page = PageData(title="For Bob", lists=[made], notes=["A third is found."])
+        >>> page.releasable().lists[0].rows[0].right is None
         True
         >>> page.releasable().notes
         ()
         """
-        rankings = tuple(
-            replace(
-                example,
-                rows=tuple(replace(r, true_rank=None, is_neighbour=None) for r in example.rows),
-            )
-            for example in self.rankings
-            if example.private
+        lists = tuple(
+            replace(one, truth="", rows=tuple(replace(row, right=None) for row in one.rows))
+            for one in self.lists
+            if one.private
         )
-        return PageData(
-            title=self.title,
-            summary=summary,
-            rankings=rankings,
-            guarantees=tuple(one for one in self.guarantees if one.epsilon is not None),
-        )
-
-
-def _check_finite(name: str, value: float) -> None:
-    if not math.isfinite(value):
-        raise ParameterError(f"{name} must be a finite number, got {value}")
-
-
-def _check_epsilon(epsilon: float | None) -> None:
-    if epsilon is not None and not 0 <= epsilon < math.inf:
-        raise ParameterError(f"epsilon must be None or a finite number >= 0, got {epsilon}")
+        return PageData(title=self.title, summary=summary, lists=lists)

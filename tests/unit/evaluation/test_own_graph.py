@@ -1,4 +1,4 @@
-"""ev.evaluate: the curator's table of how well private rankings do."""
+"""ev.evaluate: the curator's table of what private results are worth."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from edgeveil.datasets import social_network
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.own_graph import evaluate
-from edgeveil.mechanisms import DegreePrior, NonPrivate, TwoHop, TwoHopEmbedding
+from edgeveil.mechanisms import DegreePrior, NonPrivate, Suggest, TwoHop, TwoHopEmbedding
 
 GRAPH = social_network(400, average_degree=16).graph
-SMALL = {"sources": 4, "k": 20, "min_degree": 16}
+SMALL = {"sources": 4, "k": 20, "min_degree": 16, "protocol": "rankings"}
 
 
 @pytest.fixture(scope="module")
@@ -65,24 +65,62 @@ def test_own_mechanisms_even_of_one_name():
 
 
 def test_where_any_order_is_right_there_is_no_number():
-    row = evaluate(GRAPH, mechanisms=[], sources=2, k=399, min_degree=16).rows()[0]
+    row = evaluate(
+        GRAPH, mechanisms=[], sources=2, k=399, min_degree=16, protocol="rankings"
+    ).rows()[0]
     assert row[0] == "non-private"
     assert row[3] is None  # fewer non-neighbours than k
-    assert "-" in str(evaluate(GRAPH, mechanisms=[], sources=2, k=399, min_degree=16))
+    assert "-" in str(
+        evaluate(GRAPH, mechanisms=[], sources=2, k=399, min_degree=16, protocol="rankings")
+    )
 
 
 @pytest.mark.parametrize(
     ("wrong", "expected"),
     [
         ({"k": 400}, "k must be less than the number of nodes, 400"),
-        ({"k": 0}, "k must be a whole number from 1 on"),
-        ({"sources": 0}, "sources must be a whole number from 1 on"),
+        ({"k": 0}, "k must be an integer >= 1"),
+        ({"sources": 0}, "sources must be an integer >= 1"),
         ({"min_degree": 10**6}, "lower min_degree"),
         ({"epsilons": [-1]}, "epsilon must be a positive number"),
         ({"epsilons": 1.0, "mechanisms": [NonPrivate()]}, "give epsilons or mechanisms"),
-        ({"mechanisms": [TwoHopEmbedding(epsilon=1)]}, "gives scores has a ranking"),
+        ({"mechanisms": [TwoHopEmbedding(epsilon=1)]}, "gives no scores"),
     ],
 )
 def test_wrong_arguments_are_named(wrong, expected):
     with pytest.raises(ParameterError, match=expected):
         evaluate(GRAPH, **{**SMALL, **wrong})
+
+
+# --- Suggestions, the main job -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lists():
+    return evaluate(social_network(1500, average_degree=24).graph, [0.25, 4.0], sources=40)
+
+
+def test_hits_of_private_lists_stand_beside_popularity_the_truth_and_the_limit(lists):
+    rows = {(row[0], row[1]): row[2:] for row in lists.rows()}
+    assert [name for name, loss in rows if loss is None] == [
+        *("popularity", "common neighbours", "resource allocation", "pagerank")
+    ]
+    for loss in (0.25, 4.0):
+        assert {("suggest", loss), ("limit", loss)} <= set(rows)
+    # With more budget more is found, up to what scores without privacy find.
+    for at, few, many in zip(range(3), rows["suggest", 0.25], rows["suggest", 4.0], strict=False):
+        assert many > 2 * rows["popularity", None][at]
+        assert many > few
+        assert many <= rows["resource allocation", None][at] + 0.15
+    assert "FOR THE CURATOR, NOT PRIVATE" in str(lists)
+    assert lists.columns[2] == "hits@20, 5-20 friends"
+
+
+def test_what_mechanisms_give_decides_what_is_measured():
+    assert (
+        evaluate(GRAPH, mechanisms=[TwoHop(epsilon=1)], sources=2, k=10, min_degree=9)
+        .columns[2]
+        .startswith("recall")
+    )
+    with pytest.raises(ParameterError, match="two-hop gives no suggestions"):
+        evaluate(GRAPH, mechanisms=[Suggest(epsilon=1), TwoHop(epsilon=1)], protocol="suggestions")

@@ -11,7 +11,7 @@ from edgeveil.errors import ParameterError
 from edgeveil.evaluation.baselines import CapWithoutNoise, OwnListWithDegrees, RandomOrder
 from edgeveil.evaluation.metrics import ndcg_at_k, recall_at_k
 from edgeveil.evaluation.ranking import Measured, choose_sources, measure_ranking
-from edgeveil.evaluation.rows import noiseless_rows, repeated_rows, with_noise
+from edgeveil.evaluation.rows import repeated_rows, with_noise
 from edgeveil.flow import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import (
@@ -22,8 +22,10 @@ from edgeveil.mechanisms import (
     NonPrivate,
     OwnNeighbours,
 )
+from edgeveil.mechanisms.run import rows_of
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import Bits
 
 NOISE = NoiseSource.insecure(5)
 
@@ -49,9 +51,9 @@ def test_a_repeat_is_the_release_with_the_same_noise(graph, mechanism):
 @pytest.mark.parametrize("options", [{"prepush": True}, {"model": "public", "sigma": 1e-3}])
 def test_noise_on_the_noiseless_rows_gives_the_mechanism_to_the_last_bit(graph, kind, options):
     mechanism, sources = kind(epsilon=0.7, **options), [0, 5, 9]
-    known = noiseless_rows(graph, kind(epsilon=3.0, **options), sources)
+    known = kind(epsilon=3.0, **options).exact_rows(graph, np.array(sources))
     rows = with_noise(graph, mechanism, known, sources, NOISE.derive("rows"))
-    assert np.array_equal(rows, mechanism.rows(graph, sources, NOISE.derive("rows")))
+    assert np.array_equal(rows, rows_of(mechanism, graph, sources, NOISE))
 
 
 def test_all_scopes_by_hand(graph):
@@ -112,15 +114,18 @@ def test_a_tiny_sigma_makes_the_flow_the_own_list_followed_by_degrees():
 
 
 def test_lift_divides_by_released_degrees_only(graph):
-    class Prepared:
+    class Known:
         degrees = graph.degrees + 0.0
 
     class WithDegrees(OwnNeighbours):
-        def prepare(self, graph, noise):
-            return Prepared()
+        def shared(self, graph):
+            return Bits(np.empty(0, dtype=np.int64), 0, 1.0)
 
-        def rows(self, prepared, sources, noise):
-            return personalized_pagerank(graph, sources)
+        def learn(self, noised, nodes):
+            return Known()
+
+        def estimate(self, noised, shared, own):
+            return personalized_pagerank(graph, own.sources)
 
     found = measure_ranking(graph, WithDegrees(), [8], repeats=1, noise=NOISE, k=20)
     assert found.by_source["recall@20", "lift"][0] == 1
@@ -133,7 +138,7 @@ def test_lift_of_edge_flipping_divides_by_the_degrees_of_the_flipped_graph(graph
     [(rows, shared)] = repeated_rows(graph, mechanism, [8], 1, NOISE)
     others = np.setdiff1d(np.arange(300), [8, *graph.neighbours(8)])
     known = others[graph.degrees[others] >= 20]
-    scores = rows[0][known] / np.maximum(shared.flipped.degrees[known], 20)
+    scores = rows[0][known] / np.maximum(shared.degrees[known], 20)
     truth = personalized_pagerank(graph, [8])[0][known] / graph.degrees[known]
     assert found.by_source["recall@20", "lift"][0] == recall_at_k(truth, scores, 20)[0]
 

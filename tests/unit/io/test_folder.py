@@ -215,9 +215,26 @@ def test_what_is_no_saved_graph_is_one_sentence(tmp_path):
 
 
 def test_a_graph_of_the_future_says_to_update(saved):
-    edit(saved, version=2)
-    with pytest.raises(InputError, match="format version 2, this edgeveil reads 1: update"):
+    edit(saved, version=3)
+    with pytest.raises(InputError, match="format version 3, this edgeveil reads up to 2: update"):
         open_graph(saved)
+
+
+def test_a_directed_graph_comes_back_directed_and_an_undirected_one_keeps_its_format(tmp_path):
+    arcs = np.array([0, 1, 2, 0]), np.array([1, 0, 0, 2])
+    for directed, version in ((False, 1), (True, 2)):
+        graph = Graph.from_edges(*arcs, NodeSet.range(4), directed=directed)
+        place = save_graph(graph, tmp_path / str(directed))
+        assert json.loads((place / "graph.json").read_text())["version"] == version
+        assert open_graph(place, verify=True) == graph
+        assert open_graph(place).directed == directed
+
+
+def test_a_directed_graph_with_a_repeated_edge_is_refused(tmp_path):
+    graph = Graph(np.array([0, 2, 2]), np.array([1, 1]), NodeSet.range(2), directed=True)
+    place = save_graph(graph, tmp_path / "graph")
+    with pytest.raises(InputError, match="no simple directed graph"):
+        open_graph(place, verify=True)
 
 
 @pytest.mark.parametrize("name", ["indptr", "indices", "text", "offsets"])

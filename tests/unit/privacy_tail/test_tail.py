@@ -40,7 +40,7 @@ def equal_rows(places, values, rows):
 
 def some_rows(lengths, n, seed=0):
     rng = np.random.default_rng(seed)
-    places = [np.sort(rng.choice(n, length, replace=False)) for length in lengths]
+    places = [np.sort(rng.choice(min(n, 10**6), size, replace=False)) for size in lengths]
     starts = np.cumsum([0, *lengths], dtype=np.int64)
     flat = np.concatenate(places).astype(np.int32)
     return flat, rng.geometric(0.3, len(flat)).astype(float), starts
@@ -53,8 +53,10 @@ def same(one, other):
 
 # --- The distribution ------------------------------------------------------------------------
 
+UNIT = 1000  # steps: at small scales many dense draws are "-0" and go the slow way
+
 CONFIGURATIONS = [
-    # n, scale, threshold, places, values
+    # n, scale, threshold, places, values, all but n and places in units
     (60, 1, 3, [], []),
     (60, 2, 6, [0, 7, 59], [6.0, 3.0, -4.0]),
     (400, 2, 7, [5, 6, 300], [7.0, 8.0, 1.0]),
@@ -69,8 +71,8 @@ def p_values(one, other, n, threshold):
     for count in (
         lambda tail: np.diff(tail[2]),
         lambda tail: tail[0] * 30 // n,
-        lambda tail: np.minimum(tail[1] - threshold, 12),
-        lambda tail: (tail[0] % 3) * 4 + np.minimum(tail[1] - threshold, 3),
+        lambda tail: np.minimum((tail[1] / UNIT - threshold) * 2, 20),
+        lambda tail: (tail[0] % 3) * 4 + np.minimum(tail[1] / UNIT - threshold, 3),
     ):
         samples = [count(tail).astype(int) for tail in (one, other)]
         most = max(s.max() for s in samples) + 1
@@ -79,15 +81,15 @@ def p_values(one, other, n, threshold):
         rare = np.cumsum(table.sum(axis=0)[order]) < 40  # thin cells together
         cells = np.column_stack([table[:, order[rare]].sum(axis=1), table[:, order[~rare]]])
         cells = cells[:, cells.sum(axis=0) > 0]
-        if cells.shape[1] > 1:
-            found.append(float(stats.chi2_contingency(cells).pvalue))
+        found.append(float(stats.chi2_contingency(cells).pvalue))
     return found
 
 
 def both_ways(n, scale, threshold, places, values, rows=3000):
-    calibration, given = lattice(scale, n), equal_rows(places, values, rows)
+    calibration = lattice(scale * UNIT, n)
+    given = equal_rows(places, np.array(values) * UNIT, rows)
     return [
-        draw_tail(given, n, calibration, float(threshold), streams(rows, seed), densely=way)
+        draw_tail(given, n, calibration, float(threshold * UNIT), streams(rows, seed), densely=way)
         for seed, way in ((1, True), (2, False))
     ]
 
@@ -95,31 +97,33 @@ def both_ways(n, scale, threshold, places, values, rows=3000):
 @pytest.mark.parametrize(("n", "scale", "threshold", "places", "values"), CONFIGURATIONS)
 def test_lazy_and_dense_have_one_distribution(n, scale, threshold, places, values):
     dense, lazy = both_ways(n, scale, threshold, places, values)
-    found = p_values(dense, lazy, n, threshold)
-    assert len(found) == 4
-    assert min(found) > P_VALUE
+    assert min(p_values(dense, lazy, n, threshold)) > P_VALUE
 
 
-def test_the_comparison_notices_a_wrong_threshold(monkeypatch):
-    """Control: marks for T + 1 instead of T."""
-    law = _tail_marks.mark_law(400, 2, 8)
+def test_the_comparison_notices_a_wrong_probability(monkeypatch):
+    """Control: an error of 12 % in p, and nothing else."""
+    original = _tail_marks._chance
+
+    def a_little_more(*given):
+        return tuple(p * 28 / 25 for p in original(*given))
+
+    monkeypatch.setattr(_tail_marks, "_chance", a_little_more)
+    law = _tail_marks.mark_law.__wrapped__(400, 2 * UNIT, 7 * UNIT)
     monkeypatch.setattr(_tail, "mark_law", lambda *_: law)
     dense, lazy = both_ways(400, 2, 7, [], [])
     assert min(p_values(dense, lazy, 400, 7)) < 1e-6
 
 
-def test_the_comparison_notices_a_wrong_probability(monkeypatch):
-    """Control: an error of 4 % in p."""
-    original = _tail_marks._chance
+def test_the_comparison_notices_a_wrong_excess(monkeypatch):
+    """Control: the excess has the scale 2.25 instead of 2."""
+    original = _tail._Sampler
 
-    def a_little_more(*given):
-        return tuple(p * 26 / 25 for p in original(*given))
+    def wider(calibration):
+        return original(lattice(2250, 400))
 
-    monkeypatch.setattr(_tail_marks, "_chance", a_little_more)
-    law = _tail_marks.mark_law.__wrapped__(400, 2, 7)
-    monkeypatch.setattr(_tail, "mark_law", lambda *_: law)
-    dense, lazy = both_ways(400, 2, 7, [], [], rows=6000)
-    assert min(p_values(dense, lazy, 400, 7)) < 1e-3
+    monkeypatch.setattr(_tail, "_Sampler", wider)
+    dense, lazy = both_ways(400, 2, 7, [], [])
+    assert min(p_values(dense, lazy, 400, 7)) < 1e-6
 
 
 def test_the_comparison_notices_marks_that_stay_on_values(monkeypatch):
@@ -133,6 +137,39 @@ def test_the_comparison_notices_marks_that_stay_on_values(monkeypatch):
     dense, lazy = both_ways(400, 3, 9, list(range(0, 400, 2)), [2.0] * 200, rows=1000)
     lazy = (lazy[0] % 2000, *lazy[1:])
     assert min(p_values(dense, lazy, 400, 9)) < 1e-6
+
+
+def law_p_value(found, n, scale, threshold):
+    """Counts of marks and their excesses against the laws they should have."""
+    _, values, starts = found
+    q = math.exp(-1 / scale)
+    p, counts = q**threshold / (1 + q), np.diff(starts)
+    result = []
+    for sample, chances in (
+        (counts, stats.binom.pmf(np.arange(40), n, p)),
+        ((values - threshold).astype(int), (1 - q) * q ** np.arange(40)),
+    ):
+        seen = np.bincount(np.clip(sample, 0, 40), minlength=41)
+        expected = np.append(chances, 1 - chances.sum()) * len(sample)
+        thin = expected < 10
+        cells = (
+            np.append(seen[~thin], seen[thin].sum()),
+            np.append(expected[~thin], expected[thin].sum()),
+        )
+        result.append(float(stats.chisquare(*cells).pvalue))
+    return min(result)
+
+
+@pytest.mark.parametrize(("n", "scale", "threshold"), [(400, 1, 4), (400, 2, 7), (3000, 3, 19)])
+def test_marks_follow_their_laws_to_a_single_step(n, scale, threshold, monkeypatch):
+    """With a control: the laws of a threshold one step higher do not fit."""
+    given, rows = equal_rows([], [], 3000), 3000
+    found = draw_tail(given, n, lattice(scale, n), float(threshold), streams(rows), densely=False)
+    assert law_p_value(found, n, scale, threshold) > P_VALUE
+    law = _tail_marks.mark_law(n, scale, threshold + 1)
+    monkeypatch.setattr(_tail, "mark_law", lambda *_: law)
+    shifted = draw_tail(given, n, lattice(scale, n), float(threshold), streams(rows), densely=False)
+    assert law_p_value(shifted, n, scale, threshold) < 1e-6
 
 
 @pytest.mark.parametrize("n", [10**5, 10**8])
@@ -154,6 +191,16 @@ def test_marks_of_a_long_row_follow_their_laws(n):
     assert (excess >= 0).all()
     # Neighbours in the list are independent.
     assert abs(np.corrcoef(excess[1:], excess[:-1])[0, 1]) < 4 / math.sqrt(len(excess))
+
+
+def test_places_are_uniform_where_words_cannot_be_divided_evenly():
+    """Words beyond the last multiple of n must be passed over: the places are control enough."""
+    given, calibration = equal_rows([], [], 400), lattice(1, HUGE)
+    places, _, _ = draw_tail(given, HUGE, calibration, 40.0, streams(400), densely=False)
+    assert len(places) > 5000
+    assert stats.kstest(places / HUGE, "uniform").pvalue > P_VALUE
+    words = np.concatenate([noise.words(20) for noise in streams(400)])
+    assert stats.kstest((words % np.uint64(HUGE)) / HUGE, "uniform").pvalue < 1e-6
 
 
 def test_values_are_kept_exactly_from_the_threshold_on():
@@ -202,15 +249,16 @@ def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
     for i, noise in enumerate(streams(4)):
         part = slice(given[2][i], given[2][i + 1])
         noisy = add_laplace(given[1][part], calibration, noise)
-        its = slice(starts[i], starts[i + 1])
-        found = dict(zip(places[its], values[its], strict=True))
+        mine = slice(starts[i], starts[i + 1])
+        found = dict(zip(places[mine], values[mine], strict=True))
         assert len(found) == starts[i + 1] - starts[i]
         for place, value in zip(given[0][part].tolist(), noisy.tolist(), strict=True):
             assert found.get(place) == (value if value >= 8.0 else None)
         assert (np.diff(places[starts[i] : starts[i + 1]]) > 0).all()
 
 
-LAWS = [(60, 1, 3), (10**4, 2, 15), (10**5, (2**24 + 1) << 3, (2**24 + 1) << 6)]
+HUGE = 3 * 2**61 + 1  # one word in four is beyond a multiple of it
+LAWS = [(60, 1, 3), (10**4, 2, 15), (10**5, (2**24 + 1) << 3, (2**24 + 1) << 6), (HUGE, 1, 40)]
 
 
 @pytest.mark.parametrize(("n", "scale", "threshold"), LAWS)
@@ -288,7 +336,7 @@ def test_another_key_gives_other_marks():
 # --- Ends ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("at_least", [0.0, -3.0, -1e9, 5.0])
+@pytest.mark.parametrize("at_least", [0.0, -3.0, -1e9, 3.0])
 def test_a_threshold_that_much_reaches_is_drawn_densely(at_least):
     n, given = 5000, some_rows([30, 0], 5000)
     found, dense = (
@@ -331,7 +379,7 @@ def test_thresholds_of_more_steps_than_a_float_tells_apart():
         assert _sampler.lattice_sum(0.0, steps, a, k) >= at_least
         assert _sampler.lattice_sum(0.0, steps - 1, a, k) < at_least
     at_least = 15 * calibration.noise_scale
-    given = some_rows([100], 1000)
+    given = equal_rows([], [], 1)
     _, values, _ = draw_tail(given, 10**9, calibration, at_least, streams(1), densely=False)
     assert len(values) > 50
     assert values.min() >= at_least
@@ -378,3 +426,28 @@ def test_every_row_needs_a_source_of_its_own():
             draw_tail(rows, 9, lattice(1, 9), 3.0, noises)
     with pytest.raises(ParameterError, match="must be a NoiseSource"):
         draw_tail(rows, 9, lattice(1, 9), 3.0, [one, np.random.default_rng(0)])
+
+
+def test_a_source_that_somebody_else_draws_from_is_noticed(monkeypatch):
+    original, calls = NoiseSource._fill, []
+
+    def fill_and_draw(self, words):
+        at = original(self, words)
+        calls.append(at)
+        if len(calls) == 1:
+            original(self, np.empty(4, dtype=np.uint64))
+        return at
+
+    given = some_rows([40_000], 10**6)
+    monkeypatch.setattr(NoiseSource, "_fill", fill_and_draw)
+    with pytest.raises(ParameterError, match="while it was in use"):
+        draw_tail(given, 10**6, lattice(3, 10**6), 40.0, streams(1), densely=False)
+    assert len(calls) > 1
+
+
+def test_any_layout_of_the_arrays_will_do():
+    n, (places, values, starts) = 5000, some_rows([30, 7], 5000)
+    wanted = draw_tail((places, values, starts), n, lattice(2, n), 20.0, streams(2))
+    wide = places.astype(np.int64).repeat(2)[::2], values.repeat(3)[::3], starts.astype(np.int32)
+    wide[1].flags.writeable = False
+    same(draw_tail(wide, n, lattice(2, n), 20.0, streams(2)), wanted)

@@ -1,0 +1,49 @@
+"""--directed of suggest, --keep-directions of convert, and what the other commands make of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from edgeveil.io import open_graph
+
+LIST = "--epsilon 1 --insecure-seed 1 --format json"
+
+
+def named(result):
+    assert result.returncode == 0, result.stderr
+    lines = json.loads(result.stdout)["rows"]
+    return {line["node"] for line in lines}
+
+
+def test_a_directed_list_leaves_out_whom_the_member_follows_and_not_who_follows_it(run):
+    assert named(run(f"suggest follows.csv --member alice {LIST}")) == {"erin"}
+    directed = run(f"suggest follows.csv --directed --member alice {LIST}")
+    assert named(directed) == {"carol", "dave", "erin"}
+    assert json.loads(directed.stdout)["guarantee"]["own_edges"] == "starting"
+
+
+def test_a_folder_keeps_directions_for_suggest_and_is_refused_elsewhere(run, folder):
+    assert run("convert follows.csv follows.graph --keep-directions").returncode == 0
+    assert open_graph(folder / "follows.graph").directed
+    assert named(run(f"suggest follows.graph --member alice {LIST}")) == {"carol", "dave", "erin"}
+    refused = run("rank follows.graph --source alice --epsilon 1")
+    assert refused.returncode != 0
+    assert "is not made for directed graphs" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (f"suggest follows.csv --knows-followers --member alice {LIST}", "needs directed=True"),
+        ("convert follows.csv f.graph --keep-directions --directed", "leave it or"),
+        (f"suggest plain.graph --directed --member alice {LIST}", "saved without directions"),
+    ],
+)
+def test_directions_that_are_not_there_get_one_sentence(run, line, words):
+    run("convert follows.csv plain.graph")
+    result = run(line)
+    assert result.returncode in (2, 4)
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1

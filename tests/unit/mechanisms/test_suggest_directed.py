@@ -1,0 +1,281 @@
+"""Suggest on directed graphs: whom to follow, what one edge moves, and who refuses such graphs."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from edgeveil.datasets import social_network
+from edgeveil.engine import price, release, suggest
+from edgeveil.errors import InputError, ParameterError
+from edgeveil.estimate.suggestions import learn, read_row, split, threshold
+from edgeveil.evaluation.hits import hide_edges, hits, members_by_degree, popularity
+from edgeveil.evaluation.own_graph import evaluate
+from edgeveil.flow.pagerank import personalized_pagerank
+from edgeveil.flow.two_hop import friend_counts_of_lists, two_hop_tail_of_lists
+from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
+from edgeveil.mechanisms import MECHANISMS, DPPushFlow, NonPrivate, OwnNeighbours, Suggest
+from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
+from edgeveil.mechanisms.run import exact_loss, rows_of
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.suggestions import Suggestions
+from tests.seam import statistics_of
+
+
+def follow_network(n: int = 600, seed: int = 0, average_degree: int = 12) -> Graph:
+    """The built-in network with directions: some edges mutual, the others to the famous end."""
+    graph = social_network(n, average_degree=average_degree, seed=seed).graph
+    rng = np.random.default_rng(seed)
+    u, v = np.repeat(np.arange(n), graph.degrees), graph.indices.astype(np.int64)
+    u, v = u[u < v], v[u < v]
+    fame = graph.degrees * rng.lognormal(size=n)
+    there = (rng.random(len(u)) < 0.4) | (rng.random(len(u)) < fame[v] / (fame[u] + fame[v]))
+    back = ~there | (rng.random(len(u)) < 0.4)
+    ends = np.concatenate([u[there], v[back]]), np.concatenate([v[there], u[back]])
+    return Graph.from_edges(*ends, graph.nodes, directed=True)
+
+
+def sums_of(graph: Graph, source: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Friends' counts and strangers' sums of a source, each as a vector over all nodes."""
+    own, starts = graph.neighbours(source), np.array([0, len(graph.neighbours(source))])
+    friends, strangers = np.zeros(graph.n_nodes), np.zeros(graph.n_nodes)
+    friends[own] = friend_counts_of_lists(graph, own, starts)
+    places, sums, _ = two_hop_tail_of_lists(graph, np.array([source]), own, starts, weights[own])
+    strangers[places] = sums
+    return friends, strangers
+
+
+# --- What is measured, and what one edge moves ---------------------------------------------------
+
+
+def test_sums_count_those_who_are_followed_by_the_member_and_follow_the_other():
+    # 0 follows 1 and 2; 1 follows 2, 3 and 0; 2 follows 3; 4 follows 1.
+    graph = graph_of_pairs(
+        5, [(0, 1), (0, 2), (1, 2), (1, 3), (1, 0), (2, 3), (4, 1)], directed=True
+    )
+    friends, strangers = sums_of(graph, 0, np.array([0, 0.5, 0.25, 0, 0]))
+    assert friends.tolist() == [0, 0, 1, 0, 0]
+    assert strangers.tolist() == [0, 0, 0, 0.75, 0]
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_on_all_small_graphs_an_edge_moves_one_in_degree_and_at_most_one_sum(n):
+    arcs = list(permutations(range(n), 2))
+    weights = np.array([1.0, 0.5, 0.75, 0.25])[:n]
+    degrees, friends, strangers = (np.zeros((1 << len(arcs), n)) for _ in range(3))
+    for mask in range(1 << len(arcs)):
+        graph = graph_of_pairs(n, [a for k, a in enumerate(arcs) if mask >> k & 1], directed=True)
+        degrees[mask] = graph.in_degrees
+        friends[mask], strangers[mask] = sums_of(graph, 0, weights)
+    masks, most = np.arange(1 << len(arcs)), 0.0
+    for k, (u, v) in enumerate(arcs):
+        if u == 0:
+            continue  # whom the recipient follows is its own knowledge
+        moved = [x[masks] - x[masks ^ (1 << k)] for x in (degrees, friends, strangers)]
+        assert (np.abs(moved[0]).sum(axis=1) == 1).all()
+        assert (np.abs(moved[1]).sum(axis=1) <= 1).all()
+        assert (np.abs(moved[2]).sum(axis=1) <= weights[u]).all()
+        assert not (moved[1].any(axis=1) & moved[2].any(axis=1)).any()
+        if v == 0:  # who follows the recipient is in no sum
+            assert not moved[1].any()
+            assert not moved[2].any()
+        most = max(most, np.abs(moved[1] + moved[2]).sum(axis=1).max())
+    assert most == (1.0 if n > 2 else 0.0)
+
+
+@pytest.mark.parametrize("knows", [False, True])
+def test_no_pair_of_graphs_shows_more_than_the_claim(knows):
+    rng = np.random.default_rng(3)
+    mechanism = Suggest(epsilon=1.5, directed=True, knows_followers=knows)
+    arcs = np.array(list(permutations(range(6), 2)))
+    best = 0.0
+    for _ in range(150):
+        present = rng.random(len(arcs)) < rng.uniform(0.1, 0.9)
+        u, v = arcs[rng.integers(len(arcs))].tolist()
+        if u == 0 or (knows and v == 0):
+            continue
+        graph = graph_of_pairs(6, arcs[present], directed=True)
+        loss = exact_loss(
+            mechanism, Pair(graph=graph, neighbour=graph.with_edge_flipped(u, v), source=0)
+        )
+        limit = float(mechanism.split[0]) if v == 0 else 1.5
+        assert loss <= limit * (1 + 1e-9)
+        best = max(best, loss)
+    assert best > 0.9 * 1.5
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 5])
+def test_the_hard_pair_uses_the_whole_claim(epsilon):
+    mechanism = Suggest(epsilon=epsilon, directed=True)
+    (pair,) = mechanism.hard_pairs()
+    assert pair.graph.directed
+    assert (1 - 1e-5) * epsilon < exact_loss(mechanism, pair) <= epsilon * (1 + 1e-9)
+
+
+def test_noise_is_half_of_what_undirected_edges_need_but_for_strangers():
+    graph = follow_network(60)
+    undirected = Graph.from_edges(
+        np.repeat(np.arange(60), graph.degrees), graph.indices, graph.nodes
+    )
+
+    def scales(mechanism, graph):
+        return [asked.calibration.noise_scale for asked, _ in statistics_of(mechanism, graph, [3])]
+
+    one = scales(Suggest(epsilon=1, directed=True), graph)
+    two = scales(Suggest(epsilon=1), undirected)
+    assert one == pytest.approx([10, 1 / 0.9, 1 / 0.9], rel=1e-4)
+    assert two == pytest.approx([20, 2 / 0.9, 1 / 0.9], rel=1e-4)
+
+
+# --- Lists ---------------------------------------------------------------------------------------
+
+
+def test_nobody_is_told_to_follow_itself_or_whom_it_follows_but_followers_may_be_named():
+    graph = follow_network(40)
+    made = suggest(graph, range(40), 1.0, k=40, noise=NoiseSource.insecure(1))
+    for member in range(40):
+        named = {s.node for s in made.for_member(member)}
+        assert named == set(range(40)) - {member, *graph.neighbours(member).tolist()}
+
+
+def test_lists_find_hidden_edges_that_popularity_does_not():
+    hiding = hide_edges(follow_network(1500, average_degree=40))
+    assert hiding.left.directed
+    assert hiding.hidden.directed
+    members = members_by_degree(hiding, groups=[(20, 60)], per_group=60)[20, 60]
+    rows = rows_of(
+        Suggest(epsilon=2, directed=True), hiding.left, members.tolist(), NoiseSource.insecure(0)
+    )
+    found = []
+    for member, row in zip(members, rows[:, :, 0], strict=True):
+        hidden = hiding.hidden.neighbours(int(member))
+        found.append(np.isin(hidden, row).sum() / min(20, len(hidden)))
+    same_for_all = hits(hiding, members, popularity(hiding.left))
+    assert np.mean(found) > same_for_all.mean + 3 * same_for_all.error
+
+
+def test_evaluation_of_a_directed_graph_has_no_pagerank():
+    found = evaluate(follow_network(400), [1.0], sources=5)
+    names = {result.mechanism for result in found.results}
+    assert {"suggest", "popularity", "common neighbours", "limit"} <= names
+    assert "pagerank" not in names
+
+
+# --- Who takes which graph -----------------------------------------------------------------------
+
+
+def instances():
+    for kind in MECHANISMS:
+        needed = {} if kind in (NonPrivate, OwnNeighbours) else {"epsilon": 1.0}
+        yield kind(**needed, **({"promised_min_degree": 1} if kind is DPPushFlow else {}))
+
+
+@pytest.mark.parametrize("mechanism", list(instances()), ids=lambda m: m.name)
+def test_every_mechanism_refuses_a_directed_graph_before_anything_is_charged(mechanism, tmp_path):
+    graph, ledger = follow_network(30), Ledger.create(tmp_path / "ledger", epsilon=5)
+    for call in (release, price):
+        with pytest.raises(ParameterError, match="is not made for directed graphs"):
+            call(graph, mechanism, [0], ledger=ledger)
+    with pytest.raises(ParameterError, match="is not made for directed graphs"):
+        rows_of(mechanism, graph, [0], NoiseSource.insecure(1))
+    assert ledger.spends() == []
+
+
+def test_an_undirected_graph_is_refused_where_directions_are_needed():
+    graph = social_network(30, average_degree=8).graph
+    with pytest.raises(ParameterError, match="this one is undirected"):
+        suggest(graph, 0, mechanism=Suggest(epsilon=1, directed=True))
+    with pytest.raises(ParameterError, match="needs directed=True"):
+        suggest(graph, 0, 1.0, knows_followers=True)
+
+
+def test_there_are_no_walks_on_a_directed_graph():
+    with pytest.raises(InputError, match="walks are for undirected graphs"):
+        personalized_pagerank(follow_network(30), [0])
+
+
+# --- The guarantee -------------------------------------------------------------------------------
+
+
+def test_the_guarantee_says_which_edges_are_protected_and_files_keep_it(tmp_path):
+    graph = follow_network(30)
+    starting = suggest(graph, 0, 1.0)
+    touching = suggest(graph, 0, 1.0, knows_followers=True)
+    assert "every edge that does not start at that source" in str(starting.guarantee)
+    assert "every edge that does not touch that source" in str(touching.guarantee)
+    for made in (starting, touching):
+        made.write(tmp_path / "lists.json")
+        assert Suggestions.read(tmp_path / "lists.json").guarantee == made.guarantee
+    assert "own_edges" not in touching.guarantee.as_dict()
+
+
+# --- Members who know their followers ------------------------------------------------------------
+
+
+def test_followers_rank_higher_only_if_members_know_them():
+    graph = follow_network(300)
+
+    def share(knows):
+        made = suggest(
+            graph, range(60), 1.0, k=10, knows_followers=knows, noise=NoiseSource.insecure(2)
+        )
+        lists = [(graph.followers(m), made.for_member(m)) for m in range(60)]
+        whys = [(s.node in theirs, s.why) for theirs, named in lists for s in named]
+        assert all(follows for follows, why in whys if why == "follows you")
+        assert knows == any(why == "follows you" for _, why in whys)
+        return np.mean([follows for follows, _ in whys])
+
+    assert share(True) > 2 * share(False)
+
+
+def test_without_that_knowledge_a_list_does_not_depend_on_who_follows_but_by_their_number():
+    # The two graphs have the same in-degrees; others than 3 and 4 follow 0.
+    rest = [(0, 1), (0, 2), (1, 5), (2, 5), (2, 6)]
+    one = graph_of_pairs(9, [*rest, (3, 0), (4, 7)], directed=True)
+    two = graph_of_pairs(9, [*rest, (4, 0), (3, 7)], directed=True)
+
+    def rows(graph, knows):
+        mechanism = Suggest(epsilon=1, directed=True, knows_followers=knows)
+        return rows_of(mechanism, graph, [0], NoiseSource.insecure(5))
+
+    np.testing.assert_array_equal(rows(one, False), rows(two, False))
+    assert not np.array_equal(rows(one, True), rows(two, True), equal_nan=True)
+
+
+def test_reasons_come_back_from_a_file(tmp_path):
+    made = suggest(follow_network(300, average_degree=30), range(30), 4.0, knows_followers=True)
+    made.write(tmp_path / "lists.parquet")
+    again = Suggestions.read(tmp_path / "lists.parquet")
+    whys = {s.why[:8] for m in range(30) for s in made.for_member(m)}
+    assert whys >= {"follows ", "followed"}
+    for member in range(30):
+        assert again.for_member(member) == made.for_member(member)
+        assert again.mostly_popularity(member) == made.mostly_popularity(member)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2])
+def test_places_left_open_hold_the_place_by_true_sums_where_followers_are_known(epsilon):
+    graph = follow_network(1500, average_degree=30)
+    rate, rng, adjacency = split(epsilon)[1], np.random.default_rng(7), graph.adjacency()
+    scale = 1 / split(epsilon)[0]
+    learnt = learn(graph.in_degrees + scale * rng.laplace(size=1500), scale)
+    held = []
+    for member in rng.choice(np.flatnonzero(graph.degrees >= 5), 40, replace=False).tolist():
+        own, followers = graph.neighbours(member), graph.followers(member)
+        sums = np.asarray(adjacency[own].sum(axis=0)).ravel()
+        noisy = sums + rng.laplace(size=1500) / rate
+        open_ = np.ones(1500, dtype=bool)
+        open_[own] = open_[member] = False
+        nodes = np.flatnonzero(open_ & (noisy >= threshold(1500, rate)))
+        ones, about = np.ones(len(own)), (nodes, noisy[nodes], rate)
+        reading = read_row(
+            learnt, member, own, noisy[own], ones, *about, friend_rate=rate, followers=followers
+        )
+        best = reading.top(20)
+        true = sums + reading._beside(np.arange(1500))
+        ahead = [np.count_nonzero(true[open_] > true[v]) + 1 for v in best.nodes]
+        held += ((best.first <= ahead) & (ahead <= best.last)).tolist()
+    assert np.mean(held) >= 0.95

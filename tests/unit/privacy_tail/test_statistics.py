@@ -1,0 +1,190 @@
+"""Ragged rows and tails as statistics: noise, no noise, losses, and what parts cost."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from edgeveil.errors import ParameterError
+from edgeveil.privacy import _sampler, _tail
+from edgeveil.privacy.loss import largest_loss
+from edgeveil.privacy.noise import Calibration, NoiseSource, add_laplace, calibrate
+from edgeveil.privacy.statistic import (
+    Bits,
+    Exact,
+    NoisedTail,
+    Ragged,
+    Statistic,
+    Tail,
+    randomise,
+    total_epsilon,
+    without_noise,
+)
+
+NOISE = calibrate(coordinates=500, sensitivity=1, epsilon=0.5)
+STEPS = Calibration(step_log2=0, scale=2, epsilon=20.0, coordinates=9, sensitivity=Fraction(1))
+
+
+def streams(count):
+    return [NoiseSource.insecure(i) for i in range(count)]
+
+
+def tail(rows, at_least=4.0, calibration=STEPS, width=9, **more):
+    places = [p for row in rows for p in sorted(row)]
+    values = [row[p] for row in rows for p in sorted(row)]
+    starts = np.cumsum([0, *map(len, rows)])
+    return Tail(
+        np.array(places, np.int32), np.array(values, float), starts, width, calibration, at_least,
+        **more,
+    )  # fmt: skip
+
+
+# --- Ragged rows -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("margin", [_sampler.MARGIN, 0.5])
+@pytest.mark.parametrize("batch", [_tail.BATCH_WORDS, 100])
+def test_ragged_rows_are_those_of_single_calls(margin, batch, monkeypatch):
+    rng, starts = np.random.default_rng(0), np.cumsum([0, 3, 0, 500, 1, 40, 0])
+    values = rng.exponential(3, starts[-1])
+    values[1] = np.nan
+    wanted = np.concatenate(
+        [
+            add_laplace(values[a:b], NOISE, noise)
+            for a, b, noise in zip(starts, starts[1:], streams(6), strict=False)
+        ]
+    )
+    monkeypatch.setattr(_sampler, "MARGIN", margin)
+    monkeypatch.setattr(_tail, "BATCH_WORDS", batch)
+    found = randomise(Ragged(values, starts, NOISE), streams(6))
+    assert found.values is values
+    assert found.scale == NOISE.noise_scale
+    np.testing.assert_array_equal(values, wanted)
+
+
+def test_ragged_rows_are_refused_if_they_do_not_fit():
+    for values, starts, count, message in (
+        (np.zeros(501), [0, 501], 1, "calibrated"),
+        (np.zeros(5), [0, 4], 1, "starts"),
+        (np.zeros(5), [0, 5], 2, "source of its own"),
+        (np.broadcast_to(0.0, 5), [0, 5], 1, "writeable"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            randomise(Ragged(values, np.array(starts), NOISE), streams(count))
+
+
+def test_the_loss_of_ragged_rows_is_their_distance():
+    starts = np.array([0, 2, 3])
+    one = Ragged(np.array([1.0, 2.0, 3.0]), starts, NOISE)
+    other = Ragged(np.array([1.0, 2.5, 2.75]), starts, NOISE)
+    loss, outcome = largest_loss(one, other)
+    assert loss == pytest.approx(0.75 / NOISE.noise_scale)
+    np.testing.assert_array_equal(outcome.values, one.values)
+    shifted = Ragged(other.values, np.array([0, 1, 3]), NOISE)
+    assert largest_loss(one, shifted)[0] == math.inf
+    assert largest_loss(one, Statistic(one.values[None], NOISE))[0] == math.inf
+
+
+# --- Tails -----------------------------------------------------------------------------------
+
+
+def test_a_tail_becomes_what_its_draw_gives():
+    asked = tail([{3: 5.0, 7: 20.0}, {}], calibration=NOISE, width=500)
+    found = randomise(asked, streams(2))
+    rows = asked.places, asked.values, asked.starts
+    places, values, starts = _tail.draw_tail(rows, 500, NOISE, 4.0, streams(2))
+    assert isinstance(found, NoisedTail)
+    assert found.scale == NOISE.noise_scale
+    for mine, wanted in ((found.places, places), (found.values, values), (found.starts, starts)):
+        np.testing.assert_array_equal(mine, wanted)
+
+
+def test_a_tail_can_be_drawn_densely_on_demand():
+    rows, calibration = [{3: 9.0}], calibrate(coordinates=10**5, sensitivity=1, epsilon=1)
+    lazy, dense = (
+        randomise(tail(rows, 9.0, calibration, 10**5, densely=way), streams(1))
+        for way in (False, True)
+    )
+    full = np.zeros(10**5)
+    full[3] = 9.0
+    noisy = add_laplace(full, calibration, streams(1)[0])
+    np.testing.assert_array_equal(dense.places, np.flatnonzero(noisy >= 9.0))
+    assert lazy.places.tolist() != dense.places.tolist()
+
+
+def test_without_noise_the_threshold_itself_is_reached():
+    found = without_noise(tail([{1: 4.0, 2: 3.9}, {}, {0: 5.0, 8: -1.0}]))
+    assert found.places.tolist() == [1, 0]
+    assert found.values.tolist() == [4.0, 5.0]
+    assert found.starts.tolist() == [0, 1, 1, 2]
+    assert found.scale == 0.0
+
+
+def log_ratios(x, y, threshold, t):
+    """Of every outcome of one coordinate, by summing the law of the noise."""
+    z = np.arange(-400, 401)
+    first, second = (np.exp(-np.abs(z - at) / t) for at in (x, y))
+    first, second = first / first.sum(), second / second.sum()
+    below = math.log(first[z < threshold].sum() / second[z < threshold].sum())
+    seen = {
+        int(v): math.log(a / b)
+        for v, a, b in zip(z, first, second, strict=True)
+        if threshold <= v < 60
+    }
+    return {None: below, **seen}
+
+
+@pytest.mark.parametrize("threshold", [1, 4, -2])
+def test_the_loss_of_a_tail_is_that_of_its_most_telling_outcome(threshold):
+    for x, y in product(range(-1, 8), repeat=2):
+        ratios = log_ratios(x, y, threshold, STEPS.scale)
+        rows = [{4: float(v)} if v else {} for v in (x, y)]
+        first, second = (tail([row], float(threshold)) for row in rows)
+        loss, outcome = largest_loss(first, second)
+        assert loss == pytest.approx(max(ratios.values()), abs=1e-9)
+        assert loss <= abs(x - y) / STEPS.scale + 1e-9  # that of the whole vector
+        if x != y:
+            seen = int(outcome.values[0]) if len(outcome.values) else None
+            assert ratios[seen] == pytest.approx(loss, abs=1e-9)
+            assert outcome.places.tolist() in ([4], [])
+
+
+def test_losses_of_places_and_rows_add_up():
+    one, other = tail([{0: 6.0, 5: 2.0}, {1: 3.0}]), tail([{0: 5.0}, {1: 1.0}])
+    loss, outcome = largest_loss(one, other)
+    assert loss == pytest.approx((1 + 2 + 2) / STEPS.scale)
+    assert outcome.places.tolist() == [0, 5, 1]
+    assert outcome.values.tolist() == [6.0, 4.0, 4.0]
+    assert outcome.starts.tolist() == [0, 2, 3]
+
+
+def test_different_questions_are_told_apart():
+    one = tail([{0: 6.0}])
+    for other in (tail([{0: 6.0}], 5.0), tail([{0: 6.0}, {}]), tail([{0: 6.0}], width=8)):
+        assert largest_loss(one, other)[0] == math.inf
+    assert largest_loss(one, Exact(np.zeros((1, 9))))[0] == math.inf
+
+
+# --- Parts -----------------------------------------------------------------------------------
+
+
+def test_a_part_costs_its_dearest_statistic_and_parts_add_up():
+    half, fifth = NOISE, calibrate(coordinates=9, sensitivity=1, epsilon=0.2)
+    starts, values = np.array([0, 2]), np.zeros(2)
+    asked = [
+        Ragged(values, starts, half, part="second hop"),
+        tail([{}], calibration=fifth, part="second hop"),
+        Statistic(values[None], fifth, part="other"),
+        Ragged(values, starts, fifth),
+        Bits(np.array([1]), 9, 0.1),
+        Statistic(values[None], half, spends=False),
+    ]
+    exact_fifth = Fraction(fifth.epsilon)
+    assert total_epsilon(asked) == Fraction(1, 2) + 2 * exact_fifth + Fraction(1, 10)
+    assert total_epsilon([]) == 0
+    with pytest.raises(ParameterError, match="no epsilon"):
+        total_epsilon([Exact(values[None])])

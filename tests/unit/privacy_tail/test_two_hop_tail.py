@@ -1,0 +1,87 @@
+"""Sums of strangers and counts among friends, against the sums of all nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgeveil.flow import two_hop
+from edgeveil.flow.two_hop import (
+    friend_counts_of_lists,
+    two_hop_sums_of_lists,
+    two_hop_tail_of_lists,
+)
+from edgeveil.graph import Graph
+from edgeveil.mechanisms.base import own_lists
+from edgeveil.nodes import NodeSet
+
+
+def heavy_tailed(n, entries, seed=1):
+    rng = np.random.default_rng(seed)
+    weights = (np.arange(n) + 5.0) ** -0.6
+    ends = rng.choice(n, (2, entries), p=rng.permutation(weights / weights.sum()))
+    ends = ends[:, ends[0] != ends[1]]
+    return Graph.from_edges(*ends, NodeSet.range(n))
+
+
+def star_with_ring(n):
+    """One node joined to all: lists of very different lengths."""
+    around = np.arange(1, n)
+    u = np.concatenate([np.zeros(n - 1, int), around[:-1]])
+    return Graph.from_edges(u, np.concatenate([around, around[1:]]), NodeSet.range(n))
+
+
+GRAPHS = {
+    "rows of most nodes": heavy_tailed(60, 300),
+    "rows of few nodes": heavy_tailed(3000, 4000),
+    "both kinds": heavy_tailed(4000, 20_000),
+    "star with ring": star_with_ring(300),
+    "no edges": Graph.from_edges([], [], NodeSet.range(4)),
+    "one edge": Graph.from_edges([0], [1], NodeSet.range(70_000)),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_strangers_have_the_sums_of_the_whole_row_and_friends_their_counts(name):
+    graph = GRAPHS[name]
+    sources = np.append(np.arange(min(graph.n_nodes, 150)), 0)  # one of them twice
+    own = own_lists(graph, sources, "joint")
+    weights = np.random.default_rng(2).integers(0, 257, len(own.lists)) / 256
+    given = own.lists, own.starts
+    places, sums, starts = two_hop_tail_of_lists(graph, own.sources, *given, weights)
+    counts = friend_counts_of_lists(graph, *given)
+    full = two_hop_sums_of_lists(graph, *given, weights)
+    common = two_hop_sums_of_lists(graph, *given, np.ones(len(weights)))
+    assert starts[0] == 0
+    assert starts[-1] == len(places) == len(sums)
+    for i, source in enumerate(sources):
+        friends, part = own.of(i), slice(starts[i], starts[i + 1])
+        np.testing.assert_array_equal(
+            counts[own.starts[i] : own.starts[i + 1]], 2 * common[i][friends]
+        )
+        common[i][friends] = common[i][source] = 0
+        np.testing.assert_array_equal(places[part], np.flatnonzero(common[i]))
+        np.testing.assert_array_equal(sums[part], full[i][places[part]])
+
+
+def test_the_graphs_go_both_ways_of_collecting():
+    """A row of at least an eighth of all nodes is collected in an array, others in a table."""
+    shares = {}
+    for name, graph in GRAPHS.items():
+        degrees = graph.degrees
+        ends = [degrees[graph.neighbours(i)].sum() for i in range(min(graph.n_nodes, 150))]
+        wide = np.array(ends) >= two_hop._WIDE_SHARE * graph.n_nodes
+        shares[name] = wide.mean()
+    assert shares["rows of most nodes"] > 0.9
+    assert shares["rows of few nodes"] < 0.1
+    assert 0.05 < shares["both kinds"] < 0.95
+
+
+def test_no_sources():
+    graph = GRAPHS["both kinds"]
+    own = own_lists(graph, [], "joint")
+    places, sums, starts = two_hop_tail_of_lists(
+        graph, own.sources, own.lists, own.starts, np.empty(0)
+    )
+    assert (len(places), len(sums), starts.tolist()) == (0, 0, [0])
+    assert len(friend_counts_of_lists(graph, own.lists, own.starts)) == 0
