@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.classification import F1, classify, majority_floor
@@ -28,6 +29,7 @@ from experiments.cells import Cells
 __all__ = ["METRICS", "Matrix", "Score", "Study", "measure_studies", "unit_length"]
 
 Matrix = npt.NDArray[np.float64]
+Embedding = Matrix | sp.csr_array
 Score = Callable[[int], F1]  # of a split
 
 METRICS = ("micro", "macro")
@@ -86,11 +88,11 @@ class Study:
         """F1 without any embedding."""
         return majority_floor(self.labels, train=self.settings["train"], seed=split)
 
-    def classified(self, embedding: Callable[[int], Matrix], split: int) -> F1:
+    def classified(self, embedding: Callable[[int], Embedding], split: int) -> F1:
         """F1 of an embedding that is another one for each split."""
         return classify(embedding(split), self.labels, train=self.settings["train"], seed=split)
 
-    def classified_as(self, embedding: Matrix, split: int) -> F1:
+    def classified_as(self, embedding: Embedding, split: int) -> F1:
         """F1 of an embedding that is the same for all splits."""
         return self.classified(lambda _: embedding, split)
 

@@ -60,8 +60,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ----------
     epsilon : float
         Privacy loss of one embedding. There is no default: nobody else can choose it.
-    dimension : int
-        Length of an embedding.
+    dimension : int, optional
+        Length of an embedding; by default the mechanism's own.
     model : {"joint", "public"}
         Who may see a row: its node's owner alone, or anyone. **Training one classifier on the
         rows of many owners is not covered by the joint model**: its predictions are the
@@ -93,7 +93,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     guarantee_ : Guarantee
         What is protected, from whom, and how strongly.
     release_ : Release
-        The rows with their guarantee; `write` it to keep both together.
+        The rows with their guarantee; `write` it to keep both together. Its ``to_scipy()`` is
+        the same as `embedding_`, sparse: what a classifier should be fitted on.
     n_features_in_ : int
         Number of nodes.
     feature_names_in_ : array of str
@@ -116,7 +117,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self,
         *,
         epsilon: float,
-        dimension: int = 256,
+        dimension: int | None = None,
         model: Literal["joint", "public"] = "joint",
         mechanism: Mechanism | None = None,
         ledger: Ledger | None = None,
@@ -154,9 +155,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             nonce=self.nonce,
             noise=None if seed is None else NoiseSource.insecure(seed),
         )
-        self.release_: Release = (
-            made if made.gives == "embeddings" else embed(made, dimension=self.dimension)
-        )
+        width: dict[str, Any] = {} if self.dimension is None else {"dimension": self.dimension}
+        self.release_: Release = made if made.gives == "embeddings" else embed(made, **width)
         self.embedding_: npt.NDArray[np.float64] = self.release_.to_numpy()
         self.guarantee_: Guarantee = made.guarantee
         return self
@@ -178,6 +178,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         chosen = self.mechanism
         if chosen is None:
             best = recommended(epsilon=self.epsilon, model=self.model, gives="embeddings")
+            if self.dimension is None:
+                return best
             # Every mechanism is a dataclass, which its protocol cannot say.
             return replace(best, dimension=self.dimension)  # type: ignore[type-var]
         claimed = chosen.guarantee(1)

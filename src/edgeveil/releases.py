@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
     from gensim.models import KeyedVectors
+    from scipy.sparse import csr_array
 
 __all__ = ["Gives", "Provenance", "Release", "gives_of", "kind_of", "label_of"]
 
@@ -297,6 +298,17 @@ class Release:
     def to_numpy(self) -> npt.NDArray[np.float64]:
         """The rows as a new array, one per source."""
         return self.values.copy()
+
+    def to_scipy(self) -> csr_array:
+        """Embeddings as a sparse matrix of scipy, one row per source.
+
+        An embedding has few values other than 0: this takes a small part of the memory, and
+        scikit-learn's linear models learn from it much sooner. There is no place for the
+        guarantee: keep the release.
+        """
+        from scipy.sparse import csr_array
+
+        return csr_array(self._embeddings())
 
     def to_polars(self) -> pl.DataFrame:
         """The rows as a polars table.

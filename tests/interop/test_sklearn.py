@@ -139,7 +139,7 @@ def test_a_mechanism_must_have_the_epsilon_and_the_model_that_are_said():
         ):
             ev.PrivateEmbedding(mechanism=mechanism, **given).fit(GRAPH)
     private = ev.PrivateEmbedding(epsilon=2.0, mechanism=mechanism).fit(GRAPH)
-    assert private.embedding_.shape == (34, 256)  # the mechanism's own
+    assert private.embedding_.shape == (34, 4096)  # the mechanism's own
 
 
 def test_in_the_public_model_rows_add_up_and_the_guarantee_says_so():

@@ -51,6 +51,7 @@ SMALL = {
         "epsilons": [0.1, 10.0],
         "splits": 2,
         "dimension": 32,
+        "own_dimension": 64,
         "rounds": 30,
     },
     "tightness": {"degrees": [3, 8]},

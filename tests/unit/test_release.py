@@ -554,3 +554,12 @@ def test_what_one_owner_knows_is_not_hung_on_several_rows():
         made.showing(without=[1])
     # Which of the two comes first is up to the noise.
     assert {node for node, _ in made.only(0).showing(without=[1]).top(3)} == {0, 2}
+
+
+def test_embeddings_come_as_a_sparse_matrix_and_scores_do_not():
+    values = np.array([[0.0, 0.5, 0.0], [-1.0, 0.0, 0.0]])
+    made = of(values, ["b", "a"], gives="embeddings").to_scipy()
+    assert made.nnz == 2
+    np.testing.assert_array_equal(made.toarray(), values)
+    with pytest.raises(ParameterError, match="holds scores"):
+        of(values, ["b", "a"]).to_scipy()

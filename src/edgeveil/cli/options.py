@@ -73,7 +73,9 @@ Restart = Annotated[
     Parameter(help="Restart probability of the walk."),
     default("0.15; for graph-diffusion 1/3"),
 ]
-Dimension = Annotated[int | None, Parameter(help="Length of an embedding."), default("256")]
+Dimension = Annotated[
+    int | None, Parameter(help="Length of an embedding."), default("the mechanism's own")
+]
 PromisedMinDegree = Annotated[
     int | None,
     Parameter(help="For push-flow, which needs it: the promise that its guarantee rests on."),

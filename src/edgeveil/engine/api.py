@@ -265,7 +265,9 @@ def embed(
     epsilon : float
         Privacy loss of one embedding; may be left out if the mechanism brings it.
     dimension : int, optional
-        Length of an embedding.
+        Length of an embedding; by default the mechanism's own, 4,096. Most values are 0: for the
+        same as a sparse matrix, see `Release.to_scipy`. For more rows than fit into memory, see
+        `edgeveil.engine.release_to`.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.recommended`. It brings its own epsilon and dimension;
         if they are given here as well they must be the same.

@@ -10,6 +10,9 @@ from edgeveil.estimate._compile import compiled
 __all__ = ["fit_tau", "sums_doubt"]
 
 _NEWTON_ROUNDS = 60
+_FEW = 20  # noisy sums that are far above their prior by noise alone
+_LN_20 = math.log(20)
+_SOME_TRUST = 1e-6  # below, what a sum was before the pull is lost in rounding
 
 
 @compiled
@@ -68,6 +71,7 @@ def fit_tau(
 @compiled
 def sums_doubt(
     sums: Any,  # IN  (n)
+    prior: Any,  # IN  (n)
     spread: Any,  # IN  (n)
     scales: Any,  # IN  (n)
     tau: float,
@@ -76,10 +80,18 @@ def sums_doubt(
     largest: float,  # what a sum cannot exceed
     out: Any,  # OUT (n)
 ) -> None:
-    """Write deviations * sqrt((1 - trust)^2 wider s + trust^2 noise), cut at what is possible."""
+    """Write deviations * sqrt((1 - trust)^2 wider s + trust^2 noise), cut at what is possible.
+
+    A noisy sum so far above its prior that few of so many are by noise alone was pulled away from
+    the truth: there it is at least the pull, and the noise's own 95 %.
+    """
+    far = math.log(max(len(sums) / _FEW, 1.0))
     for v in range(len(sums)):
         noise = 2 * scales[v] * scales[v]
         trust = tau * spread[v] / (tau * spread[v] + noise)
         pull = (1 - trust) * (1 - trust) * wider[v] * spread[v]
         off = deviations * math.sqrt(pull + trust * trust * noise)
+        above = sums[v] - prior[v]
+        if trust > _SOME_TRUST and above > trust * far * scales[v]:
+            off = max(off, above / trust - above + _LN_20 * scales[v])
         out[v] = min(off, max(sums[v], largest - sums[v]))

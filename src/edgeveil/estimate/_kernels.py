@@ -19,7 +19,7 @@ import numpy as np
 
 from edgeveil.estimate._compile import compiled, inlined
 
-__all__ = ["complete_rows", "expected", "mixed", "shrunk", "two_hop_shares"]
+__all__ = ["complete_rows", "echo_share", "expected", "mixed", "shrunk", "two_hop_shares"]
 
 _LANES = 64
 _TINY = 1e-150
@@ -230,6 +230,19 @@ def two_hop_shares(
 
 
 @compiled
+def echo_share(
+    closure: float,  # the friends' sums over what degrees explain of them
+    restart: float,
+    echo: tuple[float, float, float],  # least and most that survives a step, and half way at
+) -> float:
+    """Give what `walk_model.echo_share` does."""
+    least, most, half = echo
+    more = max(closure - 1, 0.0) / half
+    survives = most - (most - least) / (1 + more * more)
+    return restart * survives / (1 - (1 - restart) * survives)
+
+
+@compiled
 def _seen(
     own: Any,  # IN  (k)
     friends: Any,  # IN  (k) not below `degrees` at `own`
@@ -269,7 +282,8 @@ def complete_rows(
     scale: float,
     restart: float,
     in_common: float,
-    echo: float,
+    spread_in_common: float,  # its deviation from member to member
+    echo: tuple[float, float, float],  # of `echo_share`
     usual: float,
     most: float,
     steps: int,
@@ -290,19 +304,30 @@ def complete_rows(
             grain += weight[u] * weight[u] * friends[u]
             known += weight[u]
         grain /= mass
-        # Friends are expected to have more in common than the prior says, as far as weights carry.
-        more = in_common * min(mass / k, floors[i])
-        for u in range(k):
-            row[own[u]] = 2 * row[own[u]] - more
         total, low, high = _seen(own, friends, degrees, about[0], about[1], about[2], about[3])
         factor = expected(own, friends, weight, degrees, total, low, high, steps, prior)
+        explained, measured = 0.0, 0.0
+        for u in range(k):
+            row[own[u]] *= 2
+            explained += factor * prior[own[u]]
+            measured += row[own[u]]
+        # Friends have more in common than the prior says: by their own sums, as far as the noise
+        # lets them tell, else by what is usual.
+        noise = 8 * scale * scale * k / (mass * mass)
+        belief = spread_in_common**2 / (spread_in_common**2 + noise)
+        closed = belief * ((measured - explained) / mass) + (1 - belief) * in_common
+        more = max(closed, 0.0) * min(mass / k, floors[i])
+        for u in range(k):
+            prior[own[u]] += more / factor
         # Every friend has the source for a friend, so its sum is known. What is there goes to
         # the friends next, and has no echo.
-        seen = shrunk(row, source, own, prior, factor, grain, scale, usual, most) + more * k
+        seen = shrunk(row, source, own, prior, factor, grain, scale, usual, most)
+        closure = 0.0
         for u in range(k):
-            row[own[u]] += more
+            closure += row[own[u]] / explained
         direct, on_friends, far = two_hop_shares(friends, mass / floors[i], restart, in_common)
         direct /= floors[i]
-        by_echo, rest = (far * echo / seen, far * (1 - echo)) if seen > 0 else (0.0, far)
+        share = echo_share(closure, restart, echo)
+        by_echo, rest = (far * share / seen, far * (1 - share)) if seen > 0 else (0.0, far)
         mixed(row, own, friends, degrees, direct + by_echo, rest / total, on_friends / k)
         row[source] += restart + direct * known

@@ -137,12 +137,17 @@ def hashed_closeness(
     degrees: Any,  # IN  (n)
     first_hop: float,  # what all friends together get from the first hop
     factor: float,
+    most: int,
     bucket: Any,  # IN  (n) in 0 .. dimensions - 1
     sign: Any,  # IN  (n)
     out: Any,  # OUT (m, dimensions)
 ) -> None:
-    """Add weights, factor * sqrt(excess) for strangers and 1 for friends, to their dimensions."""
-    weights = np.empty(rows.shape[1])
+    """Add weights, factor * sqrt(excess) for strangers and 1 for friends, to their dimensions.
+
+    Of the strangers only those with the largest excess count, at most `most` for each friend.
+    """
+    n = rows.shape[1]
+    weights = np.empty(n)
     for i in range(len(rows)):
         row, own, sums = rows[i], lists[starts[i] : starts[i + 1]], out[i]
         sums[:] = 0.0
@@ -154,6 +159,11 @@ def hashed_closeness(
             weights[v] = factor * math.sqrt(excess) if excess >= 1e-12 else 0.0  # or rounding
         weights[sources[i]] = 0.0
         for u in range(len(own)):
-            weights[own[u]] = 1.0
-        for v in range(len(row)):
-            sums[bucket[v]] += weights[v] * sign[v]
+            weights[own[u]] = 0.0
+        place = max(n - 1 - most * len(own), 0)
+        cut = np.partition(weights, place)[place]
+        for v in range(n):
+            if weights[v] > cut:
+                sums[bucket[v]] += weights[v] * sign[v]
+        for u in range(len(own)):
+            sums[bucket[own[u]]] += sign[own[u]]

@@ -9,6 +9,7 @@ is that between estimate and truth, noise and pull together, as far as the relea
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +17,10 @@ import numpy as np
 from edgeveil.estimate import _doubt_kernels
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.walk_model import (
-    IN_COMMON,
+    SPREAD_IN_COMMON,
     Indices,
     Vector,
+    echo_share,
     expected_sums,
     prior_shares,
     two_hop_shares,
@@ -28,6 +30,7 @@ __all__ = ["RowDoubt", "prior_doubt", "sums_of_row", "two_hop_doubt"]
 
 _DEVIATIONS = 3.0  # of a sum around its estimate; 2 would do, were its prior normal
 _MOST_TAU = 200.0
+_HALVINGS = 50
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ def _return_doubt(own: Indices, known: DegreeEstimates) -> float:
 
 def sums_of_row(
     row: Vector, source: int, own: Indices, degrees: Vector, weights: Vector, restart: float
-) -> tuple[Vector, float, float]:
+) -> tuple[Vector, float, float, float]:
     """The sums from which `walk_model.two_hop_row` made a row, and its two coefficients.
 
     Returns
@@ -88,19 +91,40 @@ def sums_of_row(
         The argument of that name.
     by_sum, by_degree : float
         What the row holds for a unit of a sum, and of a degree.
+    closure : float
+        `walk_model.closure_of` the sums.
     """
-    direct, friends, far, echo = two_hop_shares(own, degrees, weights, restart)
-    by_degree = far * (1 - echo) / float(degrees.sum())
-    hop = row - by_degree * degrees
-    hop[own] -= friends / len(own)
-    # Off the source hop = (direct + far echo / C) sums, where C is the sum of those sums; at the
-    # source the sum is known.
-    hop[source] = 0.0
-    whole = max((float(hop.sum()) - far * echo) / direct, 1e-300)
-    by_sum = direct + far * echo / whole
-    sums = np.maximum(hop / by_sum, 0.0)
+    direct, friends, far = two_hop_shares(own, degrees, weights, restart)
+    total = float(degrees.sum())
+    explained = float(expected_sums(own, degrees, weights)[own].sum())
+    known = row.copy()
+    known[own] -= friends / len(own)
+    on_friends, degrees_of_friends = float(known[own].sum()), float(degrees[own].sum())
+    # At the source the sum is known.
+    elsewhere = float(known.sum() - known[source])
+
+    def coefficients(echo: float) -> tuple[float, float]:
+        # Off the source known = (direct + far echo / C) sums + far (1 - echo) degrees / total,
+        # where C is the sum of those sums.
+        by_degree = far * (1 - echo) / total
+        second = elsewhere - by_degree * (total - degrees[source])
+        return direct + far * echo / max((second - far * echo) / direct, 1e-300), by_degree
+
+    def closure_by(echo: float) -> float:
+        by_sum, by_degree = coefficients(echo)
+        return (on_friends - by_degree * degrees_of_friends) / by_sum / explained
+
+    # The echo depends on the sums and they on the echo. A larger echo is a larger coefficient, so
+    # smaller sums make the same row, and these have a smaller echo: the two meet once.
+    low, high = echo_share(restart), echo_share(restart, math.inf)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        rising = echo_share(restart, closure_by(middle)) > middle
+        low, high = (middle, high) if rising else (low, middle)
+    by_sum, by_degree = coefficients(low)
+    sums = np.maximum((known - by_degree * degrees) / by_sum, 0.0)
     sums[source] = float(weights.sum())
-    return sums, by_sum, by_degree
+    return sums, by_sum, by_degree, closure_by(low)
 
 
 def two_hop_doubt(
@@ -124,12 +148,13 @@ def two_hop_doubt(
         Scale of the noise on each sum.
     """
     degrees = known.degrees
-    sums, by_sum, by_degree = sums_of_row(row, source, own, degrees, weights, restart)
+    sums, by_sum, by_degree, closure = sums_of_row(row, source, own, degrees, weights, restart)
     mass, largest = float(weights @ degrees[own]), float(weights.sum())
     grain = float(weights**2 @ degrees[own]) / mass
     prior = expected_sums(own, degrees, weights)
+    explained = float(prior[own].sum())
+    prior[own] += max(closure - 1, 0.0) * explained / len(own)
     spread = prior * grain
-    prior[own] += IN_COMMON * min(mass / len(own), 1.0)
     tau, error = _doubt_kernels.fit_tau(sums, prior, spread, scales, source, _MOST_TAU)
     # The truth may be spread wider than the fit says, among friends above all, and then the
     # pull does more harm.
@@ -138,13 +163,21 @@ def two_hop_doubt(
     wider[own] = max(tau + 2 * error, sum(among))
     off = np.empty(len(row))
     # The truth is not negative and not more than all weights of the own list together.
-    _doubt_kernels.sums_doubt(sums, spread, scales, tau, wider, _DEVIATIONS, largest, off)
+    _doubt_kernels.sums_doubt(sums, prior, spread, scales, tau, wider, _DEVIATIONS, largest, off)
     off[source] = 0.0  # its sum is known
     # What all scores have in common: the sum of the degrees, and the share of the second hop
     # that the weights carry.
-    direct, _, far, _ = two_hop_shares(own, degrees, weights, restart)
+    direct, _, far = two_hop_shares(own, degrees, weights, restart)
     carried = float(np.sqrt(((weights * known.doubt[own]) ** 2).sum()))
     common = known.total_doubt + direct * carried / far
     whole = abs((float(sums.sum()) - largest) / mass - 1) + carried / mass
     besides = by_sum * off + by_degree * common * degrees + (by_sum - direct) * whole * sums
-    return RowDoubt(by_degree, besides)
+    # And the share of the far hops that follows the second.
+    noise = float((2 * scales[own] ** 2).sum()) / mass**2
+    apart = 2 * SPREAD_IN_COMMON * math.sqrt(noise / (SPREAD_IN_COMMON**2 + noise))
+    apart *= mass / explained
+    least, most = (echo_share(restart, closure + sign * apart) for sign in (-1, 1))
+    elsewhere = max(float(sums.sum()) - largest, 1e-300)
+    departure = np.abs(sums / elsewhere - degrees / float(degrees.sum()))
+    departure[source] = 0.0
+    return RowDoubt(by_degree, besides + far * (most - least) * departure)

@@ -15,6 +15,7 @@ from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.own_lists import OwnLists
 
 __all__ = [
+    "STRANGERS",
     "complete_rows",
     "degree_floors",
     "exact_weights",
@@ -23,6 +24,8 @@ __all__ = [
     "prior_rows",
     "two_hop_weights",
 ]
+
+STRANGERS = 4  # that may be in an embedding for each friend
 
 Vector = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float64]
@@ -120,7 +123,8 @@ def complete_rows(
         scale,
         restart,
         model.IN_COMMON,
-        model.echo_share(restart),
+        model.SPREAD_IN_COMMON,
+        (model.ECHO, model.MOST_ECHO, model.HALF_ECHO),
         model.USUAL_TAU,
         model.MOST_TAU,
         model.DEGREE_STEPS,
@@ -165,9 +169,10 @@ def hashed_closeness(
     """Write sums of the nodes' weights by dimension: friends 1, strangers by how close they seem.
 
     A stranger weighs `second_hop` times the square root of its excess, the row's value beyond
-    what its degree explains, in units of the mass that a friend gets from the first hop.
-    Without a measured second hop no stranger has an excess, and only the own list is left; a
-    source without neighbours has no weights at all.
+    what its degree explains, in units of the mass that a friend gets from the first hop. Only the
+    strangers with the largest excess count, `STRANGERS` for each friend: that of the others is
+    mostly noise, and would fill every dimension. Without a measured second hop no stranger has an
+    excess, and only the own list is left; a source without neighbours has no weights at all.
 
     Parameters
     ----------
@@ -193,6 +198,7 @@ def hashed_closeness(
         known.degrees,
         restart * (1 - restart),
         second_hop,
+        STRANGERS,
         bucket,
         sign,
         out,

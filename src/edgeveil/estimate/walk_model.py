@@ -6,7 +6,9 @@ are the recipient's own knowledge, and so is what returns to s in the second hop
 over its friends in the third. Far hops forget where they came from: their distribution is
 proportional to degree. Friends of one person have friends in common more often than that, and
 get `IN_COMMON` on top of it. The second hop is measured with noise and shrunk towards that
-prior; of its departure from the prior, a share `ECHO` survives each further step.
+prior; of its departure from the prior a share survives each further step. That share is `ECHO`
+where friends have no more in common than their degrees explain, and rises to `MOST_ECHO` where
+they have many times that: a walk that comes back to the circle it left stays in it.
 """
 
 from __future__ import annotations
@@ -20,11 +22,15 @@ __all__ = [
     "DEGREE_STEPS",
     "ECHO",
     "FLOOR_CANDIDATES",
+    "HALF_ECHO",
     "IN_COMMON",
+    "MOST_ECHO",
     "MOST_TAU",
     "OVERDISPERSION",
+    "SPREAD_IN_COMMON",
     "USUAL_TAU",
     "best_degree_floor",
+    "closure_of",
     "echo_share",
     "expected_sums",
     "prior_row",
@@ -37,8 +43,10 @@ __all__ = [
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 
-ECHO = 0.5
 IN_COMMON = 0.034  # two friends' sum beyond what degrees explain; tuned on generated networks
+SPREAD_IN_COMMON = 0.1  # deviation of the same from member to member
+ECHO, MOST_ECHO = 0.5, 0.8
+HALF_ECHO = 3.0  # how far beyond 1 the closure is where the echo is half way to the most
 OVERDISPERSION = 4.0  # of two-hop sums against independent edges; tuned on generated networks
 FLOOR_CANDIDATES = 41
 DEGREE_STEPS = 64
@@ -160,7 +168,8 @@ def two_hop_row(
     sums : array of shape (n,)
         Estimated sum of the weights of the common neighbours with the source.
     """
-    direct, friends, far, echo = two_hop_shares(own, degrees, weights, restart)
+    direct, friends, far = two_hop_shares(own, degrees, weights, restart)
+    echo = echo_share(restart, closure_of(own, degrees, weights, sums))
     # What is at the source goes to the friends next, so it has no echo.
     seen = float(sums[:source].sum() + sums[source + 1 :].sum())
     by_echo, rest = (far * echo / seen, far * (1 - echo)) if seen > 0 else (0.0, far)
@@ -173,7 +182,7 @@ def two_hop_row(
 
 def two_hop_shares(
     own: Indices, degrees: Vector, weights: Vector, restart: float
-) -> tuple[float, float, float, float]:
+) -> tuple[float, float, float]:
     """How `two_hop_row` shares a row out.
 
     Returns
@@ -184,15 +193,35 @@ def two_hop_shares(
         Mass of the friends that is known: the first hop, and what comes back over the source.
     far : float
         Mass of all hops beyond the second, and of what the weights' floor cuts off the second.
-    echo : float
-        The share of `far` that follows the sums and not the degrees.
     """
     of_friends = degrees[own]
     mass = float(weights @ of_friends)
     direct, friends, far = _kernels.two_hop_shares(of_friends, mass, restart, IN_COMMON)
-    return direct, friends, far, echo_share(restart)
+    return direct, friends, far
 
 
-def echo_share(restart: float) -> float:
-    """Share of the far hops that follows the second: sum of restart follow^j ECHO^(j+1)."""
-    return restart * ECHO / (1 - (1 - restart) * ECHO)
+def closure_of(own: Indices, degrees: Vector, weights: Vector, sums: Vector) -> float:
+    """How many times what their degrees explain the friends have in common with the source.
+
+    Parameters
+    ----------
+    own, degrees, weights, sums
+        As for `two_hop_row`.
+    """
+    return float(sums[own].sum() / expected_sums(own, degrees, weights)[own].sum())
+
+
+def echo_share(restart: float, closure: float = 1.0) -> float:
+    """Share of the far hops that follows the second: sum of restart follow^j survives^(j+1).
+
+    With x how far `closure` exceeds 1, ``survives`` goes from ECHO to MOST_ECHO like
+    x^2 / (x^2 + HALF_ECHO^2).
+
+    Parameters
+    ----------
+    restart : float
+        Restart probability.
+    closure : float
+        From `closure_of`.
+    """
+    return float(_kernels.echo_share(closure, restart, (ECHO, MOST_ECHO, HALF_ECHO)))

@@ -19,6 +19,8 @@ __all__ = ["F1", "classify", "f1_scores", "majority_floor", "random_embedding", 
 
 Labels = npt.NDArray[np.bool_]
 
+_NEWTON = "newton-cholesky"
+
 
 @dataclass(frozen=True)
 class F1:
@@ -42,7 +44,7 @@ def split_nodes(
 
 
 def classify(
-    embedding: npt.NDArray[np.float64],
+    embedding: npt.NDArray[np.float64] | sp.csr_array,
     labels: sp.csr_array | Labels,
     *,
     train: float = 0.5,
@@ -53,7 +55,7 @@ def classify(
 
     Parameters
     ----------
-    embedding : array of shape (n, k)
+    embedding : array or sparse array of shape (n, k)
         One row per node.
     labels : sparse or dense array of bool, n x L
         Entry (v, l) is True where node v has label l.
@@ -77,17 +79,19 @@ def classify(
             "classification needs scikit-learn: pip install 'edgeveil[evaluate]'"
         ) from None
     truth = _dense(labels)
-    if len(embedding) != len(truth):
+    if embedding.shape[0] != len(truth):
         raise ParameterError("there must be one row of labels per embedded node")
     known, asked = split_nodes(len(truth), train=train, seed=seed)
     # A label that nobody in the training set has is never predicted, one that all have always.
     scores = np.where(truth[known].all(axis=0), np.inf, -np.inf) * np.ones((len(asked), 1))
     learnable = truth[known].any(axis=0) & ~truth[known].all(axis=0)
+    # Newton's method on the k x k Hessian: the other solvers' optimum, sooner where k is small.
+    wide = sp.issparse(embedding)
+    solver = {"solver": "lbfgs", "tol": 1e-5, "max_iter": 1000} if wide else {"solver": _NEWTON}
     # Products this small gain nothing from threads and lose much on a busy machine.
     with threadpool_limits(1):
         for label in np.flatnonzero(learnable):
-            # Newton's method on the k x k Hessian: the other solvers' optimum, sooner.
-            model = LogisticRegression(C=strength, solver="newton-cholesky")
+            model = LogisticRegression(C=strength, **solver)
             model.fit(embedding[known], truth[known, label])
             scores[:, label] = model.decision_function(embedding[asked])
     return f1_scores(scores, truth[asked])

@@ -8,7 +8,8 @@ pyarrow         ``table.schema.metadata[b"edgeveil"]``: the same as JSON; surviv
 gensim          ``vectors.edgeveil``: the same as plain data
 CSV             the column ``guarantee``, in a few words on every line
 polars, numpy,  no place: keep the release beside them
-Arrow streams,
+scipy, Arrow
+streams,
 word2vec text
 =============== ==========================================================================
 """

@@ -46,8 +46,10 @@ def prior_shares(own, degrees, restart, known_hops):
     return min(friends, follow), max(follow - friends, 0.0)
 
 
-def echo_share(restart):
-    return sum(restart * (1 - restart) ** j * 0.5 ** (j + 1) for j in range(200))
+def echo_share(restart, closure=1.0):
+    more = max(closure - 1, 0.0)
+    survives = 0.5 + 0.3 * more**2 / (more**2 + 9)
+    return sum(restart * (1 - restart) ** j * survives ** (j + 1) for j in range(300))
 
 
 def two_hop_shares(own, degrees, weights, restart):
@@ -56,7 +58,7 @@ def two_hop_shares(own, degrees, weights, restart):
     back = restart * follow**3 * np.mean(1 / degrees[own])
     back += restart * follow**2 * (1 - carried) * IN_COMMON
     far = follow**3 + restart * follow**2 * (1 - carried) - back
-    return restart * follow**2 / k, restart * follow + back, far, echo_share(restart)
+    return restart * follow**2 / k, restart * follow + back, far
 
 
 def complete_row(noisy, source, own, known, weights, floor, scale, restart):
@@ -68,10 +70,14 @@ def complete_row(noisy, source, own, known, weights, floor, scale, restart):
     scales[own] = 2 * scale
     mass = weights @ degrees[own]
     grain = weights**2 @ degrees[own] / mass
-    more = IN_COMMON * min(mass / len(own), floor)
-    noisy[own] = 2 * noisy[own] - more
-    sums = shrink(noisy, scales, expected_sums(own, degrees, weights), grain)
-    sums[own] += more
+    prior = expected_sums(own, degrees, weights)
+    noisy[own] *= 2
+    belief = 0.01 / (0.01 + (2 * scales[own] ** 2).sum() / mass**2)
+    measured = (noisy[own].sum() - prior[own].sum()) / mass
+    closed = belief * measured + (1 - belief) * IN_COMMON
+    more = max(closed, 0.0) * min(mass / len(own), floor)
+    prior[own] += more
+    sums = shrink(noisy, scales, prior, grain)
     sums[source] = weights.sum()
     return two_hop_row(source, own, degrees, weights / floor, sums / floor, restart)
 
@@ -90,7 +96,9 @@ def shrink(noisy, scales, prior, grain):
 
 
 def two_hop_row(source, own, degrees, weights, sums, restart):
-    direct, friends, far, echo = two_hop_shares(own, degrees, weights, restart)
+    direct, friends, far = two_hop_shares(own, degrees, weights, restart)
+    closure = sums[own].sum() / expected_sums(own, degrees, weights)[own].sum()
+    echo = echo_share(restart, closure)
     by_degree = degrees / degrees.sum()
     seen = sums.copy()
     seen[source] = 0.0
@@ -106,7 +114,8 @@ def closeness_weights(row, source, own, degrees, restart, second_hop):
     excess = np.maximum(row - explained, 0.0) / (restart * (1 - restart) / len(own))
     excess[excess < 1e-12] = 0.0
     weights = second_hop * np.sqrt(excess)
-    weights[source] = 0.0
+    weights[source] = weights[own] = 0.0
+    weights[weights <= np.sort(weights)[max(len(row) - 1 - 4 * len(own), 0)]] = 0.0
     weights[own] = 1.0
     return weights
 
@@ -127,8 +136,13 @@ def fit_tau(sums, prior, spread, scales):
     return tau, math.sqrt(scatter) / (weight * spread**2).sum()
 
 
-def sums_doubt(sums, spread, scales, tau, wider, largest):
+def sums_doubt(sums, prior, spread, scales, tau, wider, largest):
     noise = 2 * scales**2
     trust = tau * spread / (tau * spread + noise)
     off = 3.0 * np.sqrt((1 - trust) ** 2 * wider * spread + trust**2 * noise)
+    above = sums - prior
+    far = (trust > 1e-6) & (above > trust * math.log(max(len(sums) / 20, 1)) * scales)
+    trust = np.where(far, trust, 1.0)
+    pulled = above / trust - above + math.log(20) * scales
+    off = np.where(far, np.maximum(off, pulled), off)
     return np.minimum(off, np.maximum(sums, largest - sums))

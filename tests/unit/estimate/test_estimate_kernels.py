@@ -70,10 +70,9 @@ def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
     assert error == pytest.approx(plain_error, rel=1e-12)
     off, wider = np.empty(len(sums)), rng.uniform(0, 9, len(sums))
     largest = float(weights.sum())
-    _doubt_kernels.sums_doubt(sums, prior * grain, scales, tau, wider, 3.0, largest, off)
-    np.testing.assert_allclose(
-        off, plain.sums_doubt(sums, prior * grain, scales, tau, wider, largest), **SAME
-    )
+    about = (prior * grain, scales, tau, wider)
+    _doubt_kernels.sums_doubt(sums, prior, *about, 3.0, largest, off)
+    np.testing.assert_allclose(off, plain.sums_doubt(sums, prior, *about, largest), **SAME)
 
 
 @given(views(), st.booleans())

@@ -31,6 +31,14 @@ def test_separable_labels_are_learned():
     assert found.macro > 0.99
 
 
+def test_a_sparse_embedding_gives_what_the_same_dense_one_does():
+    labels, embedding = _separable()
+    noisy = np.round(embedding + np.random.default_rng(1).normal(0, 2, embedding.shape))
+    dense, sparse = (classify(e, labels, seed=1) for e in (noisy, sp.csr_array(noisy)))
+    assert dense.micro < 0.99
+    assert sparse == dense
+
+
 def test_a_random_embedding_is_no_better_than_the_majority():
     labels, _ = _separable(600)
     floor = majority_floor(labels, seed=2)

@@ -36,3 +36,11 @@ def test_an_epsilon_that_goes_to_the_degrees_adds_nothing_to_the_own_list(epsilo
 @pytest.mark.parametrize("options", [{"epsilon": 0.5}, {"epsilon": 0.4, "degree_epsilon": 0.1}])
 def test_a_measured_second_hop_enters(options):
     assert np.abs(_rows(**options) - _own_lists()).max() > 0.01
+
+
+def test_a_row_is_wide_and_has_few_strangers_for_each_friend():
+    rows = run(TwoHopEmbedding(epsilon=2.0), GRAPH, EVERYBODY)
+    assert rows.shape == (GRAPH.n_nodes, 4096)
+    used, friends = (rows != 0).sum(axis=1), GRAPH.degrees
+    assert (used <= 5 * friends).all()
+    assert (used > 2 * friends).mean() > 0.8  # strangers are there
