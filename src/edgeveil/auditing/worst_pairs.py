@@ -60,7 +60,7 @@ def worst_pair(mechanism: Mechanism, *, steps: int = 400) -> Pair:
     shares = [loss_share(mechanism, pair) for pair in stored]
     share = max(shares)
     # Of pairs that are as good the first: mechanisms name first what shows in their rows.
-    pair = next(p for p, s in zip(stored, shares, strict=True) if s >= _AS_GOOD * share)
+    pair = next(p for p, s in zip(stored, shares, strict=True) if not s < _AS_GOOD * share)
     if 0 < share < _GOOD_ENOUGH:
         pair, _ = anneal(
             lambda candidate: loss_share(mechanism, candidate),
