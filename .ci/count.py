@@ -69,7 +69,7 @@ def _way_to_a_kernel(kernels: set[str]) -> tuple[list[str], int]:
     sys.path.insert(0, str(PACKAGE.parent))
     import edgeveil
 
-    graph = edgeveil.social_network(60, average_degree=6).graph
+    graph = edgeveil.datasets.social_network(60, average_degree=6).graph
     rank, longest = edgeveil.rank, list[str]()
 
     def watch(frame: FrameType, event: str, _: Any) -> None:

@@ -28,7 +28,8 @@ from edgeveil.io.labelled_tables import (
 )
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.releases import Gives, Provenance, Release, gives_of, kind_of
+from edgeveil.provenance import Gives, Provenance, gives_of, kind_of
+from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
 __all__ = ["MANIFEST", "UNFINISHED", "PartFile", "ReleaseFolder"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from edgeveil.io.release_tables import doubt_from, doubt_table, score_of, shown_
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.provenance import Gives, Provenance, gives_of, kind_of, label_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,66 +28,10 @@ if TYPE_CHECKING:
     from gensim.models import KeyedVectors
     from scipy.sparse import csr_array
 
-__all__ = ["Gives", "Provenance", "Release", "gives_of", "kind_of", "label_of"]
+__all__ = ["Release"]
 
-Gives = Literal["scores", "embeddings", "suggestions"]
-
-# The words in files.
-_KINDS: dict[Gives, str] = {
-    "scores": "nodes",
-    "embeddings": "dimensions",
-    "suggestions": "suggestions",
-}
 _FORMAT = 2
 _FIRST_FORMAT = 1  # knew no shared_epsilon: all of epsilon adds up
-
-
-def kind_of(gives: Gives) -> str:
-    """The word in files for what a release holds."""
-    return _KINDS[gives]
-
-
-def gives_of(kind: str) -> Gives:
-    """What a release holds, by the word for it in files."""
-    for gives, word in _KINDS.items():
-        if word == kind:
-            return gives
-    raise InputError(f"there is no release of {kind!r}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Provenance:
-    """How a release was made: all of it public.
-
-    Attributes
-    ----------
-    mechanism : str
-        Name of the mechanism, and of each post-processing step after it.
-    parameters : mapping
-        The mechanism's parameters.
-    version : str
-        Version of edgeveil.
-    noise : str
-        Where the random bits came from.
-    ledger : bool
-        Whether a ledger was charged.
-    """
-
-    mechanism: str
-    parameters: Mapping[str, Any]
-    version: str
-    noise: str
-    ledger: bool
-
-
-def label_of(kind: str, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:
-    """What has to be known about released values, as plain data."""
-    return {
-        "kind": kind,
-        "guarantee": guarantee.as_dict(),
-        "statement": str(guarantee),
-        "provenance": asdict(provenance),
-    }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

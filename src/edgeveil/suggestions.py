@@ -19,7 +19,7 @@ from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_tabl
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.releases import Gives, Provenance, label_of
+from edgeveil.provenance import Gives, Provenance, label_of
 
 if TYPE_CHECKING:
     import polars as pl

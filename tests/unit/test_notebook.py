@@ -11,7 +11,8 @@ import pytest
 from edgeveil.ledger import Ledger
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.releases import Provenance, Release
+from edgeveil.provenance import Provenance
+from edgeveil.releases import Release
 
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&lt;b&gt;", "x</td>"]
 GUARANTEE = Guarantee(epsilon=0.5, model="joint", theorem="docs/a.md")

@@ -24,7 +24,8 @@ from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.nodes import NodeSet
 from edgeveil.postprocess import embed
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.releases import Provenance, Release
+from edgeveil.provenance import Provenance
+from edgeveil.releases import Release
 
 SUFFIXES = (".parquet", ".json")
 GUARANTEE = Guarantee(epsilon=0.1, model="joint", theorem="docs/a.md", n_sources=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -98,18 +98,15 @@ def embed(
     where = make_engine(engine, address, workers)
     check_out(out, (graph, reading.nodes, sources), folder=True)
     private_graph = read_and_say(graph, reading, counts=verbose)
-    everyone = private_graph.nodes
-    wanted = wanted_nodes(everyone, None, sources) if sources else everyone
+    wanted = wanted_nodes(private_graph.nodes, None, sources) if sources else private_graph.nodes
     if budget.dry_run:
         print_price(private_graph, chosen, wanted, budget, format)
         return
     with spending(private_graph, chosen, wanted, budget) as how, counting("embeddings") as progress:
+        how |= {"engine": where, "progress": progress}
         if out.suffix:
-            made = release(private_graph, chosen, wanted, engine=where, progress=progress, **how)
+            made: Any = release(private_graph, chosen, wanted, **how)
             made.write(out)
-            guarantee = made.guarantee
         else:
-            guarantee = release_to(
-                out, private_graph, chosen, wanted, engine=where, progress=progress, **how
-            ).guarantee
-    say(f"{out}: {counted(len(wanted), 'embedding')}. {guarantee}")
+            made = release_to(out, private_graph, chosen, wanted, **how)
+    say(f"{out}: {counted(len(wanted), 'embedding')}. {made.guarantee}")

@@ -113,29 +113,27 @@ def rank(
     wanted = wanted_nodes(private_graph.nodes, source, sources)
     among = None if candidates is None else wanted_nodes(private_graph.nodes, None, candidates)
     private_graph.nodes.indices(among or ())  # an unknown one is said before anything is spent
-    hidden = {
-        node: known_to(
-            private_graph, chosen, node, itself=leave_out_source, neighbours=leave_out_neighbours
-        )
-        for node in wanted
-        if fewer
-    }
+    known = partial(known_to, itself=leave_out_source, neighbours=leave_out_neighbours)
+    hidden = {node: known(private_graph, chosen, node) for node in wanted if fewer}
     if budget.dry_run:
         print_price(private_graph, chosen, wanted, budget, format)
         return
-    with spending(
-        private_graph, chosen, wanted, budget
-    ) as how:  # to the end, so that Ctrl-C is told what was charged
+    # To the end inside of it, so that Ctrl-C is told what was charged.
+    with spending(private_graph, chosen, wanted, budget) as how:
         with counting("rankings") as progress:
             made = release(private_graph, chosen, wanted, progress=progress, **how)
-        if out is not None:
-            made.write(out)
-            rankings = counted(len(made.sources), "ranking")
-            say(f"{out}: {rankings} of {counted(len(made.columns), 'node')}.")
-        else:
+        if out is None:
             _show(made, top, hidden, among, format)
+        else:
+            _write(made, out)
     if format != "json" or out is not None:
         say(str(made.guarantee))
+
+
+def _write(made: Release, out: Path) -> None:
+    made.write(out)
+    rankings = counted(len(made.sources), "ranking")
+    say(f"{out}: {rankings} of {counted(len(made.columns), 'node')}.")
 
 
 def _show(

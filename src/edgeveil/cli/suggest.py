@@ -90,13 +90,9 @@ def suggest(
     from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
     from edgeveil.engine import release_to
     from edgeveil.engine import suggest as make_lists
-    from edgeveil.errors import ParameterError
     from edgeveil.suggestions import member_files
 
-    if (member is not None) + (members is not None) + all != 1:
-        raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
-    if out is not None and not out.suffix and per_member is not None:
-        raise ParameterError("a folder of parts and --per-member do not go together")
+    _check((member is not None) + (members is not None) + all, out, per_member)
     make_mechanism("suggest", "suggestions", epsilon=epsilon, top=top)  # what is wrong is said now
     check_out(out, (graph, reading.nodes, members, candidates), folder=True)
     where = make_engine(engine, address, workers)
@@ -128,6 +124,16 @@ def suggest(
         _put_out(made, out, per_member, format)
     if format != "json" or out is not None:
         say(str(made.guarantee))
+
+
+def _check(ways: int, out: Path | None, per_member: Path | None) -> None:
+    """Refuse options that do not go together."""
+    from edgeveil.errors import ParameterError
+
+    if ways != 1:
+        raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
+    if out is not None and not out.suffix and per_member is not None:
+        raise ParameterError("a folder of parts and --per-member do not go together")
 
 
 def _put_out(made: Any, out: Path | None, per_member: Path | None, style: Format) -> None:

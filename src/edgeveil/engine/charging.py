@@ -19,7 +19,7 @@ from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.releases import Provenance
+from edgeveil.provenance import Provenance
 from edgeveil.suggestions import FIELDS
 
 __all__ = ["Payment", "Question", "ask", "check_promise", "fresh_noise", "price_of", "reserve"]

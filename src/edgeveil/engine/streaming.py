@@ -21,6 +21,7 @@ from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import shared_part
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.provenance import Gives
 from edgeveil.release_folder import (
     MANIFEST,
     UNFINISHED,
@@ -29,7 +30,6 @@ from edgeveil.release_folder import (
     Result,
     read_result,
 )
-from edgeveil.releases import Gives
 
 __all__ = ["release_to"]
 

@@ -19,8 +19,9 @@ from edgeveil.mechanisms.run import rows_with_uncertainty
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
+from edgeveil.provenance import Provenance
 from edgeveil.release_folder import Result
-from edgeveil.releases import Provenance, Release
+from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
 __all__ = [

@@ -18,7 +18,8 @@ from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.io import as_graph
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.releases import Provenance, Release
+from edgeveil.provenance import Provenance
+from edgeveil.releases import Release
 
 SCORES = Release(
     values=np.array([[0.5, 0.25, -0.0], [1 / 3, 5e-324, 2.0]]),

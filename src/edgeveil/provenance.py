@@ -1,0 +1,69 @@
+"""How a release was made and what it holds: public data that goes with every result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from edgeveil.errors import InputError
+from edgeveil.privacy.guarantee import Guarantee
+
+__all__ = ["Gives", "Provenance", "gives_of", "kind_of", "label_of"]
+
+Gives = Literal["scores", "embeddings", "suggestions"]
+
+# The words in files.
+_KINDS: dict[Gives, str] = {
+    "scores": "nodes",
+    "embeddings": "dimensions",
+    "suggestions": "suggestions",
+}
+
+
+def kind_of(gives: Gives) -> str:
+    """The word in files for what a release holds."""
+    return _KINDS[gives]
+
+
+def gives_of(kind: str) -> Gives:
+    """What a release holds, by the word for it in files."""
+    for gives, word in _KINDS.items():
+        if word == kind:
+            return gives
+    raise InputError(f"there is no release of {kind!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """How a release was made: all of it public.
+
+    Attributes
+    ----------
+    mechanism : str
+        Name of the mechanism, and of each post-processing step after it.
+    parameters : mapping
+        The mechanism's parameters.
+    version : str
+        Version of edgeveil.
+    noise : str
+        Where the random bits came from.
+    ledger : bool
+        Whether a ledger was charged.
+    """
+
+    mechanism: str
+    parameters: Mapping[str, Any]
+    version: str
+    noise: str
+    ledger: bool
+
+
+def label_of(kind: str, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:
+    """What has to be known about released values, as plain data."""
+    return {
+        "kind": kind,
+        "guarantee": guarantee.as_dict(),
+        "statement": str(guarantee),
+        "provenance": asdict(provenance),
+    }
