@@ -15,7 +15,7 @@ from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.estimate.places import Place, places
 from edgeveil.io import exports
 from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
-from edgeveil.io.release_tables import doubt_from, doubt_table, score_of, shown_from
+from edgeveil.io.release_tables import score_of, shown_from, uncertainty_from, uncertainty_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
@@ -320,7 +320,7 @@ class Release:
         if self.gives == "scores":
             table: dict[str, Any] = {"node": list(self.columns)}
             table |= {score_of(s): row for s, row in zip(self.sources, self.values, strict=True)}
-            columns, entries = doubt_table(self.sources, self.uncertainty, self.shown)
+            columns, entries = uncertainty_table(self.sources, self.uncertainty, self.shown)
             table, label = table | columns, label | entries
         else:
             table = {"source": list(self.sources)}
@@ -368,6 +368,6 @@ class Release:
             gives=gives,
             guarantee=Guarantee.from_dict(guarantee),
             provenance=Provenance(**label["provenance"]),
-            uncertainty=doubt_from(table, label, sources),
+            uncertainty=uncertainty_from(table, label, sources),
             shown=shown_from(table) if gives == "scores" else None,
         )

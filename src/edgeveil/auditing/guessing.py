@@ -128,9 +128,9 @@ def _location_score(first: Rows, second: Rows) -> Score:
     """
     centre, other = np.median(first, axis=0), np.median(second, axis=0)
     scale = np.median(np.abs(first - centre), axis=0) / math.log(2)
-    doubt = scale * math.sqrt(1 / len(first) + 1 / len(second))
+    uncertainty = scale * math.sqrt(1 / len(first) + 1 / len(second))
     # Columns whose medians differ by chance only would blur the score.
-    used = np.flatnonzero((scale > 0) & (np.abs(centre - other) > 4 * doubt))
+    used = np.flatnonzero((scale > 0) & (np.abs(centre - other) > 4 * uncertainty))
 
     def score(rows: Rows) -> npt.NDArray[np.float64]:
         seen = rows[:, used]

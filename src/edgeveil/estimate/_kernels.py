@@ -150,11 +150,11 @@ def shrunk(
             lanes[v] += weighted * spread
             lanes[v + _LANES] += weighted * (off * off - noise)
             lanes[v + 2 * _LANES] += scatter * scatter
-    certainty, fitted, doubt = 0.0, 0.0, 0.0
+    certainty, fitted, variance = 0.0, 0.0, 0.0
     for v in range(_LANES):
         certainty += lanes[v]
         fitted += lanes[v + _LANES]
-        doubt += lanes[v + 2 * _LANES]
+        variance += lanes[v + 2 * _LANES]
     for u in range(k):
         spread = theirs[u] * grain
         root = 1 / (more_noise + 6 * spread)
@@ -163,10 +163,10 @@ def shrunk(
         scatter = weighted * (more_noise + usual * spread)
         certainty += weighted * spread
         fitted += weighted * (off * off - more_noise)
-        doubt += scatter * scatter
+        variance += scatter * scatter
     # Squares of Laplace noise have variance 5 noise^2.
-    doubt = 5 * doubt / (certainty * certainty)
-    belief = usual * usual / (usual * usual + doubt)
+    variance = 5 * variance / (certainty * certainty)
+    belief = usual * usual / (usual * usual + variance)
     tau = min(max(belief * (fitted / certainty) + (1 - belief) * usual, 0.0), most)
     if known >= 0:
         prior[known] = 0.0

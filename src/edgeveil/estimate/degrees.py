@@ -39,7 +39,7 @@ class DegreeEstimates:
         Posterior means, at least 1.
     of_friends : array of shape (n,)
         The same for a node that is known to be somebody's friend; not less.
-    doubt : array of shape (n,)
+    uncertainty : array of shape (n,)
         95 % of the true degrees lie within this distance of `degrees`. Where there are few
         noisy degrees nearby (hubs) it is the noise's own b ln 20 around the noisy degree, and
         holds for each node by itself; elsewhere it is 2.5 posterior deviations, and holds for
@@ -50,7 +50,7 @@ class DegreeEstimates:
 
     degrees: Vector
     of_friends: Vector
-    doubt: Vector
+    uncertainty: Vector
     scale: float
 
     @cached_property
@@ -61,15 +61,15 @@ class DegreeEstimates:
         return float(self.degrees.sum()), low, at_low, float(self.degrees.max())
 
     @property
-    def total_doubt(self) -> float:
+    def total_uncertainty(self) -> float:
         """How far the sum of all degrees may be off, as a share of it."""
         return 2 * self.scale * math.sqrt(2 * len(self.degrees)) / float(self.degrees.sum())
 
     def seen_by(self, friends: npt.NDArray[np.integer]) -> DegreeEstimates:
         """The same as somebody with these friends sees it."""
-        doubt = self.doubt.copy()
-        doubt[friends] += self.of_friends[friends] - self.degrees[friends]
-        return replace(self, degrees=self.degrees_seen_by(friends), doubt=doubt)
+        uncertainty = self.uncertainty.copy()
+        uncertainty[friends] += self.of_friends[friends] - self.degrees[friends]
+        return replace(self, degrees=self.degrees_seen_by(friends), uncertainty=uncertainty)
 
     def degrees_seen_by(self, friends: npt.NDArray[np.integer]) -> Vector:
         """The degrees alone, as somebody with these friends sees them."""
@@ -140,8 +140,8 @@ def estimate_all(noisy: Vector, scale: float) -> DegreeEstimates:
     nearby = np.searchsorted(ordered, noisy + 2 * scale) - np.searchsorted(
         ordered, noisy - 2 * scale
     )
-    doubt = np.where(nearby < _CROWD, by_noise, np.minimum(by_noise, by_prior))
-    return DegreeEstimates(degrees, np.maximum(of_friends, degrees), doubt, scale)
+    uncertainty = np.where(nearby < _CROWD, by_noise, np.minimum(by_noise, by_prior))
+    return DegreeEstimates(degrees, np.maximum(of_friends, degrees), uncertainty, scale)
 
 
 def _grid(largest: float) -> Vector:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from edgeveil.nodes import NodeId
 
-__all__ = ["doubt_from", "doubt_table", "score_of", "shown_from"]
+__all__ = ["score_of", "shown_from", "uncertainty_from", "uncertainty_table"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -20,11 +20,11 @@ def score_of(source: NodeId) -> str:
     return f"score of {source}"
 
 
-def _doubt_of(source: NodeId) -> str:
+def _uncertainty_of(source: NodeId) -> str:
     return f"uncertainty of {source}"
 
 
-def doubt_table(
+def uncertainty_table(
     sources: Sequence[NodeId], uncertainty: Floats | None, shown: npt.NDArray[np.bool_] | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Columns for the table and entries for its label; one number per row goes to the label."""
@@ -33,17 +33,17 @@ def doubt_table(
         return columns, {}
     if uncertainty.shape[1] == 1:
         return columns, {"uncertainty": uncertainty[:, 0].tolist()}
-    columns |= {_doubt_of(s): half for s, half in zip(sources, uncertainty, strict=True)}
+    columns |= {_uncertainty_of(s): half for s, half in zip(sources, uncertainty, strict=True)}
     return columns, {}
 
 
-def doubt_from(
+def uncertainty_from(
     table: Mapping[str, Any], label: Mapping[str, Any], sources: Iterable[NodeId]
 ) -> Floats | None:
     """The uncertainty in a table or its label, if there is one; LookupError if part is missing."""
     if "uncertainty" in label:
         return np.array(label["uncertainty"], dtype=np.float64)[:, None]
-    names = [_doubt_of(source) for source in sources]
+    names = [_uncertainty_of(source) for source in sources]
     if not any(name in table for name in names):
         return None
     return np.array([table[name] for name in names], dtype=np.float64)

@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.doubt import RowDoubt, prior_doubt
 from edgeveil.estimate.rows import over_degrees, prior_rows
+from edgeveil.estimate.uncertainty import RowUncertainty, prior_uncertainty
 from edgeveil.flow.walk import check_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import (
@@ -118,9 +118,9 @@ class DegreePrior:
             friends = own.of(i)
             known = shared.seen_by(friends) if hops else shared
             if hops and len(friends) == 0:
-                about = RowDoubt(0.0, np.zeros_like(scores))
+                about = RowUncertainty(0.0, np.zeros_like(scores))
             else:
-                about = prior_doubt(friends, known, self.restart, hops)
+                about = prior_uncertainty(friends, known, self.restart, hops)
             if self.score == "lift":
                 out[i] = about.of_lift(scores * known.degrees, known)
             else:

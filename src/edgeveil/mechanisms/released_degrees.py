@@ -15,8 +15,8 @@ import numpy as np
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
-from edgeveil.estimate.doubt import RowDoubt, prior_doubt, two_hop_doubt
 from edgeveil.estimate.rows import complete_rows, prior_rows, two_hop_weights
+from edgeveil.estimate.uncertainty import RowUncertainty, prior_uncertainty, two_hop_uncertainty
 from edgeveil.flow.two_hop import two_hop_sums_of_lists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Measuring, OwnLists, Rows
@@ -171,20 +171,20 @@ def second_hop_uncertainty(
     i: int,
     epsilon: Fraction,
     restart: float,
-) -> RowDoubt:
+) -> RowUncertainty:
     """How far the noise may have moved row i of `second_hop_rows`: post-processing of it.
 
     `seen` is what the owner of the row makes of the degrees `known` to everybody.
     """
     friends, n = own.of(i), len(own.nodes)
     if len(friends) == 0:
-        return RowDoubt(0.0, np.zeros(n))
+        return RowUncertainty(0.0, np.zeros(n))
     if not epsilon:
-        return prior_doubt(friends, seen, restart, 1)
+        return prior_uncertainty(friends, seen, restart, 1)
     alone = own.only(i)
     floors, weights = two_hop_weights(alone, known.degrees, float(epsilon))
     scale = _second_hop_noise(n, epsilon).noise_scale / floors[0]
     scales = np.full(n, scale)
     scales[friends] = 2 * scale
     source = int(own.sources[i])
-    return two_hop_doubt(row, source, friends, seen, weights / floors[0], scales, restart)
+    return two_hop_uncertainty(row, source, friends, seen, weights / floors[0], scales, restart)

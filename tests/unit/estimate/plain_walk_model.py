@@ -88,8 +88,8 @@ def shrink(noisy, scales, prior, grain):
     weight = 1 / (noise + 6 * spread) ** 2
     certainty = (weight * spread**2).sum()
     fitted = (weight * spread * surplus).sum() / certainty
-    doubt = 5 * (weight**2 * spread**2 * (noise + 3 * spread) ** 2).sum() / certainty**2
-    belief = 9 / (9 + doubt)
+    variance = 5 * (weight**2 * spread**2 * (noise + 3 * spread) ** 2).sum() / certainty**2
+    belief = 9 / (9 + variance)
     tau = np.clip(belief * fitted + (1 - belief) * 3, 0.0, 50.0)
     trust = tau * spread / (tau * spread + noise)
     return np.maximum(prior + trust * (noisy - prior), 0.0)
@@ -136,7 +136,7 @@ def fit_tau(sums, prior, spread, scales):
     return tau, math.sqrt(scatter) / (weight * spread**2).sum()
 
 
-def sums_doubt(sums, prior, spread, scales, tau, wider, largest):
+def sums_uncertainty(sums, prior, spread, scales, tau, wider, largest):
     noise = 2 * scales**2
     trust = tau * spread / (tau * spread + noise)
     off = 3.0 * np.sqrt((1 - trust) ** 2 * wider * spread + trust**2 * noise)

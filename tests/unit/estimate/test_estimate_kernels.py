@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.estimate import _doubt_kernels, walk_model
+from edgeveil.estimate import _uncertainty_kernels, walk_model
 from edgeveil.estimate import rows as blocks
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.own_lists import OwnLists
@@ -62,7 +62,7 @@ def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
     np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12 * wanted.max())
 
     others = np.arange(1, len(sums))
-    tau, error = _doubt_kernels.fit_tau(sums, prior, prior * grain, scales, 0, 200.0)
+    tau, error = _uncertainty_kernels.fit_tau(sums, prior, prior * grain, scales, 0, 200.0)
     plain_tau, plain_error = plain.fit_tau(
         *(x[others] for x in (sums, prior, prior * grain, scales))
     )
@@ -71,8 +71,8 @@ def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
     off, wider = np.empty(len(sums)), rng.uniform(0, 9, len(sums))
     largest = float(weights.sum())
     about = (prior * grain, scales, tau, wider)
-    _doubt_kernels.sums_doubt(sums, prior, *about, 3.0, largest, off)
-    np.testing.assert_allclose(off, plain.sums_doubt(sums, prior, *about, largest), **SAME)
+    _uncertainty_kernels.sums_uncertainty(sums, prior, *about, 3.0, largest, off)
+    np.testing.assert_allclose(off, plain.sums_uncertainty(sums, prior, *about, largest), **SAME)
 
 
 @given(views(), st.booleans())

@@ -98,16 +98,16 @@ def test_estimates_are_within_95_percent_of_the_time(mechanism, n, degree, commu
     for seed in range(3):
         known, rows, half = run(mechanism, graph, sources, seed)
         assert half.shape == rows.shape
-        for row, doubt, source in zip(rows, half, sources, strict=True):
+        for row, width, source in zip(rows, half, sources, strict=True):
             truth = without_noise(mechanism, known, graph, source)
-            inside = np.abs(row - truth) <= doubt * (1 + 1e-9)
+            inside = np.abs(row - truth) <= width * (1 + 1e-9)
             stranger = np.ones(n, dtype=bool)
             stranger[source] = stranger[graph.neighbours(source)] = False
             best = np.argsort(-np.where(stranger, row, -np.inf))[:50]
             covered["all"].append(inside.mean())
             covered["friends"] += inside[graph.neighbours(source)].tolist()
             covered["best"] += inside[best].tolist()
-            widths.append(np.median(doubt[stranger]) / max(np.std(truth[stranger]), 1e-12))
+            widths.append(np.median(width[stranger]) / max(np.std(truth[stranger]), 1e-12))
     assert np.mean(covered["all"]) >= 0.95
     assert np.mean(covered["friends"]) >= 0.92  # some hundreds of nodes that share their noise
     assert np.mean(covered["best"]) >= 0.9

@@ -1,4 +1,4 @@
-"""Compiled loops of `doubt`: arrays in and out, no Python objects. As `_kernels`."""
+"""Compiled loops of `uncertainty`: arrays in and out, no Python objects. As `_kernels`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from edgeveil.estimate._compile import compiled
 
-__all__ = ["fit_tau", "sums_doubt"]
+__all__ = ["fit_tau", "sums_uncertainty"]
 
 _NEWTON_ROUNDS = 60
 _FEW = 20  # noisy sums that are far above their prior by noise alone
@@ -69,7 +69,7 @@ def fit_tau(
 
 
 @compiled
-def sums_doubt(
+def sums_uncertainty(
     sums: Any,  # IN  (n)
     prior: Any,  # IN  (n)
     spread: Any,  # IN  (n)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgeveil.estimate import _doubt_kernels
+from edgeveil.estimate import _uncertainty_kernels
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.walk_model import (
     SPREAD_IN_COMMON,
@@ -26,7 +26,7 @@ from edgeveil.estimate.walk_model import (
     two_hop_shares,
 )
 
-__all__ = ["RowDoubt", "prior_doubt", "sums_of_row", "two_hop_doubt"]
+__all__ = ["RowUncertainty", "prior_uncertainty", "sums_of_row", "two_hop_uncertainty"]
 
 _DEVIATIONS = 3.0  # of a sum around its estimate; 2 would do, were its prior normal
 _MOST_TAU = 200.0
@@ -34,7 +34,7 @@ _HALVINGS = 50
 
 
 @dataclass(frozen=True)
-class RowDoubt:
+class RowUncertainty:
     """How far a row may be off, and why.
 
     Attributes
@@ -50,33 +50,35 @@ class RowDoubt:
 
     def of_pagerank(self, known: DegreeEstimates) -> Vector:
         """Half-widths of the row."""
-        return np.asarray(self.besides + self.by_degree * known.doubt)
+        return np.asarray(self.besides + self.by_degree * known.uncertainty)
 
     def of_lift(self, row: Vector, known: DegreeEstimates) -> Vector:
         """Half-widths of row / degree. The part that goes with the degree divides out of it."""
         degrees = known.degrees
-        least, most = np.maximum(degrees - known.doubt, 1.0), degrees + known.doubt
+        least, most = np.maximum(degrees - known.uncertainty, 1.0), degrees + known.uncertainty
         rest = row - self.by_degree * degrees
         above = (rest + self.besides) / least - rest / degrees
         below = rest / degrees - (rest - self.besides) / most
         return np.asarray(np.maximum(above, below))
 
 
-def prior_doubt(own: Indices, known: DegreeEstimates, restart: float, known_hops: int) -> RowDoubt:
-    """Doubt about a row of `walk_model.prior_row`, which takes the same arguments."""
+def prior_uncertainty(
+    own: Indices, known: DegreeEstimates, restart: float, known_hops: int
+) -> RowUncertainty:
+    """Uncertainty about a row of `walk_model.prior_row`, which takes the same arguments."""
     degrees = known.degrees
     friends, far = prior_shares(own, degrees, restart, known_hops)
     by_degree = far / float(degrees.sum())
-    besides = by_degree * known.total_doubt * degrees
+    besides = by_degree * known.total_uncertainty * degrees
     if known_hops:
-        besides[own] += friends / len(own) * _return_doubt(own, known)
-    return RowDoubt(by_degree, besides)
+        besides[own] += friends / len(own) * _return_uncertainty(own, known)
+    return RowUncertainty(by_degree, besides)
 
 
-def _return_doubt(own: Indices, known: DegreeEstimates) -> float:
+def _return_uncertainty(own: Indices, known: DegreeEstimates) -> float:
     """How far the mean of 1 / degree over the friends may be off."""
-    degrees, doubt = known.degrees[own], known.doubt[own]
-    wide = 1 / np.maximum(degrees - doubt, 1.0) - 1 / (degrees + doubt)
+    degrees, uncertainty = known.degrees[own], known.uncertainty[own]
+    wide = 1 / np.maximum(degrees - uncertainty, 1.0) - 1 / (degrees + uncertainty)
     return float(np.sqrt((wide**2).sum())) / len(own)
 
 
@@ -127,7 +129,7 @@ def sums_of_row(
     return sums, by_sum, by_degree, closure_by(low)
 
 
-def two_hop_doubt(
+def two_hop_uncertainty(
     row: Vector,
     source: int,
     own: Indices,
@@ -135,8 +137,8 @@ def two_hop_doubt(
     weights: Vector,
     scales: Vector,
     restart: float,
-) -> RowDoubt:
-    """Doubt about a row of `walk_model.two_hop_row` whose sums came from `shrink`.
+) -> RowUncertainty:
+    """Uncertainty about a row of `walk_model.two_hop_row` whose sums came from `shrink`.
 
     Parameters
     ----------
@@ -155,21 +157,25 @@ def two_hop_doubt(
     explained = float(prior[own].sum())
     prior[own] += max(closure - 1, 0.0) * explained / len(own)
     spread = prior * grain
-    tau, error = _doubt_kernels.fit_tau(sums, prior, spread, scales, source, _MOST_TAU)
+    tau, error = _uncertainty_kernels.fit_tau(sums, prior, spread, scales, source, _MOST_TAU)
     # The truth may be spread wider than the fit says, among friends above all, and then the
     # pull does more harm.
-    among = _doubt_kernels.fit_tau(sums[own], prior[own], spread[own], scales[own], -1, _MOST_TAU)
+    among = _uncertainty_kernels.fit_tau(
+        sums[own], prior[own], spread[own], scales[own], -1, _MOST_TAU
+    )
     wider = np.full(len(row), tau + 2 * error)
     wider[own] = max(tau + 2 * error, sum(among))
     off = np.empty(len(row))
     # The truth is not negative and not more than all weights of the own list together.
-    _doubt_kernels.sums_doubt(sums, prior, spread, scales, tau, wider, _DEVIATIONS, largest, off)
+    _uncertainty_kernels.sums_uncertainty(
+        sums, prior, spread, scales, tau, wider, _DEVIATIONS, largest, off
+    )
     off[source] = 0.0  # its sum is known
     # What all scores have in common: the sum of the degrees, and the share of the second hop
     # that the weights carry.
     direct, _, far = two_hop_shares(own, degrees, weights, restart)
-    carried = float(np.sqrt(((weights * known.doubt[own]) ** 2).sum()))
-    common = known.total_doubt + direct * carried / far
+    carried = float(np.sqrt(((weights * known.uncertainty[own]) ** 2).sum()))
+    common = known.total_uncertainty + direct * carried / far
     whole = abs((float(sums.sum()) - largest) / mass - 1) + carried / mass
     besides = by_sum * off + by_degree * common * degrees + (by_sum - direct) * whole * sums
     # And the share of the far hops that follows the second.
@@ -180,4 +186,4 @@ def two_hop_doubt(
     elsewhere = max(float(sums.sum()) - largest, 1e-300)
     departure = np.abs(sums / elsewhere - degrees / float(degrees.sum()))
     departure[source] = 0.0
-    return RowDoubt(by_degree, besides + far * (most - least) * departure)
+    return RowUncertainty(by_degree, besides + far * (most - least) * departure)
