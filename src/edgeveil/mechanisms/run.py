@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from edgeveil.mechanisms.base import (
 )
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
+from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import (
@@ -78,7 +80,7 @@ def shared_part(
     if asked is None:
         return None
     if as_claimed:
-        _refuse_unclaimed(mechanism, [asked], shared=True)
+        _refuse_unclaimed(mechanism, mechanism.guarantee(1), [asked], shared=True)
     given = without_noise(asked) if noise is None else randomise(asked, [noise])
     return mechanism.learn(given, graph.nodes)
 
@@ -91,6 +93,7 @@ def make_rows(
     streams: Sequence[NoiseSource] | None,
     *,
     as_claimed: bool = True,
+    claim: Guarantee | None = None,
 ) -> tuple[Rows, OwnLists]:
     """One row for each source, and what its owner knows, for one group of sources.
 
@@ -106,13 +109,16 @@ def make_rows(
         One for each source. None: without noise, which is not private.
     as_claimed : bool
         As for `shared_part`.
+    claim : Guarantee, optional
+        The mechanism's for one source, if it is known already.
     """
-    own, so_far = _known(mechanism, graph, sources), list[AnyStatistic]()
+    claim = claim or mechanism.guarantee(1)
+    own, so_far = own_lists(graph, sources, claim.model, claim.own_edges), list[AnyStatistic]()
 
     def noised(asked: AnyStatistic, stage: int) -> Noised:
         so_far.append(asked)
         if as_claimed:
-            _refuse_unclaimed(mechanism, so_far, shared=False)
+            _refuse_unclaimed(mechanism, claim, so_far, shared=False)
         if streams is None:
             return without_noise(asked)
         # The first stage draws from the row's stream itself, each further one from its own.
@@ -129,11 +135,28 @@ def answers(measuring: Any, answer: Answer) -> tuple[Noised, ...]:
         asked = next(measuring)
         while True:
             given.append(answer(asked, len(given)))
-            # A copy that cannot be written to: whoever asks has seen the graph, and what it did to
-            # released numbers would be released.
-            asked = measuring.send(given[-1].sealed())
+            # Not to be written to: whoever asks has seen the graph, and what it did to released
+            # numbers would be released.
+            asked = measuring.send(given[-1].for_reading())
     except StopIteration:
         return tuple(given)
+
+
+class _RowStreams(Sequence[NoiseSource]):
+    """The streams of some sources, made when they are needed: some mechanisms draw nothing here."""
+
+    def __init__(self, noise: NoiseSource, sources: Sequence[int]) -> None:
+        self._noise, self._sources = noise, sources
+
+    @cached_property
+    def _made(self) -> list[NoiseSource]:
+        return [self._noise.derive("row", int(source)) for source in self._sources]
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._made[at]
 
 
 def groups(sources: Sequence[int], n_nodes: int) -> Iterator[Sequence[int]]:
@@ -191,19 +214,32 @@ def _stacked(
     *,
     uncertainty: bool = False,
 ) -> tuple[Rows, Rows | None]:
-    """Group by group."""
-    rows: list[Rows] = []
-    widths: list[Rows] = []
+    """Group by group, into one array: a group's own memory is then used for the next one."""
+    if len(sources) == 0:
+        raise ParameterError("sources must name at least one node, got none")
+    rows = widths = None
+    claim, done = mechanism.guarantee(1), 0
+    tells = uncertainty and mechanism.gives == "scores" and isinstance(mechanism, KnowsUncertainty)
     for some in groups(sources, graph.n_nodes):
         check()
-        streams = None if noise is None else [noise.derive("row", int(s)) for s in some]
-        made, own = make_rows(mechanism, graph, shared, some, streams)
-        rows.append(made)
-        if uncertainty and mechanism.gives == "scores" and isinstance(mechanism, KnowsUncertainty):
-            widths.append(mechanism.uncertainty(made, shared, own))
-    if not rows:
-        raise ParameterError("sources must name at least one node, got none")
-    return np.concatenate(rows), np.concatenate(widths) if widths else None
+        streams = None if noise is None else _RowStreams(noise, some)
+        made, own = make_rows(mechanism, graph, shared, some, streams, claim=claim)
+        here = slice(done, done + len(some))
+        rows = _put(rows, made, here, len(sources))
+        if tells and isinstance(mechanism, KnowsUncertainty):
+            width = mechanism.uncertainty(made, shared, own)
+            widths = _put(widths, width, here, len(sources))
+        done += len(some)
+    assert rows is not None  # there is a source
+    return rows, widths
+
+
+def _put(whole: Rows | None, part: Rows, here: slice, total: int) -> Rows:
+    """Put the rows of a group into the array of all."""
+    if whole is None:
+        whole = np.empty((total, *part.shape[1:]))
+    whole[here] = part
+    return whole
 
 
 def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
@@ -248,7 +284,7 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond:
             return without_noise(first)
         more, outcome = largest_loss(first, second, beyond=beyond)
         loss += more if _as_it_says(first, more, moved) else math.inf
-        last = outcome.sealed()
+        last = outcome.for_reading()
         return outcome
 
     answers(mechanism.measure(graph, shared, _known(mechanism, graph, [source])), answer)
@@ -274,13 +310,14 @@ def _as_it_says(asked: AnyStatistic, loss: float, moved: set[str]) -> bool:
     return not before
 
 
-def _refuse_unclaimed(mechanism: Mechanism, asked: list[AnyStatistic], *, shared: bool) -> None:
+def _refuse_unclaimed(
+    mechanism: Mechanism, claim: Guarantee, asked: list[AnyStatistic], *, shared: bool
+) -> None:
     """Refuse to noise more than the guarantee has a price for, by public numbers alone.
 
     What all share may cost what the guarantee says is shared, and what one recipient is asked
     about the rest. Numbers without noise are for a guarantee that promises nothing.
     """
-    claim = mechanism.guarantee(1)
     if claim.model == "none":
         return
     if any(isinstance(statistic, Exact) for statistic in asked):

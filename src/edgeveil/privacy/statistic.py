@@ -67,7 +67,10 @@ class Statistic:
     @property
     def epsilon(self) -> Fraction:
         """What one row tells at most about an edge."""
-        return max((Fraction(c.epsilon) for c in self.of_rows()), default=Fraction(0)) * self.spends
+        if not self.spends:
+            return Fraction(0)
+        given = self.calibration if isinstance(self.calibration, tuple) else (self.calibration,)
+        return max((Fraction(c.epsilon) for c in given), default=Fraction(0))
 
     def of_rows(self) -> tuple[Calibration, ...]:
         """One calibration for each row."""
@@ -202,15 +205,15 @@ class Noised:
     values: npt.NDArray[Any]
     scale: float = 0.0
 
-    def sealed(self) -> Noised:
-        """A copy that cannot be written to."""
-        copies: dict[str, Any] = {}
+    def for_reading(self) -> Noised:
+        """The same numbers, which cannot be written to from here."""
+        views: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
-                copies[field.name] = value = value.copy()
+                views[field.name] = value = value.view()
                 value.flags.writeable = False
-        return replace(self, **copies)
+        return replace(self, **views)
 
 
 @dataclass(frozen=True, kw_only=True)
