@@ -66,5 +66,5 @@ def calibrations_of(mechanism: Mechanism, graph: Graph, sources) -> list[Calibra
     return [
         calibration
         for asked, _ in statistics_of(mechanism, graph, sources)
-        for calibration in asked._of_rows()
+        for calibration in asked.of_rows()
     ]

@@ -54,6 +54,7 @@ SMALL = {
         "own_dimension": 64,
         "rounds": 30,
     },
+    "suggestions": {"epsilons": [1.0, 4.0], "per_group": 10},
     "tightness": {"degrees": [3, 8]},
     "table1": {},
 }
