@@ -310,10 +310,11 @@ def test_a_worker_with_other_code_refuses_the_part(monkeypatch):
     """It could draw other values under the same key, or less noise."""
     packed = pack(RowsTask(mechanism=SLOW, graph=GRAPH, shared=None))
     part, key = Part(0, (0, 1)), seeded().hand_over()
-    assert _run_part(packed, "one", part, key).rows.shape == (2, 8)
+    code = keys.code_of(SLOW)
+    assert _run_part(packed, "one", code, part, key).rows.shape == (2, 8)
     monkeypatch.setattr(keys, "_our_code", lambda: "0" * 64)
     with pytest.raises(EdgeveilError, match="a worker has other code"):
-        _run_part(packed, "two", part, key)
+        _run_part(packed, "two", code, part, key)
 
 
 # --- The secret -----------------------------------------------------------------------------

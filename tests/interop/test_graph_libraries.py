@@ -30,7 +30,7 @@ def test_networkx_ranks_and_gets_node_attributes_back():
     true_order = sorted(KARATE, key=lambda node: -theirs[node])
     assert by_score[0] == true_order[0] == 0
     assert len({*by_score[:10]} & {*true_order[:10]}) >= 8
-    ours = ev.rank(graph, 0, epsilon=1.0, mechanism=ev.mechanisms.NonPrivate()).row(0)
+    ours = ev.rank(graph, 0, mechanism=ev.mechanisms.NonPrivate()).row(0)
     np.testing.assert_allclose(ours, [theirs[node] for node in graph.nodes], atol=1e-6)
 
 
@@ -45,7 +45,7 @@ def test_igraph_names_come_back_as_vertices():
     assert best["name"] == "member 0"
     theirs = source.personalized_pagerank(reset_vertices=[0], damping=0.85)
     graph = ev.as_graph(source, nodes=names)  # in the order of the vertices, else sorted
-    ours = ev.rank(graph, "member 0", epsilon=1.0, mechanism=ev.mechanisms.NonPrivate())
+    ours = ev.rank(graph, "member 0", mechanism=ev.mechanisms.NonPrivate())
     np.testing.assert_allclose(ours.to_numpy()[0], theirs, atol=1e-6)
 
 

@@ -151,7 +151,8 @@ def audit(
     Examples
     --------
     >>> from edgeveil.mechanisms import EdgeFlipping
-    >>> result = audit(EdgeFlipping(epsilon=3), trials=200, noise=NoiseSource.insecure(1))
+    >>> seeded = NoiseSource.insecure(1)
+    >>> result = audit(EdgeFlipping(epsilon=3), trials=200, confidence=0.999, noise=seeded)
     >>> result.consistent, round(result.exact_loss, 6)
     (True, 3.0)
     """

@@ -373,6 +373,8 @@ def _refuse_two_values(mechanism: Mechanism, **given: Any) -> None:
     """Refuse a parameter that is given here and, with another value, by the mechanism."""
     for name, value in given.items():
         its = getattr(mechanism, name, mechanism.guarantee(1).model if name == "model" else None)
+        if value is not None and its is None:
+            raise ParameterError(f"{mechanism.name} has no {name}: leave it out")
         if value is not None and its != value:
             raise ParameterError(
                 f"{name} is given twice: {value!r} here and {its!r} by {mechanism.name}; "

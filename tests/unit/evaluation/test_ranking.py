@@ -119,7 +119,7 @@ def test_lift_divides_by_released_degrees_only(graph):
 
     class WithDegrees(OwnNeighbours):
         def shared(self, graph):
-            return Bits(np.empty(0, dtype=np.int64), 0, 1.0)
+            return Bits(np.empty(0, dtype=np.int64), 0, 0.0)
 
         def learn(self, noised, nodes):
             return Known()
