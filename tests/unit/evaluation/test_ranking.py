@@ -15,6 +15,7 @@ from edgeveil.evaluation.rows import repeated_rows, with_noise
 from edgeveil.flow import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import (
+    DegreePrior,
     DPInstantEmbedding,
     DPPushFlowCap,
     DPSparsePPR,
@@ -25,7 +26,6 @@ from edgeveil.mechanisms import (
 from edgeveil.mechanisms.run import rows_of
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.privacy.statistic import Bits
 
 NOISE = NoiseSource.insecure(5)
 
@@ -117,17 +117,14 @@ def test_lift_divides_by_released_degrees_only(graph):
     class Known:
         degrees = graph.degrees + 0.0
 
-    class WithDegrees(OwnNeighbours):
-        def shared(self, graph):
-            return Bits(np.empty(0, dtype=np.int64), 0, 0.0)
-
+    class WithDegrees(DegreePrior):
         def learn(self, noised, nodes):
             return Known()
 
         def estimate(self, noised, shared, own):
             return personalized_pagerank(graph, own.sources)
 
-    found = measure_ranking(graph, WithDegrees(), [8], repeats=1, noise=NOISE, k=20)
+    found = measure_ranking(graph, WithDegrees(epsilon=1), [8], repeats=1, noise=NOISE, k=20)
     assert found.by_source["recall@20", "lift"][0] == 1
     assert found.shared
 
