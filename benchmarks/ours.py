@@ -11,7 +11,7 @@ from benchmarks.settings import ERROR, RESTART, ROUNDS, SIGMA
 from edgeveil import Graph, NoiseSource
 from edgeveil.flow import personalized_pagerank, push_flow_cap
 from edgeveil.mechanisms import TwoHop
-from edgeveil.mechanisms.run import rows_with_uncertainty, shared_part
+from edgeveil.mechanisms.run import rows_after, shared_part
 
 __all__ = ["CALLS", "call"]
 
@@ -42,7 +42,6 @@ def call(name: str, graph: Graph) -> tuple[Solve, Callable[[], object]]:
     shared = shared_part(mechanism, graph, noise.derive("shared"))
 
     def rows(sources: Sequence[int]) -> npt.NDArray[np.float64]:
-        stream = noise.derive("rows")
-        return rows_with_uncertainty(mechanism, graph, shared, sources, stream, lambda: None)[0]
+        return rows_after(mechanism, graph, shared, sources, noise.derive("rows"))
 
     return lambda sources: rows(sources.tolist()), lambda: rows([0])

@@ -15,7 +15,7 @@ import numpy as np
 
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Mechanism, NoiseLast, Rows
-from edgeveil.mechanisms.run import rows_with_uncertainty, shared_part
+from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Statistic, randomise
 
@@ -30,9 +30,7 @@ def one_release(
 ) -> tuple[Rows, Any]:
     """Rows of the release that draws from `noise`, and what all of its sources share."""
     shared = shared_part(mechanism, graph, noise.derive("shared"))
-    stream = noise.derive("rows")
-    rows, _ = rows_with_uncertainty(mechanism, graph, shared, sources, stream, lambda: None)
-    return rows, shared
+    return rows_after(mechanism, graph, shared, sources, noise.derive("rows")), shared
 
 
 def repeated_rows(

@@ -44,7 +44,15 @@ from edgeveil.privacy.statistic import (
     without_noise,
 )
 
-__all__ = ["answers", "exact_loss", "make_rows", "rows_at_once", "rows_of", "shared_part"]
+__all__ = [
+    "answers",
+    "exact_loss",
+    "make_rows",
+    "rows_after",
+    "rows_at_once",
+    "rows_of",
+    "shared_part",
+]
 
 # A group of rows goes from one step to the next inside of a processor's cache: about a megabyte,
 # but whole groups of the lanes that the kernels compute side by side.
@@ -187,6 +195,13 @@ def rows_of(
     """
     shared = shared_part(mechanism, graph, None if noise is None else noise.derive("shared"))
     return _stacked(mechanism, graph, shared, sources, noise and noise.derive("rows"), check)[0]
+
+
+def rows_after(
+    mechanism: Mechanism, graph: Graph, shared: Any, sources: Sequence[int], noise: NoiseSource
+) -> Rows:
+    """Rows alone, where the shared part is there already; `noise` as below."""
+    return _stacked(mechanism, graph, shared, sources, noise, lambda: None)[0]
 
 
 def rows_with_uncertainty(
