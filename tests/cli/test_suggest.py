@@ -1,0 +1,85 @@
+"""``edgeveil suggest``: whom it is for, what it shows, where it writes, what it charges."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from edgeveil.ledger import Ledger
+from edgeveil.suggestions import Suggestions
+
+
+def test_a_list_is_shown_without_the_member_and_its_friends(run):
+    done = run("suggest follows.csv --member alice --epsilon 1 --format csv")
+    assert done.returncode == 0
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert list(rows[0]) == ["rank", "node", "score", "first", "last", "why"]
+    assert [row["node"] for row in rows] == ["erin"]  # all others are friends
+    assert "to 1 member: 1 distinct people" in done.stderr
+    assert "Protected: every edge that does not touch that source" in done.stderr
+
+
+def test_json_carries_the_guarantee_and_what_the_lists_have_in_common(run):
+    done = run("suggest follows.csv --member carol --epsilon 0.5 --format json")
+    told = json.loads(done.stdout)
+    assert told["member"] == "carol"
+    assert told["guarantee"]["epsilon"] == 0.5
+    assert "distinct people" in told["summary"]
+    assert "with 2 friends at epsilon 0.5 this list is mostly what everybody gets" in (
+        done.stderr.lower()
+    )
+
+
+def test_everybody_gets_a_list_in_a_file_or_in_a_folder_of_parts(run, folder):
+    assert run("suggest follows.csv --all --epsilon 1 --out lists.parquet").returncode == 0
+    assert Suggestions.read(folder / "lists.parquet").members == (
+        *("alice", "bob", "carol", "dave", "erin"),
+    )
+    assert run("suggest follows.csv --all --epsilon 1 --out parts").returncode == 0
+    assert (folder / "parts" / "release.json").is_file()
+
+
+def test_files_per_member_are_for_their_owner_alone_and_a_ledger_is_charged_once(run, folder):
+    ledger = Ledger.create(folder / "f.ledger", epsilon=2)
+    (folder / "some.txt").write_text("alice\nerin\n")
+    line = "suggest follows.csv --members some.txt --epsilon 1 --ledger f.ledger --per-member own"
+    for _ in range(2):
+        assert run(line).returncode == 0
+    assert sorted(path.name for path in (folder / "own").iterdir()) == ["alice.csv", "erin.csv"]
+    assert (folder / "own" / "erin.csv").stat().st_mode & 0o777 == 0o600
+    assert len(ledger.spends()) == 1
+    assert run(f"{line} --dry-run").returncode == 0
+    assert run(line.replace("--epsilon 1", "--epsilon 1.5")).returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("suggest follows.csv --epsilon 1", "--member alice, --members FILE or --all"),
+        ("suggest follows.csv --all --member bob --epsilon 1", "one of them"),
+        ("suggest follows.csv --member bob", "needs --epsilon"),
+        ("suggest follows.csv --member bob --epsilon 1 --top 0", "top must be an integer from 1"),
+        ("suggest follows.csv --member zoe --epsilon 1", "is not one of the 5 public nodes"),
+        ("suggest follows.csv --all --epsilon 1 --out x --per-member y", "do not go together"),
+    ],
+)
+def test_a_mistake_gets_one_sentence_and_costs_nothing(run, line, sentence):
+    done = run(line)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stdout == ""
+
+
+def test_an_id_that_cannot_name_a_file_is_refused_before_the_charge(run, folder):
+    ledger = Ledger.create(folder / "f.ledger", epsilon=2)
+    (folder / "odd.csv").write_text("a,b\nAnn,ann\nAnn,x/y\nann,x/y\n")
+    for members in ("Ann\nann\n", "x/y\n"):
+        (folder / "some.txt").write_text(members)
+        line = "suggest odd.csv --members some.txt --epsilon 1 --ledger f.ledger --per-member own"
+        done = run(line)
+        assert done.returncode == 2, done.stderr
+        assert "use --out instead" in done.stderr
+    assert ledger.spends() == []
