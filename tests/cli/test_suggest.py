@@ -83,3 +83,26 @@ def test_an_id_that_cannot_name_a_file_is_refused_before_the_charge(run, folder)
         assert done.returncode == 2, done.stderr
         assert "use --out instead" in done.stderr
     assert ledger.spends() == []
+
+
+def test_an_error_after_the_charge_says_what_was_charged_and_one_before_it_does_not(
+    run, folder, monkeypatch
+):
+    ledger = Ledger.create(folder / "f.ledger", epsilon=1)
+    line = "suggest follows.csv --member alice --epsilon 1 --ledger f.ledger --out lists.json"
+    honest = Suggestions.write
+
+    def full(self, path):
+        if str(path) == "lists.json":
+            raise OSError(28, "No space left on device")
+        honest(self, path)
+
+    monkeypatch.setattr(Suggestions, "write", full)
+    done = run(line)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "f.ledger: the release is charged and stored: the same command again" in done.stderr
+    assert len(ledger.spends()) == 1
+    refused = run(line.replace("alice", "alice --nonce 2"))
+    assert refused.returncode == 3
+    assert len(refused.stderr.splitlines()) == 1

@@ -46,8 +46,8 @@ def spending(
         assert asked.in_ledger is not None  # there is a ledger
         return asked.in_ledger
 
+    before = looked_up()
     try:
-        before = looked_up()
         if before.state == "new" and not before.short:
             if not budget.yes and sys.stdin.isatty() and sys.stderr.isatty():
                 _ask(before, _name(budget.ledger, ledger))
@@ -56,6 +56,12 @@ def spending(
         yield {**paying, "noise": noise}
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_after_interrupt(looked_up)) from None
+    except Exception:
+        # Whoever is told what went wrong (a disk is full) must hear what was charged as well.
+        words = _after_interrupt(looked_up) if before.state == "new" else _NOTHING
+        if words != _NOTHING:
+            say(f"{_name(budget.ledger, ledger)}: {words}.")
+        raise
     if before.state == "new":
         left = _nano(before.left_nano - before.needs_nano)
         spent = f"charged epsilon = {before.epsilon:.15g}"
@@ -82,7 +88,7 @@ def _after_interrupt(looked_up: Callable[[], Price]) -> str:
         return "`edgeveil ledger show` says what was charged"
     again = "the same command again costs nothing"
     return {
-        "new": "nothing was charged",
+        "new": _NOTHING,
         "released": f"the release is charged and stored: {again} and gives it",
         "reserved": f"the release is charged: {again} and goes on with the same noise",
     }[state]
@@ -137,6 +143,7 @@ def print_price(
         raise BudgetError(found.short)
 
 
+_NOTHING = "nothing was charged"
 _FREE = {
     "reserved": "This release was charged before and not finished: going on costs nothing.",
     "released": "This release is stored already: to get it again costs nothing.",

@@ -27,6 +27,10 @@ __all__ = ["Progress", "make", "release"]
 
 Progress = Callable[[int, int], None]
 
+# A part goes to a worker and comes back: much larger than the groups that stay in a cache, or a
+# cluster would spend its time on sending; small enough that a few fit into memory.
+_PART_BYTES = 16 << 20
+
 
 @overload
 def release(
@@ -169,7 +173,7 @@ def _compute(
     graph, mechanism = question.graph, question.mechanism
     shared = shared_part(mechanism, graph, noise.derive("shared"))
     task = RowsTask(mechanism=mechanism, graph=graph, shared=shared)
-    total, size = len(question.indices), rows_at_once(graph.n_nodes)
+    total, size = len(question.indices), rows_at_once(graph.n_nodes, _PART_BYTES)
     made = Computed(np.empty((total, *question.shape)), None)
     done = 0
     for part, computed in engine.run(

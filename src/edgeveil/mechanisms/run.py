@@ -69,9 +69,9 @@ _ROUNDING = Fraction(1, 10**12)  # a guarantee holds floats
 Answer = Callable[[AnyStatistic, int], Noised]
 
 
-def rows_at_once(n_nodes: int) -> int:
-    """How many rows are made at once."""
-    fitting = _GROUP_BYTES // (8 * max(n_nodes, 1))
+def rows_at_once(n_nodes: int, room: int | None = None) -> int:
+    """How many rows are made at once, or fit into `room` bytes in whole groups of lanes."""
+    fitting = (room or _GROUP_BYTES) // (8 * max(n_nodes, 1))
     return min(max(fitting // _LANES * _LANES, _LANES), _MOST_ROWS)
 
 
