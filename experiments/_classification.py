@@ -16,15 +16,15 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluation.classification import F1, classify, majority_floor
 from edgeveil.evaluation.results import Result, estimate
-from edgeveil.evaluation.rows import with_noise
 from edgeveil.hashing import hash_nodes, instant_embedding
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import rows_of
 from edgeveil.privacy.noise import NoiseSource
 from experiments.cells import Cells
+from experiments.classifier import F1, classify, majority_floor
+from experiments.rows import with_noise
 
 __all__ = ["METRICS", "Matrix", "Score", "Study", "measure_studies", "unit_length"]
 

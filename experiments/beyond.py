@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluation.baselines import RandomOrder
-from edgeveil.evaluation.contest import Contender
+from edgeveil.evaluation.ranking import Contender, RandomOrder
 from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.rows import repeated_rows
 from edgeveil.mechanisms import (
     DegreePrior,
     DPForwardCap,
@@ -36,6 +34,7 @@ from experiments.figures import (
     legend_below,
 )
 from experiments.flipped_walk import flipped_rows
+from experiments.rows import repeated_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,11 +92,10 @@ def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
             "edge flipping": EdgeFlipping(epsilon=epsilon, restart=restart),
         }
         for label, mechanism in fast.items():
-            yield Contender(label, mechanism, epsilon, many, repeats)
+            yield Contender(label, mechanism, epsilon, many, repeats, repeated_rows)
         for label, mechanism in slow.items():
-            cost = 1 + 1 / epsilon
             draw = flipped_rows if label == "edge flipping" else repeated_rows
-            yield Contender(label, mechanism, epsilon, few, once, cost, draw)
+            yield Contender(label, mechanism, epsilon, few, once, draw)
 
 
 def measure(

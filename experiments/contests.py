@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from edgeveil.cli.progress import counting
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluation.contest import Contender, measure_contest
+from edgeveil.evaluation.ranking import Contender, Measured, Scores, measure_contest
 from edgeveil.evaluation.results import Result
 from experiments.cells import Cells
 
-__all__ = ["measure_contests"]
+__all__ = ["as_json", "from_json", "measure_contests"]
 
 
 def measure_contests(
@@ -23,6 +25,10 @@ def measure_contests(
 ) -> list[Result]:
     """Every contender on every data set; of the settings, those of `measure_contest` count."""
     options = {name: settings[name] for name in ("k", "min_degree", "restart", "seed")}
+
+    def keep(cell: str, compute: Callable[[], Measured]) -> Measured:
+        return from_json(cells.get(cell, lambda: as_json(compute())))
+
     results: list[Result] = []
     for name, data in datasets.items():
         with counting(f"{experiment}, {name}") as progress:
@@ -31,8 +37,31 @@ def measure_contests(
                 data.graph,
                 contenders,
                 experiment=experiment,
-                keep=cells.get,
+                keep=keep,
                 progress=progress,
                 **options,
             )
     return results
+
+
+def as_json(measured: Measured) -> dict[str, Any]:
+    """Plain data for a part file."""
+
+    def plain(scores: Scores) -> dict[str, list[float]]:
+        return {"/".join(key): [round(float(v), 6) for v in scores[key]] for key in scores}
+
+    return {
+        "by_source": plain(measured.by_source),
+        "by_repeat": plain(measured.by_repeat),
+        "shared": measured.shared,
+    }
+
+
+def from_json(part: dict[str, Any]) -> Measured:
+    """What `as_json` made plain data of."""
+
+    def scores(plain: dict[str, list[float]]) -> Scores:
+        keys = {tuple(name.split("/", 1)): np.array(values) for name, values in plain.items()}
+        return {(metric, scope): values for (metric, scope), values in keys.items()}
+
+    return Measured(scores(part["by_source"]), scores(part["by_repeat"]), bool(part["shared"]))

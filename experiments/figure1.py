@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluation.baselines import CapWithoutNoise, OwnListWithDegrees, RandomOrder
-from edgeveil.evaluation.contest import Contender
+from edgeveil.evaluation.ranking import Contender, RandomOrder
 from edgeveil.evaluation.results import Result
 from edgeveil.mechanisms import DPPushFlowCap, EdgeFlipping, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.base import Mechanism
+from experiments.baselines import CapWithoutNoise, OwnListWithDegrees
 from experiments.cells import Cells
 from experiments.contests import measure_contests
 from experiments.figures import (
@@ -31,6 +31,7 @@ from experiments.figures import (
     legend_below,
 )
 from experiments.flipped_walk import flipped_rows
+from experiments.rows import repeated_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,14 +75,12 @@ def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
         yield Contender(label, mechanism, epsilon, settings["sources"], 1)
     for epsilon in settings["epsilons"]:
         private = DPPushFlowCap(epsilon=epsilon, **flow)
-        yield Contender(_PRIVATE, private, epsilon, settings["sources"], settings["repeats"])
+        many, repeats = settings["sources"], settings["repeats"]
+        yield Contender(_PRIVATE, private, epsilon, many, repeats, repeated_rows)
     for epsilon in settings["epsilons"]:
         flipping = EdgeFlipping(epsilon=epsilon, restart=settings["restart"])
         few, repeats = settings["flipping_sources"], settings["flipping_repeats"]
-        # Last, its cheap (large) epsilons first.
-        yield Contender(
-            _FLIPPING, flipping, epsilon, few, repeats, cost=1 / epsilon, draw=flipped_rows
-        )
+        yield Contender(_FLIPPING, flipping, epsilon, few, repeats, flipped_rows)
 
 
 def measure(

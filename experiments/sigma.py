@@ -14,16 +14,16 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluation.metrics import l1_distance, recall_at_k
+from edgeveil.evaluation.metrics import top_k_metrics
 from edgeveil.evaluation.ranking import choose_sources
 from edgeveil.evaluation.results import Result, estimate
-from edgeveil.evaluation.rows import repeated_rows
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import DPPushFlowCap
 from edgeveil.mechanisms.base import Rows
 from edgeveil.privacy.noise import NoiseSource
 from experiments.cells import Cells
+from experiments.rows import repeated_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,8 +113,8 @@ def _means(
     total = {metric: np.zeros(len(sources)) for metric in _METRICS}
     for rows, _ in repeated_rows(graph, mechanism, sources, repeats, noise):
         for i, (truth, row) in enumerate(zip(exact, rows, strict=True)):
-            total["L1 similarity"][i] += 1 - l1_distance(truth, row)[0]
-            total["recall@100"][i] += recall_at_k(truth, row, 100)[0]
+            total["L1 similarity"][i] += 1 - np.abs(row - truth).sum()
+            total["recall@100"][i] += top_k_metrics(truth, row, 100)[0][0]
             total["spearman"][i] += float(spearmanr(truth, row).statistic)
     return {metric: (sums / repeats).tolist() for metric, sums in total.items()}
 

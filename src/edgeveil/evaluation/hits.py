@@ -2,17 +2,15 @@
 
 Hide a tenth of the edges, rank all strangers of a member (neither itself nor a friend that is
 left) on the graph that is left, and look for the hidden friends among the first k:
-hits@k = found / min(k, hidden), averaged over members. Beside any score belong popularity (the
-same list for everybody), the usual scores without privacy, and `limit`, the line that no private
-list can cross which knows nothing but the edges (docs/theory/limits.md).
+hits@k = found / min(k, hidden), one number for each member. Beside any score belong popularity
+(the same list for everybody), the usual scores without privacy, and `limit`, the line that no
+private list can cross which knows nothing but the edges (docs/theory/limits.md).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +22,9 @@ from edgeveil.graph import Graph
 
 __all__ = [
     "DEGREE_GROUPS",
-    "Concentration",
     "HiddenEdges",
-    "Hits",
     "Scorer",
     "common_neighbours",
-    "concentration",
     "hide_edges",
     "hits",
     "limit",
@@ -72,45 +67,6 @@ def hide_edges(graph: Graph, *, share: float = 0.1, seed: int = 0) -> HiddenEdge
     )
 
 
-class Hits(NamedTuple):
-    """Mean hits of a group of members.
-
-    Attributes
-    ----------
-    mean, error : float
-        Over the members, and its standard error; NaN for fewer members than needed.
-    by_member : array
-        One value for each member.
-    """
-
-    mean: float
-    error: float
-    by_member: Vector
-
-    @classmethod
-    def of(cls, by_member: Vector) -> Hits:
-        """Take mean and standard error of one value for each member."""
-        count = len(by_member)
-        mean = float(by_member.mean()) if count else math.nan
-        error = float(by_member.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan
-        return cls(mean, error, by_member)
-
-
-class Concentration(NamedTuple):
-    """How alike the lists of different members are.
-
-    Attributes
-    ----------
-    distinct : int
-        Nodes that are on a list.
-    most : float
-        Share of the lists that hold the node which is on most of them.
-    """
-
-    distinct: int
-    most: float
-
-
 def members_by_degree(
     split: HiddenEdges,
     *,
@@ -120,16 +76,8 @@ def members_by_degree(
 ) -> dict[tuple[int, int], npt.NDArray[np.int64]]:
     """Draw members that have a hidden friend, by their degree, hidden friends counted.
 
-    Parameters
-    ----------
-    split : HiddenEdges
-        From `hide_edges`.
-    groups : sequence of pairs
-        Lowest degree, and the degree from which on the group ends.
-    per_group : int
-        How many; all if there are fewer.
-    seed : int
-        Decides who.
+    A group is its lowest degree and the degree from which on it ends; where it has no more than
+    `per_group` members, all are taken.
     """
     rng = np.random.default_rng(seed)
     hidden = split.hidden.degrees
@@ -141,19 +89,13 @@ def members_by_degree(
     return drawn
 
 
-def hits(split: HiddenEdges, members: Iterable[int], score: Scorer, k: int = 20) -> Hits:
-    """hits@k of any score.
+def hits(split: HiddenEdges, members: Iterable[int], score: Scorer, k: int = 20) -> Vector:
+    """hits@k of any score, for each member; equal scores count as in random order.
 
-    Parameters
-    ----------
-    split : HiddenEdges
-        The graph that is left, which the score may see, and the hidden edges.
-    members : iterable of int
-        Indices; each must have a hidden friend.
-    score : callable
-        Gives the scores of all nodes for one member. Equal scores count as in random order.
-    k : int
-        Length of the lists.
+    Raises
+    ------
+    ParameterError
+        If a member has no hidden friend.
     """
     found = []
     for member in members:
@@ -165,21 +107,7 @@ def hits(split: HiddenEdges, members: Iterable[int], score: Scorer, k: int = 20)
             raise ParameterError("every member must have a hidden friend")
         right = hits_at_k(hidden[strangers], score(member)[strangers], k)[0]
         found.append(float(right) / min(k, count))
-    return Hits.of(np.array(found))
-
-
-def concentration(lists: Sequence[npt.NDArray[np.integer]]) -> Concentration:
-    """How many different nodes some lists hold, and how often the most frequent one.
-
-    Examples
-    --------
-    >>> concentration([np.array([1, 2]), np.array([1, 3])])
-    Concentration(distinct=3, most=1.0)
-    """
-    if not lists or not any(len(each) for each in lists):
-        return Concentration(0, 0.0)
-    counts = np.unique(np.concatenate(list(lists)), return_counts=True)[1]
-    return Concentration(len(counts), float(counts.max()) / len(lists))
+    return np.array(found)
 
 
 # -- scores without privacy ----------------------------------------------------------------
@@ -201,9 +129,9 @@ def resource_allocation(graph: Graph) -> Scorer:
     return _weighted(graph, 1 / np.maximum(graph.degrees, 1))
 
 
-def pagerank(graph: Graph, restart: float = 0.15) -> Scorer:
+def pagerank(graph: Graph) -> Scorer:
     """Personalized PageRank."""
-    return lambda member: personalized_pagerank(graph, [member], restart=restart, tol=1e-7)[0]
+    return lambda member: personalized_pagerank(graph, [member], tol=1e-7)[0]
 
 
 def _weighted(graph: Graph, weights: Vector) -> Scorer:
@@ -224,16 +152,8 @@ def limit_of(
 ) -> Vector:
     """Largest chance that an epsilon-private list of k holds somebody: min(1, e^(m epsilon) k/N).
 
-    Parameters
-    ----------
-    counts : array-like
-        Numbers m of edges that tell this stranger from the others.
-    epsilon : float
-        Privacy loss of the list for one edge that does not touch its recipient.
-    candidates : array-like
-        Numbers N of strangers that are alike without those edges, this one among them.
-    k : int
-        Length of the list.
+    `counts` are numbers m of edges that tell this stranger from the others, `candidates` numbers
+    N of strangers that are alike without those edges, this one among them.
 
     Examples
     --------
@@ -244,18 +164,11 @@ def limit_of(
     return np.asarray(np.exp(np.minimum(np.asarray(counts) * epsilon + room, 0.0)))
 
 
-def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 20) -> Hits:
+def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 20) -> Vector:
     """The most hits@k that epsilon-private lists can expect which know nothing but the edges.
 
     Without the edges to its common friends with the member, a hidden friend is one of the
     strangers that share no friend with the member (theorem in docs/theory/limits.md).
-
-    Parameters
-    ----------
-    split, members, k
-        As for `hits`.
-    epsilon : float
-        Privacy loss of a list.
     """
     score = common_neighbours(split.left)
     reached = []
@@ -265,7 +178,7 @@ def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 2
         hidden = counts[split.hidden.neighbours(member)]
         bound = limit_of(hidden, epsilon, np.maximum(alike + (hidden > 0), 1), k)
         reached.append(min(float(bound.sum()) / min(k, len(hidden)), 1.0))
-    return Hits.of(np.array(reached))
+    return np.array(reached)
 
 
 def _strangers(graph: Graph, member: int) -> npt.NDArray[np.bool_]:

@@ -1,11 +1,11 @@
-"""Metrics that compare rows of scores with exact PageRank. Pure numpy, no graph.
+"""Metrics that compare rows of scores with exact values. Pure numpy, no graph.
 
 Ties. A row of zeros must not score well because of the order of the columns. On the scored side
 equal scores stand in random order, and every metric is the expected value over that order,
 computed exactly, not drawn. On the exact side every node that ties with the k-th counts as right.
 
 Each function takes one exact row of n values and one row of scores, or a matrix of them, and
-gives one value per row of scores.
+gives one value per row of scores. All n count if k is larger.
 """
 
 from __future__ import annotations
@@ -15,65 +15,31 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 
-__all__ = [
-    "hits_at_k",
-    "l1_distance",
-    "ndcg_at_k",
-    "recall_at_k",
-    "top_k_metrics",
-]
+__all__ = ["hits_at_k", "top_k_metrics"]
 
 Vector = npt.NDArray[np.float64]
 
 
-def recall_at_k(exact: Vector, scores: Vector, k: int = 100) -> Vector:
-    """Share of the k highest scores that belong to the k highest exact values.
+def top_k_metrics(exact: Vector, scores: Vector, k: int = 100) -> tuple[Vector, Vector]:
+    """Recall@k and NDCG@k.
 
-    Parameters
-    ----------
-    exact : array of shape (n,)
-        The true values.
-    scores : array of shape (n,) or (rows, n)
-        What is compared with them.
-    k : int
-        How many; all n if k is larger.
-
-    Returns
-    -------
-    array of shape (rows,)
+    Recall: the share of the k highest scores that belong to the k highest exact values. NDCG:
+    the gain of the k highest scores as a share of the largest possible; the gain of a node is its
+    exact value, not negative, and place i (from 1) counts 1 / log2(i + 1).
 
     Examples
     --------
     >>> exact = np.array([4.0, 3.0, 2.0, 1.0])
-    >>> recall_at_k(exact, np.array([4.0, 1.0, 3.0, 2.0]), 2)
-    array([0.5])
-    >>> recall_at_k(exact, np.zeros(4), 2)  # as good as a random order
+    >>> recall, ndcg = top_k_metrics(exact, np.array([4.0, 1.0, 3.0, 2.0]), 2)
+    >>> recall, ndcg.round(4)
+    (array([0.5]), array([0.8929]))
+    >>> top_k_metrics(exact, np.zeros(4), 2)[0]  # as good as a random order
     array([0.5])
     """
-    return top_k_metrics(exact, scores, k)[0]
-
-
-def ndcg_at_k(exact: Vector, scores: Vector, k: int = 100) -> Vector:
-    """Discounted gain of the k highest scores, as a share of the largest possible.
-
-    The gain of a node is its exact value; place i (from 1) counts 1 / log2(i + 1). Exact values
-    must not be negative. Parameters as for `recall_at_k`.
-
-    Examples
-    --------
-    >>> ndcg_at_k(np.array([3.0, 0.0]), np.array([1.0, 2.0]), 2).round(4)
-    array([0.6309])
-    """
-    return top_k_metrics(exact, scores, k)[1]
-
-
-def top_k_metrics(exact: Vector, scores: Vector, k: int = 100) -> tuple[Vector, Vector]:
-    """Give `recall_at_k` and `ndcg_at_k` from one search for the k highest."""
     exact, scores = _checked(exact, scores)
-    n = len(exact)
     if k < 1:
         raise ParameterError(f"k must be at least 1, got {k}")
-    if n == 0:
+    if len(exact) == 0:
         return np.ones(len(scores)), np.ones(len(scores))
     ideal = np.sort(exact)[::-1][:k]
     relevant = (exact >= ideal[-1]).astype(np.float64)
@@ -126,12 +92,6 @@ def _mean_over_ties(scores: Vector, values: Vector, worth: Vector) -> Vector:
     count = np.bincount(at[member], minlength=len(levels))
     means = [np.bincount(at[member], w[member], minlength=len(levels)) / count for w in worth]
     return np.stack(means)[:, place]
-
-
-def l1_distance(exact: Vector, scores: Vector) -> Vector:
-    """Sum of absolute differences."""
-    exact, scores = _checked(exact, scores)
-    return np.asarray(np.abs(scores - exact).sum(axis=1))
 
 
 def _checked(exact: Vector, scores: Vector) -> tuple[Vector, Vector]:

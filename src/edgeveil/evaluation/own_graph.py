@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from edgeveil._check import one_of, whole
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.baselines import RandomOrder
-from edgeveil.evaluation.contest import Contender, measure_contest
-from edgeveil.evaluation.hits import DEGREE_GROUPS
-from edgeveil.evaluation.ranking import SCOPES
+from edgeveil.evaluation.ranking import SCOPES, Contender, RandomOrder, measure_contest
 from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.suggesting import default_mechanisms, group_name, measure_suggestions
+from edgeveil.evaluation.suggesting import ALIKE, default_mechanisms, measure_suggestions
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import (
     DegreePrior,
@@ -89,24 +86,22 @@ class Evaluation:
         return frame
 
     def _records(self) -> list[dict[str, Any]]:
-        records = [asdict(result) for result in self.results]
-        return [{k: v for k, v in r.items() if k not in _NOT_RESULTS} for r in records]
+        return [
+            {name: value for name, value in asdict(result).items() if name not in _NOT_RESULTS}
+            for result in self.results
+        ]
 
     def _shown(self) -> list[list[str]]:
         return [
             ["-" if c is None else f"{c:.3g}" if isinstance(c, float) else c for c in row]
-            for row in self.rows()
+            for row in self.lines
         ]
 
     def __str__(self) -> str:
         lines = [self.columns, *self._shown()]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
         table = [
-            "  ".join(
-                cell.rjust(width) if i else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
+            "  ".join([name.ljust(first), *map(str.rjust, cells, others)]) for name, *cells in lines
         ]
         return "\n".join([*table, _WARNING])
 
@@ -189,20 +184,18 @@ def evaluate(
         check_epsilon(e) for e in (asked if isinstance(asked, Iterable) else [asked])
     )
     if lists:
-        tried = given
-        if tried is None:
-            tried = default_mechanisms(losses, k, directed=graph.directed)
-        return _of_lists(
-            measure_suggestions(name, graph, tried, k=k, per_group=sources, progress=progress), k
-        )
-    contenders = _recommended(losses, sources) if given is None else _own(given, sources)
+        if given is None:
+            given = default_mechanisms(losses, k, directed=graph.directed)
+        results = measure_suggestions(name, graph, given, k=k, per_group=sources, progress=progress)
+        return _of_lists(results, k)
+    tried = _recommended(losses, sources) if given is None else _own(given, sources)
+    floors = [
+        Contender("non-private", NonPrivate(), math.inf, sources, 1),
+        Contender("own neighbours", OwnNeighbours(), 0.0, sources, 1),
+        Contender("random", RandomOrder(), math.inf, sources, 1),
+    ]
     results = measure_contest(
-        name,
-        graph,
-        [*_floors(sources), *contenders],
-        k=k,
-        min_degree=min_degree,
-        progress=progress,
+        name, graph, [*floors, *tried], k=k, min_degree=min_degree, progress=progress
     )
     return _of_rankings(results, k)
 
@@ -210,18 +203,17 @@ def evaluate(
 def _of_lists(results: list[Result], k: int) -> Evaluation:
     """One line per mechanism and epsilon: hits by degree group, and how alike the lists are."""
     found = {(r.mechanism, r.epsilon, r.metric, r.scope): r.mean for r in results}
-    scopes = [s for s in map(group_name, DEGREE_GROUPS) if any(r.scope == s for r in results)]
-    hits, alike = f"hits@{k}", "most suggested, share of lists"
+    scopes = list(dict.fromkeys(r.scope for r in results))
     lines = tuple(
         (
             name,
             loss,
-            *(found.get((name, loss, hits, scope)) for scope in scopes),
-            max((found.get((name, loss, alike, s), 0.0) for s in scopes), default=0.0) or None,
+            *(found.get((name, loss, f"hits@{k}", scope)) for scope in scopes),
+            max((found.get((name, loss, ALIKE, s), 0.0) for s in scopes), default=0.0) or None,
         )
         for name, loss in dict.fromkeys((r.mechanism, r.epsilon) for r in results)
     )
-    columns = ["mechanism", "epsilon", *(f"{hits}, {s}" for s in scopes), "most suggested"]
+    columns = ["mechanism", "epsilon", *(f"hits@{k}, {s}" for s in scopes), "most suggested"]
     return Evaluation(tuple(results), f"Private suggestions, top {k}", columns, lines)
 
 
@@ -243,23 +235,12 @@ def _of_rankings(results: list[Result], k: int) -> Evaluation:
     return Evaluation(tuple(results), f"Private rankings, top {k}", columns, lines)
 
 
-def _floors(sources: int) -> Iterator[Contender]:
-    levels: dict[str, Mechanism] = {
-        "non-private": NonPrivate(),
-        "own neighbours": OwnNeighbours(),
-        "random": RandomOrder(),
-    }
-    for label, fixed in levels.items():
-        yield Contender(label, fixed, fixed.guarantee(1).epsilon, sources, 1)
-
-
-def _own(given: Iterable[Mechanism], sources: int) -> Iterator[Contender]:
-    mechanisms = list(given)
-    losses = [mechanism.guarantee(1).epsilon for mechanism in mechanisms]
-    named = Counter(zip((m.name for m in mechanisms), losses, strict=True))
-    for mechanism, loss in zip(mechanisms, losses, strict=True):
+def _own(given: list[Mechanism], sources: int) -> Iterator[Contender]:
+    named = Counter((m.name, m.guarantee(1).epsilon) for m in given)
+    for mechanism in given:
+        name, loss = mechanism.name, mechanism.guarantee(1).epsilon
         # A cell is known by its label: two of one name and epsilon need more than that.
-        label = mechanism.name if named[mechanism.name, loss] == 1 else repr(mechanism)
+        label = name if named[name, loss] == 1 else repr(mechanism)
         yield Contender(label, mechanism, loss, sources, 3)
 
 

@@ -1,8 +1,7 @@
 """The ranking protocol: how close a mechanism's rows come to exact PageRank.
 
-One path for every mechanism. Repeat r of a measurement is the release that
-``edgeveil.release(graph, mechanism, sources, noise=noise.derive("repeat", r))`` would give;
-what those releases have in common without noise is computed once.
+Repeat r of a measurement is the release that
+``edgeveil.release(graph, mechanism, sources, noise=noise.derive("repeat", r))`` would give.
 
 Scopes (what is ranked):
 
@@ -18,58 +17,82 @@ lift            non-neighbours of degree >= 20, exact values divided by exact de
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.metrics import top_k_metrics
-from edgeveil.evaluation.results import Estimate, estimate
-from edgeveil.evaluation.rows import Draw, repeated_rows
+from edgeveil.evaluation.results import Estimate, Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Mechanism, Rows
+from edgeveil.mechanisms.base import Measuring, Mechanism, OwnLists, Rows
+from edgeveil.mechanisms.non_private import NonPrivate
+from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import Exact
 
 __all__ = [
-    "LIFT_DEGREE",
     "SCOPES",
+    "Contender",
+    "Draw",
     "Measured",
+    "RandomOrder",
     "choose_sources",
+    "measure_contest",
     "measure_ranking",
+    "releases",
 ]
 
-LIFT_DEGREE = 20
 SCOPES = ("all", "non-neighbours", "lift")
+_LIFT_DEGREE = 20
 _BATCH = 20  # repeats scored together
+_BLOCK = 64  # sources measured together
 
 Scores = dict[tuple[str, str], npt.NDArray[np.float64]]
+Vector = npt.NDArray[np.float64]
+# Gives, for each of several releases, its rows and what all of its sources share.
+Draw = Callable[[Graph, Any, Sequence[int], int, NoiseSource], Iterator[tuple[Rows, Any]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomOrder(NonPrivate):
+    """All scores equal. The metrics count ties at their expected value: a random order's."""
+
+    name: ClassVar[str] = "random"
+    when_to_use: ClassVar[str] = "to compare with"
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Zeros."""
+        yield Exact(np.zeros((len(own.sources), graph.n_nodes)))
 
 
 def choose_sources(
     graph: Graph, *, min_degree: int = 50, limit: int | None = None, seed: int = 0
 ) -> list[int]:
-    """Indices of the nodes of degree >= `min_degree`, in random order.
+    """Indices of the nodes of degree >= `min_degree`, in random order: the first `limit`.
 
-    Parameters
-    ----------
-    graph : Graph
-        The graph.
-    min_degree : int
-        The paper takes 50.
-    limit : int, optional
-        The first so many of that order, so that a larger choice begins with a smaller one.
-    seed : int
-        The same seed gives the same order.
+    A larger choice begins with a smaller one of the same seed.
     """
     found = np.flatnonzero(graph.degrees >= min_degree)
     if not len(found):
         raise ParameterError("no node has the degree that a source needs; lower min_degree")
     return [int(v) for v in np.random.default_rng(seed).permutation(found)[:limit]]
+
+
+def releases(
+    graph: Graph, mechanism: Mechanism, sources: Sequence[int], repeats: int, noise: NoiseSource
+) -> Iterator[tuple[Rows, Any]]:
+    """Rows of each repeat, and what its sources share."""
+    for repeat in range(repeats):
+        stream = noise.derive("repeat", repeat)
+        shared = shared_part(mechanism, graph, stream.derive("shared"))
+        yield rows_after(mechanism, graph, shared, sources, stream.derive("rows")), shared
 
 
 @dataclass(frozen=True)
@@ -93,32 +116,19 @@ class Measured:
         key = metric, scope
         return estimate(self.by_source[key], self.by_repeat[key], shared=self.shared)
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain data for a part file."""
-        rounded = [
-            {"/".join(key): [round(float(v), 6) for v in values] for key, values in scores.items()}
-            for scores in (self.by_source, self.by_repeat)
-        ]
-        return {"by_source": rounded[0], "by_repeat": rounded[1], "shared": self.shared}
-
     @classmethod
-    def from_json(cls, parts: Sequence[dict[str, Any]]) -> Measured:
-        """Put the blocks of sources of one measurement together again."""
-        by_source = {
-            _key(name): np.concatenate([part["by_source"][name] for part in parts])
-            for name in parts[0]["by_source"]
-        }
-        sizes = [len(next(iter(part["by_source"].values()))) for part in parts]
-        by_repeat = {
-            _key(name): np.average([part["by_repeat"][name] for part in parts], 0, weights=sizes)
-            for name in parts[0]["by_repeat"]
-        }
-        return cls(by_source, by_repeat, bool(parts[0]["shared"]))
-
-
-def _key(name: str) -> tuple[str, str]:
-    metric, _, scope = name.partition("/")
-    return metric, scope
+    def joined(cls, parts: Sequence[Measured]) -> Measured:
+        """Put the blocks of sources of one measurement together."""
+        keys = parts[0].by_source
+        sizes = [len(next(iter(part.by_source.values()))) for part in parts]
+        return cls(
+            {key: np.concatenate([part.by_source[key] for part in parts]) for key in keys},
+            {
+                key: np.average([part.by_repeat[key] for part in parts], 0, weights=sizes)
+                for key in keys
+            },
+            parts[0].shared,
+        )
 
 
 def measure_ranking(
@@ -130,18 +140,14 @@ def measure_ranking(
     noise: NoiseSource,
     k: int = 100,
     exact: Rows | None = None,
-    draw: Draw = repeated_rows,
+    draw: Draw = releases,
 ) -> Measured:
     """Recall@k and NDCG@k of a mechanism in every scope.
 
     Parameters
     ----------
-    graph : Graph
-        The private graph.
-    mechanism : Mechanism
-        What is measured; its columns must be nodes.
-    sources : sequence of int
-        Indices of the sources.
+    graph, mechanism, sources
+        What is measured on what; columns must be nodes.
     repeats : int
         Independent releases.
     noise : NoiseSource
@@ -160,18 +166,19 @@ def measure_ranking(
     questions = [
         _Question(graph, source, row, k) for source, row in zip(sources, exact, strict=True)
     ]
-    cells: dict[tuple[str, str], npt.NDArray[np.float64]] = {
-        (metric, scope): np.empty((len(sources), repeats))
-        for metric in (f"recall@{k}", f"ndcg@{k}")
-        for scope in SCOPES
+    metrics = (f"recall@{k}", f"ndcg@{k}")
+    cells: Scores = {
+        (metric, scope): np.empty((len(sources), repeats)) for metric in metrics for scope in SCOPES
     }
     shared, done = False, 0
-    for batch in _batched(draw(graph, mechanism, sources, repeats, noise)):
+    made = draw(graph, mechanism, sources, repeats, noise)
+    # By the handful: enough for fast metrics, few enough for the memory.
+    while batch := list(islice(made, _BATCH)):
         shared = shared or any(known is not None for _, known in batch)
         degrees = [_released_degrees(graph, mechanism, known) for _, known in batch]
         for i, question in enumerate(questions):
             for scope, top in question.score([rows[i] for rows, _ in batch], degrees).items():
-                for metric, values in zip((f"recall@{k}", f"ndcg@{k}"), top, strict=True):
+                for metric, values in zip(metrics, top, strict=True):
                     cells[metric, scope][i, done : done + len(batch)] = values
         done += len(batch)
     return Measured(
@@ -181,9 +188,7 @@ def measure_ranking(
     )
 
 
-def _released_degrees(
-    graph: Graph, mechanism: Mechanism, known: Any
-) -> npt.NDArray[np.float64] | None:
+def _released_degrees(graph: Graph, mechanism: Mechanism, known: Any) -> Vector | None:
     """Degrees that a recipient can divide by: in the shared part, all if nothing is protected."""
     if math.isinf(mechanism.guarantee(1).epsilon):
         return graph.degrees.astype(np.float64)
@@ -194,38 +199,148 @@ def _released_degrees(
 class _Question:
     """What is asked about one source: its candidates in every scope, and their true values."""
 
-    def __init__(self, graph: Graph, source: int, exact: npt.NDArray[np.float64], k: int) -> None:
+    def __init__(self, graph: Graph, source: int, exact: Vector, k: int) -> None:
         other = np.ones(graph.n_nodes, dtype=np.bool_)
         other[source] = False
         other[graph.neighbours(source)] = False
-        lift = np.flatnonzero(other & (graph.degrees >= LIFT_DEGREE))
+        lift = np.flatnonzero(other & (graph.degrees >= _LIFT_DEGREE))
         self._k, self._exact = k, exact
         self._others, self._lift = np.flatnonzero(other), lift
         self._exact_lift = exact[lift] / graph.degrees[lift]
 
     def score(
-        self,
-        rows: Sequence[npt.NDArray[np.float64]],
-        degrees: Sequence[npt.NDArray[np.float64] | None],
-    ) -> dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
+        self, rows: Sequence[Vector], degrees: Sequence[Vector | None]
+    ) -> dict[str, tuple[Vector, Vector]]:
         """Recall and NDCG of several rows for this source, by scope."""
         scores = np.stack(rows)
         # Every candidate is known to have this degree: noise must not go below it.
         weights = [
-            np.ones(len(self._lift)) if d is None else np.maximum(d[self._lift], LIFT_DEGREE)
+            np.ones(len(self._lift)) if d is None else np.maximum(d[self._lift], _LIFT_DEGREE)
             for d in degrees
         ]
         lifted = scores[:, self._lift] / np.stack(weights)
+        others = self._others
         return {
             "all": top_k_metrics(self._exact, scores, self._k),
-            "non-neighbours": top_k_metrics(
-                self._exact[self._others], scores[:, self._others], self._k
-            ),
+            "non-neighbours": top_k_metrics(self._exact[others], scores[:, others], self._k),
             "lift": top_k_metrics(self._exact_lift, lifted, self._k),
         }
 
 
-def _batched(repeats: Iterator[tuple[Rows, Any]]) -> Iterator[list[tuple[Rows, Any]]]:
-    """Repeats by the handful: enough for fast metrics, few enough for the memory."""
-    while batch := list(islice(repeats, _BATCH)):
-        yield batch
+@dataclass(frozen=True)
+class Contender:
+    """One mechanism at one epsilon, under its name in tables and figures.
+
+    At most `sources` are ranked for (None: all), each `repeats` times; `draw` makes the rows.
+    """
+
+    label: str
+    mechanism: Mechanism
+    epsilon: float
+    sources: int | None
+    repeats: int
+    draw: Draw = releases
+
+    @property
+    def cell(self) -> str:
+        """Its part of a cell's name."""
+        return f"{self.label} {self.epsilon:g}"
+
+
+def measure_contest(
+    name: str,
+    graph: Graph,
+    contenders: Sequence[Contender],
+    *,
+    experiment: str = "ranking",
+    k: int = 100,
+    min_degree: int = 50,
+    restart: float = 0.15,
+    seed: int = 0,
+    keep: Callable[[str, Callable[[], Measured]], Measured] = lambda cell, compute: compute(),
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Result]:
+    """Recall@k and NDCG@k of every contender in every scope, a block of sources at a time.
+
+    Parameters
+    ----------
+    name, experiment : str
+        The graph's name and the experiment's, in the results.
+    graph, contenders
+        Who takes part, on the private graph.
+    k : int
+        How many nodes count.
+    min_degree : int
+        Neighbours that a source must have.
+    restart : float
+        Of the exact PageRank that all are compared with.
+    seed : int
+        Chooses the sources and the noise.
+    keep : callable
+        Gives the value of a named cell, by computing it or from where it was kept.
+    progress : callable
+        Is told how many cells are done, of how many.
+    """
+    limits = [contender.sources for contender in contenders]
+    most = None if None in limits else max(limit or 0 for limit in limits)
+    everybody = choose_sources(graph, min_degree=min_degree, limit=most, seed=seed)
+    work = [
+        (contender, start)
+        for start in range(0, len(everybody), _BLOCK)
+        for contender in contenders
+        if contender.sources is None or start < contender.sources
+    ]
+
+    @lru_cache(maxsize=1)  # the next contender asks for the same
+    def truth(start: int) -> Rows:
+        block = everybody[start : start + _BLOCK]
+        return personalized_pagerank(graph, block, restart=restart)
+
+    parts: dict[str, list[Measured]] = {}
+    progress(0, len(work))
+    for done, (contender, start) in enumerate(work, 1):
+        sources = everybody[: contender.sources][start : start + _BLOCK]
+        noise = NoiseSource.insecure(seed).derive(name, contender.cell)
+        compute = partial(_part, contender, graph, sources, start, k, noise, truth)
+        cell = f"{name} / {contender.cell} / {start}+{len(sources)}"
+        parts.setdefault(contender.cell, []).append(keep(cell, compute))
+        progress(done, len(work))
+    return [
+        Result.of(
+            measured.estimate(metric, scope),
+            experiment=experiment,
+            dataset=name,
+            mechanism=contender.label,
+            epsilon=contender.epsilon,
+            metric=metric,
+            scope=scope,
+            n_sources=len(everybody[: contender.sources]),
+            repeats=contender.repeats,
+        )
+        for contender in contenders
+        for measured in [Measured.joined(parts[contender.cell])]
+        for metric in (f"recall@{k}", f"ndcg@{k}")
+        for scope in SCOPES
+    ]
+
+
+def _part(
+    contender: Contender,
+    graph: Graph,
+    sources: list[int],
+    start: int,
+    k: int,
+    noise: NoiseSource,
+    truth: Callable[[int], Rows],
+) -> Measured:
+    """One contender on one block of sources."""
+    return measure_ranking(
+        graph,
+        contender.mechanism,
+        sources,
+        repeats=contender.repeats,
+        noise=noise,
+        k=k,
+        exact=truth(start)[: len(sources)],
+        draw=contender.draw,
+    )

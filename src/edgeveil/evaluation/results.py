@@ -33,32 +33,17 @@ def estimate(
 
     All repeats of one source share that source's difficulty, so the source is the unit: the
     interval is that of the mean of the source means (Student's t). Where a repeat's noise is
-    also shared by all sources (edge flipping), the variance of the repeat means is added, with
+    also `shared` by all sources (edge flipping), the variance of the repeat means is added, with
     Satterthwaite's degrees of freedom for the sum; that counts the noise of single rows twice,
     which errs on the wide side.
-
-    Parameters
-    ----------
-    by_source : array-like
-        One mean over repeats per source.
-    by_repeat : array-like
-        One mean over sources per repeat; used only with `shared`.
-    shared : bool
-        Whether one draw serves all sources of a repeat.
-
-    Examples
-    --------
-    >>> print(estimate([0.2, 0.4]).mean.__round__(3))
-    0.3
     """
     sources = np.asarray(by_source, dtype=np.float64)
-    repeats = np.asarray(by_repeat, dtype=np.float64)
     if sources.ndim != 1 or len(sources) == 0:
         raise ParameterError("an estimate needs at least one source")
     mean = float(sources.mean())
     parts = [_of_mean(sources)]
     if shared:
-        parts.append(_of_mean(repeats))
+        parts.append(_of_mean(np.asarray(by_repeat, dtype=np.float64)))
     variance = sum(part for part, _ in parts)
     if variance == 0:
         return Estimate(mean, mean, mean)

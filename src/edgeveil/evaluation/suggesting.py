@@ -8,13 +8,14 @@ usual scores without privacy, and the limit of all private lists. For the curato
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.evaluation import hits as measures
-from edgeveil.evaluation.hits import DEGREE_GROUPS, HiddenEdges, Hits
+from edgeveil.evaluation.hits import HiddenEdges
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Mechanism
@@ -22,31 +23,33 @@ from edgeveil.mechanisms.run import rows_of
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.privacy.noise import NoiseSource
 
-__all__ = ["BASELINES", "LIMIT", "group_name", "measure_suggestions"]
+__all__ = ["ALIKE", "LIMIT", "default_mechanisms", "group_name", "measure_suggestions"]
 
 Members = npt.NDArray[np.int64]
-Progress = Callable[[int, int], None]
+Found = dict[str, npt.NDArray[Any]]  # of a metric: one value for each member, or one for all
+# One line of the measurement: its name, its epsilon, and how to measure a group of members.
+Line = tuple[str, float | None, Callable[[Members], Found]]
 
-BASELINES = {
+LIMIT = "limit"
+ALIKE = "most suggested, share of lists"
+_BASELINES = {
     "popularity": measures.popularity,
     "common neighbours": measures.common_neighbours,
     "resource allocation": measures.resource_allocation,
     "pagerank": measures.pagerank,
 }
-LIMIT = "limit"
-
-
-class _Line(NamedTuple):
-    """One row of the measurement: its name, its epsilon, and how to measure one group."""
-
-    name: str
-    epsilon: float | None
-    measure: Callable[[Members], dict[str, Hits | float]]
 
 
 def group_name(group: tuple[int, int]) -> str:
     """A degree group in words."""
     return f"{group[0]}-{group[1]} friends"
+
+
+def default_mechanisms(
+    epsilons: Iterable[float], k: int, *, directed: bool = False
+) -> list[Mechanism]:
+    """Lists of k places at each epsilon."""
+    return [Suggest(epsilon=epsilon, top=k, directed=directed) for epsilon in epsilons]
 
 
 def measure_suggestions(
@@ -57,7 +60,7 @@ def measure_suggestions(
     k: int = 20,
     per_group: int = 150,
     seed: int = 0,
-    progress: Progress = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Result]:
     """hits@k of lists, by degree group.
 
@@ -79,87 +82,68 @@ def measure_suggestions(
         Is told how many lines are done, of how many.
     """
     split = measures.hide_edges(graph, seed=seed)
-    groups = measures.members_by_degree(split, per_group=per_group, seed=seed)
-    lines = [*_baselines(split, k), *_private(split, mechanisms, k, seed)]
+    drawn = measures.members_by_degree(split, per_group=per_group, seed=seed)
+    groups = {group_name(group): members for group, members in drawn.items() if len(members)}
+    lines = list(_lines(split, mechanisms, k, seed))
     results = []
-    for done, line in enumerate(lines):
+    for done, (name, epsilon, measure) in enumerate(lines):
         progress(done, len(lines))
-        for group in DEGREE_GROUPS:
-            members = groups[group]
-            if len(members) == 0:
-                continue
-            for metric, found in line.measure(members).items():
-                value = estimate(found.by_member) if isinstance(found, Hits) else found
-                results.append(
-                    Result.of(
-                        value,
-                        experiment="suggestions",
-                        dataset=dataset,
-                        mechanism=line.name,
-                        epsilon=line.epsilon,
-                        metric=metric,
-                        scope=group_name(group),
-                        n_sources=len(members),
-                        repeats=1,
-                    )
-                )
+        results += [
+            Result.of(
+                estimate(found),
+                experiment="suggestions",
+                dataset=dataset,
+                mechanism=name,
+                epsilon=epsilon,
+                metric=metric,
+                scope=group,
+                n_sources=len(members),
+                repeats=1,
+            )
+            for group, members in groups.items()
+            for metric, found in measure(members).items()
+        ]
     progress(len(lines), len(lines))
     return results
 
 
-def _baselines(split: HiddenEdges, k: int) -> Iterator[_Line]:
-    """What is no private release: the same list for everybody, and scores without privacy."""
-    for name, make in BASELINES.items():
-        if split.left.directed and name == "pagerank":
-            continue  # not offered
-        score = make(split.left)
-
-        def measure(members: Members, score: measures.Scorer = score) -> dict[str, Hits | float]:
-            return {f"hits@{k}": measures.hits(split, members, score, k)}
-
-        yield _Line(name, None, measure)
-
-
-def _private(
+def _lines(
     split: HiddenEdges, mechanisms: Iterable[Mechanism], k: int, seed: int
-) -> Iterator[_Line]:
-    """Lists of every mechanism, and what no list at that epsilon can exceed."""
+) -> Iterator[Line]:
+    """What is no private release, then every mechanism, and what no list at its epsilon exceeds."""
+    for name, make in _BASELINES.items():
+        if not (split.left.directed and name == "pagerank"):  # not offered
+            yield name, None, partial(_of_score, split, make(split.left), k)
     limits: set[float] = set()
     for mechanism in mechanisms:
         epsilon = mechanism.guarantee(1).epsilon
-
-        def lists(
-            members: Members, mechanism: Mechanism = mechanism, epsilon: float = epsilon
-        ) -> dict[str, Hits | float]:
-            noise = NoiseSource.insecure(seed).derive(mechanism.name, f"{epsilon:g}")
-            rows = rows_of(mechanism, split.left, members.tolist(), noise)[:, :k, 0]
-            named = [row[~np.isnan(row)].astype(np.int64) for row in rows]
-            alike = measures.concentration(named)
-            return {
-                f"hits@{k}": Hits.of(
-                    np.array([_found(split, m, n, k) for m, n in zip(members, named, strict=True)])
-                ),
-                "distinct people": float(alike.distinct),
-                "most suggested, share of lists": alike.most,
-            }
-
-        yield _Line(mechanism.name, epsilon, lists)
+        noise = NoiseSource.insecure(seed).derive(mechanism.name, f"{epsilon:g}")
+        yield mechanism.name, epsilon, partial(_of_lists, split, mechanism, noise, k)
         if epsilon not in limits:
             limits.add(epsilon)
-
-            def bound(members: Members, epsilon: float = epsilon) -> dict[str, Hits | float]:
-                return {f"hits@{k}": measures.limit(split, members, epsilon, k)}
-
-            yield _Line(LIMIT, epsilon, bound)
+            yield LIMIT, epsilon, partial(_of_limit, split, epsilon, k)
 
 
-def _found(split: HiddenEdges, member: int, named: Members, k: int) -> float:
-    hidden = split.hidden.neighbours(int(member))
-    return float(np.isin(hidden, named).sum()) / min(k, len(hidden))
+def _of_score(split: HiddenEdges, score: measures.Scorer, k: int, members: Members) -> Found:
+    return {f"hits@{k}": measures.hits(split, members, score, k)}
 
 
-def default_mechanisms(
-    epsilons: Iterable[float], k: int, *, directed: bool = False
-) -> list[Mechanism]:
-    """Lists of k places at each epsilon."""
-    return [Suggest(epsilon=epsilon, top=k, directed=directed) for epsilon in epsilons]
+def _of_limit(split: HiddenEdges, epsilon: float, k: int, members: Members) -> Found:
+    return {f"hits@{k}": measures.limit(split, members, epsilon, k)}
+
+
+def _of_lists(
+    split: HiddenEdges, mechanism: Mechanism, noise: NoiseSource, k: int, members: Members
+) -> Found:
+    """Hits of private lists, and how alike the lists are."""
+    rows = rows_of(mechanism, split.left, members.tolist(), noise)[:, :k, 0]
+    found = []
+    for member, row in zip(members, rows, strict=True):
+        hidden = split.hidden.neighbours(int(member))
+        found.append(float(np.isin(hidden, row).sum()) / min(k, len(hidden)))
+    counts = np.unique(rows[~np.isnan(rows)], return_counts=True)[1]
+    return {
+        f"hits@{k}": np.array(found),
+        "distinct people": np.array([len(counts)]),
+        ALIKE: np.array([counts.max(initial=0) / len(rows)]),
+    }

@@ -1,36 +1,21 @@
-"""The one place where the evaluation runs a mechanism.
-
-`one_release` is one release. `repeated_rows` is many, with what they have in common without noise
-computed once, where a mechanism is a function of the graph plus noise and nothing else.
-"""
+"""Rows of many releases, with what they have in common without noise computed once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from edgeveil.evaluation.ranking import releases
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Mechanism, NoiseLast, Rows
-from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Statistic, randomise
 
-__all__ = ["Draw", "one_release", "repeated_rows", "with_noise"]
-
-# Gives, for each of several releases, its rows and what all of its sources share.
-Draw = Callable[[Graph, Any, Sequence[int], int, NoiseSource], Iterator[tuple[Rows, Any]]]
-
-
-def one_release(
-    mechanism: Mechanism, graph: Graph, sources: Sequence[int], noise: NoiseSource
-) -> tuple[Rows, Any]:
-    """Rows of the release that draws from `noise`, and what all of its sources share."""
-    shared = shared_part(mechanism, graph, noise.derive("shared"))
-    return rows_after(mechanism, graph, shared, sources, noise.derive("rows")), shared
+__all__ = ["repeated_rows", "with_noise"]
 
 
 def repeated_rows(
@@ -40,17 +25,14 @@ def repeated_rows(
     repeats: int,
     noise: NoiseSource,
 ) -> Iterator[tuple[Rows, Any]]:
-    """Rows of each repeat, and what its sources share; noiseless work is done once.
-
-    Repeat r is what ``edgeveil.release`` gives with ``noise.derive("repeat", r)``.
-    """
-    streams = (noise.derive("repeat", repeat) for repeat in range(repeats))
+    """What `releases` gives; where rows are a function of the graph plus noise, it is run once."""
     if not isinstance(mechanism, NoiseLast):
-        yield from (one_release(mechanism, graph, sources, stream) for stream in streams)
+        yield from releases(graph, mechanism, sources, repeats, noise)
         return
     known = _last_exact(graph, _at_one(mechanism), tuple(map(int, sources)))
-    for stream in streams:
-        yield with_noise(graph, mechanism, known, sources, stream.derive("rows")), None
+    for repeat in range(repeats):
+        stream = noise.derive("repeat", repeat).derive("rows")
+        yield with_noise(graph, mechanism, known, sources, stream), None
 
 
 def with_noise(

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.classification import (
+from experiments.classifier import (
     classify,
     f1_scores,
     majority_floor,

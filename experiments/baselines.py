@@ -1,0 +1,56 @@
+"""Rankings to compare with that are no releases: exact values behind the mechanisms' seam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from edgeveil.flow.bounds import Bound
+from edgeveil.flow.capped_flow import CappedFlow
+from edgeveil.graph import Graph
+from edgeveil.mechanisms import NonPrivate
+from edgeveil.mechanisms.base import Measuring, OwnLists
+from edgeveil.privacy.guarantee import Model
+from edgeveil.privacy.statistic import Exact
+
+__all__ = ["CapWithoutNoise", "OwnListWithDegrees"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnListWithDegrees(NonPrivate):
+    """The source, then its neighbours by degree, then all others by degree. Not private."""
+
+    name: ClassVar[str] = "own list + exact degrees"
+    when_to_use: ClassVar[str] = "to compare with"
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Degrees, raised above all others for the source and its neighbours."""
+        n = graph.n_nodes
+        rows = np.tile(graph.degrees.astype(np.float64), (len(own.sources), 1))
+        for row, source in zip(rows, own.sources, strict=True):
+            row[graph.neighbours(int(source))] += n
+            row[source] = 2.0 * n
+        yield Exact(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapWithoutNoise(NonPrivate):
+    """The capped push flow of the paper, without its noise. Not private.
+
+    Parameters as for `edgeveil.mechanisms.DPPushFlowCap`.
+    """
+
+    name: ClassVar[str] = "push-flow-cap without noise"
+    when_to_use: ClassVar[str] = "to compare with"
+
+    sigma: float = 1e-6
+    model: Model = "joint"
+    rounds: int | None = 100
+    prepush: bool = False
+    bound: Bound = "paper"
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """The flow."""
+        yield Exact(CappedFlow.of(self).rows(graph, own.sources))
