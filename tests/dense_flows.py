@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
-from edgeveil.auditing.search import every_graph
 from edgeveil.flow import lazy_restart
+from edgeveil.graph import Graph
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+
+
+def every_graph(n: int) -> Iterator[tuple[int, Graph]]:
+    """All 2^(n(n-1)/2) graphs on n labelled nodes, each with its edge set as a bit mask.
+
+    Bit k of the mask is the k-th pair in lexicographic order, so the neighbours of graph
+    ``mask`` are the graphs ``mask ^ (1 << k)``.
+    """
+    pairs = list(combinations(range(n), 2))
+    for mask in range(1 << len(pairs)):
+        yield mask, graph_of_pairs(n, [p for k, p in enumerate(pairs) if mask >> k & 1])
 
 
 def all_adjacencies(n: int) -> np.ndarray:

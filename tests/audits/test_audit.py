@@ -8,10 +8,9 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from edgeveil.auditing import AuditResult, Pair, audit
-from edgeveil.auditing import trials as trials_module
+from edgeveil.auditing import AuditResult, Pair, audit, verdict
 from edgeveil.auditing.guessing import learn
-from edgeveil.auditing.trials import draw
+from edgeveil.auditing.verdict import draw
 from edgeveil.auditing.worst_pairs import worst_pair
 from edgeveil.errors import ParameterError
 from edgeveil.mechanisms import (
@@ -167,7 +166,7 @@ def test_trials_in_batches_are_those_one_by_one(monkeypatch):
     for mechanism in (DPPushFlowCap(**TIGHT), TwoHop(epsilon=1)):
         drawn = []
         for batch in (1, 7, 1024):
-            monkeypatch.setattr(trials_module, "_BATCH", batch)
+            monkeypatch.setattr(verdict, "_BATCH", batch)
             drawn.append(draw(mechanism, pair.graph, 0, 20, noise, lambda _: None))
         assert len(np.unique(drawn[0], axis=0)) == 20
         np.testing.assert_array_equal(drawn[1], drawn[0])

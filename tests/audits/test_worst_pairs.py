@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import anneal, every_graph
+from edgeveil.auditing import anneal
 from edgeveil.auditing.worst_pairs import loss_share, pairs_for, worst_pair
 from edgeveil.flow import lazy_restart, push_flow, push_flow_cap
 from edgeveil.flow.bounds import float_error_bound
@@ -28,6 +28,7 @@ from edgeveil.mechanisms import (
     TwoHopEmbedding,
 )
 from edgeveil.mechanisms.hard_pairs import two_cliques, wedge
+from tests.dense_flows import every_graph
 from tests.seam import run
 
 FLOWS = [  # restart, rounds, sigma, prepush

@@ -10,10 +10,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import anneal, every_graph
+from edgeveil.auditing import anneal
 from edgeveil.flow import lazy_restart, push_flow_cap
 from edgeveil.flow.bounds import edge_cap, float_error_bound
-from tests.dense_flows import dense_flow, largest_change
+from tests.dense_flows import dense_flow, every_graph, largest_change
 
 STARTS = [("joint", False), ("joint", True), ("public", False)]
 

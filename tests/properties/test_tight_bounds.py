@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import anneal
+from edgeveil.auditing import anneal
 from edgeveil.flow import lazy_restart, personalized_pagerank, push_flow_cap
 from edgeveil.flow.bounds import (
     edge_cap,

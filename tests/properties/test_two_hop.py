@@ -9,10 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.auditing.search import anneal, every_graph
+from edgeveil.auditing import anneal
 from edgeveil.estimate.rows import exact_weights
 from edgeveil.flow.two_hop import two_hop_sums
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from tests.dense_flows import every_graph
 from tests.strategies import graphs_with_source
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.auditing.search import graph_of_pairs
 from edgeveil.flow import (
     lazy_restart,
     personalized_pagerank,
@@ -19,6 +18,7 @@ from edgeveil.flow import (
     push_flow_cap,
 )
 from edgeveil.flow.bounds import edge_cap
+from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
 from tests.strategies import graphs_with_source, restarts, sigmas
 

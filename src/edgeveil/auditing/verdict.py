@@ -17,20 +17,21 @@ import numpy as np
 
 from edgeveil._check import whole
 from edgeveil.auditing.guessing import learn
-from edgeveil.auditing.trials import draw
 from edgeveil.auditing.worst_pairs import loss_on, loss_share, worst_pair
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import HasHardPairs, Mechanism
+from edgeveil.mechanisms.base import HasHardPairs, Mechanism, Rows
 from edgeveil.mechanisms.hard_pairs import Pair
+from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
 
-__all__ = ["AuditResult", "audit"]
+__all__ = ["AuditResult", "audit", "draw"]
 
 # This share of the trials is for choosing the guessing rule, the rest for the bound.
 _LEARNING = 0.2
 # Trials unless said otherwise: so many as take about ten seconds, within these bounds.
 _SECONDS, _FEWEST, _MOST = 10.0, 1_000, 20_000
+_BATCH = 1024  # trials run together, where sources share nothing
 # A pair that uses less than this share of the claim hides errors of the noise.
 _TELLING = 0.9
 _ROUNDING = 1 + 1e-9  # an exact loss is a sum of floats
@@ -83,7 +84,7 @@ class AuditResult:
     def __str__(self) -> str:
         if math.isinf(self.claimed):
             return "nothing is claimed (epsilon = inf), so there is nothing to audit"
-        lines = [*self._lines()]
+        lines = self._lines()
         if self.hardest is not None:
             lines += ["at the parameters where its bound is nearest:", *self.hardest._lines()]
         return "\n".join([*lines, self._verdict()])
@@ -120,9 +121,9 @@ def audit(
     trials: int | None = None,
     confidence: float = 0.95,
     noise: NoiseSource | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> AuditResult:
-    """Try to refute the epsilon that a mechanism claims.
+    """Try to refute the epsilon that a mechanism claims; the result's text is the verdict.
 
     See docs/audit.md for what that can and cannot show.
 
@@ -143,11 +144,6 @@ def audit(
     progress : callable, optional
         Called with the runs made and the runs to make.
 
-    Returns
-    -------
-    AuditResult
-        Its text is the verdict.
-
     Examples
     --------
     >>> from edgeveil.mechanisms import EdgeFlipping
@@ -156,7 +152,10 @@ def audit(
     >>> result.consistent, round(result.exact_loss, 6)
     (True, 3.0)
     """
-    _check(trials, confidence)
+    if trials is not None:
+        whole("trials", trials, 100)
+    if not 0.5 <= confidence < 1:
+        raise ParameterError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
     claim = mechanism.guarantee(1)
     if claim.delta:
         raise ParameterError("the audit is for pure guarantees: delta must be 0")
@@ -171,13 +170,19 @@ def audit(
         )
     if pair is not None:
         _check_pair(pair, claim.model, claim.own_edges)
-    noise = noise if noise is not None else NoiseSource.secure()
+    noise = noise or NoiseSource.secure()
     games: list[tuple[Mechanism, Pair]] = [(mechanism, pair or worst_pair(mechanism))]
     known = loss_share(*games[0]) >= _TELLING
     if pair is None and not known and isinstance(mechanism, HasHardPairs):
         games.append(type(mechanism).hardest())
     counts = [trials or _affordable(*game, noise.derive("timing")) for game in games]
-    report = _counter(progress, 2 * sum(counts))
+    done = 0
+
+    def report(made: int) -> None:
+        nonlocal done
+        done += made
+        progress(done, 2 * sum(counts))
+
     found = None
     for (played, at), count in zip(reversed(games), reversed(counts), strict=True):
         stream = noise.derive("game", len(games) if found is None else 0)
@@ -204,16 +209,31 @@ def _affordable(mechanism: Mechanism, pair: Pair, noise: NoiseSource) -> int:
     return int(min(max(_SECONDS / (2 * best), _FEWEST), _MOST))
 
 
-def _counter(progress: Callable[[int, int], None] | None, total: int) -> Callable[[int], None]:
-    done = 0
+def draw(
+    mechanism: Mechanism,
+    graph: Graph,
+    source: int,
+    trials: int,
+    noise: NoiseSource,
+    report: Callable[[int], None],
+) -> Rows:
+    """Rows of independent releases for one source: array (trials, columns).
 
-    def report(made: int) -> None:
-        nonlocal done
-        done += made
-        if progress is not None:
-            progress(done, total)
-
-    return report
+    All of the mechanism's code is run in every trial; `report` is told how many were made.
+    """
+    # With nothing shared, many releases for one source are many rows of one call.
+    batch = _BATCH if mechanism.shared(graph) is None else 1
+    parts = []
+    for first in range(0, trials, batch):
+        size = min(batch, trials - first)
+        streams = [noise.derive("trial", first + i) for i in range(size)]
+        shared = shared_part(mechanism, graph, streams[0].derive("shared"), as_claimed=False)
+        many = [source] * size
+        made, _ = make_rows(mechanism, graph, shared, many, streams, as_claimed=False)
+        # Lists are tables, and end: as a row of numbers, with a number for "nobody".
+        parts.append(np.nan_to_num(made.reshape(size, -1), nan=-1.0))
+        report(size)
+    return np.concatenate(parts)
 
 
 def _lower_bound(
@@ -240,13 +260,6 @@ def _lower_bound(
     learn_second, second = outputs(pair.neighbour, "second", coins)
     guesser = learn(learn_first, learn_second, games=games - learning, confidence=confidence)
     return guesser.certify(first, second, confidence)
-
-
-def _check(trials: int | None, confidence: float) -> None:
-    if trials is not None:
-        whole("trials", trials, 100)
-    if not 0.5 <= confidence < 1:
-        raise ParameterError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
 
 
 def _check_pair(pair: Pair, model: str, own_edges: str) -> None:

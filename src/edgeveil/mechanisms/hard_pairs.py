@@ -1,6 +1,6 @@
 """Neighbouring graphs on which mechanisms come near their bounds: the shapes, by name.
 
-Each shape was found by search (`edgeveil.auditing.search`) and then understood. None looks at data.
+Each shape was found by search (`edgeveil.auditing.anneal`) and then understood. None looks at data.
 Which mechanism is near its bound on which shape is said in the mechanism's own file.
 """
 

@@ -7,13 +7,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import anneal, every_graph
+from edgeveil.auditing import anneal
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.bounds import forward_edge_cap
 from edgeveil.flow.forward_flow import forward_flow
 from edgeveil.mechanisms import GraphDiffusion
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from tests.dense_flows import every_graph
 from tests.seam import calibrations_of, run
 
 

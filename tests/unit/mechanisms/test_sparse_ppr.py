@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgeveil.auditing.trials import draw
+from edgeveil.auditing.verdict import draw
 from edgeveil.flow.capped_flow import CappedFlow, paper_threshold
 from edgeveil.mechanisms import DPSparsePPR
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs

@@ -7,7 +7,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from edgeveil.auditing.search import every_graph
 from edgeveil.datasets import social_network
 from edgeveil.engine import suggest
 from edgeveil.errors import ParameterError, UnknownNodeError
@@ -17,6 +16,7 @@ from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import exact_loss
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.suggestions import Suggestions
+from tests.dense_flows import every_graph
 
 NETWORK = social_network(600, average_degree=12)
 GRAPH = NETWORK.graph
