@@ -59,7 +59,7 @@ def test_one_is_singular(folder, run):
     )
     (folder / "one.txt").write_text("alice\n")
     assert (
-        "e.csv: 1 embedding. "
+        "e.csv: 1 embedding."
         in run("embed follows.csv --sources one.txt --epsilon 1 --out e.csv").stderr
     )
 

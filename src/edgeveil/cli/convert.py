@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from edgeveil.cli.options import GRAPH_FILE, Flag, FollowsFile, GraphFile
+from edgeveil.cli.options import GRAPH_FILE, ArcsAsEdges, Flag, GraphFile
 from edgeveil.cli.output import say
+
+if TYPE_CHECKING:
+    from edgeveil.graph import Directed
 
 __all__ = ["convert"]
 
@@ -16,6 +20,7 @@ def convert(
     /,
     *,
     reading: GraphFile = GRAPH_FILE,
+    directed: ArcsAsEdges = False,
     keep_directions: Flag = False,
     overwrite: Flag = False,
 ) -> None:
@@ -38,10 +43,9 @@ def convert(
     from edgeveil.errors import ParameterError
     from edgeveil.io import save_graph
 
-    if keep_directions:
-        if reading.directed:
-            raise ParameterError("--directed drops directions: leave it or --keep-directions out")
-        reading = FollowsFile(nodes=reading.nodes, directed=True, header=reading.header)
-
-    save_graph(read_and_say(graph, reading, counts=True), folder, overwrite=overwrite)
+    if keep_directions and directed:
+        raise ParameterError("--directed drops directions: leave it or --keep-directions out")
+    arcs: Directed = "keep" if keep_directions else directed
+    read = read_and_say(graph, reading, directed=arcs, counts=True)
+    save_graph(read, folder, overwrite=overwrite)
     say(f"written to {folder}")

@@ -5,26 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
-
 from edgeveil.cli.options import (
     BUDGET,
+    ENGINE,
     GRAPH_FILE,
+    SHOWN,
+    WALK,
+    ArcsAsEdges,
     Budget,
-    Config,
-    Dimension,
     EmbeddingMechanism,
-    EngineAddress,
-    EngineName,
-    EngineWorkers,
+    EngineChoice,
     GraphFile,
-    Model,
-    Restart,
-    Sigma,
-    Verbose,
+    Shown,
+    Walk,
     default,
 )
-from edgeveil.cli.output import Format, counted, say
+from edgeveil.cli.output import counted, say
 
 __all__ = ["embed"]
 
@@ -33,34 +29,17 @@ def embed(
     graph: Path,
     /,
     *,
-    out: Annotated[
-        Path,
-        Parameter(
-            help="File to write: .parquet, .json or .csv; its guarantee goes with it. A name "
-            "without a suffix becomes a folder, for more rows than fit into memory."
-        ),
-    ],
+    out: Path,
     epsilon: float | None = None,
-    dim: Dimension = None,
+    dim: Annotated[int | None, default("the mechanism's own")] = None,
     sources: Annotated[Path | None, default("all nodes")] = None,
     mechanism: Annotated[EmbeddingMechanism | None, default("the recommended one")] = None,
-    model: Annotated[
-        Model,
-        Parameter(
-            help="joint: an embedding is for its node's owner alone. public: anyone may see all "
-            "of them, and their losses add up."
-        ),
-    ] = None,
-    sigma: Sigma = None,
-    restart: Restart = None,
+    walk: Walk = WALK,
     budget: Budget = BUDGET,
     reading: GraphFile = GRAPH_FILE,
-    verbose: Verbose = False,
-    engine: EngineName = "local",
-    address: EngineAddress = None,
-    workers: EngineWorkers = None,
-    format: Format = "table",  # noqa: A002  (the option's name)
-    config: Config = None,
+    directed: ArcsAsEdges = False,
+    engine: EngineChoice = ENGINE,
+    shown: Shown = SHOWN,
 ) -> None:
     """Embed the nodes of a graph, privately, each for its own owner.
 
@@ -70,43 +49,33 @@ def embed(
     ----------
     graph
         Edge list, Parquet, .mat, MatrixMarket or a graph folder.
+    out
+        File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a
+        suffix becomes a folder, for more rows than fit into memory.
     epsilon
         Privacy loss of one embedding; smaller protects more. No default: nobody else can choose it.
+    dim
+        Length of an embedding.
     sources
         File with one id per line: embed these nodes only.
     mechanism
         How to make the embeddings; `edgeveil mechanisms` says which is for what.
-    format
-        How --dry-run prints the price: table, json or csv.
     """
-    from edgeveil.cli.budget import print_price, spending
-    from edgeveil.cli.engines import make_engine
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.progress import counting
     from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
-    from edgeveil.engine import release, release_to
+    from edgeveil.cli.releasing import make_release
 
-    chosen = make_mechanism(
-        mechanism,
-        "embeddings",
-        epsilon=epsilon,
-        model=model,
-        sigma=sigma,
-        restart=restart,
-        dimension=dim,
-    )
-    where = make_engine(engine, address, workers)
+    options = {"epsilon": epsilon, "dimension": dim, **vars(walk)}
+    chosen = make_mechanism(mechanism, "embeddings", **options)
+    where = engine.make()
     check_out(out, (graph, reading.nodes, sources), folder=True)
-    private_graph = read_and_say(graph, reading, counts=verbose)
+    private_graph = read_and_say(graph, reading, directed=directed, counts=shown.verbose)
     wanted = wanted_nodes(private_graph.nodes, None, sources) if sources else private_graph.nodes
-    if budget.dry_run:
-        print_price(private_graph, chosen, wanted, budget, format)
-        return
-    with spending(private_graph, chosen, wanted, budget) as how, counting("embeddings") as progress:
-        how |= {"engine": where, "progress": progress}
-        if out.suffix:
-            made: Any = release(private_graph, chosen, wanted, **how)
+
+    def put_out(made: Any) -> None:
+        if out.suffix:  # else it is a folder, which is written by now
             made.write(out)
-        else:
-            made = release_to(out, private_graph, chosen, wanted, **how)
-    say(f"{out}: {counted(len(wanted), 'embedding')}. {made.guarantee}")
+        say(f"{out}: {counted(len(wanted), 'embedding')}.")
+
+    how: dict[str, Any] = {"what": "embeddings", "out": out, "style": shown.format, "engine": where}
+    make_release(private_graph, chosen, wanted, budget, put_out, **how)

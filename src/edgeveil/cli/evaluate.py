@@ -7,13 +7,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from edgeveil.cli.options import GRAPH_FILE, Config, GraphFile, default
+from edgeveil.cli.options import GRAPH_FILE, ArcsAsEdges, Config, GraphFile, default
 from edgeveil.cli.output import Format, print_table, say
 from edgeveil.cli.progress import counting
 
 __all__ = ["evaluate"]
-
-_TRIED = "0.5, 1 and 2; for rankings 0.1, 1 and 5"
 
 
 def evaluate(
@@ -30,6 +28,7 @@ def evaluate(
     top: Annotated[int | None, default("20; for rankings 100")] = None,
     min_degree: int = 50,
     reading: GraphFile = GRAPH_FILE,
+    directed: ArcsAsEdges = False,
     format: Format = "table",  # noqa: A002  (the option's name)
     config: Config = None,
 ) -> None:
@@ -60,7 +59,7 @@ def evaluate(
     from edgeveil.cli.reading import read_and_say
     from edgeveil.evaluation.own_graph import evaluate as measure
 
-    read = read_and_say(graph, reading, counts=True)
+    read = read_and_say(graph, reading, directed=directed, counts=True)
     with counting("parts") as progress:
         found = measure(
             read,
@@ -72,13 +71,12 @@ def evaluate(
             progress=progress,
         )
     warning = "NOT PRIVATE: for the curator only"
-    rows = [
-        tuple("-" if c is None else round(c, 3) if isinstance(c, float) else c for c in row)
-        for row in found.rows()
-    ]
+    rows = found.rows()
+    if format == "table":
+        rows = [tuple(round(c, 3) if isinstance(c, float) else c for c in row) for row in rows]
     print_table(
         found.columns,
-        rows if format == "table" else found.rows(),
+        rows,
         style=format,
         about={"graph": graph.name, "says": warning},
         title=f"{graph.name}: {found.heading}",

@@ -1,6 +1,7 @@
 """Options that several commands have: their types and what ``--help`` says of them.
 
-What belongs together is one class, whose fields become options of the command that takes it.
+What belongs together is one class, whose fields become options of the command that takes it;
+the text below a field is its help.
 """
 
 from __future__ import annotations
@@ -11,31 +12,31 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from edgeveil.cli.output import Format
+
 if TYPE_CHECKING:
-    from edgeveil.graph import Directed
+    from edgeveil.engine import Engine
 
 __all__ = [
     "BUDGET",
-    "FOLLOWS_FILE",
+    "ENGINE",
     "GRAPH_FILE",
+    "SHOWN",
+    "WALK",
+    "ArcsAsEdges",
     "Budget",
     "Config",
-    "Dimension",
     "EmbeddingMechanism",
-    "EngineAddress",
-    "EngineName",
-    "EngineWorkers",
+    "EngineChoice",
     "Flag",
-    "FollowsFile",
     "GraphFile",
     "LedgerAt",
     "ListMechanism",
     "Model",
     "PromisedMinDegree",
-    "Restart",
     "ScoreMechanism",
-    "Sigma",
-    "Verbose",
+    "Shown",
+    "Walk",
     "default",
 ]
 
@@ -62,43 +63,19 @@ EmbeddingMechanism = Literal["two-hop-embedding", "instant-embedding", "embeddin
 ListMechanism = Literal["suggest"]
 Model = Annotated[Literal["joint", "public"] | None, default("joint")]
 
+# Text always; that it may be a path tells shells to complete the names of files.
+LedgerAt = str | Path
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-Sigma = Annotated[
-    float | None,
-    Parameter(help="Sensitivity that a capped flow is held to."),
-    default("1e-6"),
-]
-Restart = Annotated[
-    float | None,
-    Parameter(help="Restart probability of the walk."),
-    default("0.15; for graph-diffusion 1/3"),
-]
-Dimension = Annotated[
-    int | None, Parameter(help="Length of an embedding."), default("the mechanism's own")
+ArcsAsEdges = Annotated[
+    Flag,
+    Parameter(
+        help="Allow a matrix (.mat, MatrixMarket) that is not symmetric. Every arc is read as an "
+        "undirected edge, as the lines of an edge list always are."
+    ),
 ]
 PromisedMinDegree = Annotated[
     int | None,
     Parameter(help="For push-flow, which needs it: the promise that its guarantee rests on."),
-]
-Verbose = Annotated[
-    Flag,
-    Parameter(
-        help="Say how many edges were read and normalised: the curator's, not private.",
-    ),
-]
-# Text always; that it may be a path tells shells to complete the names of files.
-LedgerAt = str | Path
-EngineName = Annotated[
-    Literal["local", "ray"],
-    Parameter(help="Where to compute: threads of this machine, or a Ray cluster (edgeveil[ray])."),
-]
-EngineAddress = Annotated[
-    str | None,
-    Parameter(help="Of the Ray cluster: host:port, or auto."),
-    default("a cluster is started for this call"),
-]
-EngineWorkers = Annotated[
-    int | None, Parameter(help="Threads or Ray workers."), default("as many as processors")
 ]
 Config = Annotated[
     Path | None,
@@ -117,45 +94,11 @@ class GraphFile:
 
     nodes: Annotated[
         Path | None,
-        Parameter(help="File with one node id per line: the public node set."),
         default("those in the file; who is in an edge list at all is then not protected"),
     ] = None
-    directed: Annotated[
-        Flag,
-        Parameter(
-            help="Allow a matrix (.mat, MatrixMarket) that is not symmetric. Every arc is read as "
-            "an undirected edge, as the lines of an edge list always are."
-        ),
-    ] = False
-    header: Annotated[
-        bool | None,
-        Parameter(help="Whether the first line of a text file holds names."),
-        default("guessed"),
-    ] = None
-
-    @property
-    def arcs(self) -> Directed:
-        """What is done with arcs, in the words of `edgeveil.read_graph`."""
-        return self.directed
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class FollowsFile(GraphFile):
-    """The same where directions may be kept."""
-
-    directed: Annotated[
-        Flag,
-        Parameter(
-            help="Keep directions: a line, or a row and column of a matrix, says that the first "
-            "follows the second."
-        ),
-    ] = False
-
-    @property
-    def arcs(self) -> Directed:
-        """Kept, if directions are asked for."""
-        return "keep" if self.directed else False
+    """File with one node id per line: the public node set."""
+    header: Annotated[bool | None, default("guessed")] = None
+    """Whether the first line of a text file holds names."""
 
 
 @Parameter(name="*")
@@ -163,49 +106,76 @@ class FollowsFile(GraphFile):
 class Budget:
     """Who pays for a release, and with which noise."""
 
-    ledger: Annotated[
-        LedgerAt | None,
-        Parameter(help="Budget to charge; made by `edgeveil ledger create`."),
-        default("nobody keeps count"),
-    ] = None
-    nonce: Annotated[
-        str,
-        Parameter(
-            help="With a ledger: any other word asks for a fresh release, charged anew.",
-            show_default=False,
-        ),
-    ] = ""
-    label: Annotated[
-        str,
-        Parameter(
-            help="With a ledger: the public name of the graph, if the ledger is for several.",
-            show_default=False,
-        ),
-    ] = ""
-    new_node_set: Annotated[
-        Flag,
-        Parameter(
-            help="With a ledger: the public nodes are others than last time, and whoever stayed "
-            "has kept their id."
-        ),
-    ] = False
-    dry_run: Annotated[
-        Flag,
-        Parameter(help="Print the price and what is left; charge and draw nothing."),
-    ] = False
-    yes: Annotated[
-        Flag, Parameter(help="Do not ask before spending (asked on a terminal only).")
-    ] = False
-    insecure_seed: Annotated[
-        int | None,
-        Parameter(
-            help="Repeatable noise, for tests and demonstrations. The result is then NOT private."
-        ),
-        default("fresh secure noise"),
-    ] = None
+    ledger: Annotated[LedgerAt | None, default("nobody keeps count")] = None
+    """Budget to charge; made by `edgeveil ledger create`."""
+    nonce: Annotated[str, Parameter(show_default=False)] = ""
+    """With a ledger: any other word asks for a fresh release, charged anew."""
+    label: Annotated[str, Parameter(show_default=False)] = ""
+    """With a ledger: the public name of the graph, if the ledger is for several."""
+    new_node_set: Flag = False
+    """With a ledger: the public nodes are others than last time, and whoever stayed has kept
+    their id."""
+    dry_run: Flag = False
+    """Print the price and what is left; charge and draw nothing."""
+    yes: Flag = False
+    """Do not ask before spending (asked on a terminal only)."""
+    insecure_seed: Annotated[int | None, default("fresh secure noise")] = None
+    """Repeatable noise, for tests and demonstrations. The result is then NOT private."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """Parameters that most mechanisms have, by the names of their fields."""
+
+    model: Model = None
+    """joint: what is made for a node is for its owner alone. public: anyone may see it, and the
+    losses of several embeddings add up."""
+    sigma: Annotated[float | None, default("1e-6")] = None
+    """Sensitivity that a capped flow is held to."""
+    restart: Annotated[float | None, default("0.15; for graph-diffusion 1/3")] = None
+    """Restart probability of the walk."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class EngineChoice:
+    """Where rows are computed."""
+
+    engine: Literal["local", "ray"] = "local"
+    """Where to compute: threads of this machine, or a Ray cluster (edgeveil[ray])."""
+    address: Annotated[str | None, default("a cluster is started for this call")] = None
+    """Of the Ray cluster: host:port, or auto."""
+    workers: Annotated[int | None, default("as many as processors")] = None
+    """Threads or Ray workers."""
+
+    def make(self) -> Engine:
+        """The engine that was asked for."""
+        from edgeveil.engine import Local, Ray
+        from edgeveil.errors import ParameterError
+
+        if self.engine == "ray":
+            return Ray(address=self.address, workers=self.workers)
+        if self.address is not None:
+            raise ParameterError("--address is the address of a Ray cluster: add --engine ray")
+        return Local(threads=self.workers)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What is said and printed of a release."""
+
+    verbose: Flag = False
+    """Say how many edges were read and normalised: the curator's, not private."""
+    format: Format = "table"
+    """How what goes to no file is printed: table, json or csv."""
+    config: Config = None
 
 
 # What a command has if none of their options is given.
 GRAPH_FILE = GraphFile()
-FOLLOWS_FILE = FollowsFile()
 BUDGET = Budget()
+WALK = Walk()
+ENGINE = EngineChoice()
+SHOWN = Shown()

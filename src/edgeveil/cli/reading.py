@@ -11,7 +11,7 @@ from pathlib import Path
 from edgeveil.cli.options import GraphFile
 from edgeveil.cli.output import counted, say
 from edgeveil.errors import ParameterError
-from edgeveil.graph import Graph
+from edgeveil.graph import Directed, Graph
 from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
 from edgeveil.nodes import NodeId, NodeSet
@@ -21,7 +21,7 @@ __all__ = ["as_id", "check_out", "check_place", "read_and_say", "wanted_nodes"]
 _SUFFIXES = (".parquet", ".json", ".csv")
 
 
-def read_and_say(path: Path, reading: GraphFile, *, counts: bool) -> Graph:
+def read_and_say(path: Path, reading: GraphFile, *, directed: Directed, counts: bool) -> Graph:
     """Read a graph and say, on a terminal, how many nodes it has.
 
     The number of nodes is public. With `counts` all that the reader counted is said, anywhere:
@@ -31,7 +31,7 @@ def read_and_say(path: Path, reading: GraphFile, *, counts: bool) -> Graph:
     text = {".csv", ".tsv", ".txt", ".edges", ".edgelist"} & set(path.suffixes)
     header = reading.header if text else None  # other formats know for themselves
     with _without_words_of_libraries():
-        graph = read_graph(path, nodes=reading.nodes, directed=reading.arcs, header=header)
+        graph = read_graph(path, nodes=reading.nodes, directed=directed, header=header)
     if counts:
         size = f"{counted(graph.n_nodes, 'node')}, {counted(graph.n_edges, 'edge')}"
         say(f"{path}: {size}; {graph.intake} (curator)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,20 +11,21 @@ from cyclopts import Parameter
 
 from edgeveil.cli.options import (
     BUDGET,
-    FOLLOWS_FILE,
+    ENGINE,
+    GRAPH_FILE,
+    SHOWN,
     Budget,
-    Config,
-    EngineAddress,
-    EngineName,
-    EngineWorkers,
+    EngineChoice,
     Flag,
-    FollowsFile,
-    Verbose,
+    GraphFile,
+    Shown,
     default,
 )
-from edgeveil.cli.output import Format, counted, print_table, say
+from edgeveil.cli.output import Format, counted, say
 
 if TYPE_CHECKING:
+    from edgeveil.graph import Directed
+    from edgeveil.nodes import NodeId
     from edgeveil.suggestions import Suggestions
 
 __all__ = ["suggest"]
@@ -42,13 +45,10 @@ def suggest(
     out: Path | None = None,
     per_member: Path | None = None,
     budget: Budget = BUDGET,
-    reading: FollowsFile = FOLLOWS_FILE,
-    verbose: Verbose = False,
-    engine: EngineName = "local",
-    address: EngineAddress = None,
-    workers: EngineWorkers = None,
-    format: Format = "table",  # noqa: A002  (the option's name)
-    config: Config = None,
+    reading: GraphFile = GRAPH_FILE,
+    directed: Flag = False,
+    engine: EngineChoice = ENGINE,
+    shown: Shown = SHOWN,
 ) -> None:
     """Suggest people to members, privately: whom each may know.
 
@@ -80,60 +80,38 @@ def suggest(
         than fit into memory.
     per_member
         Folder for one .csv file per member, which only its owner should get (mode 0600).
-    format
-        table, json or csv.
+    directed
+        Keep directions: a line, or a row and column of a matrix, says that the first follows the
+        second.
     """
-    from edgeveil.cli.budget import print_price, spending
-    from edgeveil.cli.engines import make_engine
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.progress import counting
     from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
-    from edgeveil.engine import release_to
-    from edgeveil.engine import suggest as make_lists
+    from edgeveil.cli.releasing import make_release
+    from edgeveil.errors import ParameterError
     from edgeveil.suggestions import member_files
 
-    _check((member is not None) + (members is not None) + all, out, per_member)
-    make_mechanism("suggest", "suggestions", epsilon=epsilon, top=top)  # what is wrong is said now
+    if (member is not None) + (members is not None) + all != 1:
+        raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
+    if out is not None and not out.suffix and per_member is not None:
+        raise ParameterError("a folder of parts and --per-member do not go together")
+    choose = partial(make_mechanism, "suggest", "suggestions", epsilon=epsilon, top=top)
+    choose()  # what is wrong with the options is said before a file is read
     check_out(out, (graph, reading.nodes, members, candidates), folder=True)
-    where = make_engine(engine, address, workers)
-    private_graph = read_and_say(graph, reading, counts=verbose)
+    where = engine.make()
+    arcs: Directed = "keep" if directed else False
+    private_graph = read_and_say(graph, reading, directed=arcs, counts=shown.verbose)
     nodes = private_graph.nodes
     wanted = nodes if all else wanted_nodes(nodes, member, members)
-    among = None if candidates is None else tuple(wanted_nodes(nodes, None, candidates))
-    chosen = make_mechanism(
-        "suggest",
-        "suggestions",
-        epsilon=epsilon,
-        top=top,
-        candidates=among,
+    chosen = choose(
+        candidates=None if candidates is None else tuple(wanted_nodes(nodes, None, candidates)),
         directed=private_graph.directed,
         knows_followers=knows_followers,
     )
     if per_member is not None:
         member_files(wanted)  # what cannot be the name of a file is said before the charge
-    if budget.dry_run:
-        print_price(private_graph, chosen, wanted, budget, format)
-        return
-    with spending(private_graph, chosen, wanted, budget) as how:
-        with counting("lists") as progress:
-            how |= {"engine": where, "progress": progress}
-            if out is not None and not out.suffix:
-                made: Any = release_to(out, private_graph, chosen, wanted, **how)
-            else:
-                made = make_lists(private_graph, wanted, mechanism=chosen, **how)
-        _put_out(made, out, per_member, format)
-    if format != "json" or out is not None:
-        say(str(made.guarantee))
-
-
-def _check(ways: int, out: Path | None, per_member: Path | None) -> None:
-    """Refuse options that do not go together."""
-    from edgeveil.errors import ParameterError
-
-    if ways != 1:
-        raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
-    if out is not None and not out.suffix and per_member is not None:
-        raise ParameterError("a folder of parts and --per-member do not go together")
+    put_out = partial(_put_out, out=out, per_member=per_member, style=shown.format)
+    how: dict[str, Any] = {"what": "lists", "out": out, "style": shown.format, "engine": where}
+    make_release(private_graph, chosen, wanted, budget, put_out, **how)
 
 
 def _put_out(made: Any, out: Path | None, per_member: Path | None, style: Format) -> None:
@@ -155,29 +133,16 @@ def _put_out(made: Any, out: Path | None, per_member: Path | None, style: Format
 
 
 def _show(made: Suggestions, style: Format) -> None:
-    several = len(made.members) > 1
-    rows: list[tuple[Any, ...]] = []
-    for member in made.members:
+    from edgeveil.cli.releasing import print_lists
+
+    def lines(member: NodeId) -> Iterator[tuple[Any, ...]]:
         for s in made.for_member(member):
             places: tuple[Any, ...] = (s.first, s.last)
             if style == "table":
                 places = (f"{s.first}-{s.last}" if s.first < s.last else str(s.first),)
-            line = (s.rank, s.node, s.score, *places, s.why)
-            rows.append((member, *line) if several else line)
-    about: dict[str, Any] = {
-        "guarantee": made.guarantee.as_dict(),
-        "says": str(made.guarantee),
-        "summary": made.summary,
-    }
-    if not several:
-        about = {"member": made.members[0], **about}
-    whom = counted(len(made.members), "member") if several else str(made.members[0])
+            yield s.rank, s.node, s.score, *places, s.why
+
     left_open = ["could_be_place"] if style == "table" else ["first", "last"]
-    print_table(
-        [*(["member"] if several else []), "rank", "node", "score", *left_open, "why"],
-        rows,
-        style=style,
-        about=about,
-        title=f"suggestions for {whom}",
-        warning="" if made.guarantee.protects else "NOT PRIVATE: do not publish",
-    )
+    columns = ["rank", "node", "score", *left_open, "why"]
+    about = {"summary": made.summary}
+    print_lists(made, "member", columns, lines, style=style, title="suggestions for", about=about)
