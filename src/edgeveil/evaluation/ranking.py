@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -40,7 +40,6 @@ from edgeveil.privacy.statistic import Exact
 __all__ = [
     "SCOPES",
     "Contender",
-    "Draw",
     "Measured",
     "RandomOrder",
     "choose_sources",
@@ -97,14 +96,9 @@ def releases(
 
 @dataclass(frozen=True)
 class Measured:
-    """Means of one mechanism's metrics, by source and by repeat.
+    """Means of one mechanism's metrics, by source and by repeat, for each (metric, scope).
 
-    Attributes
-    ----------
-    by_source, by_repeat : dict
-        From (metric, scope) to one mean per source, or per repeat.
-    shared : bool
-        Whether a repeat's noise was drawn once for all sources.
+    `shared`: whether a repeat's noise was drawn once for all sources.
     """
 
     by_source: Scores
@@ -142,22 +136,10 @@ def measure_ranking(
     exact: Rows | None = None,
     draw: Draw = releases,
 ) -> Measured:
-    """Recall@k and NDCG@k of a mechanism in every scope.
+    """Recall@k and NDCG@k of a mechanism in every scope, from independent releases.
 
-    Parameters
-    ----------
-    graph, mechanism, sources
-        What is measured on what; columns must be nodes.
-    repeats : int
-        Independent releases.
-    noise : NoiseSource
-        ``NoiseSource.insecure(seed)``: an experiment should be repeatable, and releases nothing.
-    k : int
-        How many nodes count.
-    exact : array of shape (sources, n), optional
-        Exact PageRank of the sources, if it is known already.
-    draw : callable
-        How the rows of the repeats are made, where there is a faster way for this mechanism.
+    `exact` is the PageRank of the sources, if it is known already; `draw` makes the rows, where
+    there is a faster way for this mechanism.
     """
     if mechanism.gives != "scores":
         raise ParameterError("only a mechanism that gives scores has a ranking")
@@ -262,49 +244,38 @@ def measure_contest(
 ) -> list[Result]:
     """Recall@k and NDCG@k of every contender in every scope, a block of sources at a time.
 
-    Parameters
-    ----------
-    name, experiment : str
-        The graph's name and the experiment's, in the results.
-    graph, contenders
-        Who takes part, on the private graph.
-    k : int
-        How many nodes count.
-    min_degree : int
-        Neighbours that a source must have.
-    restart : float
-        Of the exact PageRank that all are compared with.
-    seed : int
-        Chooses the sources and the noise.
-    keep : callable
-        Gives the value of a named cell, by computing it or from where it was kept.
-    progress : callable
-        Is told how many cells are done, of how many.
+    Sources have at least `min_degree` neighbours; `seed` chooses them and the noise. `restart` is
+    that of the exact PageRank. `keep` gives the value of a named cell, by computing it or from
+    where it was kept; `progress` is told how many cells are done, of how many.
     """
     limits = [contender.sources for contender in contenders]
     most = None if None in limits else max(limit or 0 for limit in limits)
     everybody = choose_sources(graph, min_degree=min_degree, limit=most, seed=seed)
-    work = [
-        (contender, start)
-        for start in range(0, len(everybody), _BLOCK)
-        for contender in contenders
-        if contender.sources is None or start < contender.sources
-    ]
-
-    @lru_cache(maxsize=1)  # the next contender asks for the same
-    def truth(start: int) -> Rows:
+    chosen = {contender.cell: everybody[: contender.sources] for contender in contenders}
+    total = sum(-(-len(sources) // _BLOCK) for sources in chosen.values())
+    parts: dict[str, list[Measured]] = {contender.cell: [] for contender in contenders}
+    progress(0, total)
+    for start in range(0, len(everybody), _BLOCK):
         block = everybody[start : start + _BLOCK]
-        return personalized_pagerank(graph, block, restart=restart)
-
-    parts: dict[str, list[Measured]] = {}
-    progress(0, len(work))
-    for done, (contender, start) in enumerate(work, 1):
-        sources = everybody[: contender.sources][start : start + _BLOCK]
-        noise = NoiseSource.insecure(seed).derive(name, contender.cell)
-        compute = partial(_part, contender, graph, sources, start, k, noise, truth)
-        cell = f"{name} / {contender.cell} / {start}+{len(sources)}"
-        parts.setdefault(contender.cell, []).append(keep(cell, compute))
-        progress(done, len(work))
+        exact = personalized_pagerank(graph, block, restart=restart)
+        for contender in contenders:
+            sources = chosen[contender.cell][start : start + _BLOCK]
+            if not sources:
+                continue
+            compute = partial(
+                measure_ranking,
+                graph,
+                contender.mechanism,
+                sources,
+                repeats=contender.repeats,
+                noise=NoiseSource.insecure(seed).derive(name, contender.cell),
+                k=k,
+                exact=exact[: len(sources)],
+                draw=contender.draw,
+            )
+            cell = f"{name} / {contender.cell} / {start}+{len(sources)}"
+            parts[contender.cell].append(keep(cell, compute))
+            progress(sum(map(len, parts.values())), total)
     return [
         Result.of(
             measured.estimate(metric, scope),
@@ -314,7 +285,7 @@ def measure_contest(
             epsilon=contender.epsilon,
             metric=metric,
             scope=scope,
-            n_sources=len(everybody[: contender.sources]),
+            n_sources=len(chosen[contender.cell]),
             repeats=contender.repeats,
         )
         for contender in contenders
@@ -322,25 +293,3 @@ def measure_contest(
         for metric in (f"recall@{k}", f"ndcg@{k}")
         for scope in SCOPES
     ]
-
-
-def _part(
-    contender: Contender,
-    graph: Graph,
-    sources: list[int],
-    start: int,
-    k: int,
-    noise: NoiseSource,
-    truth: Callable[[int], Rows],
-) -> Measured:
-    """One contender on one block of sources."""
-    return measure_ranking(
-        graph,
-        contender.mechanism,
-        sources,
-        repeats=contender.repeats,
-        noise=noise,
-        k=k,
-        exact=truth(start)[: len(sources)],
-        draw=contender.draw,
-    )

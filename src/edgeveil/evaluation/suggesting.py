@@ -62,24 +62,11 @@ def measure_suggestions(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Result]:
-    """hits@k of lists, by degree group.
+    """hits@k of lists, by degree group; a tenth of the graph's edges is hidden.
 
-    Parameters
-    ----------
-    dataset : str
-        The graph's name in the results.
-    graph : Graph
-        The graph; a tenth of its edges is hidden.
-    mechanisms : iterable of Mechanism
-        Those that give suggestions, each at its own epsilon; lists must have at least k places.
-    k : int
-        How many suggestions count.
-    per_group : int
-        Members of each degree group.
-    seed : int
-        Decides what is hidden, who is asked for, and the noise.
-    progress : callable
-        Is told how many lines are done, of how many.
+    Mechanisms give suggestions, of at least k places, each at its own epsilon. `seed` decides
+    what is hidden, who is asked for, and the noise; `progress` is told how many lines are done,
+    of how many.
     """
     split = measures.hide_edges(graph, seed=seed)
     drawn = measures.members_by_degree(split, per_group=per_group, seed=seed)

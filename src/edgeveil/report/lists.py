@@ -84,66 +84,51 @@ def member_lists(
     lists = []
     for member in dict.fromkeys(m for release in releases for m in release.sources):
         at = graph.nodes.index(member)
-        own = [release for release in releases if member in release.sources]
         known = {member, *graph.nodes.take(graph.neighbours(at))}
-        rows = [_released(release, member, known) for release in own]
-        longest = max(map(len, rows))
+        made = [_released(r, name, member, known) for r in releases if member in r.sources]
+        longest = max(len(one.rows) for one in made)
         best, common = (_best(graph, at, score, longest) for score in (exact, popular))
+        made += [
+            MemberList(dataset=name, member=member, mechanism=mechanism, rows=rows)
+            for mechanism, rows in (("without privacy", best), ("popularity", common))
+        ]
         if hidden is None:
             right, truth = {row.node for row in best}, f"one of the {len(best)} without privacy"
         else:
             right = set(graph.nodes.take(hidden.neighbours(at)))
-            truth = (
-                f"one of {len(right)} hidden friends" if len(right) != 1 else "the hidden friend"
-            )
-        for release, released in zip(own, rows, strict=True):
-            loss = release.guarantee.epsilon
-            lists.append(
-                MemberList(
-                    dataset=name,
-                    member=member,
-                    mechanism=release.provenance.mechanism,
-                    epsilon=loss if math.isfinite(loss) else None,
-                    private=release.guarantee.protects,
-                    rows=_marked(released, right),
-                    promise=str(release.guarantee),
-                    remark=_remark(release, member, len(known) - 1),
-                    truth=truth,
-                )
-            )
-        lists += [
-            MemberList(
-                dataset=name,
-                member=member,
-                mechanism=mechanism,
-                epsilon=None,
-                private=False,
-                rows=_marked(listed, right),
-                truth=truth,
-            )
-            for mechanism, listed in (("without privacy", best), ("popularity", common))
-        ]
+            count = len(right)
+            truth = f"one of {count} hidden friends" if count != 1 else "the hidden friend"
+        for one in made:
+            rows = [replace(row, right=row.node in right) for row in one.rows]
+            lists.append(replace(one, rows=rows, truth=truth))
     return lists
 
 
 def _released(
-    release: Release | Suggestions, member: NodeId, known: set[NodeId]
-) -> list[ListedNode]:
+    release: Release | Suggestions, name: str, member: NodeId, known: set[NodeId]
+) -> MemberList:
+    """One list as it was released. The member alone gets suggestions: it may read its degree."""
     if isinstance(release, Suggestions):
-        return [
+        rows = [
             ListedNode(node=s.node, score=s.score, first=s.first, last=s.last, why=s.why)
             for s in release.for_member(member)
         ]
-    pairs = release.top(_TOP, member, without=known & set(release.columns))
-    return [ListedNode(node=node, score=score) for node, score in pairs]
-
-
-def _remark(release: Release | Suggestions, member: NodeId, friends: int) -> str:
-    """What the member should know. Suggestions are for it alone, so it may read its own degree."""
-    if not isinstance(release, Suggestions):
-        return ""
-    words = release.remark(member) or f"made for a member with {friends} friends"
-    return f"{words[0].upper()}{words[1:]}."
+        words = release.remark(member) or f"made for a member with {len(known) - 1} friends"
+        remark = f"{words[0].upper()}{words[1:]}."
+    else:
+        pairs = release.top(_TOP, member, without=known & set(release.columns))
+        rows, remark = [ListedNode(node=node, score=score) for node, score in pairs], ""
+    loss = release.guarantee.epsilon
+    return MemberList(
+        dataset=name,
+        member=member,
+        mechanism=release.provenance.mechanism,
+        epsilon=loss if math.isfinite(loss) else None,
+        private=release.guarantee.protects,
+        rows=rows,
+        promise=str(release.guarantee),
+        remark=remark,
+    )
 
 
 def _best(graph: Graph, member: int, score: Scorer, k: int) -> list[ListedNode]:
@@ -156,7 +141,3 @@ def _best(graph: Graph, member: int, score: Scorer, k: int) -> list[ListedNode]:
         for v in order
         if np.isfinite(scores[v])
     ]
-
-
-def _marked(rows: Sequence[ListedNode], right: set[NodeId]) -> list[ListedNode]:
-    return [replace(row, right=row.node in right) for row in rows]

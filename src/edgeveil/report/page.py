@@ -37,12 +37,7 @@ def write_page(path: str | os.PathLike[str], data: PageData) -> None:
     The file holds everything in `data`, the curator's part included. To pass a page on,
     write ``data.releasable()``.
 
-    Parameters
-    ----------
-    path : path
-        File to write, for example ``report.html``. Written over if it is there.
-    data : PageData
-        What to show.
+    A file that is there is written over.
 
     Examples
     --------
@@ -54,21 +49,11 @@ def write_page(path: str | os.PathLike[str], data: PageData) -> None:
 
 
 def render_page(data: PageData) -> str:
-    """The text of the page.
-
-    Parameters
-    ----------
-    data : PageData
-        What to show.
-
-    Returns
-    -------
-    str
-        An HTML document.
-    """
+    """The text of the page: an HTML document."""
     assets = files(__package__)
     script = assets.joinpath("page.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(script.encode()).digest()
+    packed = json.dumps(_packed(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     # One pass: a "$title" inside of the data stays as it is.
     return Template(assets.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=html.escape(_printable(data.title)),
@@ -76,13 +61,8 @@ def render_page(data: PageData) -> str:
         style=assets.joinpath("page.css").read_text(encoding="utf-8"),
         script=script,
         script_hash=base64.b64encode(digest).decode(),
-        data=_as_json(_packed(data)),
+        data=packed.translate(_ESCAPES),
     )
-
-
-def _as_json(packed: dict[str, Any]) -> str:
-    text = json.dumps(packed, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.translate(_ESCAPES)
 
 
 def _packed(data: PageData) -> dict[str, Any]:

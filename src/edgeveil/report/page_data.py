@@ -54,14 +54,14 @@ class MemberList:
         For whom.
     mechanism : str
         By which mechanism.
+    rows : sequence of ListedNode
+        The list.
     epsilon : float or None
         Privacy loss; None for a list without protection, which is shown beside the private ones
         of the same member.
     private : bool
         False for exact values and for noise from a seeded generator: such a list is shown to the
         curator only.
-    rows : sequence of ListedNode
-        The list.
     promise : str
         The guarantee in words: ``str(guarantee)``.
     remark : str
@@ -73,9 +73,9 @@ class MemberList:
     dataset: str
     member: int | str
     mechanism: str
-    epsilon: float | None
-    private: bool
     rows: Sequence[ListedNode]
+    epsilon: float | None = None
+    private: bool = False
     promise: str = ""
     remark: str = ""
     truth: str = ""
