@@ -61,21 +61,15 @@ def audit(
         mechanism, None, epsilon=epsilon, model=model, promised_min_degree=promised_min_degree
     )
     with counting("releases", lines=True) as progress:
-        result = run(
-            chosen,
-            trials=trials,
-            confidence=confidence,
-            progress=progress,
-        )
+        result = run(chosen, trials=trials, confidence=confidence, progress=progress)
     if format is None:
         sys.stdout.write(f"{result}\n")
     else:
-        both = [result] + [result.hardest] * (result.hardest is not None)
         print_table(
             ["mechanism", "claimed", "exact_loss", "lower_bound", "confidence", "trials"],
             [
                 (mechanism, r.claimed, r.exact_loss, r.lower_bound, r.confidence, r.trials)
-                for r in both
+                for r in (result, result.hardest)
                 if r is not None
             ],
             style=format,

@@ -8,6 +8,7 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,13 @@ _NAME = "built-in network"
 _FRIENDS = (130, 80, 50, 30, 20, 10)  # of the members whose lists are shown, nearly
 _EPSILON, _PLACES = 1.0, 10
 _EPSILONS, _K = (0.25, 0.5, 1.0, 2.0, 4.0), 20
-_PRIVATE = "private lists"
-_BEST = "resource allocation"
-_LINES = {"suggest": _PRIVATE, _BEST: "without privacy"}  # names for people
-_OTHERS = ("common neighbours", "pagerank")  # one line without privacy is enough
+_BEST = "resource allocation"  # one line without privacy is enough
+_LINES = {  # what the picture shows, by names for people
+    "suggest": "private lists",
+    _BEST: "without privacy",
+    "popularity": "popularity",
+    "limit": "limit",
+}
 
 
 def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: int = 0) -> None:
@@ -167,12 +171,10 @@ def _with_accuracy(
     page: PageData, graph: Graph, results: Sequence[Result], seconds: float
 ) -> PageData:
     """The page of the lists, with the picture, what it says, and how it was made."""
-    from dataclasses import replace
-
     shown = [
-        replace(r, mechanism=_LINES.get(r.mechanism, r.mechanism))
+        replace(r, mechanism=_LINES[r.mechanism])
         for r in results
-        if r.mechanism not in _OTHERS and r.metric == f"hits@{_K}"
+        if r.mechanism in _LINES and r.metric == f"hits@{_K}"
     ]
     return replace(
         page,

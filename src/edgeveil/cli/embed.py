@@ -5,21 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from edgeveil.cli.options import (
-    BUDGET,
-    ENGINE,
-    GRAPH_FILE,
-    SHOWN,
-    WALK,
-    ArcsAsEdges,
-    Budget,
-    EmbeddingMechanism,
-    EngineChoice,
-    GraphFile,
-    Shown,
-    Walk,
-    default,
-)
+from edgeveil.cli import options
+from edgeveil.cli.options import default
 from edgeveil.cli.output import counted, say
 
 __all__ = ["embed"]
@@ -33,13 +20,13 @@ def embed(
     epsilon: float | None = None,
     dim: Annotated[int | None, default("the mechanism's own")] = None,
     sources: Annotated[Path | None, default("all nodes")] = None,
-    mechanism: Annotated[EmbeddingMechanism | None, default("the recommended one")] = None,
-    walk: Walk = WALK,
-    budget: Budget = BUDGET,
-    reading: GraphFile = GRAPH_FILE,
-    directed: ArcsAsEdges = False,
-    engine: EngineChoice = ENGINE,
-    shown: Shown = SHOWN,
+    mechanism: Annotated[options.EmbeddingMechanism | None, default("the recommended one")] = None,
+    walk: options.Walk = options.WALK,
+    budget: options.Budget = options.BUDGET,
+    reading: options.GraphFile = options.GRAPH_FILE,
+    directed: options.ArcsAsEdges = False,
+    engine: options.EngineChoice = options.ENGINE,
+    shown: options.Shown = options.SHOWN,
 ) -> None:
     """Embed the nodes of a graph, privately, each for its own owner.
 
@@ -65,8 +52,8 @@ def embed(
     from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
     from edgeveil.cli.releasing import make_release
 
-    options = {"epsilon": epsilon, "dimension": dim, **vars(walk)}
-    chosen = make_mechanism(mechanism, "embeddings", **options)
+    given = {"epsilon": epsilon, "dimension": dim, **vars(walk)}
+    chosen = make_mechanism(mechanism, "embeddings", **given)
     where = engine.make()
     check_out(out, (graph, reading.nodes, sources), folder=True)
     private_graph = read_and_say(graph, reading, directed=directed, counts=shown.verbose)
@@ -77,5 +64,6 @@ def embed(
             made.write(out)
         say(f"{out}: {counted(len(wanted), 'embedding')}.")
 
-    how: dict[str, Any] = {"what": "embeddings", "out": out, "style": shown.format, "engine": where}
-    make_release(private_graph, chosen, wanted, budget, put_out, **how)
+    make_release(
+        private_graph, chosen, wanted, budget, put_out, out=out, style=shown.format, engine=where
+    )

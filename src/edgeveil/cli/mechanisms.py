@@ -29,22 +29,17 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
     """
     from edgeveil.mechanisms import MECHANISMS
 
-    rows = [
-        (kind.name, kind.gives, _summary(kind), _protects(kind), kind.when_to_use)
-        for kind in MECHANISMS
-    ]
+    rows = []
+    for kind in MECHANISMS:
+        does = (kind.__doc__ or "").strip().splitlines()[0]
+        rows.append((kind.name, kind.gives, does, _protects(kind), kind.when_to_use))
     if format == "table":
         for name, gives, *parts in rows:  # too long for columns
             sys.stdout.write(f"{name} ({gives})\n")
             for label, words in zip(("Does", "Protects", "Use"), parts, strict=True):
                 sys.stdout.write(f"{fill(f'  {label}: {words}', 88, subsequent_indent='    ')}\n")
         return
-    columns = ["name", "gives", "does", "protects", "use"]
-    print_table(columns, rows, style=format)
-
-
-def _summary(kind: type[Mechanism]) -> str:
-    return (kind.__doc__ or "").strip().splitlines()[0]
+    print_table(["name", "gives", "does", "protects", "use"], rows, style=format)
 
 
 def _protects(kind: type[Mechanism]) -> str:
@@ -68,45 +63,23 @@ def _protects(kind: type[Mechanism]) -> str:
 
 
 def make_mechanism(
-    name: str | None,
-    gives: Gives | None,
-    /,
-    n_nodes: int | None = None,
-    **options: Any,
+    name: str | None, gives: Gives | None, /, n_nodes: int | None = None, **options: Any
 ) -> Mechanism:
     """Build a mechanism from those options that were given (not None).
 
-    Parameters
-    ----------
-    name : str or None
-        Its name; None takes the recommended one.
-    gives : {"scores", "embeddings", "suggestions"} or None
-        What it has to give; None for either.
-    n_nodes : int, optional
-        Size of the public node set, which the recommendation takes into account.
-    **options
-        Its parameters.
-
-    Raises
-    ------
-    ParameterError
-        If it gives something else, or does not know an option.
+    Without a name it is the recommended one, for a public node set of this size.
     """
     from edgeveil.advice import recommended
     from edgeveil.mechanisms import MECHANISMS
 
     given = {option: value for option, value in options.items() if value is not None}
-    by_name = {kind.name: kind for kind in MECHANISMS}
     if name is None:
         assert gives != "suggestions"  # they have a mechanism of their own
         if "epsilon" not in given:
             raise ParameterError("say how much may be learnt: --epsilon 1, for instance")
-        model = given.get("model", "joint")
-        best = recommended(
-            epsilon=given["epsilon"], model=model, gives=gives or "scores", n_nodes=n_nodes
-        )
-        name = best.name
-    kind = by_name[name]
+        asked = {"epsilon": given["epsilon"], "model": given.get("model", "joint")}
+        name = recommended(**asked, gives=gives or "scores", n_nodes=n_nodes).name
+    [kind] = [kind for kind in MECHANISMS if kind.name == name]
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
     if given.get("model") == "joint" and "model" not in known:
         del given["model"]  # it is for the joint model only

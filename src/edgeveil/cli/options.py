@@ -17,29 +17,6 @@ from edgeveil.cli.output import Format
 if TYPE_CHECKING:
     from edgeveil.engine import Engine
 
-__all__ = [
-    "BUDGET",
-    "ENGINE",
-    "GRAPH_FILE",
-    "SHOWN",
-    "WALK",
-    "ArcsAsEdges",
-    "Budget",
-    "Config",
-    "EmbeddingMechanism",
-    "EngineChoice",
-    "Flag",
-    "GraphFile",
-    "LedgerAt",
-    "ListMechanism",
-    "Model",
-    "PromisedMinDegree",
-    "ScoreMechanism",
-    "Shown",
-    "Walk",
-    "default",
-]
-
 
 def default(words: str) -> Parameter:
     """What ``--help`` shows as the default of an option that is None if left out."""

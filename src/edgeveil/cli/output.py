@@ -76,26 +76,17 @@ def print_table(
     title: str | None = None,
     warning: str = "",
 ) -> None:
-    """Print rows in the style asked for.
+    """Print rows for people (under a title), programs or spreadsheets.
 
-    Parameters
-    ----------
-    columns, rows
-        The table. Names of columns are those of programs: "tied_with" is shown to people as
-        "tied with". None is an empty cell.
-    style : {"table", "json", "csv"}
-        For people, for programs, for spreadsheets.
-    about : dict
-        What belongs to the table (its guarantee): part of JSON output, not of the others.
-    title : str
-        Heading for people.
-    warning : str
-        Stands above the rows in every style: what is not private must say so wherever it goes.
+    Names of columns are those of programs: "tied_with" is shown to people as "tied with". None is
+    an empty cell. `about` is what belongs to the table (its guarantee): part of JSON output, not
+    of the others. A warning stands above the rows of the others (JSON has it in `about`): what is
+    not private must say so wherever it goes.
     """
     if style == "json":
-        records = [dict(zip(columns, row, strict=True)) for row in rows]
         from edgeveil.io.labelled_tables import as_json
 
+        records = [dict(zip(columns, row, strict=True)) for row in rows]
         whole = as_json({**(about or {}), "rows": records})
         sys.stdout.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
     elif style == "csv":
@@ -119,9 +110,10 @@ def _print_for_people(
     heading = None if title is None else Text("\n".join(map(plain, title.split("\n"))))
     table = Table(title=heading, title_justify="left")
     for i, name in enumerate(columns):
-        numbers = any(isinstance(row[i], (int, float)) for row in rows)
         table.add_column(
-            name.replace("_", " "), justify="right" if numbers else "left", overflow="fold"
+            name.replace("_", " "),
+            justify="right" if any(isinstance(row[i], (int, float)) for row in rows) else "left",
+            overflow="fold",
         )
     for row in rows:
         table.add_row(*(Text(plain(_in_words(cell))) for cell in row))

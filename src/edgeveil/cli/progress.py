@@ -19,17 +19,10 @@ _SECONDS_BETWEEN_LINES = 10.0
 def counting(what: str, *, lines: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Give a function to be told ``(done, total)``; it shows that and the time left.
 
-    On a terminal it draws a bar, which appears with the first call, so that a question can be
-    asked before, and goes away at the end. Both numbers must be public: how many sources, how
-    many trials.
-
-    Parameters
-    ----------
-    what : str
-        What is counted.
-    lines : bool
-        Whether to say it in a line from time to time where standard error is no terminal. How
-        fast it goes then stands in a log, so this is for work on graphs that are not private.
+    Both numbers must be public. On a terminal it draws a bar, which appears with the first call,
+    so that a question can be asked before, and goes away at the end. With `lines` it says so
+    elsewhere, too, from time to time: how fast it goes then stands in a log, so that is for
+    graphs that are not private.
     """
     if not sys.stderr.isatty():
         yield _in_lines(what) if lines else lambda done, total: raise_if_interrupted()

@@ -9,21 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from edgeveil.cli.options import (
-    BUDGET,
-    GRAPH_FILE,
-    SHOWN,
-    WALK,
-    ArcsAsEdges,
-    Budget,
-    Flag,
-    GraphFile,
-    PromisedMinDegree,
-    ScoreMechanism,
-    Shown,
-    Walk,
-    default,
-)
+from edgeveil.cli import options
+from edgeveil.cli.options import Flag, default
 from edgeveil.cli.output import Format, counted, say
 
 if TYPE_CHECKING:
@@ -45,13 +32,13 @@ def rank(
     leave_out_neighbours: Flag = False,
     candidates: Annotated[Path | None, default("all nodes")] = None,
     out: Path | None = None,
-    mechanism: Annotated[ScoreMechanism | None, default("the recommended one")] = None,
-    walk: Walk = WALK,
-    promised_min_degree: PromisedMinDegree = None,
-    budget: Budget = BUDGET,
-    reading: GraphFile = GRAPH_FILE,
-    directed: ArcsAsEdges = False,
-    shown: Shown = SHOWN,
+    mechanism: Annotated[options.ScoreMechanism | None, default("the recommended one")] = None,
+    walk: options.Walk = options.WALK,
+    promised_min_degree: options.PromisedMinDegree = None,
+    budget: options.Budget = options.BUDGET,
+    reading: options.GraphFile = options.GRAPH_FILE,
+    directed: options.ArcsAsEdges = False,
+    shown: options.Shown = options.SHOWN,
 ) -> None:
     """Rank the nodes of a graph for one source, privately.
 
@@ -86,8 +73,8 @@ def rank(
     from edgeveil.engine.api import known_to
     from edgeveil.errors import ParameterError
 
-    options = {"epsilon": epsilon, "promised_min_degree": promised_min_degree, **vars(walk)}
-    choose = partial(make_mechanism, mechanism, "scores", **options)
+    given = {"epsilon": epsilon, "promised_min_degree": promised_min_degree, **vars(walk)}
+    choose = partial(make_mechanism, mechanism, "scores", **given)
     choose()  # what is wrong with the options is said before a file is read
     check_out(out, (graph, reading.nodes, sources, candidates))
     fewer = leave_out_source or leave_out_neighbours or candidates is not None
@@ -109,8 +96,7 @@ def rank(
             rankings = counted(len(made.sources), "ranking")
             say(f"{out}: {rankings} of {counted(len(made.columns), 'node')}.")
 
-    how: dict[str, Any] = {"what": "rankings", "out": out, "style": shown.format}
-    make_release(private_graph, chosen, wanted, budget, put_out, **how)
+    make_release(private_graph, chosen, wanted, budget, put_out, out=out, style=shown.format)
 
 
 def _show(

@@ -16,7 +16,7 @@ from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
 from edgeveil.nodes import NodeId, NodeSet
 
-__all__ = ["as_id", "check_out", "check_place", "read_and_say", "wanted_nodes"]
+__all__ = ["check_out", "check_place", "read_and_say", "wanted_nodes"]
 
 _SUFFIXES = (".parquet", ".json", ".csv")
 
@@ -43,23 +43,21 @@ def read_and_say(path: Path, reading: GraphFile, *, directed: Directed, counts: 
     return graph
 
 
-def as_id(nodes: NodeSet, text: str) -> NodeId:
-    """The id that a word on the command line stands for."""
-    if nodes.kind != "str" and text.removeprefix("-").isdecimal() and len(text) < 1000:
-        return int(text)
-    return text
-
-
 def wanted_nodes(nodes: NodeSet, named: list[str] | None, listed: Path | None) -> list[NodeId]:
     """The nodes that were named on the command line or are listed in a file."""
-    wanted = [as_id(nodes, text) for text in named or []]
+    words = list(named or ())
     if listed is not None:
         with _without_words_of_libraries():
-            found = read_nodes(listed) or ()
-        wanted += [as_id(nodes, str(node)) if nodes.kind != "str" else str(node) for node in found]
-    if not wanted:
+            words += map(str, read_nodes(listed) or ())
+    if not words:
         raise ParameterError("say for which node: --source alice, for instance")
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(_as_id(nodes, word) for word in words))
+
+
+def _as_id(nodes: NodeSet, word: str) -> NodeId:
+    if nodes.kind != "str" and word.removeprefix("-").isdecimal() and len(word) < 1000:
+        return int(word)
+    return word
 
 
 def check_out(out: Path | None, inputs: Iterable[Path | None], *, folder: bool = False) -> None:

@@ -19,6 +19,8 @@ from edgeveil.suggestions import Suggestions
 
 __all__ = ["make_release", "print_lists"]
 
+_MADE = {"scores": "rankings", "embeddings": "embeddings", "suggestions": "lists"}
+
 
 def make_release(
     graph: Graph,
@@ -27,7 +29,6 @@ def make_release(
     budget: Budget,
     put_out: Callable[[Any], None],
     *,
-    what: str,
     out: Path | None,
     style: Format,
     engine: Engine | None = None,
@@ -41,7 +42,7 @@ def make_release(
         return
     # To the end inside of it, so that Ctrl-C is told what was charged.
     with spending(graph, mechanism, sources, budget) as how:
-        with counting(what) as progress:
+        with counting(_MADE[mechanism.gives]) as progress:
             how |= {"engine": engine, "progress": progress}
             if out is None or out.suffix:
                 made: Any = release(graph, mechanism, sources, **how)
@@ -64,10 +65,11 @@ def print_lists(
 ) -> None:
     """Print the list of every source; if there are several, a column named `whose` says whose."""
     several = len(made.sources) > 1
-    rows = [(source, *line)[not several :] for source in made.sources for line in lines(source)]
+    first = 0 if several else 1
+    rows = [(source, *line)[first:] for source in made.sources for line in lines(source)]
     whom = counted(len(made.sources), whose) if several else str(made.sources[0])
     print_table(
-        [whose, *columns][not several :],
+        [whose, *columns][first:],
         rows,
         style=style,
         about={

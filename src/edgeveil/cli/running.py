@@ -19,13 +19,7 @@ from edgeveil.errors import BudgetError, EdgeveilError, InputError, ParameterErr
 
 __all__ = ["run"]
 
-_EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
-    (BudgetError, 3),
-    (InputError, 4),
-    (ParameterError, 2),
-    (UnknownNodeError, 2),
-    (EdgeveilError, 1),
-)
+_EXIT_CODES = {BudgetError: 3, InputError: 4, ParameterError: 2, UnknownNodeError: 2}
 
 # Set to anything: an error nobody foresaw prints all it knows, which may be private.
 _TRACEBACK = "EDGEVEIL_TRACEBACK"
@@ -44,11 +38,11 @@ def run(arguments: Sequence[str]) -> int:
             app(words, exit_on_error=False, print_error=False, result_action="return_none")
             sys.stdout.flush()
     except CycloptsError as error:
-        say(f"edgeveil: {_sentence(error)}")
+        say(f"edgeveil: {' '.join(str(error).split())}")  # without the frame around it
         return 2
     except EdgeveilError as error:
         say(f"edgeveil: {error}")
-        return next(code for kind, code in _EXIT_CODES if isinstance(error, kind))
+        return next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), 1)
     except KeyboardInterrupt:
         raise
     except BrokenPipeError:
@@ -73,11 +67,6 @@ def run(arguments: Sequence[str]) -> int:
         say(f"edgeveil: {_unforeseen(error)}")
         return 1
     return 0
-
-
-def _sentence(error: CycloptsError) -> str:
-    """The first line of what is wrong, without the frame that cyclopts draws around it."""
-    return " ".join(str(error).split())
 
 
 def _unforeseen(error: BaseException) -> str:

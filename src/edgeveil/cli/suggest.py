@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from edgeveil.cli.options import (
-    BUDGET,
-    ENGINE,
-    GRAPH_FILE,
-    SHOWN,
-    Budget,
-    EngineChoice,
-    Flag,
-    GraphFile,
-    Shown,
-    default,
-)
+from edgeveil.cli import options
+from edgeveil.cli.options import Flag, default
 from edgeveil.cli.output import Format, counted, say
 
 if TYPE_CHECKING:
@@ -44,11 +34,11 @@ def suggest(
     knows_followers: Flag = False,
     out: Path | None = None,
     per_member: Path | None = None,
-    budget: Budget = BUDGET,
-    reading: GraphFile = GRAPH_FILE,
+    budget: options.Budget = options.BUDGET,
+    reading: options.GraphFile = options.GRAPH_FILE,
     directed: Flag = False,
-    engine: EngineChoice = ENGINE,
-    shown: Shown = SHOWN,
+    engine: options.EngineChoice = options.ENGINE,
+    shown: options.Shown = options.SHOWN,
 ) -> None:
     """Suggest people to members, privately: whom each may know.
 
@@ -110,8 +100,9 @@ def suggest(
     if per_member is not None:
         member_files(wanted)  # what cannot be the name of a file is said before the charge
     put_out = partial(_put_out, out=out, per_member=per_member, style=shown.format)
-    how: dict[str, Any] = {"what": "lists", "out": out, "style": shown.format, "engine": where}
-    make_release(private_graph, chosen, wanted, budget, put_out, **how)
+    make_release(
+        private_graph, chosen, wanted, budget, put_out, out=out, style=shown.format, engine=where
+    )
 
 
 def _put_out(made: Any, out: Path | None, per_member: Path | None, style: Format) -> None:
