@@ -19,12 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv
 
 from edgeveil.mechanisms.base import Rows
 
 __all__ = ["Guesser", "learn"]
 
-Score = Callable[[Rows], npt.NDArray[np.float64]]
+Vector = npt.NDArray[np.float64]
+Score = Callable[[Rows], Vector]
 
 _BINS = 24
 _LEVELS = 64
@@ -51,14 +53,8 @@ class Guesser:
 def learn(first: Rows, second: Rows, *, games: int, confidence: float) -> Guesser:
     """Choose a score and its thresholds by what they promise to prove.
 
-    Parameters
-    ----------
-    first, second : arrays (trials, columns)
-        Outputs to learn from, on the first and on the second graph.
-    games : int
-        How many fresh games will follow: more games favour rarer, more telling outputs.
-    confidence : float
-        Of the bound to be proved.
+    Learnt from outputs on the first and on the second graph, (trials, columns). So many fresh
+    `games` will follow: more games favour rarer, more telling outputs.
     """
     # A score is fitted to one half and judged, with its thresholds, on the other: it would
     # look better than it is on the outputs that it was fitted to.
@@ -83,40 +79,29 @@ def learn(first: Rows, second: Rows, *, games: int, confidence: float) -> Guesse
     return best
 
 
-def _promise(
-    right: npt.NDArray[np.float64],
-    wrong: npt.NDArray[np.float64],
-    more: float,
-    confidence: float,
-) -> npt.NDArray[np.float64]:
+def _promise(right: Vector, wrong: Vector, more: float, confidence: float) -> Vector:
     """What `more` times as many games would prove, if these were a little too lucky.
 
     Of thousands of rules some look good by luck, above all those that guess seldom. So the
     share of right guesses is taken as low as it may well be.
     """
-    from scipy.special import betaincinv
-
     share = betaincinv(np.maximum(right, 1), wrong + 1, 0.001) * (right >= 1)
     guesses = (right + wrong) * more
     return _epsilon(guesses * share, guesses * (1 - share), confidence)
 
 
-def _epsilon(
-    right: npt.NDArray[np.float64], wrong: npt.NDArray[np.float64], confidence: float
-) -> npt.NDArray[np.float64]:
+def _epsilon(right: Vector, wrong: Vector, confidence: float) -> Vector:
     """Logit of the Clopper-Pearson lower bound on the share of right guesses, at least 0."""
-    from scipy.special import betaincinv
-
     least = betaincinv(np.maximum(right, 1), wrong + 1, 1 - confidence)
     odds = np.maximum(least, 1e-300) / np.maximum(1 - least, 1e-300)
     return np.where(right >= 1, np.maximum(np.log(odds), 0.0), 0.0)
 
 
-def _at_most(scores: npt.NDArray[np.float64], levels: npt.NDArray[np.float64]) -> Rows:
+def _at_most(scores: Vector, levels: Vector) -> Rows:
     return np.searchsorted(np.sort(scores), levels, side="right").astype(np.float64)
 
 
-def _at_least(scores: npt.NDArray[np.float64], levels: npt.NDArray[np.float64]) -> Rows:
+def _at_least(scores: Vector, levels: Vector) -> Rows:
     return len(scores) - np.searchsorted(np.sort(scores), levels, side="left").astype(np.float64)
 
 
@@ -132,7 +117,7 @@ def _location_score(first: Rows, second: Rows) -> Score:
     # Columns whose medians differ by chance only would blur the score.
     used = np.flatnonzero((scale > 0) & (np.abs(centre - other) > 4 * uncertainty))
 
-    def score(rows: Rows) -> npt.NDArray[np.float64]:
+    def score(rows: Rows) -> Vector:
         seen = rows[:, used]
         ratio = (np.abs(seen - centre[used]) - np.abs(seen - other[used])) / scale[used]
         # Beyond both centres the ratio is constant; rounding keeps it so in float arithmetic.
@@ -157,7 +142,7 @@ def _frequency_score(first: Rows, second: Rows) -> Score:
         ]
         tables.append((edges, np.log(counts[1] / len(b)) - np.log(counts[0] / len(a))))
 
-    def score(rows: Rows) -> npt.NDArray[np.float64]:
+    def score(rows: Rows) -> Vector:
         total = np.zeros(len(rows))
         for column, (edges, ratio) in zip(rows.T, tables, strict=True):
             total += ratio[np.searchsorted(edges, column, side="right")]

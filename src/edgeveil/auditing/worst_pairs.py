@@ -88,22 +88,10 @@ def anneal(
 ) -> tuple[Pair, float]:
     """Simulated annealing for the pair of neighbouring graphs with the largest `measure`.
 
-    One pair of graphs refutes a bound on the sensitivity. Gives the best pair and its measure.
-
-    Parameters
-    ----------
-    measure : callable
-        What to maximise, for instance ``||p - p'||_1 / sigma``.
-    n : int
-        Number of nodes, at least 3.
-    model : {"joint", "public"}
-        ``joint`` keeps the differing edge away from the source.
-    seed : int
-        For the search's own moves (no privacy hangs on it).
-    steps : int
-        Number of pairs to try.
-    start : Pair, optional
-        Where to begin, on n nodes; a random pair if left out.
+    One pair of graphs refutes a bound on the sensitivity: `measure` may be ``|p - p'|_1 / sigma``.
+    Gives the best pair that was found and its measure. The model "joint" keeps the differing edge
+    away from the source. The search begins at a random pair on n nodes, or at `start`, and tries
+    so many `steps`; no privacy hangs on its seed.
     """
     if n < 3:
         raise ParameterError(f"the search needs at least 3 nodes, got {n}")
