@@ -33,6 +33,7 @@ __all__ = [
     "pagerank",
     "popularity",
     "resource_allocation",
+    "strangers",
 ]
 
 Vector = npt.NDArray[np.float64]
@@ -67,6 +68,14 @@ def hide_edges(graph: Graph, *, share: float = 0.1, seed: int = 0) -> HiddenEdge
     )
 
 
+def strangers(graph: Graph, member: int) -> npt.NDArray[np.bool_]:
+    """Which nodes are neither the member nor its friends."""
+    open_ = np.ones(graph.n_nodes, dtype=np.bool_)
+    open_[member] = False
+    open_[graph.neighbours(member)] = False
+    return open_
+
+
 def members_by_degree(
     split: HiddenEdges,
     *,
@@ -99,13 +108,13 @@ def hits(split: HiddenEdges, members: Iterable[int], score: Scorer, k: int = 20)
     """
     found = []
     for member in members:
-        strangers = _strangers(split.left, member)
+        unknown = strangers(split.left, member)
         hidden = np.zeros(split.left.n_nodes, dtype=np.bool_)
         hidden[split.hidden.neighbours(member)] = True
         count = int(hidden.sum())
         if count == 0:
             raise ParameterError("every member must have a hidden friend")
-        right = hits_at_k(hidden[strangers], score(member)[strangers], k)[0]
+        right = hits_at_k(hidden[unknown], score(member)[unknown], k)[0]
         found.append(float(right) / min(k, count))
     return np.array(found)
 
@@ -174,15 +183,8 @@ def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 2
     reached = []
     for member in members:
         counts = score(member)
-        alike = int(np.count_nonzero(counts[_strangers(split.left, member)] == 0))
+        alike = int(np.count_nonzero(counts[strangers(split.left, member)] == 0))
         hidden = counts[split.hidden.neighbours(member)]
         bound = limit_of(hidden, epsilon, np.maximum(alike + (hidden > 0), 1), k)
         reached.append(min(float(bound.sum()) / min(k, len(hidden)), 1.0))
     return np.array(reached)
-
-
-def _strangers(graph: Graph, member: int) -> npt.NDArray[np.bool_]:
-    open_ = np.ones(graph.n_nodes, dtype=np.bool_)
-    open_[member] = False
-    open_[graph.neighbours(member)] = False
-    return open_

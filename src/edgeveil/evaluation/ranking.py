@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
+from edgeveil.evaluation.hits import strangers
 from edgeveil.evaluation.metrics import top_k_metrics
 from edgeveil.evaluation.results import Estimate, Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
@@ -145,9 +146,6 @@ def measure_ranking(
         raise ParameterError("only a mechanism that gives scores has a ranking")
     if exact is None:
         exact = personalized_pagerank(graph, sources)
-    questions = [
-        _Question(graph, source, row, k) for source, row in zip(sources, exact, strict=True)
-    ]
     metrics = (f"recall@{k}", f"ndcg@{k}")
     cells: Scores = {
         (metric, scope): np.empty((len(sources), repeats)) for metric in metrics for scope in SCOPES
@@ -158,8 +156,9 @@ def measure_ranking(
     while batch := list(islice(made, _BATCH)):
         shared = shared or any(known is not None for _, known in batch)
         degrees = [_released_degrees(graph, mechanism, known) for _, known in batch]
-        for i, question in enumerate(questions):
-            for scope, top in question.score([rows[i] for rows, _ in batch], degrees).items():
+        for i, (source, truth) in enumerate(zip(sources, exact, strict=True)):
+            scores = np.stack([rows[i] for rows, _ in batch])
+            for scope, top in _by_scope(graph, source, truth, scores, degrees, k).items():
                 for metric, values in zip(metrics, top, strict=True):
                     cells[metric, scope][i, done : done + len(batch)] = values
         done += len(batch)
@@ -178,35 +177,22 @@ def _released_degrees(graph: Graph, mechanism: Mechanism, known: Any) -> Vector 
     return None if released is None else np.asarray(released, np.float64)
 
 
-class _Question:
-    """What is asked about one source: its candidates in every scope, and their true values."""
-
-    def __init__(self, graph: Graph, source: int, exact: Vector, k: int) -> None:
-        other = np.ones(graph.n_nodes, dtype=np.bool_)
-        other[source] = False
-        other[graph.neighbours(source)] = False
-        lift = np.flatnonzero(other & (graph.degrees >= _LIFT_DEGREE))
-        self._k, self._exact = k, exact
-        self._others, self._lift = np.flatnonzero(other), lift
-        self._exact_lift = exact[lift] / graph.degrees[lift]
-
-    def score(
-        self, rows: Sequence[Vector], degrees: Sequence[Vector | None]
-    ) -> dict[str, tuple[Vector, Vector]]:
-        """Recall and NDCG of several rows for this source, by scope."""
-        scores = np.stack(rows)
-        # Every candidate is known to have this degree: noise must not go below it.
-        weights = [
-            np.ones(len(self._lift)) if d is None else np.maximum(d[self._lift], _LIFT_DEGREE)
-            for d in degrees
-        ]
-        lifted = scores[:, self._lift] / np.stack(weights)
-        others = self._others
-        return {
-            "all": top_k_metrics(self._exact, scores, self._k),
-            "non-neighbours": top_k_metrics(self._exact[others], scores[:, others], self._k),
-            "lift": top_k_metrics(self._exact_lift, lifted, self._k),
-        }
+def _by_scope(
+    graph: Graph, source: int, exact: Vector, scores: Rows, degrees: Sequence[Vector | None], k: int
+) -> dict[str, tuple[Vector, Vector]]:
+    """Recall and NDCG of several rows of one source; `degrees` are those released with each."""
+    others = np.flatnonzero(strangers(graph, source))
+    lift = others[graph.degrees[others] >= _LIFT_DEGREE]
+    # Every candidate is known to have this degree: noise must not go below it.
+    weights = [
+        np.ones(len(lift)) if d is None else np.maximum(d[lift], _LIFT_DEGREE) for d in degrees
+    ]
+    lifted = scores[:, lift] / np.stack(weights)
+    return {
+        "all": top_k_metrics(exact, scores, k),
+        "non-neighbours": top_k_metrics(exact[others], scores[:, others], k),
+        "lift": top_k_metrics(exact[lift] / graph.degrees[lift], lifted, k),
+    }
 
 
 @dataclass(frozen=True)
