@@ -26,6 +26,7 @@ from edgeveil.report.page_data import MemberList, PageData
 __all__ = ["render_page", "write_page"]
 
 _RESULT_COLUMNS = tuple(Result.__dataclass_fields__)
+_LIST_FIELDS = ("dataset", "mechanism", "epsilon", "private", "promise", "remark", "truth")
 # "<", ">" and "&" could end the script element or open a comment in it. Non-ASCII characters,
 # U+2028 and U+2029 among them, are escaped by ensure_ascii.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -53,7 +54,13 @@ def render_page(data: PageData) -> str:
     assets = files(__package__)
     script = assets.joinpath("page.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(script.encode()).digest()
-    packed = json.dumps(_packed(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    packed = json.dumps(
+        _packed(data),
+        ensure_ascii=True,
+        allow_nan=False,
+        separators=(",", ":"),
+        default=lambda number: number.item(),  # numpy's own
+    )
     # One pass: a "$title" inside of the data stays as it is.
     return Template(assets.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=html.escape(_printable(data.title)),
@@ -80,41 +87,19 @@ def _packed(data: PageData) -> dict[str, Any]:
     }
 
 
-def _cell(row: Result, name: str) -> str | int | float | None:
+def _cell(row: Result, name: str) -> Any:
     value = getattr(row, name)
-    return None if name == "epsilon" and value == math.inf else _plain(value)
+    return None if name == "epsilon" and value == math.inf else value
 
 
 def _packed_list(one: MemberList) -> dict[str, Any]:
-    return {
-        "dataset": one.dataset,
-        # Ids as text: JavaScript would round an integer above 2**53 to another id.
-        "member": str(one.member),
-        "mechanism": one.mechanism,
-        "epsilon": _plain(one.epsilon),
-        "private": bool(one.private),
-        "promise": one.promise,
-        "remark": one.remark,
-        "truth": one.truth,
-        "rows": [
-            [
-                str(row.node),
-                float(f"{row.score:.6g}"),
-                _plain(row.first),
-                _plain(row.last),
-                row.why,
-                None if row.right is None else bool(row.right),
-            ]
-            for row in one.rows
-        ],
-    }
-
-
-def _plain(value: str | float | None) -> str | int | float | None:
-    """Python's own numbers also where numpy's were given."""
-    if value is None or isinstance(value, str):
-        return value
-    return int(value) if hasattr(value, "__index__") else float(value)
+    # Ids as text: JavaScript would round an integer above 2**53 to another id.
+    rows = [
+        [str(row.node), float(f"{row.score:.6g}"), row.first, row.last, row.why, row.right]
+        for row in one.rows
+    ]
+    shown = {name: getattr(one, name) for name in _LIST_FIELDS}
+    return {**shown, "member": str(one.member), "rows": rows}
 
 
 def _printable(text: str) -> str:
