@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.flow.bounds import Bound
-from edgeveil.flow.capped_flow import CappedFlow
+from edgeveil.flow.push_flow import push_flow_cap
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
 from edgeveil.nodes import NodeSet
@@ -104,4 +104,4 @@ class CapWithoutNoise(WithoutNoise):
 
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
         """The flow."""
-        return CappedFlow.of(self).rows(graph, sources)
+        return push_flow_cap(graph, sources, **vars(self))

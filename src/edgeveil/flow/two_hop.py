@@ -12,33 +12,11 @@ from edgeveil.graph import Graph
 
 __all__ = [
     "friend_counts_of_lists",
-    "two_hop_sums",
     "two_hop_sums_of_lists",
     "two_hop_tail_of_lists",
 ]
 
 Vector = npt.NDArray[np.float64]
-
-
-def two_hop_sums(graph: Graph, source: int, weights: Vector) -> Vector:
-    """Sum of the weights of the common neighbours of `source` and each node; friends' halved.
-
-    One edge that does not touch the source moves the vector by at most 1 in L1, exactly, if
-    the weights come from `edgeveil.estimate.rows.exact_weights` (docs/theory/two-hop.md).
-
-    Parameters
-    ----------
-    graph : Graph
-        The graph.
-    source : int
-        Index of the source.
-    weights : array of shape (n,)
-        In [0, 1], the same for all graphs.
-    """
-    own = graph.neighbours(source)
-    sums = np.empty(graph.n_nodes)
-    _spread(graph.indptr, graph.indices, own, weights[own], sums)
-    return sums
 
 
 def two_hop_sums_of_lists(
@@ -47,7 +25,10 @@ def two_hop_sums_of_lists(
     starts: npt.NDArray[np.int64],
     weights: Vector,
 ) -> npt.NDArray[np.float64]:
-    """`two_hop_sums` of several sources, each with weights of its own.
+    """Sums of the weights of the common neighbours of a source and each node; friends' halved.
+
+    One edge that does not touch a source moves its row by at most 1 in L1, exactly, if the weights
+    come from `edgeveil.estimate.rows.exact_weights` (docs/theory/two-hop.md).
 
     Parameters
     ----------
@@ -58,7 +39,7 @@ def two_hop_sums_of_lists(
     starts : array of shape (m + 1,)
         Those of source i are ``lists[starts[i] : starts[i + 1]]``.
     weights : array
-        The weight of each neighbour in `lists`, exact.
+        The weight of each neighbour in `lists`, in [0, 1], the same for all graphs.
 
     Returns
     -------

@@ -15,7 +15,7 @@ import numpy as np
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
-from edgeveil.estimate.rows import complete_rows, prior_rows, two_hop_weights
+from edgeveil.estimate.rows import complete_rows, over_degrees, prior_rows, two_hop_weights
 from edgeveil.estimate.uncertainty import RowUncertainty, prior_uncertainty, two_hop_uncertainty
 from edgeveil.flow.two_hop import two_hop_sums_of_lists
 from edgeveil.graph import Graph
@@ -151,40 +151,51 @@ def second_hop_rows(
     own: OwnLists,
     epsilon: Fraction,
     restart: float,
+    score: str = "pagerank",
+    known_hops: int = 1,
 ) -> Rows:
-    """PageRank rows from the own lists, the degrees and, if it was measured, the second hop."""
-    if not epsilon:
-        rows = np.empty((len(own.sources), len(own.nodes)))
-        prior_rows(rows, own, known, restart)
-        return rows
-    rows = noised[0].values
-    floors, weights = two_hop_weights(own, known.degrees, float(epsilon))
-    complete_rows(rows, own, weights, floors, known, noised[0].scale, restart)
+    """Rows from the own lists, the degrees and, if it was measured, the second hop.
+
+    `known_hops` is 0 where the lists may not be used; then they are empty.
+    """
+    if epsilon:
+        rows = noised[0].values
+        floors, weights = two_hop_weights(own, known.degrees, float(epsilon))
+        complete_rows(rows, own, weights, floors, known, noised[0].scale, restart)
+    else:
+        rows = prior_rows(own, known, restart, known_hops)
+    if score == "lift":
+        over_degrees(rows, own, known)
     return rows
 
 
 def second_hop_uncertainty(
-    row: Rows,
+    rows: Rows,
     known: DegreeEstimates,
-    seen: DegreeEstimates,
     own: OwnLists,
-    i: int,
     epsilon: Fraction,
     restart: float,
-) -> RowUncertainty:
-    """How far the noise may have moved row i of `second_hop_rows`: post-processing of it.
-
-    `seen` is what the owner of the row makes of the degrees `known` to everybody.
-    """
-    friends, n = own.of(i), len(own.nodes)
-    if len(friends) == 0:
-        return RowUncertainty(0.0, np.zeros(n))
-    if not epsilon:
-        return prior_uncertainty(friends, seen, restart, 1)
-    alone = own.only(i)
-    floors, weights = two_hop_weights(alone, known.degrees, float(epsilon))
-    scale = _second_hop_noise(n, epsilon).noise_scale / floors[0]
-    scales = np.full(n, scale)
-    scales[friends] = 2 * scale
-    source = int(own.sources[i])
-    return two_hop_uncertainty(row, source, friends, seen, weights / floors[0], scales, restart)
+    score: str,
+    known_hops: int = 1,
+) -> Rows:
+    """How far the noise may have moved what `second_hop_rows` gave: post-processing of it."""
+    out, n = np.empty_like(rows), len(own.nodes)
+    if epsilon:
+        floors, weights = two_hop_weights(own, known.degrees, float(epsilon))
+        noise = _second_hop_noise(n, epsilon).noise_scale
+    for i, scores in enumerate(rows):
+        friends = own.of(i)
+        seen = known.seen_by(friends)
+        row = scores * seen.degrees if score == "lift" else scores
+        if known_hops and len(friends) == 0:
+            about = RowUncertainty(0.0, np.zeros(n))
+        elif not epsilon:
+            about = prior_uncertainty(friends, seen, restart, known_hops)
+        else:
+            scales = np.full(n, noise / floors[i])
+            scales[friends] *= 2
+            weight = weights[own.starts[i] : own.starts[i + 1]] / floors[i]
+            source = int(own.sources[i])
+            about = two_hop_uncertainty(row, source, friends, seen, weight, scales, restart)
+        out[i] = about.of_lift(row, seen) if score == "lift" else about.of_pagerank(seen)
+    return out
