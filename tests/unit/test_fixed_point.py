@@ -93,7 +93,7 @@ def test_many_lazy_rounds_come_to_the_same_point(graph, restart, sigma, joint):
     alpha = lazy_restart(restart)
     cap = edge_cap(sigma, alpha, None)
     many = math.ceil(math.log(1e-14) / math.log1p(-alpha))
-    lazy = Recursion.lazy(restart, many, cap, joint=joint)
+    lazy = Recursion(restart=restart, rounds=many, cap=cap, joint=joint)
     ordinary = Recursion.fixed_point(restart, 1e-11, fixed_point_cap(sigma, restart), joint=joint)
     rows, same = (capped_rows(graph, range(graph.n_nodes), r) for r in (lazy, ordinary))
     np.testing.assert_allclose(rows, same, rtol=0, atol=1e-12)

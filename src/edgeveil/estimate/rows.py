@@ -16,15 +16,18 @@ a time, the same is in tests/unit/estimate/plain_walk_model.py.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.estimate import _kernels
 from edgeveil.estimate._kernels import IN_COMMON, echo_share
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.nodes import NodeSet
 
 __all__ = [
+    "OwnLists",
     "closeness",
     "complete_rows",
     "exact_weights",
@@ -39,6 +42,36 @@ _STRANGERS = 4  # that may be in an embedding for each friend
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 Rows = npt.NDArray[np.float64]
+
+
+class OwnLists(NamedTuple):
+    """What each recipient of a block knows by itself, and the public nodes.
+
+    Attributes
+    ----------
+    sources : array of shape (m,)
+        The recipients.
+    lists : array of int
+        The neighbours of the first, sorted, then those of the next; in a directed graph those
+        whom it follows.
+    starts : array of shape (m + 1,)
+        Those of recipient i are ``lists[starts[i] : starts[i + 1]]``.
+    nodes : NodeSet
+        The public node set.
+    followers : tuple of arrays of int
+        In a directed graph, if recipients are taken to know it: who follows each of them. Else
+        empty.
+    """
+
+    sources: npt.NDArray[np.int64]
+    lists: npt.NDArray[np.integer]
+    starts: npt.NDArray[np.int64]
+    nodes: NodeSet
+    followers: tuple[npt.NDArray[np.integer], ...] = ()
+
+    def of(self, i: int) -> npt.NDArray[np.integer]:
+        """The list of recipient i."""
+        return self.lists[self.starts[i] : self.starts[i + 1]]
 
 
 def exact_weights(weights: Vector, n: int | None = None) -> Vector:

@@ -109,16 +109,8 @@ def solve(
 ) -> Iterator[tuple[slice, B, Lanes]]:
     """Solve for `count` sources; give which ones a block holds, it, and its lanes now ready.
 
-    Parameters
-    ----------
-    make : callable
-        Gives a block for kernels of some width and a float type.
-    count : int
-        Number of sources.
-    load : callable
-        Sets a block to the start for some of the sources.
-    enough : float
-        The residual to reach.
+    `make` gives a block for kernels of some width and a float type, `load` sets it to the start for
+    some of the sources, `enough` is the residual to reach.
     """
     block = cache(lambda number, loops, kind: make(loops, kind))  # made once and used again
     for outer, wide in blocks(count, SINGLE_LANES):

@@ -19,7 +19,7 @@ from edgeveil.flow._blocks import Block
 from edgeveil.flow._kernels import Kernels
 from edgeveil.flow._layout import Layout, block_zeros
 from edgeveil.flow.bounds import fixed_point_error, fixed_point_rounds
-from edgeveil.flow.walk import check_restart, check_rounds, lazy_restart
+from edgeveil.flow.walk import lazy_restart
 
 __all__ = ["CappedBlock", "Recursion"]
 
@@ -32,54 +32,41 @@ class Recursion:
     """The numbers of g <- min(start + follow (own g + mean of the neighbours), cap)."""
 
     restart: float  # the ordinary walk's
-    absorb: float  # share of the flow that is absorbed: alpha lazy, restart ordinary
-    follow: float
-    own: float
-    rounds: int
-    residual: float | None  # None: exactly `rounds`; else the fixed point, up to this
     cap: float
-    isolated: float  # what an uncapped source without neighbours keeps in all
+    rounds: int
+    residual: float | None = None  # None: exactly `rounds`, lazy; else the fixed point, up to this
     joint: bool  # the source has no cap
     prepush: bool = False
     forward: bool = False  # all the flow that arrives: a last round, or one more, without caps
-
-    @classmethod
-    def lazy(
-        cls, restart: float, rounds: int, cap: float, *, joint: bool, **how: bool
-    ) -> Recursion:
-        """The paper's recursion on the lazy walk."""
-        restart, rounds = check_restart(restart), check_rounds(rounds)
-        alpha = lazy_restart(restart)
-        return cls(
-            restart=restart,
-            absorb=alpha,
-            follow=(1 - alpha) / 2,
-            own=1.0,
-            rounds=rounds,
-            residual=None,
-            cap=cap,
-            isolated=-math.expm1(rounds * math.log1p(-alpha)),
-            joint=joint,
-            **how,
-        )
 
     @classmethod
     def fixed_point(
         cls, restart: float, sigma: float, cap: float, *, joint: bool, **how: bool
     ) -> Recursion:
         """The ordinary walk's fixed point, within `fixed_point_error` of `sigma`."""
-        return cls(
-            restart=restart,
-            absorb=restart,
-            follow=1 - restart,
-            own=0.0,
-            rounds=fixed_point_rounds(sigma, restart),
-            residual=fixed_point_error(sigma) * _FLOAT_SLACK,
-            cap=cap,
-            isolated=1.0,
-            joint=joint,
-            **how,
-        )
+        rounds, residual = fixed_point_rounds(sigma, restart), fixed_point_error(sigma)
+        residual *= _FLOAT_SLACK
+        return cls(restart=restart, cap=cap, rounds=rounds, residual=residual, joint=joint, **how)
+
+    @property
+    def own(self) -> float:
+        """1 for the paper's recursion on the lazy walk, 0 for the ordinary walk's fixed point."""
+        return float(self.residual is None)
+
+    @property
+    def absorb(self) -> float:
+        """Share of the flow that is absorbed: the restart probability of the walk in use."""
+        return lazy_restart(self.restart) if self.own else self.restart
+
+    @property
+    def follow(self) -> float:
+        """Share that goes on, to one's neighbours and as much to oneself if the walk is lazy."""
+        return (1 - self.absorb) / (1 + self.own)
+
+    @property
+    def isolated(self) -> float:
+        """What a source without neighbours and cap keeps in all."""
+        return -math.expm1(self.rounds * math.log1p(-self.absorb)) if self.own else 1.0
 
     def relaxation(self, sweep: int | None = None) -> float:
         """The over-relaxation of a sweep, by Chebyshev's recursion; None: where it leads to."""

@@ -50,13 +50,13 @@ def layout_of(graph: Graph) -> Layout:
 
 def components_of(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Label of every row's connected component, and the sum of degrees of each; found once."""
-    return _components.get(layout, lambda: _find_components(layout))
 
+    def find() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        label = np.full(len(layout.degree), -1)
+        count = label_components(layout.indptr, layout.indices, label, np.empty_like(label))
+        return label, np.bincount(label, weights=layout.degree, minlength=count).astype(np.float64)
 
-def _find_components(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    label = np.full(len(layout.degree), -1)
-    count = label_components(layout.indptr, layout.indices, label, np.empty_like(label))
-    return label, np.bincount(label, weights=layout.degree, minlength=count).astype(np.float64)
+    return _components.get(layout, find)
 
 
 def block_zeros(rows: int, lanes: int, number: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:

@@ -65,14 +65,16 @@ def push_flow(
     restart : float
         Restart probability of the ordinary walk.
     rounds : int
-        R; see `rounds_for_precision`.
+        R: no residual exceeds exp(-alpha R), alpha the lazy walk's restart probability.
 
     Returns
     -------
     array of shape (number of sources, n)
         Row i is the xi-approximate PageRank of source i.
     """
-    return capped_rows(graph, sources, Recursion.lazy(restart, rounds, math.inf, joint=True))
+    restart, rounds = check_restart(restart), check_rounds(rounds)
+    recursion = Recursion(restart=restart, rounds=rounds, cap=math.inf, joint=True)
+    return capped_rows(graph, sources, recursion)
 
 
 def push_flow_cap(
@@ -102,7 +104,7 @@ def push_flow_cap(
     restart : float
         Restart probability of the ordinary walk.
     rounds : int or None
-        R; see `rounds_for_precision`. None: the fixed point (R = infinity), within
+        R. None: the fixed point (R = infinity), within
         2^-12 min(sigma, 1) in L1; it allows a tenth more flow at restart 0.15.
     prepush : bool
         The paper's heuristic: start with the source's flow already at its neighbours. Joint
@@ -134,7 +136,7 @@ def capped_recursion(
         cap = fixed_point_cap(sigma, restart, bound=check_bound(bound))
         return Recursion.fixed_point(restart, sigma, cap, joint=joint, prepush=prepush)
     cap = edge_cap(sigma, lazy_restart(restart), check_rounds(rounds), bound)
-    return Recursion.lazy(restart, rounds, cap, joint=joint, prepush=prepush)
+    return Recursion(restart=restart, rounds=rounds, cap=cap, joint=joint, prepush=prepush)
 
 
 def forward_flow(
@@ -173,7 +175,7 @@ def forward_recursion(sigma: float, model: str, restart: float, rounds: int | No
     if check_rounds(rounds) < 2:  # one round passes nothing on
         raise ParameterError(f"rounds must be at least 2, or None, got {rounds!r}")
     cap = forward_edge_cap(sigma, lazy_restart(restart), rounds)
-    return Recursion.lazy(restart, rounds, cap, joint=joint, forward=True)
+    return Recursion(restart=restart, rounds=rounds, cap=cap, joint=joint, forward=True)
 
 
 def capped_rows(graph: Graph, sources: Iterable[int], recursion: Recursion) -> Matrix:

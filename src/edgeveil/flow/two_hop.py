@@ -60,9 +60,8 @@ def two_hop_tail_of_lists(
 ) -> tuple[npt.NDArray[np.integer], Vector, npt.NDArray[np.int64]]:
     """Sums of the weights of common neighbours, for strangers that have one and only for them.
 
-    Directed: of those whom the source follows and who follow the stranger.
-
-    Time and memory go with the number of friends' friends, not with that of all nodes.
+    Directed: of those whom the source follows and who follow the stranger. Time and memory go with
+    the number of friends' friends, not with that of all nodes.
 
     Parameters
     ----------
@@ -91,42 +90,13 @@ def friend_counts_of_lists(
 ) -> Vector:
     """For each friend in `lists`, how many friends it has in common with its source.
 
-    Directed: how many of those whom the source follows follow it.
-
-    Parameters
-    ----------
-    graph, lists, starts
-        As for `two_hop_sums_of_lists`; each list is sorted.
-
-    Returns
-    -------
-    array of float64, as long as `lists`
-        The counts, freshly made.
+    Directed: how many of those whom the source follows follow it. Lists as for
+    `two_hop_sums_of_lists`, each sorted.
     """
     counts = np.empty(len(lists))
     own = lists.astype(graph.indices.dtype)
     _count_lists(graph.indptr, graph.indices, own, starts, counts)
     return counts
-
-
-@compiled
-def _spread(
-    indptr: Any,  # IN  (n + 1)
-    indices: Any,  # IN  (nnz)
-    own: Any,  # IN  (k) the nodes that give
-    weights: Any,  # IN  (k)
-    sums: Any,  # OUT (n)
-) -> None:
-    """Add the weight of each of `own` to all of its neighbours, then halve the sums of `own`."""
-    sums[:] = 0.0
-    # The sums are exact, so their order does not matter.
-    for i in range(len(own)):
-        weight, theirs = weights[i], indices[indptr[own[i]] : indptr[own[i] + 1]]
-        for k in range(len(theirs)):
-            sums[np.uint64(theirs[k])] += weight  # unsigned: no test for indices from the end
-    # An edge between two friends moves both of their sums; an edge to a stranger only one.
-    for i in range(len(own)):
-        sums[own[i]] /= 2
 
 
 @compiled
@@ -138,10 +108,18 @@ def _spread_lists(
     weights: Any,  # IN  as long as `lists`
     out: Any,  # OUT (m, n)
 ) -> None:
-    """Do it for every source."""
+    """Add the weight of each friend to all of its neighbours, then halve the friends' sums."""
     for i in range(len(out)):
-        first, last = starts[i], starts[i + 1]
-        _spread(indptr, indices, lists[first:last], weights[first:last], out[i])
+        sums, its = out[i], range(starts[i], starts[i + 1])
+        sums[:] = 0.0
+        # The sums are exact, so their order does not matter.
+        for k in its:
+            weight, theirs = weights[k], indices[indptr[lists[k]] : indptr[lists[k] + 1]]
+            for j in range(len(theirs)):
+                sums[np.uint64(theirs[j])] += weight  # unsigned: no test for indices from the end
+        # An edge between two friends moves both of their sums; an edge to a stranger only one.
+        for k in its:
+            sums[lists[k]] /= 2
 
 
 # A row is collected in a table of friends' friends; in an array of all nodes if it has at least

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from edgeveil._check import one_of
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.estimate.rows import OwnLists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.nodes import NodeSet
@@ -123,21 +123,11 @@ class KnowsUncertainty(Protocol):
     """
 
     def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
-        """Half-widths of 95 % intervals around the scores in `rows`.
+        """Half-widths of 95 % intervals around the scores in `rows`, which `estimate` gave.
 
-        Parameters
-        ----------
-        rows : array of shape (sources, nodes)
-            What `estimate` gave.
-        shared, own
-            As for `estimate`.
-
-        Returns
-        -------
-        array of shape (sources, 1) or (sources, nodes)
-            A score without noise lies within this distance of the released one, with
-            probability 95 %. The mechanism says what "without noise" means and what the
-            probability is over. What the model leaves out (caps, far hops) is not in it.
+        Of shape (sources, 1) or (sources, nodes). A score without noise lies within this distance
+        of the released one, with probability 95 %. The mechanism says what "without noise" means
+        and what the probability is over. What the model leaves out (caps, far hops) is not in it.
         """
         ...
 

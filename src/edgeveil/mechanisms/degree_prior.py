@@ -10,26 +10,22 @@ from typing import ClassVar, Literal
 from edgeveil._check import one_of
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.flow.walk import check_restart
-from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, OnceForAll, OwnLists, Rows, check_model
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
 from edgeveil.mechanisms.released_degrees import (
-    degree_noise,
-    degrees_of,
-    learn_degrees,
+    ReleasesDegrees,
     second_hop_rows,
     second_hop_uncertainty,
 )
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
-from edgeveil.privacy.statistic import Noised, Statistic
+from edgeveil.privacy.statistic import Noised
 
 __all__ = ["DegreePrior"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DegreePrior(OnceForAll):
+class DegreePrior(ReleasesDegrees, OnceForAll):
     """One shared release of all degrees with Laplace noise of scale 2 / epsilon.
 
     Each recipient combines it with its own neighbour list: hops 0 and 1 of the walk exactly,
@@ -70,17 +66,8 @@ class DegreePrior(OnceForAll):
         check_restart(self.restart)
         one_of("score", self.score, "pagerank", "lift")
 
-    def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
-        degree_noise(len(nodes), exact_epsilon(self.epsilon))
-
-    def shared(self, graph: Graph) -> Statistic:
-        """All degrees."""
-        return degrees_of(graph, exact_epsilon(self.epsilon))
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
-        """Estimate the degrees."""
-        return learn_degrees(noised)
+    def _degree_epsilon(self) -> Fraction:
+        return exact_epsilon(self.epsilon)
 
     @property
     def _hops(self) -> int:

@@ -1,7 +1,8 @@
 """Shared by mechanisms that release all degrees once, and measure a recipient's second hop.
 
-Not a mechanism itself. `degrees_of` and `TwoHopRelease.measure` are the only two places where these
-mechanisms touch private edges of others; all else is post-processing of what comes back noised.
+Not a mechanism itself. `ReleasesDegrees.shared` and `TwoHopRelease.measure` are the only two places
+where these mechanisms touch private edges of others; all else is post-processing of what comes back
+noised.
 """
 
 from __future__ import annotations
@@ -28,10 +29,8 @@ from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = [
+    "ReleasesDegrees",
     "TwoHopRelease",
-    "degree_noise",
-    "degrees_of",
-    "learn_degrees",
     "second_hop_rows",
     "second_hop_uncertainty",
     "split_epsilon",
@@ -90,11 +89,34 @@ def _second_hop_noise(n: int, epsilon: Fraction) -> Calibration:
     return calibrate(coordinates=max(n, 1), sensitivity=1, epsilon=epsilon)
 
 
-class TwoHopRelease:
+class ReleasesDegrees:
+    """All degrees, released once for everybody."""
+
+    def _degree_epsilon(self) -> Fraction:
+        raise NotImplementedError
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        degree_noise(len(nodes), self._degree_epsilon())
+
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees."""
+        noise = degree_noise(graph.n_nodes, self._degree_epsilon())
+        return Statistic(graph.degrees.astype(np.float64)[None, :], noise)
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+        """What the released degrees tell about the true ones."""
+        return estimate_all(noised.values[0], noised.scale)
+
+
+class TwoHopRelease(ReleasesDegrees):
     """What two-hop and its embedding release: all degrees once, then each one's second hop."""
 
     epsilon: float
     degree_epsilon: float | None
+
+    def _degree_epsilon(self) -> Fraction:
+        return self.split[0]
 
     @property
     def split(self) -> tuple[Fraction, Fraction]:
@@ -107,18 +129,9 @@ class TwoHopRelease:
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate both parts: that fails before the charge or not at all."""
-        shared, own = self.split
-        degree_noise(len(nodes), shared)
-        if own:
-            _second_hop_noise(len(nodes), own)
-
-    def shared(self, graph: Graph) -> Statistic:
-        """All degrees."""
-        return degrees_of(graph, self.split[0])
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
-        """Estimate the degrees."""
-        return learn_degrees(noised)
+        super().check_nodes(nodes)
+        if self.split[1]:
+            _second_hop_noise(len(nodes), self.split[1])
 
     def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
         """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
@@ -132,17 +145,6 @@ class TwoHopRelease:
         """Two hubs get joined: both parts of the release are moved as far as an edge can."""
         yield two_hubs(1, 4)
         yield wedge()  # both ends are friends
-
-
-def degrees_of(graph: Graph, epsilon: Fraction) -> Statistic:
-    """All degrees, to be released once for everybody."""
-    degrees = graph.degrees.astype(np.float64)[None, :]
-    return Statistic(degrees, degree_noise(graph.n_nodes, epsilon))
-
-
-def learn_degrees(noised: Noised) -> DegreeEstimates:
-    """What the released degrees tell about the true ones."""
-    return estimate_all(noised.values[0], noised.scale)
 
 
 def second_hop_rows(

@@ -18,15 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.estimate.rows import OwnLists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import (
-    KnowsUncertainty,
-    Mechanism,
-    Rows,
-    check_directions,
-    own_lists,
-)
+from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, Rows, check_directions, own_lists
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -101,18 +95,8 @@ def make_rows(
 ) -> tuple[Rows, OwnLists]:
     """One row for each source, and what its owner knows, for one group of sources.
 
-    Parameters
-    ----------
-    mechanism, graph
-        What to run on what.
-    shared
-        From `shared_part`.
-    sources : sequence of int
-        Indices; may repeat.
-    streams : sequence of NoiseSource, or None
-        One for each source. None: without noise, which is not private.
-    as_claimed : bool
-        As for `shared_part`.
+    `shared` is from `shared_part`, `as_claimed` as there. Sources may repeat; `streams` has one for
+    each. Without streams there is no noise, and the rows are not private.
     """
     claim = mechanism.guarantee(1)
     own = own_lists(graph, sources, claim.model, claim.own_edges)
@@ -123,7 +107,7 @@ def make_rows(
         try:
             asked.append(measuring.send(answer))
         except StopIteration:
-            return mechanism.estimate(tuple(given), shared, own), own
+            break
         if as_claimed:
             _refuse_unclaimed(mechanism, claim, asked, shared=False)
         if streams is None:
@@ -136,6 +120,7 @@ def make_rows(
         # Not to be written to: whoever asks has seen the graph, and what it did to released
         # numbers would be released.
         answer = given[-1].for_reading()
+    return mechanism.estimate(tuple(given), shared, own), own
 
 
 def rows_of(
@@ -200,13 +185,6 @@ def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
     The outcomes tried are ones that the first graph may give and that, number by number, tell the
     most; later questions are asked after them. So the mechanism's epsilon is not below this,
     whatever its claim. Both orders of the graphs are tried.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        What to look at.
-    pair : Pair
-        Two neighbouring graphs and a source.
     """
     graphs = (pair.graph, pair.neighbour)
     orders = (graphs, graphs[::-1])
@@ -253,9 +231,9 @@ def _as_it_says(asked: AnyStatistic, loss: float, moved: set[str]) -> bool:
         return False
     if asked.part is None:
         return True
-    before = asked.part in moved
+    first_time = asked.part not in moved
     moved.add(asked.part)
-    return not before
+    return first_time
 
 
 def _refuse_unclaimed(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edgeveil.estimate import _kernels, uncertainty
 from edgeveil.estimate import rows as blocks
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.estimate.rows import OwnLists
 from edgeveil.nodes import NodeSet
 from tests.unit.estimate import plain_walk_model as plain
 

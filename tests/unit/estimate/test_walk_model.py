@@ -6,8 +6,7 @@ import pytest
 from edgeveil.datasets import social_network
 from edgeveil.estimate import _kernels
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.own_lists import OwnLists
-from edgeveil.estimate.rows import complete_rows, prior_rows, two_hop_weights
+from edgeveil.estimate.rows import OwnLists, complete_rows, prior_rows, two_hop_weights
 from edgeveil.flow import personalized_pagerank
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.nodes import NodeSet

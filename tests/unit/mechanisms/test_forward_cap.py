@@ -44,7 +44,7 @@ def test_no_value_is_below_the_one_that_is_cut_at_the_same_cap(
         recursion = Recursion.fixed_point(restart, 1e-11, cap, joint=joint)
     else:
         cap = forward_edge_cap(sigma, lazy_restart(restart), rounds)
-        recursion = Recursion.lazy(restart, rounds, cap, joint=joint)
+        recursion = Recursion(restart=restart, rounds=rounds, cap=cap, joint=joint)
     cut = capped_rows(graph, range(graph.n_nodes), recursion)
     whole = capped_rows(graph, range(graph.n_nodes), replace(recursion, forward=True))
     assert (whole >= cut - 1e-15).all()
