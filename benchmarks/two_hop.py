@@ -11,7 +11,7 @@ from benchmarks.measure import interleaved, ratios, show, summary
 from benchmarks.ours import call
 from benchmarks.settings import Settings
 from edgeveil import Graph
-from edgeveil.flow.two_hop import two_hop_sums
+from edgeveil.flow.two_hop import two_hop_sums_of_lists
 
 __all__ = ["run"]
 
@@ -30,6 +30,10 @@ def _compare(name: str, graph: Graph, rounds: int, settings: Settings) -> dict[s
     matrix = graph.adjacency()
     weights = 1 / np.maximum(graph.degrees, 1)
 
+    def sums(source: int) -> Any:
+        own = graph.neighbours(source)
+        return two_hop_sums_of_lists(graph, own, np.array([0, len(own)]), weights[own])
+
     def vectors() -> None:
         for source in sources:
             start = np.zeros(graph.n_nodes)
@@ -42,7 +46,7 @@ def _compare(name: str, graph: Graph, rounds: int, settings: Settings) -> dict[s
 
     tasks = {
         "edgeveil, whole mechanism with noise": lambda: mechanism(sources),
-        "edgeveil, sums only": lambda: [two_hop_sums(graph, int(s), weights) for s in sources],
+        "edgeveil, sums only": lambda: [sums(int(s)) for s in sources],
         "scipy, sums only, one source": vectors,
         "scipy, sums only, sparse block": sparse_block,
     }

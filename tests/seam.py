@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.base import OwnLists, own_lists
-from edgeveil.mechanisms.run import answers, make_rows, rows_of, shared_part
+from edgeveil.mechanisms.run import make_rows, rows_of, shared_part
 from edgeveil.privacy.noise import Calibration, NoiseSource
 from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic, randomise
 
@@ -57,7 +59,10 @@ def statistics_of(
     if for_all is not None:
         shared = mechanism.learn(ask(for_all, [noise.derive("shared")]), graph.nodes)
     own = own_lists(graph, sources, mechanism.guarantee(1).model)
-    answers(mechanism.measure(graph, shared, own), measured)
+    measuring, answer = mechanism.measure(graph, shared, own), None
+    with contextlib.suppress(StopIteration):
+        for stage in itertools.count():
+            answer = measured(measuring.send(answer), stage)
     return seen
 
 

@@ -161,7 +161,8 @@ def too_little_noise(monkeypatch):
         return calibrate(sensitivity=Fraction(sensitivity) * Fraction(100, 105), **rest)
 
     def spoil(cls):
-        for name in (cls.__module__, "edgeveil.mechanisms.released_degrees"):
+        shared = ("edgeveil.mechanisms.released_degrees", "edgeveil.mechanisms.capped_flow")
+        for name in (cls.__module__, *shared):
             module = importlib.import_module(name)
             if hasattr(module, "calibrate"):
                 monkeypatch.setattr(module, "calibrate", more)

@@ -11,10 +11,8 @@ from edgeveil.errors import ParameterError
 from edgeveil.flow import (
     lazy_restart,
     personalized_pagerank,
-    precision_of_rounds,
     push_flow,
     push_flow_cap,
-    rounds_for_precision,
 )
 from edgeveil.flow.bounds import edge_cap, float_error_bound
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
@@ -97,13 +95,6 @@ def test_a_row_does_not_depend_on_the_other_sources_of_its_block(graph, random):
         together = compute(sources)
         for i, source in enumerate(sources):
             np.testing.assert_array_equal(together[i], compute([source])[0])
-
-
-@given(st.integers(1, 3000), restarts)
-def test_rounds_and_precision_are_inverse(rounds, restart):
-    precision = precision_of_rounds(rounds, restart)
-    if precision > 1e-300:  # below, doubles lose digits
-        assert rounds_for_precision(precision, restart) == rounds
 
 
 def test_an_isolated_source_keeps_its_mass():

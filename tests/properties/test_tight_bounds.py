@@ -18,7 +18,7 @@ from edgeveil.flow.bounds import (
     flow_error_bound,
     forward_edge_cap,
 )
-from edgeveil.flow.forward_flow import forward_flow
+from edgeveil.flow.push_flow import forward_flow
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
 from tests.dense_flows import all_adjacencies, dense_flow, largest_change

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from edgeveil.auditing import anneal
 from edgeveil.estimate.rows import exact_weights
-from edgeveil.flow.two_hop import two_hop_sums
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests.dense_flows import every_graph
 from tests.strategies import graphs_with_source
+from tests.two_hop import two_hop_sums
 
 
 def exact_sums(graph, source, weights):

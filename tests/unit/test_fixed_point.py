@@ -21,9 +21,7 @@ from edgeveil.flow.bounds import (
     flow_error_bound,
     forward_edge_cap,
 )
-from edgeveil.flow.capped_flow import CappedFlow
-from edgeveil.flow.forward_flow import forward_flow
-from edgeveil.flow.push_flow import Recursion, capped_rows
+from edgeveil.flow.push_flow import Recursion, capped_rows, forward_flow
 from edgeveil.mechanisms import DPPushFlowCap
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
@@ -78,8 +76,8 @@ def test_at_the_end_of_double_precision_the_kernel_equals_the_oracle(
     graph, restart, sigma, joint, forward
 ):
     cap = fixed_point_cap(sigma, restart, forward=forward)
-    recursion = Recursion.fixed_point(restart, 1e-11, cap)
-    rows = capped_rows(graph, range(graph.n_nodes), recursion, joint=joint, forward=forward)
+    recursion = Recursion.fixed_point(restart, 1e-11, cap, joint=joint, forward=forward)
+    rows = capped_rows(graph, range(graph.n_nodes), recursion)
     for source, row in enumerate(rows):
         start = np.zeros(graph.n_nodes)
         start[source] = 1.0
@@ -95,12 +93,10 @@ def test_many_lazy_rounds_come_to_the_same_point(graph, restart, sigma, joint):
     alpha = lazy_restart(restart)
     cap = edge_cap(sigma, alpha, None)
     many = math.ceil(math.log(1e-14) / math.log1p(-alpha))
-    options = {"joint": joint, "sources": range(graph.n_nodes)}
-    lazy = capped_rows(graph, recursion=Recursion.lazy(restart, many, cap), **options)
-    ordinary = Recursion.fixed_point(restart, 1e-11, fixed_point_cap(sigma, restart))
-    np.testing.assert_allclose(
-        lazy, capped_rows(graph, recursion=ordinary, **options), rtol=0, atol=1e-12
-    )
+    lazy = Recursion(restart=restart, rounds=many, cap=cap, joint=joint)
+    ordinary = Recursion.fixed_point(restart, 1e-11, fixed_point_cap(sigma, restart), joint=joint)
+    rows, same = (capped_rows(graph, range(graph.n_nodes), r) for r in (lazy, ordinary))
+    np.testing.assert_allclose(rows, same, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("restart", RESTARTS)
@@ -214,6 +210,6 @@ def test_isolated_sources_and_uncapped_flows():
 
 @pytest.mark.parametrize("sigma", [1e-6, 0.3, 50.0])
 def test_what_is_cut_off_enters_the_error(sigma):
-    flow = CappedFlow.of(DPPushFlowCap(epsilon=1, sigma=sigma, rounds=None))
-    assert flow.error(6) > 2.0**-12 * min(sigma, 1)
-    assert flow.error(6) < 2.0**-10, "the lemma on embeddings needs that"
+    mechanism = DPPushFlowCap(epsilon=1, sigma=sigma, rounds=None)
+    assert mechanism.flow_error(6) > 2.0**-12 * min(sigma, 1)
+    assert mechanism.flow_error(6) < 2.0**-10, "the lemma on embeddings needs that"

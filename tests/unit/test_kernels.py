@@ -19,15 +19,15 @@ from edgeveil.flow import _kernels, _layout, personalized_pagerank, push_flow, p
 from edgeveil.flow._capped import CappedBlock, Recursion
 from edgeveil.flow._kernels import LANES, SINGLE_LANES, blocks, kernels
 from edgeveil.flow._lanes import load, store, sum_rows
-from edgeveil.flow._layout import block_zeros, layout_of
+from edgeveil.flow._layout import block_zeros, components_of, layout_of
 from edgeveil.flow.bounds import edge_cap, fixed_point_cap, fixed_point_rounds
-from edgeveil.flow.forward_flow import forward_flow
-from edgeveil.flow.two_hop import two_hop_sums
+from edgeveil.flow.push_flow import forward_flow
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
 from tests.strategies import graphs, restarts, sigmas
+from tests.two_hop import two_hop_sums
 
 WIDTH = LANES  # a global, as the intrinsics need a constant
 COMPUTE = {
@@ -233,14 +233,14 @@ def test_a_sweep_equals_a_plain_loop_and_certifies_its_residual(
 def test_lanes_that_no_sweep_certifies_get_the_plain_rounds(forward):
     graph = hub_graph(200)
     impossible = {"residual": -1.0}
-    recursion = Recursion(**vars(Recursion.fixed_point(0.15, 1e-6, 1e-5)) | impossible)
+    recursion = Recursion(**vars(Recursion.fixed_point(0.15, 1e-6, 1e-5, joint=True)) | impossible)
     block = CappedBlock(layout_of(graph), recursion, kernels(LANES))
     sources = np.arange(5)
-    block.load(sources, True, None)
+    block.load(sources)
     assert [lanes.tolist() for lanes in block.sweep(-1.0)] == [sources.tolist()]
     flow = (block.arriving() if forward else block.g)[:, :5].copy()
     other = CappedBlock(layout_of(graph), recursion, kernels(LANES))
-    other.load(sources, True, None)
+    other.load(sources)
     other.rounds(recursion.rounds)
     np.testing.assert_array_equal(block.g, other.g)
     np.testing.assert_array_equal(flow, (other.arriving() if forward else other.g)[:, :5])
@@ -257,10 +257,10 @@ def test_sweeps_are_far_fewer_than_rounds(figure):
         count += 1
         loops.capped_sweep(*arguments)
 
-    recursion = Recursion.fixed_point(0.15, 1e-6, fixed_point_cap(1e-6, 0.15))
+    recursion = Recursion.fixed_point(0.15, 1e-6, fixed_point_cap(1e-6, 0.15), joint=True)
     counting = type(loops)(**vars(loops) | {"capped_sweep": counted})
     block = CappedBlock(layout_of(graph), recursion, counting)
-    block.load(np.arange(LANES), True, None)
+    block.load(np.arange(LANES))
     for _ in block.sweep(recursion.residual):
         pass
     assert count < fixed_point_rounds(1e-6, 0.15) / 3
@@ -270,7 +270,7 @@ def test_sweeps_are_far_fewer_than_rounds(figure):
 @given(graphs(max_nodes=30))
 def test_components_are_scipys(graph):
     layout = layout_of(graph)
-    label, volumes = layout.components()
+    label, volumes = components_of(layout)
     count, expected = connected_components(graph.adjacency())
     assert len(volumes) == count == len(set(label))
     pairs = set(zip(label[layout.row_of].tolist(), expected.tolist(), strict=True))

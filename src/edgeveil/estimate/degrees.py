@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DegreeEstimates", "estimate_all", "estimate_degrees"]
+__all__ = ["DegreeEstimates", "estimate_all"]
 
 Vector = npt.NDArray[np.float64]
 
@@ -54,11 +54,9 @@ class DegreeEstimates:
     scale: float
 
     @cached_property
-    def extent(self) -> tuple[float, float, int, float]:
-        """Sum of the degrees, the least of them, how many nodes have that, and the largest."""
-        low = float(self.degrees.min())
-        at_low = int(np.count_nonzero(self.degrees == low))
-        return float(self.degrees.sum()), low, at_low, float(self.degrees.max())
+    def extent(self) -> tuple[float, float, float]:
+        """Sum of the degrees, the least of them, and the largest."""
+        return float(self.degrees.sum()), float(self.degrees.min()), float(self.degrees.max())
 
     @property
     def total_uncertainty(self) -> float:
@@ -78,38 +76,20 @@ class DegreeEstimates:
         return degrees
 
 
-def estimate_degrees(noisy: Vector, scale: float) -> Vector:
-    """Posterior mean of each degree, at least 1, given degrees with Laplace noise.
-
-    Parameters
-    ----------
-    noisy : array of shape (n,)
-        Released degrees.
-    scale : float
-        Scale b of the Laplace noise on each of them (public); 0 if they have none.
-
-    Returns
-    -------
-    array of shape (n,)
-        A non-decreasing function of `noisy`, value by value: no ranking changes.
-
-    Examples
-    --------
-    >>> noisy = np.array([-7.0, 3.0, 4.0, 5.0, 120.0])
-    >>> estimate = estimate_degrees(noisy, 2.0)
-    >>> bool(estimate[0] >= 1 and abs(estimate[-1] - 120) < 5)
-    True
-    """
-    return estimate_all(noisy, scale).degrees
-
-
 def estimate_all(noisy: Vector, scale: float) -> DegreeEstimates:
     """Posterior means, for friends, too, and how far they may be from the true degrees.
 
     Parameters
     ----------
-    noisy, scale
-        As for `estimate_degrees`.
+    noisy : array of shape (n,)
+        Degrees with Laplace noise.
+    scale : float
+        Scale b of the noise on each of them (public); 0 if they have none.
+
+    Returns
+    -------
+    DegreeEstimates
+        Means do not fall where `noisy` rises: no ranking changes.
     """
     noisy = np.asarray(noisy, dtype=np.float64)
     if noisy.size == 0:

@@ -82,19 +82,8 @@ def places(nodes: Sequence[int | str], scores: Vector, halves: Vector | None) ->
 def tie_ranges(scores: Vector, halves: Vector, k: int) -> tuple[Places, Places]:
     """First and last place (from 0) that cannot be told apart from each of the first k.
 
-    Parameters
-    ----------
-    scores : array of shape (m,)
-        All scores of the ranking, from the highest to the lowest.
-    halves : array of shape (m,)
-        Their half-widths.
-    k : int
-        For how many places, at most m.
-
-    Notes
-    -----
-    O(m + k log m) and, for each of the k, the distance from the range of overlapping intervals
-    to the true one, which is short unless widths differ wildly.
+    O(m + k log m) for m scores and, for each of the k, the distance from the range of overlapping
+    intervals to the true one, which is short unless widths differ wildly.
     """
     own = np.arange(k)
     if k and (halves == halves[0]).all():

@@ -1,50 +1,77 @@
-"""Rows of `walk_model` for a block of recipients at once, in place, without Python's lock.
+"""Rows of PageRank from one's own list, everybody's noisy degrees, and a noisy second hop.
 
-One row at a time, `walk_model` says what is computed here; degrees are those that each recipient
-sees (`DegreeEstimates.seen_by`), without a copy of them for each.
+The walk restarts with probability a = `restart` after every step, so the row of a source s is
+the sum over hops j of a (1 - a)^j times the walk's distribution after j steps. Hop 0 and hop 1
+are the recipient's own knowledge, and so is what returns to s in the second hop and is spread
+over its friends in the third. Far hops forget where they came from: their distribution is
+proportional to degree. Friends of one person have friends in common more often than that, and
+get `IN_COMMON` on top of it. The second hop is measured with noise and shrunk towards that
+prior; of its departure from the prior a share survives each further step. That share is 0.5
+where friends have no more in common than their degrees explain, and rises to 0.8 where they
+have many times that: a walk that comes back to the circle it left stays in it.
+
+Degrees are those that each recipient sees (`DegreeEstimates.seen_by`). In plain numpy, one row at
+a time, the same is in tests/unit/estimate/plain_walk_model.py.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.estimate import _kernels, _prior_kernels
-from edgeveil.estimate import walk_model as model
+from edgeveil.estimate import _kernels
+from edgeveil.estimate._kernels import IN_COMMON, echo_share
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.nodes import NodeSet
 
 __all__ = [
-    "STRANGERS",
+    "OwnLists",
+    "closeness",
     "complete_rows",
-    "degree_floors",
     "exact_weights",
-    "hashed_closeness",
     "over_degrees",
     "prior_rows",
+    "prior_shares",
     "two_hop_weights",
 ]
 
-STRANGERS = 4  # that may be in an embedding for each friend
+_STRANGERS = 4  # that may be in an embedding for each friend
 
 Vector = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.integer]
 Rows = npt.NDArray[np.float64]
 
 
-def degree_floors(own: OwnLists, degrees: Vector, epsilon: float) -> Vector:
-    """The floor of `walk_model.best_degree_floor` for each; 1 for a recipient without friends."""
-    floors = np.ones(len(own.sources))
-    _prior_kernels.degree_floors(
-        own.lists,
-        own.starts,
-        degrees,
-        len(degrees),
-        epsilon,
-        model.OVERDISPERSION,
-        model.FLOOR_CANDIDATES,
-        floors,
-    )
-    return floors
+class OwnLists(NamedTuple):
+    """What each recipient of a block knows by itself, and the public nodes.
+
+    Attributes
+    ----------
+    sources : array of shape (m,)
+        The recipients.
+    lists : array of int
+        The neighbours of the first, sorted, then those of the next; in a directed graph those
+        whom it follows.
+    starts : array of shape (m + 1,)
+        Those of recipient i are ``lists[starts[i] : starts[i + 1]]``.
+    nodes : NodeSet
+        The public node set.
+    followers : tuple of arrays of int
+        In a directed graph, if recipients are taken to know it: who follows each of them. Else
+        empty.
+    """
+
+    sources: npt.NDArray[np.int64]
+    lists: npt.NDArray[np.integer]
+    starts: npt.NDArray[np.int64]
+    nodes: NodeSet
+    followers: tuple[npt.NDArray[np.integer], ...] = ()
+
+    def of(self, i: int) -> npt.NDArray[np.integer]:
+        """The list of recipient i."""
+        return self.lists[self.starts[i] : self.starts[i + 1]]
 
 
 def exact_weights(weights: Vector, n: int | None = None) -> Vector:
@@ -70,12 +97,16 @@ def two_hop_weights(own: OwnLists, degrees: Vector, epsilon: float) -> tuple[Vec
     Returns
     -------
     floors : array of shape (m,)
-        Of `degree_floors`.
+        The floor D0 of the weights min(1 / d, 1 / D0) that promises the smallest error; 1 for a
+        recipient without friends. The noise of a two-hop sum has variance 2 / (D0 epsilon)^2; the
+        floor cuts the weight of neighbours with fewer than D0 friends, which costs
+        sum (1/d - 1/D0)^2 d / n over them for a typical node, times an overdispersion.
     weights : array
         ``floor / degree``, at most 1, of each friend in ``own.lists``, exact: in units of
         1 / floor.
     """
-    floors = degree_floors(own, degrees, epsilon)
+    floors = np.ones(len(own.sources))
+    _kernels.degree_floors(own.lists, own.starts, degrees, epsilon, floors)
     # Not the degrees that the recipient sees: the mean of 1 / degree over a friend's posterior
     # is 1 / the mean over anybody's.
     ratios = np.repeat(floors, np.diff(own.starts)) / degrees[own.lists]
@@ -91,7 +122,7 @@ def complete_rows(
     scale: float,
     restart: float,
 ) -> None:
-    """Turn noisy two-hop sums into rows of PageRank.
+    """Turn noisy two-hop sums into rows of PageRank, in place, without Python's lock.
 
     Parameters
     ----------
@@ -99,10 +130,8 @@ def complete_rows(
         Sums in units of 1 / floor, friends' halved, with Laplace noise. Overwritten.
     own : OwnLists
         A recipient without friends keeps all of its mass.
-    weights : array
-        Weight of each friend in ``own.lists`` in the sums, in the same units.
-    floors : array of shape (m,)
-        From `degree_floors`.
+    weights, floors : array
+        From `two_hop_weights`.
     known : DegreeEstimates
         What is known about the degrees.
     scale : float
@@ -122,93 +151,86 @@ def complete_rows(
         known.extent,
         scale,
         restart,
-        model.IN_COMMON,
-        model.SPREAD_IN_COMMON,
-        (model.ECHO, model.MOST_ECHO, model.HALF_ECHO),
-        model.USUAL_TAU,
-        model.MOST_TAU,
-        model.DEGREE_STEPS,
         np.empty(rows.shape[1]),
     )
 
 
-def prior_rows(
-    rows: Rows, own: OwnLists, known: DegreeEstimates, restart: float, known_hops: int = 1
-) -> None:
-    """Write the rows of `walk_model.prior_row`."""
-    _prior_kernels.prior_rows(
-        rows,
-        own.sources,
-        own.lists,
-        own.starts,
-        known.degrees,
-        known.of_friends,
-        known.extent[0],
-        restart,
-        known_hops,
-        model.IN_COMMON,
-        model.echo_share(restart),
-    )
+def prior_rows(own: OwnLists, known: DegreeEstimates, restart: float, known_hops: int = 1) -> Rows:
+    """Rows if nothing is known beyond the own lists: all further hops follow the degrees.
+
+    `known_hops` is how many hops the lists tell: 1, or 0 where they may not be used (then they
+    are empty). A recipient without friends keeps all of its mass.
+    """
+    rows = np.zeros((len(own.sources), len(known.degrees)))
+    for i, (row, source) in enumerate(zip(rows, own.sources, strict=True)):
+        friends = own.of(i)
+        if known_hops and len(friends) == 0:
+            row[source] = 1.0
+            continue
+        degrees = known.degrees_seen_by(friends)
+        to_friends, far = prior_shares(degrees[friends], restart, known_hops)
+        np.multiply(degrees, far / degrees.sum(), out=row)
+        row[friends] += to_friends / max(len(friends), 1)
+        row[source] += restart
+    return rows
+
+
+def prior_shares(of_friends: Vector, restart: float, known_hops: int) -> tuple[float, float]:
+    """How `prior_rows` shares a row out: mass that is known to go to friends, mass by degree."""
+    follow = 1 - restart
+    if not known_hops:
+        return 0.0, follow
+    back = float(np.mean(1 / of_friends))  # of the second hop, at the source
+    known = restart * follow * (1 + follow**2 * back)
+    # As much as `complete_rows` would give them for these sums.
+    known += IN_COMMON * (restart * follow**2 + follow**3 * echo_share(1.0, restart))
+    return min(known, follow), max(follow - known, 0.0)
 
 
 def over_degrees(rows: Rows, own: OwnLists, known: DegreeEstimates) -> None:
     """Divide every score by the degree of its node as the recipient sees it, in place."""
-    _prior_kernels.over_degrees(rows, own.lists, own.starts, known.degrees, known.of_friends)
+    for i, row in enumerate(rows):
+        row /= known.degrees_seen_by(own.of(i))
 
 
-def hashed_closeness(
-    rows: Rows,
-    own: OwnLists,
-    known: DegreeEstimates,
-    restart: float,
-    second_hop: float,
-    bucket: npt.NDArray[np.int64],
-    sign: Vector,
-    out: Rows,
-) -> None:
-    """Write sums of the nodes' weights by dimension: friends 1, strangers by how close they seem.
+def closeness(
+    row: Vector, source: int, own: Indices, degrees: Vector, restart: float, second_hop: float
+) -> tuple[Indices, Vector]:
+    """Nodes to embed, and their weights: friends 1, strangers by how close they seem.
 
     A stranger weighs `second_hop` times the square root of its excess, the row's value beyond
     what its degree explains, in units of the mass that a friend gets from the first hop. Only the
-    strangers with the largest excess count, `STRANGERS` for each friend: that of the others is
+    strangers with the largest excess count, a few for each friend: that of the others is
     mostly noise, and would fill every dimension. Without a measured second hop no stranger has an
     excess, and only the own list is left; a source without neighbours has no weights at all.
 
     Parameters
     ----------
-    rows : array of shape (m, n)
-        Rows of PageRank, from `complete_rows` or `prior_rows`.
-    own, known, restart
-        As there.
+    row : array of shape (n,)
+        PageRank, from `complete_rows` or `prior_rows`.
+    source, own, degrees
+        Who it is about, its list, and the degrees as it sees them.
+    restart : float
+        Restart probability.
     second_hop : float
         How much a stranger's closeness counts against a friend.
-    bucket, sign : array of shape (n,)
-        Dimension and sign of every node.
-    out : array of shape (m, dimensions)
-        Where to write.
     """
-    lifts = rows.copy()
-    over_degrees(lifts, own, known)
-    _prior_kernels.hashed_closeness(
-        rows,
-        _medians(lifts),
-        own.sources,
-        own.lists,
-        own.starts,
-        known.degrees,
-        restart * (1 - restart),
-        second_hop,
-        STRANGERS,
-        bucket,
-        sign,
-        out,
-    )
+    if len(own) == 0:
+        return own, np.empty(0)
+    excess = row - degrees * _median(row / degrees)
+    excess /= restart * (1 - restart) / len(own)
+    excess[excess < 1e-12] = 0.0  # or rounding
+    excess[source] = excess[own] = 0.0
+    weights = second_hop * np.sqrt(excess)
+    place = max(len(row) - 1 - _STRANGERS * len(own), 0)
+    chosen = np.flatnonzero(weights > np.partition(weights, place)[place])
+    return np.concatenate([chosen, own]), np.concatenate([weights[chosen], np.ones(len(own))])
 
 
-def _medians(rows: Rows) -> Vector:
-    """As numpy.median of each row, which takes four times as long; `rows` are overwritten."""
-    middle = rows.shape[1] // 2
-    rows.partition(middle, axis=1)
-    if rows.shape[1] % 2:
-        return np.array(rows[:, middle])
-    return np.asarray((rows[:, :middle].max(axis=1) + rows[:, middle]) / 2)
+def _median(values: Vector) -> float:
+    """As numpy.median, which takes four times as long; `values` are overwritten."""
+    middle = len(values) // 2
+    values.partition(middle)
+    if len(values) % 2:
+        return float(values[middle])
+    return float((values[:middle].max() + values[middle]) / 2)

@@ -1,4 +1,4 @@
-"""How far the noise may have moved the scores of `walk_model`: half-widths of 95 % intervals.
+"""How far the noise may have moved the scores of `rows`: half-widths of 95 % intervals.
 
 A score is A c + B d + (what the recipient knows), c a two-hop sum and d a degree. "Without
 noise" means the same formula, with the same public weights, on the true sums and degrees. Sums
@@ -14,23 +14,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgeveil.estimate import _uncertainty_kernels
+from edgeveil.estimate import _kernels
+from edgeveil.estimate._kernels import SPREAD_IN_COMMON, echo_share
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.walk_model import (
-    SPREAD_IN_COMMON,
-    Indices,
-    Vector,
-    echo_share,
-    expected_sums,
-    prior_shares,
-    two_hop_shares,
-)
+from edgeveil.estimate.rows import Indices, Vector, prior_shares
 
-__all__ = ["RowUncertainty", "prior_uncertainty", "sums_of_row", "two_hop_uncertainty"]
+__all__ = [
+    "RowUncertainty",
+    "expected_sums",
+    "prior_uncertainty",
+    "sums_uncertainty",
+    "two_hop_uncertainty",
+]
 
 _DEVIATIONS = 3.0  # of a sum around its estimate; 2 would do, were its prior normal
-_MOST_TAU = 200.0
 _HALVINGS = 50
+_FEW = 20  # noisy sums that are far above their prior by noise alone
+_SOME_TRUST = 1e-6  # below, what a sum was before the pull is lost in rounding
 
 
 @dataclass(frozen=True)
@@ -65,68 +65,30 @@ class RowUncertainty:
 def prior_uncertainty(
     own: Indices, known: DegreeEstimates, restart: float, known_hops: int
 ) -> RowUncertainty:
-    """Uncertainty about a row of `walk_model.prior_row`, which takes the same arguments."""
+    """Uncertainty about a row of `rows.prior_rows`."""
     degrees = known.degrees
-    friends, far = prior_shares(own, degrees, restart, known_hops)
+    friends, far = prior_shares(degrees[own], restart, known_hops)
     by_degree = far / float(degrees.sum())
     besides = by_degree * known.total_uncertainty * degrees
     if known_hops:
-        besides[own] += friends / len(own) * _return_uncertainty(own, known)
+        # How far the mean of 1 / degree over the friends may be off.
+        mean, off = degrees[own], known.uncertainty[own]
+        wide = 1 / np.maximum(mean - off, 1.0) - 1 / (mean + off)
+        besides[own] += friends / len(own) ** 2 * float(np.sqrt((wide**2).sum()))
     return RowUncertainty(by_degree, besides)
 
 
-def _return_uncertainty(own: Indices, known: DegreeEstimates) -> float:
-    """How far the mean of 1 / degree over the friends may be off."""
-    degrees, uncertainty = known.degrees[own], known.uncertainty[own]
-    wide = 1 / np.maximum(degrees - uncertainty, 1.0) - 1 / (degrees + uncertainty)
-    return float(np.sqrt((wide**2).sum())) / len(own)
+def expected_sums(own: Indices, degrees: Vector, weights: Vector) -> Vector:
+    """Two-hop sums to be expected if edges followed the degrees alone; `own` is not empty.
 
-
-def sums_of_row(
-    row: Vector, source: int, own: Indices, degrees: Vector, weights: Vector, restart: float
-) -> tuple[Vector, float, float, float]:
-    """The sums from which `walk_model.two_hop_row` made a row, and its two coefficients.
-
-    Returns
-    -------
-    sums : array of shape (n,)
-        The argument of that name.
-    by_sum, by_degree : float
-        What the row holds for a unit of a sum, and of a degree.
-    closure : float
-        `walk_model.closure_of` the sums.
+    Nodes u and v are joined with probability 1 - exp(-d_u d_v / sum d): about d_u d_v / sum d,
+    but a hub cannot be joined to anybody more than once. Scaled so that all sums together are
+    what they must be, the sum of weight times degree over the own list.
     """
-    direct, friends, far = two_hop_shares(own, degrees, weights, restart)
-    total = float(degrees.sum())
-    explained = float(expected_sums(own, degrees, weights)[own].sum())
-    known = row.copy()
-    known[own] -= friends / len(own)
-    on_friends, degrees_of_friends = float(known[own].sum()), float(degrees[own].sum())
-    # At the source the sum is known.
-    elsewhere = float(known.sum() - known[source])
-
-    def coefficients(echo: float) -> tuple[float, float]:
-        # Off the source known = (direct + far echo / C) sums + far (1 - echo) degrees / total,
-        # where C is the sum of those sums.
-        by_degree = far * (1 - echo) / total
-        second = elsewhere - by_degree * (total - degrees[source])
-        return direct + far * echo / max((second - far * echo) / direct, 1e-300), by_degree
-
-    def closure_by(echo: float) -> float:
-        by_sum, by_degree = coefficients(echo)
-        return (on_friends - by_degree * degrees_of_friends) / by_sum / explained
-
-    # The echo depends on the sums and they on the echo. A larger echo is a larger coefficient, so
-    # smaller sums make the same row, and these have a smaller echo: the two meet once.
-    low, high = echo_share(restart), echo_share(restart, math.inf)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        rising = echo_share(restart, closure_by(middle)) > middle
-        low, high = (middle, high) if rising else (low, middle)
-    by_sum, by_degree = coefficients(low)
-    sums = np.maximum((known - by_degree * degrees) / by_sum, 0.0)
-    sums[source] = float(weights.sum())
-    return sums, by_sum, by_degree, closure_by(low)
+    expected = np.empty(len(degrees))
+    extent = float(degrees.sum()), float(degrees.min()), float(degrees.max())
+    factor = _kernels.expected(degrees[own], weights, degrees, *extent, expected)
+    return np.asarray(factor * expected)
 
 
 def two_hop_uncertainty(
@@ -138,52 +100,123 @@ def two_hop_uncertainty(
     scales: Vector,
     restart: float,
 ) -> RowUncertainty:
-    """Uncertainty about a row of `walk_model.two_hop_row` whose sums came from `shrink`.
+    """Uncertainty about a row of `rows.complete_rows`.
 
     Parameters
     ----------
-    row, source, own, weights, restart
-        As there; `row` is what it gave.
+    row : array of shape (n,)
+        What it gave.
+    source, own
+        Who it is about, and its list, not empty.
     known : DegreeEstimates
-        The degrees it was given.
+        The degrees as the source sees them.
+    weights : array of shape (k,)
+        Weight of each friend in the sums, about 1 / degree.
     scales : array of shape (n,)
         Scale of the noise on each sum.
+    restart : float
+        Restart probability.
     """
-    degrees = known.degrees
-    sums, by_sum, by_degree, closure = sums_of_row(row, source, own, degrees, weights, restart)
-    mass, largest = float(weights @ degrees[own]), float(weights.sum())
-    grain = float(weights**2 @ degrees[own]) / mass
+    degrees, of_friends = known.degrees, known.degrees[own]
+    mass, largest = float(weights @ of_friends), float(weights.sum())
+    shares = _kernels.two_hop_shares(of_friends, mass, restart)
     prior = expected_sums(own, degrees, weights)
     explained = float(prior[own].sum())
+    by_sum, by_degree, closure, known_part = _coefficients(
+        row, source, own, degrees, shares, explained, restart
+    )
+    sums = np.maximum((known_part - by_degree * degrees) / by_sum, 0.0)
+    sums[source] = largest
     prior[own] += max(closure - 1, 0.0) * explained / len(own)
-    spread = prior * grain
-    tau, error = _uncertainty_kernels.fit_tau(sums, prior, spread, scales, source, _MOST_TAU)
+    spread = prior * (float(weights**2 @ of_friends) / mass)
+    tau, error = _kernels.fit_tau(sums, prior, spread, scales, source)
     # The truth may be spread wider than the fit says, among friends above all, and then the
     # pull does more harm.
-    among = _uncertainty_kernels.fit_tau(
-        sums[own], prior[own], spread[own], scales[own], -1, _MOST_TAU
-    )
+    among = _kernels.fit_tau(sums[own], prior[own], spread[own], scales[own], -1)
     wider = np.full(len(row), tau + 2 * error)
     wider[own] = max(tau + 2 * error, sum(among))
-    off = np.empty(len(row))
     # The truth is not negative and not more than all weights of the own list together.
-    _uncertainty_kernels.sums_uncertainty(
-        sums, prior, spread, scales, tau, wider, _DEVIATIONS, largest, off
-    )
+    off = sums_uncertainty(sums, prior, spread, scales, tau, wider, largest)
     off[source] = 0.0  # its sum is known
     # What all scores have in common: the sum of the degrees, and the share of the second hop
     # that the weights carry.
-    direct, _, far = two_hop_shares(own, degrees, weights, restart)
+    direct, _, far = shares
+    elsewhere = float(sums.sum()) - largest
     carried = float(np.sqrt(((weights * known.uncertainty[own]) ** 2).sum()))
     common = known.total_uncertainty + direct * carried / far
-    whole = abs((float(sums.sum()) - largest) / mass - 1) + carried / mass
+    whole = abs(elsewhere / mass - 1) + carried / mass
     besides = by_sum * off + by_degree * common * degrees + (by_sum - direct) * whole * sums
     # And the share of the far hops that follows the second.
     noise = float((2 * scales[own] ** 2).sum()) / mass**2
     apart = 2 * SPREAD_IN_COMMON * math.sqrt(noise / (SPREAD_IN_COMMON**2 + noise))
     apart *= mass / explained
-    least, most = (echo_share(restart, closure + sign * apart) for sign in (-1, 1))
-    elsewhere = max(float(sums.sum()) - largest, 1e-300)
-    departure = np.abs(sums / elsewhere - degrees / float(degrees.sum()))
+    least, most = (echo_share(closure + sign * apart, restart) for sign in (-1, 1))
+    departure = np.abs(sums / max(elsewhere, 1e-300) - degrees / float(degrees.sum()))
     departure[source] = 0.0
     return RowUncertainty(by_degree, besides + far * (most - least) * departure)
+
+
+def _coefficients(
+    row: Vector,
+    source: int,
+    own: Indices,
+    degrees: Vector,
+    shares: tuple[float, float, float],
+    explained: float,
+    restart: float,
+) -> tuple[float, float, float, Vector]:
+    """What a row of `rows.complete_rows` holds for a unit of a sum, and of a degree.
+
+    Also the closure, which is the friends' sums over what degrees explain of them, and the row
+    without what its friends are known to get.
+    """
+    direct, friends, far = shares
+    total = float(degrees.sum())
+    known = row.copy()
+    known[own] -= friends / len(own)
+    on_friends, degrees_of_friends = float(known[own].sum()), float(degrees[own].sum())
+    # At the source the sum is known.
+    elsewhere = float(known.sum() - known[source])
+
+    def by(echo: float) -> tuple[float, float, float]:
+        # Off the source known = (direct + far echo / C) sums + far (1 - echo) degrees / total,
+        # where C is the sum of those sums.
+        by_degree = far * (1 - echo) / total
+        second = elsewhere - by_degree * (total - degrees[source])
+        by_sum = direct + far * echo / max((second - far * echo) / direct, 1e-300)
+        closure = (on_friends - by_degree * degrees_of_friends) / by_sum / explained
+        return by_sum, by_degree, closure
+
+    # The echo depends on the sums and they on the echo. A larger echo is a larger coefficient, so
+    # smaller sums make the same row, and these have a smaller echo: the two meet once.
+    low, high = echo_share(1.0, restart), echo_share(math.inf, restart)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        rising = echo_share(by(middle)[2], restart) > middle
+        low, high = (middle, high) if rising else (low, middle)
+    return *by(low), known
+
+
+def sums_uncertainty(
+    sums: Vector,
+    prior: Vector,
+    spread: Vector,
+    scales: Vector,
+    tau: float,
+    wider: Vector,
+    largest: float,
+) -> Vector:
+    """How far shrunk sums may be off: noise and pull together, cut at what is possible.
+
+    `wider` is the tau that the truth may have. A noisy sum so far above its prior that few of so
+    many are by noise alone was pulled away from the truth: there it is at least the pull, and the
+    noise's own 95 %.
+    """
+    noise = 2 * scales**2
+    trust = tau * spread / (tau * spread + noise)
+    off = _DEVIATIONS * np.sqrt((1 - trust) ** 2 * wider * spread + trust**2 * noise)
+    above, far = sums - prior, math.log(max(len(sums) / _FEW, 1.0))
+    pulled = np.flatnonzero((trust > _SOME_TRUST) & (above > trust * far * scales))
+    pull = above[pulled] / trust[pulled] - above[pulled] + math.log(20) * scales[pulled]
+    off[pulled] = np.maximum(off[pulled], pull)
+    return np.asarray(np.minimum(off, np.maximum(sums, largest - sums)))

@@ -1,20 +1,18 @@
 """Non-private algorithms on graphs. Knows nothing of noise.
 
 `pagerank`   exact Personalized PageRank, to a stated tolerance
-`push_flow`  PushFlow and PushFlowCap, algorithms 1 and 2 of the paper
+`push_flow`  PushFlow, PushFlowCap (algorithms 1 and 2 of the paper) and forward flow
 `bounds`     what one edge can change, and what floating point can: pure arithmetic
-`walk`       restart probabilities and numbers of rounds
+`walk`       restart probabilities, and checks of parameters
 """
 
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.flow.push_flow import push_flow, push_flow_cap
-from edgeveil.flow.walk import lazy_restart, precision_of_rounds, rounds_for_precision
+from edgeveil.flow.walk import lazy_restart
 
 __all__ = [
     "lazy_restart",
     "personalized_pagerank",
-    "precision_of_rounds",
     "push_flow",
     "push_flow_cap",
-    "rounds_for_precision",
 ]

@@ -10,17 +10,16 @@ sweeps as plain rounds would need gets the plain rounds (docs/theory/tight-bound
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.flow._blocks import Block
 from edgeveil.flow._kernels import Kernels
 from edgeveil.flow._layout import Layout, block_zeros
-from edgeveil.flow._two_precisions import Lanes, Progress
 from edgeveil.flow.bounds import fixed_point_error, fixed_point_rounds
-from edgeveil.flow.walk import check_restart, check_rounds, lazy_restart
+from edgeveil.flow.walk import lazy_restart
 
 __all__ = ["CappedBlock", "Recursion"]
 
@@ -33,103 +32,84 @@ class Recursion:
     """The numbers of g <- min(start + follow (own g + mean of the neighbours), cap)."""
 
     restart: float  # the ordinary walk's
-    absorb: float  # share of the flow that is absorbed: alpha lazy, restart ordinary
-    follow: float
-    own: float
-    rounds: int
-    residual: float | None  # None: exactly `rounds`; else the fixed point, up to this
     cap: float
-    isolated: float  # what an uncapped source without neighbours keeps in all
+    rounds: int
+    residual: float | None = None  # None: exactly `rounds`, lazy; else the fixed point, up to this
+    joint: bool  # the source has no cap
+    prepush: bool = False
+    forward: bool = False  # all the flow that arrives: a last round, or one more, without caps
 
     @classmethod
-    def lazy(cls, restart: float, rounds: int, cap: float) -> Recursion:
-        """The paper's recursion on the lazy walk."""
-        restart, rounds = check_restart(restart), check_rounds(rounds)
-        alpha = lazy_restart(restart)
-        return cls(
-            restart=restart,
-            absorb=alpha,
-            follow=(1 - alpha) / 2,
-            own=1.0,
-            rounds=rounds,
-            residual=None,
-            cap=cap,
-            isolated=-math.expm1(rounds * math.log1p(-alpha)),
-        )
-
-    @classmethod
-    def fixed_point(cls, restart: float, sigma: float, cap: float) -> Recursion:
+    def fixed_point(
+        cls, restart: float, sigma: float, cap: float, *, joint: bool, **how: bool
+    ) -> Recursion:
         """The ordinary walk's fixed point, within `fixed_point_error` of `sigma`."""
-        return cls(
-            restart=restart,
-            absorb=restart,
-            follow=1 - restart,
-            own=0.0,
-            rounds=fixed_point_rounds(sigma, restart),
-            residual=fixed_point_error(sigma) * _FLOAT_SLACK,
-            cap=cap,
-            isolated=1.0,
-        )
+        rounds, residual = fixed_point_rounds(sigma, restart), fixed_point_error(sigma)
+        residual *= _FLOAT_SLACK
+        return cls(restart=restart, cap=cap, rounds=rounds, residual=residual, joint=joint, **how)
 
-    def relaxation(self) -> float:
-        """The over-relaxation that is best for a walk without caps."""
-        return 2 / (1 + math.sqrt(1 - self.follow * self.follow))
+    @property
+    def own(self) -> float:
+        """1 for the paper's recursion on the lazy walk, 0 for the ordinary walk's fixed point."""
+        return float(self.residual is None)
+
+    @property
+    def absorb(self) -> float:
+        """Share of the flow that is absorbed: the restart probability of the walk in use."""
+        return lazy_restart(self.restart) if self.own else self.restart
+
+    @property
+    def follow(self) -> float:
+        """Share that goes on, to one's neighbours and as much to oneself if the walk is lazy."""
+        return (1 - self.absorb) / (1 + self.own)
+
+    @property
+    def isolated(self) -> float:
+        """What a source without neighbours and cap keeps in all."""
+        return -math.expm1(self.rounds * math.log1p(-self.absorb)) if self.own else 1.0
+
+    def relaxation(self, sweep: int | None = None) -> float:
+        """The over-relaxation of a sweep, by Chebyshev's recursion; None: where it leads to."""
+        square = self.follow * self.follow
+        if sweep is None:
+            return 2 / (1 + math.sqrt(1 - square))
+        omega = 2.0
+        for _ in range(sweep - 1):
+            omega = 1 / (1 - square * omega / 4)
+        return 1.0 if sweep == 1 else omega
 
 
-class CappedBlock:
-    """Working memory for one block of sources, reused from block to block."""
+class CappedBlock(Block):
+    """A block of capped flows."""
 
     def __init__(
-        self,
-        layout: Layout,
-        recursion: Recursion,
-        loops: Kernels,
-        kind: npt.DTypeLike = np.float64,
+        self, layout: Layout, recursion: Recursion, loops: Kernels, kind: npt.DTypeLike = np.float64
     ) -> None:
-        n = len(layout.degree)
-        self._layout = layout
+        super().__init__(layout, loops, recursion.restart, kind)
+        self.most_sweeps = recursion.rounds
         self._recursion = recursion
-        self._loops = loops
-        self._slot = np.zeros(n, dtype=np.int32)
-        self._own_rows = np.empty(0, dtype=np.int64)
-        self._start = self._caps = block_zeros(0, loops.lanes, kind)
-        self._sources = 0
-        self.g = block_zeros(n, loops.lanes, kind)
         self._other = block_zeros(0, loops.lanes, kind)  # only rounds need it
 
-    def load(
-        self, sources: npt.NDArray[np.int64], joint: bool, prepush_restart: float | None
-    ) -> None:
+    def load(self, sources: npt.NDArray[np.int64]) -> None:
         """Set the initial residuals and caps of the lanes' sources, given as layout rows."""
-        layout, lanes, kind = self._layout, self._loops.lanes, self.g.dtype
-        inverse = layout.inverse_degree
-        starting = [
-            (np.array([s]), inverse[s])
-            if prepush_restart is None
-            else (
-                layout.neighbours(s),
-                (1 - prepush_restart) ** 2 * inverse[s] * inverse[layout.neighbours(s)],
-            )
-            for s in sources
-        ]
-        self.g[:] = 0
-        self._slot[self._own_rows] = 0
-        self._own_rows = np.unique(np.concatenate([sources, *(rows for rows, _ in starting)]))
-        self._slot[self._own_rows] = np.arange(1, len(self._own_rows) + 1)
-        self._start = block_zeros(len(self._own_rows) + 1, lanes, kind)
-        cap = min(self._recursion.cap, float(np.finfo(kind).max))
-        self._caps = np.full((len(self._own_rows) + 1, lanes), cap, dtype=kind)
-        for lane, (source, (rows, residual)) in enumerate(zip(sources, starting, strict=True)):
-            self._start[self._slot[rows], lane] = residual
-            if joint:
-                self._caps[self._slot[source], lane] = math.inf
-        self._sources = len(sources)
+        recursion, inverse = self._recursion, self.layout.inverse_degree
+        starting = [np.array([source]) for source in sources]
+        if recursion.prepush:
+            starting = [self.layout.neighbours(source) for source in sources]
+        self.clear(len(sources), np.concatenate([sources, *starting]))
+        cap = min(recursion.cap, float(np.finfo(self.g.dtype).max))
+        self._caps = np.full_like(self.start, cap)
+        for lane, (source, rows) in enumerate(zip(sources, starting, strict=True)):
+            share = (1 - recursion.restart) ** 2 * inverse[rows] if recursion.prepush else 1.0
+            self.start[self.slot[rows], lane] = share * inverse[source]
+            if recursion.joint:
+                self._caps[self.slot[source], lane] = math.inf
 
     def rounds(self, rounds: int) -> None:
         """So many rounds from 0. The first one needs no sums."""
         self.g[:] = 0
         if rounds > 0:
-            self.g[self._own_rows] = np.minimum(self._start[1:], self._caps[1:])
+            self.g[self.own_rows] = np.minimum(self.start[1:], self._caps[1:])
             self._go_on(rounds - 1, self._caps, self._recursion.cap)
 
     def arriving(self) -> npt.NDArray[np.float64]:
@@ -140,18 +120,18 @@ class CappedBlock:
         return arrived
 
     def _go_on(self, rounds: int, caps: npt.NDArray[np.float64], edge_cap: float) -> None:
-        layout, recursion = self._layout, self._recursion
+        layout, recursion = self.layout, self._recursion
         if len(self._other) != len(self.g):
-            self._other = block_zeros(len(self.g), self._loops.lanes, self.g.dtype)
+            self._other = block_zeros(len(self.g), self.loops.lanes, self.g.dtype)
         at_once = max(1, _ENTRIES_PER_CALL // max(1, len(layout.indices)))
         while rounds > 0:
             now = min(rounds, at_once)
-            self._loops.capped_rounds(
+            self.loops.capped_rounds(
                 layout.indptr,
                 layout.indices,
                 layout.inverse_degree,
-                self._slot,
-                self._start,
+                self.slot,
+                self.start,
                 caps,
                 edge_cap,
                 recursion.follow,
@@ -164,39 +144,27 @@ class CappedBlock:
                 self.g, self._other = self._other, self.g
             rounds -= now
 
-    def go_on_from(self, other: CappedBlock, lanes: Lanes, places: Lanes) -> None:
-        """`g` is all there is; see `SweptBlock`."""
+    def sweep_once(self, number: int) -> npt.NDArray[np.float64]:
+        """One sweep of projected over-relaxation."""
+        layout, recursion = self.layout, self._recursion
+        residual = np.empty((1, self.loops.lanes))
+        self.loops.capped_sweep(
+            layout.indptr,
+            layout.indices,
+            layout.degree,
+            layout.inverse_degree,
+            self.slot,
+            self.start,
+            self._caps,
+            recursion.cap,
+            recursion.follow,
+            recursion.relaxation(number if self.g.dtype == np.float32 else None),
+            self.g,
+            residual,
+        )
+        return np.asarray(residual[0])
 
-    def sweep(self, enough: float) -> Iterator[Lanes]:
-        """Give lanes when they are certified; see `SweptBlock`."""
-        layout, recursion = self._layout, self._recursion
-        exact = self.g.dtype == np.float64
-        omega = recursion.relaxation() if exact else 1.0
-        following = omega if exact else 2.0
-        residual = np.empty((1, self._loops.lanes))
-        progress = Progress(self._sources, self.g.dtype, recursion.restart, -math.inf)
-        for _ in range(recursion.rounds):
-            self._loops.capped_sweep(
-                layout.indptr,
-                layout.indices,
-                layout.degree,
-                layout.inverse_degree,
-                self._slot,
-                self._start,
-                self._caps,
-                recursion.cap,
-                recursion.follow,
-                omega,
-                self.g,
-                residual,
-            )
-            following = 1 / (1 - recursion.follow * recursion.follow * following / 4)
-            omega = following  # rises to `relaxation`
-            done = progress.ended(residual[0, : self._sources], enough)
-            if len(done):
-                yield done
-            if len(progress.waiting) == 0:
-                return
-        if exact:
-            self.rounds(recursion.rounds)
-        yield progress.waiting
+    def give_up(self) -> None:
+        """Plain rounds; single precision is left as it is."""
+        if self.g.dtype == np.float64:
+            self.rounds(self._recursion.rounds)

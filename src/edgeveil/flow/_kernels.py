@@ -17,7 +17,7 @@ from typing import Any
 
 from numba import njit
 
-from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows, wide
+from edgeveil.flow._lanes import VERSION, apart, high, load, low, splat, store, sum_rows, wide
 
 __all__ = [
     "LANES",
@@ -28,7 +28,7 @@ __all__ = [
     "kernels",
     "label_components",
     "reorder",
-    "unload_capped",
+    "unload",
     "unload_exact",
 ]
 
@@ -112,7 +112,7 @@ def _make(lanes: int, version: int) -> Kernels:
             new = high(low(old + relax * (target - old), limit), zero)
             store(new, g, v)
             # What v is off by now, and what it adds to the neighbours that came before it.
-            off = size(target - new) + factor * size(new - old)
+            off = apart(target, new) + factor * apart(new, old)
             bound = bound + wide(splat(lanes, degree[v], g) * off)
         store(bound, residual, 0)
 
@@ -154,7 +154,7 @@ def _make(lanes: int, version: int) -> Kernels:
             old = load(lanes, g, v)
             new = old + relax * (target - old)
             store(new, g, v)
-            off = size(target - new) + factor * size(new - old)
+            off = apart(target, new) + factor * apart(new, old)
             weight = splat(lanes, degree[v], g)
             bound = bound + wide(weight * off)
             total = total + wide(weight * new)
@@ -206,36 +206,23 @@ def reorder(
 def label_components(
     indptr: Any,  # IN  (n + 1)
     indices: Any,  # IN  (nnz)
-    label: Any,  # OUT (n) 0, 1, ... by the components' first nodes
+    label: Any,  # INOUT (n) -1 everywhere, then 0, 1, ... by the components' first nodes
+    waiting: Any,  # OUT (n) room to work in
 ) -> int:
     """Label connected components and count them; the graph is undirected."""
-    n = len(indptr) - 1
-    for v in range(n):
-        label[v] = v
-    for v in range(n):  # union by the smaller root, with path halving
-        for k in range(indptr[v], indptr[v + 1]):
-            a, b = v, int(indices[k])
-            if a < b:
-                continue  # met from the other end
-            while label[a] != a:
-                label[a] = label[label[a]]
-                a = label[a]
-            while label[b] != b:
-                label[b] = label[label[b]]
-                b = label[b]
-            if a < b:
-                label[b] = a
-            elif b < a:
-                label[a] = b
     count = 0
-    for v in range(n):  # roots come before the rest of their component
-        if label[v] == v:
-            label[v] = -count - 1
-            count += 1
-        else:
-            label[v] = label[label[v]]  # the parent is smaller: its label is final, < 0
-    for v in range(n):
-        label[v] = -label[v] - 1
+    for root in range(len(label)):
+        if label[root] >= 0:
+            continue
+        label[root], waiting[0], size = count, root, 1
+        while size > 0:  # a node waits once: when it gets its label
+            size -= 1
+            v = waiting[size]
+            for k in range(indptr[v], indptr[v + 1]):
+                if label[indices[k]] < 0:
+                    label[indices[k]], waiting[size] = count, indices[k]
+                    size += 1
+        count += 1
     return count
 
 
@@ -253,7 +240,7 @@ def copy_lanes(
 
 
 @njit(cache=True, nogil=True)
-def unload_capped(
+def unload(
     g: Any,  # IN  (n, B)
     lanes: Any,  # IN  which ones
     degree: Any,  # IN  (n)

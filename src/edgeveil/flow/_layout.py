@@ -6,9 +6,7 @@ halve what a round reads besides the flow. A graph too large to copy keeps its o
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,12 +17,10 @@ from edgeveil.errors import InputError
 from edgeveil.flow._kernels import label_components, reorder
 from edgeveil.graph import Graph
 
-__all__ = ["Layout", "block_zeros", "layout_of"]
+__all__ = ["Layout", "block_zeros", "components_of", "layout_of"]
 
 _LARGEST_COPY = 1 << 26  # stored entries; a copy is no larger than the graph itself
 _CACHE_LINE = 64
-
-_lock = threading.RLock()  # components are found once, whatever threads ask for them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,25 +38,25 @@ class Layout:
         """Rows of the neighbours of a row's node."""
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
-    def components(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Label of every row's connected component, and the sum of degrees of each."""
-        with _lock:
-            return self._components
-
-    @cached_property
-    def _components(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        label = np.empty(len(self.degree), dtype=np.int64)
-        count = label_components(self.indptr, self.indices, label)
-        volumes = np.bincount(label, weights=self.degree, minlength=count)
-        return label, volumes.astype(np.float64)
-
 
 _layouts: Kept[Layout] = Kept()
+_components: Kept[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = Kept()
 
 
 def layout_of(graph: Graph) -> Layout:
     """Give the graph's layout, made once and kept as long as the graph lives."""
     return _layouts.get(graph, lambda: _make_layout(graph))
+
+
+def components_of(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Label of every row's connected component, and the sum of degrees of each; found once."""
+
+    def find() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        label = np.full(len(layout.degree), -1)
+        count = label_components(layout.indptr, layout.indices, label, np.empty_like(label))
+        return label, np.bincount(label, weights=layout.degree, minlength=count).astype(np.float64)
+
+    return _components.get(layout, find)
 
 
 def block_zeros(rows: int, lanes: int, number: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
@@ -77,11 +73,9 @@ def block_zeros(rows: int, lanes: int, number: npt.DTypeLike = np.float64) -> np
 def _make_layout(graph: Graph) -> Layout:
     if graph.directed:
         raise InputError("walks are for undirected graphs: read this one with directed=True")
-    degrees = graph.degrees
-    n = graph.n_nodes
+    degrees, n = graph.degrees, graph.n_nodes
     indptr, indices = graph.indptr, graph.indices
-    node_at = np.arange(n)
-    row_of = node_at
+    node_at = row_of = np.arange(n)
     if len(indices) <= _LARGEST_COPY:
         node_at = np.argsort(-degrees, kind="stable")
         row_of = np.empty(n, dtype=np.int64)
@@ -94,10 +88,7 @@ def _make_layout(graph: Graph) -> Layout:
     degree = degrees[node_at].astype(np.float64)
     # 1 / d, and 0 where d = 0: never infinity, never NaN
     inverse = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
-    arrays = (indptr, indices, degree, inverse, node_at, row_of)
-    for array in arrays:
-        array.setflags(write=False)
-    return Layout(
+    layout = Layout(
         indptr=indptr,
         indices=indices,
         degree=degree,
@@ -105,3 +96,6 @@ def _make_layout(graph: Graph) -> Layout:
         node_at=node_at,
         row_of=row_of,
     )
+    for array in vars(layout).values():
+        array.setflags(write=False)
+    return layout

@@ -11,12 +11,11 @@ from typing import Literal
 
 from edgeveil._check import one_of, positive
 from edgeveil.errors import ParameterError
-from edgeveil.flow.walk import check_restart, check_rounds, lazy_restart
+from edgeveil.flow.walk import check_restart, lazy_restart
 
 __all__ = [
     "Bound",
     "check_bound",
-    "check_flow_rounds",
     "check_sigma",
     "edge_cap",
     "fixed_point_cap",
@@ -43,14 +42,6 @@ def check_sigma(sigma: float) -> float:
 def check_bound(bound: str) -> str:
     """Refuse anything but the two sensitivity theorems."""
     return one_of("bound", bound, "tight", "paper")
-
-
-def check_flow_rounds(rounds: int | None, *, sigma: float, restart: float) -> int | None:
-    """Refuse a number of rounds that is neither a positive integer nor None, the fixed point."""
-    if rounds is None:
-        fixed_point_rounds(sigma, restart)
-        return None
-    return check_rounds(rounds)
 
 
 def edge_cap(sigma: float, alpha: float, rounds: int | None, bound: str = "tight") -> float:

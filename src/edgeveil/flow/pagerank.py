@@ -11,23 +11,22 @@ precision the residual may never get there; then a lane ends when it has stopped
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.flow._blocks import Block, Lanes, solve
 from edgeveil.flow._kernels import Kernels, unload_exact
-from edgeveil.flow._layout import Layout, block_zeros, layout_of
-from edgeveil.flow._two_precisions import Lanes, Progress, TwoPrecisions
+from edgeveil.flow._layout import Layout, block_zeros, components_of, layout_of
 from edgeveil.flow.walk import check_restart, check_sources, check_tol
 from edgeveil.graph import Graph
 
 __all__ = ["personalized_pagerank"]
 
 _OPTIMISTIC = 16  # sweeps
-_FLOOR = 2.0**-44  # double precision is at its end
 
 
 def personalized_pagerank(
@@ -57,9 +56,11 @@ def personalized_pagerank(
     layout = layout_of(graph)
     rows = np.empty((len(listed), graph.n_nodes))
     starts = layout.row_of[listed]
-    solver = TwoPrecisions(lambda loops, kind: _Block(layout, loops, restart, kind))
-    for part, block, lanes in solver.solve(
-        len(listed), lambda block, part: block.load(starts[part]), tol * restart
+    for part, block, lanes in solve(
+        lambda loops, kind: _ExactBlock(layout, loops, restart, kind),
+        len(listed),
+        lambda block, part: block.load(starts[part]),
+        tol * restart,
     ):
         block.unload(lanes, rows[part])
     isolated = np.flatnonzero(graph.degrees[listed] == 0)
@@ -67,80 +68,56 @@ def personalized_pagerank(
     return rows
 
 
-class _Block:
-    """Working memory for one block of sources, reused from block to block."""
+class _ExactBlock(Block):
+    """A block of PageRank: g, and for each lane a constant `_level` on its source's component."""
+
+    floor = 2.0**-44  # double precision is at its end
 
     def __init__(self, layout: Layout, loops: Kernels, restart: float, kind: npt.DTypeLike) -> None:
-        self._layout, self._loops, self._restart = layout, loops, restart
-        n = len(layout.degree)
-        self.g = block_zeros(n, loops.lanes, kind)
-        self._slot = np.zeros(n, dtype=np.int32)
-        self._own_rows = np.empty(0, dtype=np.int64)
-        self._component, self._volumes = layout.components()
+        super().__init__(layout, loops, restart, kind)
+        self._component, self._volumes = components_of(layout)
         self._residual, self._mass = np.empty((1, loops.lanes)), np.empty((1, loops.lanes))
 
     def load(self, sources: npt.NDArray[np.int64]) -> None:
-        """Start with nothing but the lanes' sources, given as layout rows."""
-        layout, lanes = self._layout, self._loops.lanes
-        self.g[:] = 0
-        self._slot[self._own_rows] = 0
-        self._own_rows, slots = np.unique(sources, return_inverse=True)
-        self._slot[self._own_rows] = np.arange(1, len(self._own_rows) + 1)
-        self._columns = np.arange(len(sources))
-        self._start = block_zeros(len(self._own_rows) + 1, lanes, self.g.dtype)
-        self._start[slots + 1, self._columns] = self._restart * layout.inverse_degree[sources]
+        """Set the start for the lanes' sources, given as layout rows."""
+        self.clear(len(sources), sources)
+        inverse = self.layout.inverse_degree
+        self.start[self.slot[sources], self.columns] = self.restart * inverse[sources]
         self._components = self._component[sources]
         self._volume = np.maximum(self._volumes[self._components], 1.0)
         present, rows = np.unique(self._components, return_inverse=True)
         self._drift_row = np.zeros(len(self._volumes), dtype=np.int32)
         self._drift_row[present] = np.arange(1, len(present) + 1)
         self._lane_row = rows + 1
-        self._drift = block_zeros(len(present) + 1, lanes, self.g.dtype)
+        self._drift = block_zeros(len(present) + 1, self.loops.lanes, self.g.dtype)
         # The start is absorbed at the source; all that follows has mass 1 - restart.
-        self._level = (1 - self._restart) / self._volume
+        self._level = (1 - self.restart) / self._volume
 
-    def go_on_from(self, other: _Block, lanes: Lanes, places: Lanes) -> None:
-        """Take over the constant that belongs to a lane; see `SweptBlock`."""
+    def go_on_from(self, other: Any, lanes: Lanes, places: Lanes) -> None:
+        """Take over the constants, too."""
+        super().go_on_from(other, lanes, places)
         self._level[places] = other._level[lanes]
-
-    def sweep(self, enough: float) -> Iterator[Lanes]:
-        """Give lanes with a residual of `enough`, or that fall no further; see `SweptBlock`."""
-        lanes = len(self._columns)
-        progress = Progress(lanes, self.g.dtype, self._restart, _FLOOR)
-        for number in itertools.count(1):
-            self._sweep_once(number)
-            done = progress.ended(self._residual[0, :lanes], enough)
-            if len(done):
-                yield done
-            if len(progress.waiting) == 0:
-                return
-            self._level = (1 - self._mass[0, :lanes]) / self._volume
 
     def unload(self, lanes: Lanes, out: npt.NDArray[np.float64]) -> None:
         """Write rows of PageRank."""
-        layout = self._layout
-        unload_exact(
-            self.g,
-            lanes,
-            layout.degree,
-            layout.row_of,
-            self._component,
-            self._components,
-            self._level,
-            out,
-        )
+        layout = self.layout
+        own = self._component, self._components, self._level
+        unload_exact(self.g, lanes, layout.degree, layout.row_of, *own, out)
 
-    def _sweep_once(self, number: int) -> None:
-        layout, follow = self._layout, 1 - self._restart
-        self._drift[self._lane_row, self._columns] = -self._restart * self._level
-        self._loops.exact_sweep(
+    def sweep_once(self, number: int) -> npt.NDArray[np.float64]:
+        """Put the missing mass on the component, then one sweep of over-relaxation."""
+        layout, follow = self.layout, 1 - self.restart
+        if number > 1:
+            self._level = (1 - self._mass[0, self.columns]) / self._volume
+        self._drift[self._lane_row, self.columns] = -self.restart * self._level
+        self.loops.exact_sweep(
             layout.indptr,
             layout.indices,
             layout.degree,
             layout.inverse_degree,
             self._component,
-            self._slot,
-            self._start,
+            self.slot,
+            self.start,
             self._drift,
             self._drift_row,
             follow,
@@ -149,6 +126,7 @@ class _Block:
             self._residual,
             self._mass,
         )
+        return np.asarray(self._residual[0])
 
 
 def _relaxation(follow: float, sweep: int) -> float:

@@ -12,33 +12,11 @@ from edgeveil.graph import Graph
 
 __all__ = [
     "friend_counts_of_lists",
-    "two_hop_sums",
     "two_hop_sums_of_lists",
     "two_hop_tail_of_lists",
 ]
 
 Vector = npt.NDArray[np.float64]
-
-
-def two_hop_sums(graph: Graph, source: int, weights: Vector) -> Vector:
-    """Sum of the weights of the common neighbours of `source` and each node; friends' halved.
-
-    One edge that does not touch the source moves the vector by at most 1 in L1, exactly, if
-    the weights come from `edgeveil.estimate.rows.exact_weights` (docs/theory/two-hop.md).
-
-    Parameters
-    ----------
-    graph : Graph
-        The graph.
-    source : int
-        Index of the source.
-    weights : array of shape (n,)
-        In [0, 1], the same for all graphs.
-    """
-    own = graph.neighbours(source)
-    sums = np.empty(graph.n_nodes)
-    _spread(graph.indptr, graph.indices, own, weights[own], sums)
-    return sums
 
 
 def two_hop_sums_of_lists(
@@ -47,7 +25,10 @@ def two_hop_sums_of_lists(
     starts: npt.NDArray[np.int64],
     weights: Vector,
 ) -> npt.NDArray[np.float64]:
-    """`two_hop_sums` of several sources, each with weights of its own.
+    """Sums of the weights of the common neighbours of a source and each node; friends' halved.
+
+    One edge that does not touch a source moves its row by at most 1 in L1, exactly, if the weights
+    come from `edgeveil.estimate.rows.exact_weights` (docs/theory/two-hop.md).
 
     Parameters
     ----------
@@ -58,7 +39,7 @@ def two_hop_sums_of_lists(
     starts : array of shape (m + 1,)
         Those of source i are ``lists[starts[i] : starts[i + 1]]``.
     weights : array
-        The weight of each neighbour in `lists`, exact.
+        The weight of each neighbour in `lists`, in [0, 1], the same for all graphs.
 
     Returns
     -------
@@ -79,9 +60,8 @@ def two_hop_tail_of_lists(
 ) -> tuple[npt.NDArray[np.integer], Vector, npt.NDArray[np.int64]]:
     """Sums of the weights of common neighbours, for strangers that have one and only for them.
 
-    Directed: of those whom the source follows and who follow the stranger.
-
-    Time and memory go with the number of friends' friends, not with that of all nodes.
+    Directed: of those whom the source follows and who follow the stranger. Time and memory go with
+    the number of friends' friends, not with that of all nodes.
 
     Parameters
     ----------
@@ -110,42 +90,13 @@ def friend_counts_of_lists(
 ) -> Vector:
     """For each friend in `lists`, how many friends it has in common with its source.
 
-    Directed: how many of those whom the source follows follow it.
-
-    Parameters
-    ----------
-    graph, lists, starts
-        As for `two_hop_sums_of_lists`; each list is sorted.
-
-    Returns
-    -------
-    array of float64, as long as `lists`
-        The counts, freshly made.
+    Directed: how many of those whom the source follows follow it. Lists as for
+    `two_hop_sums_of_lists`, each sorted.
     """
     counts = np.empty(len(lists))
     own = lists.astype(graph.indices.dtype)
     _count_lists(graph.indptr, graph.indices, own, starts, counts)
     return counts
-
-
-@compiled
-def _spread(
-    indptr: Any,  # IN  (n + 1)
-    indices: Any,  # IN  (nnz)
-    own: Any,  # IN  (k) the nodes that give
-    weights: Any,  # IN  (k)
-    sums: Any,  # OUT (n)
-) -> None:
-    """Add the weight of each of `own` to all of its neighbours, then halve the sums of `own`."""
-    sums[:] = 0.0
-    # The sums are exact, so their order does not matter.
-    for i in range(len(own)):
-        weight, theirs = weights[i], indices[indptr[own[i]] : indptr[own[i] + 1]]
-        for k in range(len(theirs)):
-            sums[np.uint64(theirs[k])] += weight  # unsigned: no test for indices from the end
-    # An edge between two friends moves both of their sums; an edge to a stranger only one.
-    for i in range(len(own)):
-        sums[own[i]] /= 2
 
 
 @compiled
@@ -157,10 +108,18 @@ def _spread_lists(
     weights: Any,  # IN  as long as `lists`
     out: Any,  # OUT (m, n)
 ) -> None:
-    """Do it for every source."""
+    """Add the weight of each friend to all of its neighbours, then halve the friends' sums."""
     for i in range(len(out)):
-        first, last = starts[i], starts[i + 1]
-        _spread(indptr, indices, lists[first:last], weights[first:last], out[i])
+        sums, its = out[i], range(starts[i], starts[i + 1])
+        sums[:] = 0.0
+        # The sums are exact, so their order does not matter.
+        for k in its:
+            weight, theirs = weights[k], indices[indptr[lists[k]] : indptr[lists[k] + 1]]
+            for j in range(len(theirs)):
+                sums[np.uint64(theirs[j])] += weight  # unsigned: no test for indices from the end
+        # An edge between two friends moves both of their sums; an edge to a stranger only one.
+        for k in its:
+            sums[lists[k]] /= 2
 
 
 # A row is collected in a table of friends' friends; in an array of all nodes if it has at least

@@ -1,4 +1,4 @@
-"""The random walk's parameters: restart probabilities, rounds, precision.
+"""The random walk's parameters: restart probabilities, rounds, tolerances.
 
 Users speak of the ordinary walk's restart probability (``restart``, 0.15). The paper's
 algorithms use the lazy walk W = (I + D^-1 A) / 2, whose restart probability alpha is smaller;
@@ -24,8 +24,6 @@ __all__ = [
     "check_sources",
     "check_tol",
     "lazy_restart",
-    "precision_of_rounds",
-    "rounds_for_precision",
 ]
 
 
@@ -68,31 +66,3 @@ def lazy_restart(restart: float) -> float:
     """
     restart = check_restart(restart)
     return restart / (2 - restart)
-
-
-def rounds_for_precision(precision: float, restart: float = 0.15) -> int:
-    """Rounds R = ceil(ln(1/xi) / alpha) after which no residual exceeds `precision` (xi).
-
-    Examples
-    --------
-    >>> rounds_for_precision(3e-4)
-    101
-    """
-    if not 0 < precision < 1:
-        raise ParameterError(f"precision must be between 0 and 1, got {precision!r}")
-    needed = -math.log(precision) / lazy_restart(restart)
-    # A precision that came from precision_of_rounds must give its rounds back, so a result
-    # within float error of an integer counts as that integer.
-    nearest = round(needed)
-    return max(1, nearest if abs(needed - nearest) < 1e-9 * needed else math.ceil(needed))
-
-
-def precision_of_rounds(rounds: int, restart: float = 0.15) -> float:
-    """Smallest xi for which R = ceil(ln(1/xi) / alpha) is `rounds`.
-
-    Examples
-    --------
-    >>> rounds_for_precision(precision_of_rounds(100))
-    100
-    """
-    return math.exp(-lazy_restart(restart) * check_rounds(rounds))

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from edgeveil._check import one_of
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.estimate.rows import OwnLists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.nodes import NodeSet
@@ -39,13 +39,14 @@ __all__ = [
     "Measuring",
     "Mechanism",
     "NoiseLast",
+    "NothingShared",
+    "OnceForAll",
     "OwnLists",
     "PerSource",
     "RestsOnPromise",
     "Rows",
     "check_directions",
     "check_model",
-    "check_score",
     "own_lists",
 ]
 
@@ -122,21 +123,11 @@ class KnowsUncertainty(Protocol):
     """
 
     def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
-        """Half-widths of 95 % intervals around the scores in `rows`.
+        """Half-widths of 95 % intervals around the scores in `rows`, which `estimate` gave.
 
-        Parameters
-        ----------
-        rows : array of shape (sources, nodes)
-            What `estimate` gave.
-        shared, own
-            As for `estimate`.
-
-        Returns
-        -------
-        array of shape (sources, 1) or (sources, nodes)
-            A score without noise lies within this distance of the released one, with
-            probability 95 %. The mechanism says what "without noise" means and what the
-            probability is over. What the model leaves out (caps, far hops) is not in it.
+        Of shape (sources, 1) or (sources, nodes). A score without noise lies within this distance
+        of the released one, with probability 95 %. The mechanism says what "without noise" means
+        and what the probability is over. What the model leaves out (caps, far hops) is not in it.
         """
         ...
 
@@ -155,7 +146,19 @@ class HasHardPairs(Protocol):
         ...
 
 
-class PerSource:
+class NothingShared:
+    """Sources that share nothing."""
+
+    def shared(self, graph: Graph) -> AnyStatistic | None:
+        """Nothing is shared between sources."""
+        return None
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
+        """Nothing is shared between sources."""
+        raise AssertionError("nothing is shared")
+
+
+class PerSource(NothingShared):
     """Rows that share nothing: each is a release of its own, proved in `theorem`."""
 
     theorem: ClassVar[str]  # page of the proof
@@ -172,13 +175,26 @@ class PerSource:
             theorem=self.theorem,
         )
 
-    def shared(self, graph: Graph) -> AnyStatistic | None:
-        """Nothing is shared between sources."""
-        return None
 
-    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """Nothing is shared between sources."""
-        raise AssertionError("nothing is shared")
+class OnceForAll:
+    """All noise is drawn once for everybody; nothing is asked for one recipient alone."""
+
+    theorem: ClassVar[str]  # page of the proof
+    epsilon: float
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Give epsilon, once for everything."""
+        return Guarantee(
+            epsilon=self.epsilon,
+            model=getattr(self, "model", "joint"),
+            n_sources=n_sources,
+            theorem=self.theorem,
+            pooling="shared",
+        )
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Nothing is asked for one recipient alone."""
+        yield from ()
 
 
 class NoiseLast(PerSource):
@@ -240,10 +256,7 @@ def own_lists(
 def check_directions(mechanism: Mechanism, graph: Graph) -> None:
     """Refuse a directed graph unless the mechanism is for these, and the other way round.
 
-    Raises
-    ------
-    ParameterError
-        One sentence; which kind of graph it is, is public.
+    Which kind of graph it is, is public.
     """
     wanted = bool(getattr(mechanism, "directed", False))
     if graph.directed and not wanted:
@@ -258,8 +271,3 @@ def check_directions(mechanism: Mechanism, graph: Graph) -> None:
 def check_model(model: str) -> str:
     """Refuse anything but the two privacy models."""
     return one_of("model", model, "joint", "public")
-
-
-def check_score(score: str) -> str:
-    """Refuse anything but the two kinds of scores."""
-    return one_of("score", score, "pagerank", "lift")

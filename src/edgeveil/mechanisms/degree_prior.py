@@ -4,35 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Literal
 
-import numpy as np
-
+from edgeveil._check import one_of
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.rows import over_degrees, prior_rows
-from edgeveil.estimate.uncertainty import RowUncertainty, prior_uncertainty
 from edgeveil.flow.walk import check_restart
-from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import (
-    Gives,
-    Measuring,
-    OwnLists,
-    Rows,
-    check_model,
-    check_score,
-)
+from edgeveil.mechanisms.base import Gives, OnceForAll, OwnLists, Rows, check_model
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
-from edgeveil.mechanisms.released_degrees import degree_noise, degrees_of, learn_degrees
-from edgeveil.nodes import NodeSet
+from edgeveil.mechanisms.released_degrees import (
+    ReleasesDegrees,
+    second_hop_rows,
+    second_hop_uncertainty,
+)
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.guarantee import Guarantee, Model
-from edgeveil.privacy.statistic import Noised, Statistic
+from edgeveil.privacy.guarantee import Model
+from edgeveil.privacy.statistic import Noised
 
 __all__ = ["DegreePrior"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DegreePrior:
+class DegreePrior(ReleasesDegrees, OnceForAll):
     """One shared release of all degrees with Laplace noise of scale 2 / epsilon.
 
     Each recipient combines it with its own neighbour list: hops 0 and 1 of the walk exactly,
@@ -60,6 +53,7 @@ class DegreePrior:
         "many recipients who may collude, epsilon below 0.4, or the public model: one release for "
         "everybody"
     )
+    theorem: ClassVar[str] = "docs/theory/degree-prior.md"
 
     epsilon: float
     model: Model = "joint"
@@ -70,41 +64,20 @@ class DegreePrior:
         check_epsilon(self.epsilon)
         check_model(self.model)
         check_restart(self.restart)
-        check_score(self.score)
+        one_of("score", self.score, "pagerank", "lift")
 
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon, once for everything."""
-        return Guarantee(
-            epsilon=self.epsilon,
-            model=self.model,
-            n_sources=n_sources,
-            theorem="docs/theory/degree-prior.md",
-            pooling="shared",
-        )
+    def _degree_epsilon(self) -> Fraction:
+        return exact_epsilon(self.epsilon)
 
-    def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
-        degree_noise(len(nodes), exact_epsilon(self.epsilon))
-
-    def shared(self, graph: Graph) -> Statistic:
-        """All degrees."""
-        return degrees_of(graph, exact_epsilon(self.epsilon))
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
-        """Estimate the degrees."""
-        return learn_degrees(noised)
-
-    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
-        """Nothing is measured for one recipient alone."""
-        yield from ()
+    @property
+    def _hops(self) -> int:
+        """Hops of the walk that a recipient knows by itself."""
+        return int(self.model == "joint")
 
     def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Own list and released degrees."""
-        rows = np.empty((len(own.sources), len(own.nodes)))
-        prior_rows(rows, own, shared, self.restart, int(self.model == "joint"))
-        if self.score == "lift":
-            over_degrees(rows, own, shared)
-        return rows
+        nothing = Fraction(0)
+        return second_hop_rows((), shared, own, nothing, self.restart, self.score, self._hops)
 
     def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Around the score that the same formula gives for the true degrees.
@@ -113,19 +86,10 @@ class DegreePrior:
         over the noise and the nodes (docs/theory/degree-prior.md). That far hops do not follow
         the degrees exactly is not in it.
         """
-        out, hops = np.empty_like(rows), int(self.model == "joint")
-        for i, scores in enumerate(rows):
-            friends = own.of(i)
-            known = shared.seen_by(friends) if hops else shared
-            if hops and len(friends) == 0:
-                about = RowUncertainty(0.0, np.zeros_like(scores))
-            else:
-                about = prior_uncertainty(friends, known, self.restart, hops)
-            if self.score == "lift":
-                out[i] = about.of_lift(scores * known.degrees, known)
-            else:
-                out[i] = about.of_pagerank(known)
-        return out
+        nothing = Fraction(0)
+        return second_hop_uncertainty(
+            rows, shared, own, nothing, self.restart, self.score, self._hops
+        )
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Two hubs get joined: an edge moves two degrees by one each, whatever the graph."""

@@ -14,12 +14,12 @@ from edgeveil.errors import ParameterError
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.flow.walk import check_restart, check_tol
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows, check_model
+from edgeveil.mechanisms.base import Gives, OnceForAll, OwnLists, Rows, check_model
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon
-from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.statistic import Bits, Noised
 
 __all__ = ["EdgeFlipping"]
@@ -28,7 +28,7 @@ _BYTES_PER_PAIR = 64  # places, their sorted union, both ends, and the graph mad
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeFlipping:
+class EdgeFlipping(OnceForAll):
     """The paper's baseline: keep every pair with probability e^eps / (1 + e^eps), else flip it.
 
     The flips are drawn once for all sources and cost epsilon once. In the joint model each
@@ -55,6 +55,7 @@ class EdgeFlipping:
         "the default for rankings where epsilon is large for the graph's size: it adds "
         "n / (1 + e^epsilon) false edges to a node, and beats the others where that is at most 4"
     )
+    theorem: ClassVar[str] = "docs/theory/edge-flipping.md"
 
     epsilon: float
     model: Model = "joint"
@@ -66,16 +67,6 @@ class EdgeFlipping:
         check_model(self.model)
         check_restart(self.restart)
         check_tol(self.tol)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon, once for everything."""
-        return Guarantee(
-            epsilon=self.epsilon,
-            model=self.model,
-            n_sources=n_sources,
-            theorem="docs/theory/edge-flipping.md",
-            pooling="shared",
-        )
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Refuse a node set whose flipped pairs would not fit into memory."""
@@ -101,10 +92,6 @@ class EdgeFlipping:
     def learn(self, noised: Noised, nodes: NodeSet) -> Graph:
         """The flipped graph."""
         return Graph.from_edges(*_pair_ends(noised.values, len(nodes)), nodes)
-
-    def measure(self, graph: Graph, shared: Graph, own: OwnLists) -> Measuring:
-        """Nothing is measured for one recipient alone."""
-        yield from ()
 
     def estimate(self, noised: tuple[Noised, ...], shared: Graph, own: OwnLists) -> Rows:
         """PageRank on the flipped graph; in the joint model with the source's own edges back.

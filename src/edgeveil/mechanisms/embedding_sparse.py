@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgeveil.flow.bounds import Bound
-from edgeveil.flow.capped_flow import CappedFlow, paper_threshold
 from edgeveil.graph import Graph
 from edgeveil.hashing import (
     check_dimension,
@@ -20,11 +18,10 @@ from edgeveil.hashing import (
     hash_nodes,
     instant_embedding,
 )
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
+from edgeveil.mechanisms.capped_flow import CappedFlow
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
@@ -32,13 +29,12 @@ __all__ = ["DPEmbeddingSparse"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPEmbeddingSparse(PerSource):
+class DPEmbeddingSparse(CappedFlow):
     """Choose the large coordinates privately, embed those, noise the embedding.
 
     Half of epsilon goes to the choice S, half to Laplace noise of scale m log(1 + sigma n / m)
-    over epsilon / 2, m = max(|S|, 1). Neighbouring graphs differ in one edge (joint: not at
-    the source). Proof: docs/theory/sparse.md, which also covers an empty S. Cost per source:
-    `rounds` passes over the edges. Parameters as for `DPInstantEmbedding`.
+    over epsilon / 2, m = max(|S|, 1). Proof: docs/theory/sparse.md, which also covers an empty S.
+    Parameters as for `DPInstantEmbedding`.
     """
 
     name: ClassVar[str] = "embedding-sparse"
@@ -46,34 +42,25 @@ class DPEmbeddingSparse(PerSource):
     when_to_use: ClassVar[str] = "to compare with the paper's sparse embeddings"
     theorem: ClassVar[str] = "docs/theory/sparse.md"
 
-    epsilon: float
     dimension: int = 256
-    sigma: float = 1e-6
-    model: Model = "joint"
-    restart: float = 0.15
-    rounds: int | None = 100
-    prepush: bool = False
-    bound: Bound = "tight"
     hash_key: str = "edgeveil"
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        super().__post_init__()
         check_dimension(self.dimension)
         check_hash_key(self.hash_key)
-        CappedFlow.of(self)
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate: that fails before the charge or not at all."""
-        self._choice_noise(len(nodes))
+        self.flow_noise(len(nodes), self.half)
         for chosen in (1, max(len(nodes), 1)):
             _embedding_noise(self, len(nodes), chosen)
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """The flow, to choose coordinates; then the embedding of those that were chosen."""
-        n, half = graph.n_nodes, exact_epsilon(self.epsilon) / 2
-        rows = CappedFlow.of(self).rows(graph, own.sources)
-        choice = yield Statistic(rows.copy(), self._choice_noise(n))
-        chosen = choice.values >= paper_threshold(n, self.sigma, half)
+        n, rows = graph.n_nodes, self.flow(graph, own.sources)
+        choice = yield Statistic(rows.copy(), self.flow_noise(n, self.half))
+        chosen = self.is_large(choice.values)
         node_hash = hash_nodes(graph.nodes, self.dimension, self.hash_key)
         # A function of the private choice only: S empty leaves w = 0, and m = 1 noises it
         # like any other.
@@ -96,22 +83,13 @@ class DPEmbeddingSparse(PerSource):
         mechanism = cls(epsilon=1.0, dimension=64, restart=0.6, rounds=None, sigma=sigma)
         return mechanism, wedge(50)
 
-    def _choice_noise(self, n_nodes: int) -> Calibration:
-        return calibrate(
-            coordinates=n_nodes,
-            sensitivity=self.sigma,
-            epsilon=exact_epsilon(self.epsilon) / 2,
-            error=CappedFlow.of(self).error(n_nodes),
-        )
-
 
 @lru_cache(maxsize=256)  # exact arithmetic, the same for all rows with as many coordinates
 def _embedding_noise(mechanism: DPEmbeddingSparse, n: int, chosen: int) -> Calibration:
     """The noise of an embedding of so many chosen coordinates."""
-    sigma = mechanism.sigma
     return calibrate(
         coordinates=mechanism.dimension,
-        sensitivity=chosen * math.log1p(sigma * n / chosen) * (1 + 2**-48),  # rounded up
-        epsilon=exact_epsilon(mechanism.epsilon) / 2,
-        error=embedding_float_error(n, CappedFlow.of(mechanism).error(n)),
+        sensitivity=chosen * math.log1p(mechanism.sigma * n / chosen) * (1 + 2**-48),  # rounded up
+        epsilon=mechanism.half,
+        error=embedding_float_error(n, mechanism.flow_error(n)),
     )

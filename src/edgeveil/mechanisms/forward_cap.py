@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.flow.bounds import check_sigma, flow_error_bound
-from edgeveil.flow.forward_flow import check_forward_rounds, forward_flow
-from edgeveil.flow.walk import check_restart
+from edgeveil.flow.bounds import flow_error_bound
+from edgeveil.flow.push_flow import Recursion, capped_rows, forward_recursion
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, NoiseLast, Rows, check_model
+from edgeveil.mechanisms.base import Gives, NoiseLast, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
@@ -58,21 +57,14 @@ class DPForwardCap(NoiseLast):
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        check_sigma(self.sigma)
-        check_model(self.model)
-        check_restart(self.restart)
-        check_forward_rounds(self.rounds, sigma=self.sigma, restart=self.restart)
+        self._recursion()
+
+    def _recursion(self) -> Recursion:
+        return forward_recursion(self.sigma, self.model, self.restart, self.rounds)
 
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
         """The flow, capped where it is passed on."""
-        return forward_flow(
-            graph,
-            sources,
-            sigma=self.sigma,
-            model=self.model,
-            restart=self.restart,
-            rounds=self.rounds,
-        )
+        return capped_rows(graph, sources, self._recursion())
 
     def calibration(self, n_nodes: int) -> Calibration:
         """One edge moves a row by at most sigma in L1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -84,14 +84,14 @@ class GraphDiffusion(PerSource):
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """Noise for every step but the last, then the last step."""
         n, alpha, m = graph.n_nodes, lazy_restart(self.restart), len(own.sources)
-        walk, draws, usual = _LazyWalk(graph), self._draws, self._noise(n)
-        caps = np.tile(self.eta * walk.degree, (m, 1))
+        step, draws, usual = _lazy_walk(graph, alpha), self._draws, self._noise(n)
+        caps = np.tile(self.eta * graph.degrees, (m, 1))
         x = np.zeros((m, n))
         at = np.arange(m), own.sources
         caps[at] = x[at] = 1.0
         most_noise = np.zeros(m)
         for _ in range(1, self.steps):
-            y = walk.step(x, own.sources, alpha)
+            y = step(x, own.sources)
             # Drawn apart from y: in the proof it is the same noise on both graphs.
             for _draw in range(draws):
                 z = (yield Statistic(np.zeros((m, n)), usual, spends=False)).values
@@ -103,7 +103,7 @@ class GraphDiffusion(PerSource):
             self._noise(n, (n + 16) * 2.0**-52 * (1 + float(noise)) / alpha**2)
             for noise in most_noise
         )
-        yield Statistic(walk.step(x, own.sources, alpha), last)
+        yield Statistic(step(x, own.sources), last)
         if draws == 2:
             yield Statistic(np.zeros((m, n)), last, spends=False)
 
@@ -134,22 +134,18 @@ class GraphDiffusion(PerSource):
         )
 
 
-class _LazyWalk:
-    """y = alpha e_s + (1 - alpha) W x."""
+def _lazy_walk(graph: Graph, alpha: float) -> Callable[[Rows, npt.NDArray[np.int64]], Rows]:
+    """The step y = alpha e_s + (1 - alpha) W x, one row for each source s."""
+    adjacency: Any = graph.adjacency()
+    inverse = 1 / np.maximum(graph.degrees, 1)
 
-    def __init__(self, graph: Graph) -> None:
-        self.degree = graph.degrees.astype(np.float64)
-        self._adjacency: Any = graph.adjacency()
-        self._inverse = np.divide(
-            1.0, self.degree, out=np.zeros(graph.n_nodes), where=self.degree > 0
-        )
-
-    def step(self, x: Rows, sources: npt.NDArray[np.int64], alpha: float) -> Rows:
-        """One row for each source."""
-        y = np.stack([row + self._adjacency @ (row * self._inverse) for row in x])
+    def step(x: Rows, sources: npt.NDArray[np.int64]) -> Rows:
+        y = np.stack([row + adjacency @ (row * inverse) for row in x])
         at = np.arange(len(x)), sources
         # The walk stays at a source without edges; all other nodes without edges hold 0.
-        y[at] += np.where(self.degree[sources] == 0, x[at], 0.0)
+        y[at] += np.where(graph.degrees[sources] == 0, x[at], 0.0)
         y *= (1 - alpha) / 2
         y[at] += alpha
         return y
+
+    return step

@@ -10,8 +10,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.flow.bounds import Bound
-from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.graph import Graph
 from edgeveil.hashing import (
     check_dimension,
@@ -21,20 +19,19 @@ from edgeveil.hashing import (
     instant_embedding,
 )
 from edgeveil.mechanisms.base import Gives, NoiseLast, Rows
+from edgeveil.mechanisms.capped_flow import CappedFlow
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge_with_leaves
-from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
-from edgeveil.privacy.guarantee import Model
+from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.noise import Calibration, calibrate
 
 __all__ = ["DPInstantEmbedding"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPInstantEmbedding(NoiseLast):
+class DPInstantEmbedding(CappedFlow, NoiseLast):
     """InstantEmbedding of the capped flow plus Laplace noise of scale n log(1+sigma) / epsilon.
 
-    Neighbouring graphs differ in one edge (joint: not at the source). Proof:
-    docs/theory/instant-embedding.md. Cost per source: `rounds` passes over the edges.
+    Proof: docs/theory/instant-embedding.md.
 
     Parameters
     ----------
@@ -43,7 +40,7 @@ class DPInstantEmbedding(NoiseLast):
     hash_key : str
         Chooses the public hash of nodes to dimensions.
     epsilon, sigma, model, restart, rounds, prepush, bound
-        As for `DPPushFlowCap`.
+        As for `CappedFlow`.
     """
 
     name: ClassVar[str] = "instant-embedding"
@@ -54,28 +51,18 @@ class DPInstantEmbedding(NoiseLast):
     )
     theorem: ClassVar[str] = "docs/theory/instant-embedding.md"
 
-    epsilon: float
     dimension: int = 256
-    sigma: float = 1e-6
-    model: Model = "joint"
-    restart: float = 0.15
-    rounds: int | None = 100
-    prepush: bool = False
-    bound: Bound = "tight"
     hash_key: str = "edgeveil"
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        super().__post_init__()
         check_dimension(self.dimension)
         check_hash_key(self.hash_key)
-        CappedFlow.of(self)
 
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
         """The embedding of the capped flow."""
-        return instant_embedding(
-            CappedFlow.of(self).rows(graph, sources),
-            hash_nodes(graph.nodes, self.dimension, self.hash_key),
-        )
+        node_hash = hash_nodes(graph.nodes, self.dimension, self.hash_key)
+        return instant_embedding(self.flow(graph, sources), node_hash)
 
     def calibration(self, n_nodes: int) -> Calibration:
         """One edge moves an embedding by at most n log(1 + sigma) in L1."""
@@ -83,7 +70,7 @@ class DPInstantEmbedding(NoiseLast):
             coordinates=self.dimension,
             sensitivity=n_nodes * math.log1p(self.sigma) * (1 + 2**-48),  # rounded up
             epsilon=exact_epsilon(self.epsilon),
-            error=embedding_float_error(n_nodes, CappedFlow.of(self).error(n_nodes)),
+            error=embedding_float_error(n_nodes, self.flow_error(n_nodes)),
         )
 
     def hard_pairs(self) -> Iterator[Pair]:

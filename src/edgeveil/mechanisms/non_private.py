@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.flow.walk import check_restart, check_tol
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
-from edgeveil.nodes import NodeSet
+from edgeveil.mechanisms.base import Gives, Measuring, NothingShared, OwnLists, Rows
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Exact, Noised
 
@@ -18,7 +17,7 @@ __all__ = ["NonPrivate"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NonPrivate:
+class NonPrivate(NothingShared):
     """Exact Personalized PageRank: epsilon = infinity, for the curator only.
 
     Parameters
@@ -48,13 +47,6 @@ class NonPrivate:
             n_sources=n_sources,
             theorem="docs/theory/baselines.md",
         )
-
-    def shared(self, graph: Graph) -> None:
-        """Nothing is shared between sources."""
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """Nothing is shared between sources."""
-        raise AssertionError("nothing is shared")
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """Exact PageRank."""

@@ -8,17 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edgeveil.flow.walk import check_restart
-from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
-from edgeveil.nodes import NodeSet
-from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.mechanisms.base import Gives, NothingShared, OnceForAll, OwnLists, Rows
 from edgeveil.privacy.statistic import Noised
 
 __all__ = ["OwnNeighbours"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnNeighbours:
+class OwnNeighbours(OnceForAll, NothingShared):
     """The source and its own neighbour list: one step of the walk, nothing of anybody else.
 
     The floor that every private mechanism has to beat: it costs no budget. Joint model only,
@@ -34,31 +31,13 @@ class OwnNeighbours:
     gives: ClassVar[Gives] = "scores"
     when_to_use: ClassVar[str] = "no budget at all: the floor that everything else has to beat"
 
+    theorem: ClassVar[str] = "docs/theory/baselines.md"
+    epsilon = 0.0  # nothing about edges elsewhere
+
     restart: float = 0.15
 
     def __post_init__(self) -> None:
         check_restart(self.restart)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon 0: nothing about edges elsewhere."""
-        return Guarantee(
-            epsilon=0.0,
-            model="joint",
-            n_sources=n_sources,
-            theorem="docs/theory/baselines.md",
-            pooling="shared",
-        )
-
-    def shared(self, graph: Graph) -> None:
-        """Nothing is asked of the graph."""
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """Nothing is shared between sources."""
-        raise AssertionError("nothing is shared")
-
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Nothing is asked of the graph."""
-        yield from ()
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
         """`restart` at the source, the rest spread over its neighbours."""

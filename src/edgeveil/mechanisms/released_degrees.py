@@ -1,7 +1,8 @@
 """Shared by mechanisms that release all degrees once, and measure a recipient's second hop.
 
-Not a mechanism itself. `degrees_of` and `TwoHopRelease.measure` are the only two places where these
-mechanisms touch private edges of others; all else is post-processing of what comes back noised.
+Not a mechanism itself. `ReleasesDegrees.shared` and `TwoHopRelease.measure` are the only two places
+where these mechanisms touch private edges of others; all else is post-processing of what comes back
+noised.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
-from edgeveil.estimate.rows import complete_rows, prior_rows, two_hop_weights
+from edgeveil.estimate.rows import complete_rows, over_degrees, prior_rows, two_hop_weights
 from edgeveil.estimate.uncertainty import RowUncertainty, prior_uncertainty, two_hop_uncertainty
 from edgeveil.flow.two_hop import two_hop_sums_of_lists
 from edgeveil.graph import Graph
@@ -28,10 +29,8 @@ from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = [
+    "ReleasesDegrees",
     "TwoHopRelease",
-    "degree_noise",
-    "degrees_of",
-    "learn_degrees",
     "second_hop_rows",
     "second_hop_uncertainty",
     "split_epsilon",
@@ -90,11 +89,34 @@ def _second_hop_noise(n: int, epsilon: Fraction) -> Calibration:
     return calibrate(coordinates=max(n, 1), sensitivity=1, epsilon=epsilon)
 
 
-class TwoHopRelease:
+class ReleasesDegrees:
+    """All degrees, released once for everybody."""
+
+    def _degree_epsilon(self) -> Fraction:
+        raise NotImplementedError
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        degree_noise(len(nodes), self._degree_epsilon())
+
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees."""
+        noise = degree_noise(graph.n_nodes, self._degree_epsilon())
+        return Statistic(graph.degrees.astype(np.float64)[None, :], noise)
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+        """What the released degrees tell about the true ones."""
+        return estimate_all(noised.values[0], noised.scale)
+
+
+class TwoHopRelease(ReleasesDegrees):
     """What two-hop and its embedding release: all degrees once, then each one's second hop."""
 
     epsilon: float
     degree_epsilon: float | None
+
+    def _degree_epsilon(self) -> Fraction:
+        return self.split[0]
 
     @property
     def split(self) -> tuple[Fraction, Fraction]:
@@ -107,18 +129,9 @@ class TwoHopRelease:
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate both parts: that fails before the charge or not at all."""
-        shared, own = self.split
-        degree_noise(len(nodes), shared)
-        if own:
-            _second_hop_noise(len(nodes), own)
-
-    def shared(self, graph: Graph) -> Statistic:
-        """All degrees."""
-        return degrees_of(graph, self.split[0])
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
-        """Estimate the degrees."""
-        return learn_degrees(noised)
+        super().check_nodes(nodes)
+        if self.split[1]:
+            _second_hop_noise(len(nodes), self.split[1])
 
     def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
         """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
@@ -134,57 +147,57 @@ class TwoHopRelease:
         yield wedge()  # both ends are friends
 
 
-def degrees_of(graph: Graph, epsilon: Fraction) -> Statistic:
-    """All degrees, to be released once for everybody."""
-    degrees = graph.degrees.astype(np.float64)[None, :]
-    return Statistic(degrees, degree_noise(graph.n_nodes, epsilon))
-
-
-def learn_degrees(noised: Noised) -> DegreeEstimates:
-    """What the released degrees tell about the true ones."""
-    return estimate_all(noised.values[0], noised.scale)
-
-
 def second_hop_rows(
     noised: tuple[Noised, ...],
     known: DegreeEstimates,
     own: OwnLists,
     epsilon: Fraction,
     restart: float,
+    score: str = "pagerank",
+    known_hops: int = 1,
 ) -> Rows:
-    """PageRank rows from the own lists, the degrees and, if it was measured, the second hop."""
-    if not epsilon:
-        rows = np.empty((len(own.sources), len(own.nodes)))
-        prior_rows(rows, own, known, restart)
-        return rows
-    rows = noised[0].values
-    floors, weights = two_hop_weights(own, known.degrees, float(epsilon))
-    complete_rows(rows, own, weights, floors, known, noised[0].scale, restart)
+    """Rows from the own lists, the degrees and, if it was measured, the second hop.
+
+    `known_hops` is 0 where the lists may not be used; then they are empty.
+    """
+    if epsilon:
+        rows = noised[0].values
+        floors, weights = two_hop_weights(own, known.degrees, float(epsilon))
+        complete_rows(rows, own, weights, floors, known, noised[0].scale, restart)
+    else:
+        rows = prior_rows(own, known, restart, known_hops)
+    if score == "lift":
+        over_degrees(rows, own, known)
     return rows
 
 
 def second_hop_uncertainty(
-    row: Rows,
+    rows: Rows,
     known: DegreeEstimates,
-    seen: DegreeEstimates,
     own: OwnLists,
-    i: int,
     epsilon: Fraction,
     restart: float,
-) -> RowUncertainty:
-    """How far the noise may have moved row i of `second_hop_rows`: post-processing of it.
-
-    `seen` is what the owner of the row makes of the degrees `known` to everybody.
-    """
-    friends, n = own.of(i), len(own.nodes)
-    if len(friends) == 0:
-        return RowUncertainty(0.0, np.zeros(n))
-    if not epsilon:
-        return prior_uncertainty(friends, seen, restart, 1)
-    alone = own.only(i)
-    floors, weights = two_hop_weights(alone, known.degrees, float(epsilon))
-    scale = _second_hop_noise(n, epsilon).noise_scale / floors[0]
-    scales = np.full(n, scale)
-    scales[friends] = 2 * scale
-    source = int(own.sources[i])
-    return two_hop_uncertainty(row, source, friends, seen, weights / floors[0], scales, restart)
+    score: str,
+    known_hops: int = 1,
+) -> Rows:
+    """How far the noise may have moved what `second_hop_rows` gave: post-processing of it."""
+    out, n = np.empty_like(rows), len(own.nodes)
+    if epsilon:
+        floors, weights = two_hop_weights(own, known.degrees, float(epsilon))
+        noise = _second_hop_noise(n, epsilon).noise_scale
+    for i, scores in enumerate(rows):
+        friends = own.of(i)
+        seen = known.seen_by(friends)
+        row = scores * seen.degrees if score == "lift" else scores
+        if known_hops and len(friends) == 0:
+            about = RowUncertainty(0.0, np.zeros(n))
+        elif not epsilon:
+            about = prior_uncertainty(friends, seen, restart, known_hops)
+        else:
+            scales = np.full(n, noise / floors[i])
+            scales[friends] *= 2
+            weight = weights[own.starts[i] : own.starts[i + 1]] / floors[i]
+            source = int(own.sources[i])
+            about = two_hop_uncertainty(row, source, friends, seen, weight, scales, restart)
+        out[i] = about.of_lift(row, seen) if score == "lift" else about.of_pagerank(seen)
+    return out

@@ -10,24 +10,17 @@ gives the same rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.estimate.rows import OwnLists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import (
-    KnowsUncertainty,
-    Mechanism,
-    Rows,
-    check_directions,
-    own_lists,
-)
+from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, Rows, check_directions, own_lists
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -45,12 +38,12 @@ from edgeveil.privacy.statistic import (
 )
 
 __all__ = [
-    "answers",
     "exact_loss",
     "make_rows",
     "rows_after",
     "rows_at_once",
     "rows_of",
+    "rows_with_uncertainty",
     "shared_part",
 ]
 
@@ -65,8 +58,6 @@ _MOST_ROWS = 256
 _BEYOND = (0.0, 64.0)
 
 _ROUNDING = Fraction(1, 10**12)  # a guarantee holds floats
-
-Answer = Callable[[AnyStatistic, int], Noised]
 
 
 def rows_at_once(n_nodes: int, room: int | None = None) -> int:
@@ -101,107 +92,57 @@ def make_rows(
     streams: Sequence[NoiseSource] | None,
     *,
     as_claimed: bool = True,
-    claim: Guarantee | None = None,
 ) -> tuple[Rows, OwnLists]:
     """One row for each source, and what its owner knows, for one group of sources.
 
-    Parameters
-    ----------
-    mechanism, graph
-        What to run on what.
-    shared
-        From `shared_part`.
-    sources : sequence of int
-        Indices; may repeat.
-    streams : sequence of NoiseSource, or None
-        One for each source. None: without noise, which is not private.
-    as_claimed : bool
-        As for `shared_part`.
-    claim : Guarantee, optional
-        The mechanism's for one source, if it is known already.
+    `shared` is from `shared_part`, `as_claimed` as there. Sources may repeat; `streams` has one for
+    each. Without streams there is no noise, and the rows are not private.
     """
-    claim = claim or mechanism.guarantee(1)
-    own, so_far = own_lists(graph, sources, claim.model, claim.own_edges), list[AnyStatistic]()
-
-    def noised(asked: AnyStatistic, stage: int) -> Noised:
-        so_far.append(asked)
+    claim = mechanism.guarantee(1)
+    own = own_lists(graph, sources, claim.model, claim.own_edges)
+    measuring: Any = mechanism.measure(graph, shared, own)
+    answer: Noised | None = None  # begins the questions
+    asked, given = list[AnyStatistic](), list[Noised]()
+    while True:
+        try:
+            asked.append(measuring.send(answer))
+        except StopIteration:
+            break
         if as_claimed:
-            _refuse_unclaimed(mechanism, claim, so_far, shared=False)
+            _refuse_unclaimed(mechanism, claim, asked, shared=False)
         if streams is None:
-            return without_noise(asked)
-        # The first stage draws from the row's stream itself, each further one from its own.
-        return randomise(asked, [s.derive("stage", stage) for s in streams] if stage else streams)
-
-    given = answers(mechanism.measure(graph, shared, own), noised)
-    return mechanism.estimate(given, shared, own), own
-
-
-def answers(measuring: Any, answer: Answer) -> tuple[Noised, ...]:
-    """Run the questions of `Mechanism.measure` to their end; `answer` gets each and its number."""
-    given: list[Noised] = []
-    try:
-        asked = next(measuring)
-        while True:
-            given.append(answer(asked, len(given)))
-            # Not to be written to: whoever asks has seen the graph, and what it did to released
-            # numbers would be released.
-            asked = measuring.send(given[-1].for_reading())
-    except StopIteration:
-        return tuple(given)
-
-
-class _RowStreams(Sequence[NoiseSource]):
-    """The streams of some sources, made when they are needed: some mechanisms draw nothing here."""
-
-    def __init__(self, noise: NoiseSource, sources: Sequence[int]) -> None:
-        self._noise, self._sources = noise, sources
-
-    @cached_property
-    def _made(self) -> list[NoiseSource]:
-        return [self._noise.derive("row", int(source)) for source in self._sources]
-
-    def __len__(self) -> int:
-        return len(self._sources)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._made[at]
-
-
-def groups(sources: Sequence[int], n_nodes: int) -> Iterator[Sequence[int]]:
-    """The sources in groups of `rows_at_once`."""
-    size = rows_at_once(n_nodes)
-    for first in range(0, len(sources), size):
-        yield sources[first : first + size]
+            given.append(without_noise(asked[-1]))
+        else:
+            # The first stage draws from the row's stream itself, each further one from its own.
+            stage = len(given)
+            drawn = [s.derive("stage", stage) for s in streams] if stage else streams
+            given.append(randomise(asked[-1], drawn))
+        # Not to be written to: whoever asks has seen the graph, and what it did to released
+        # numbers would be released.
+        answer = given[-1].for_reading()
+    return mechanism.estimate(tuple(given), shared, own), own
 
 
 def rows_of(
-    mechanism: Mechanism,
-    graph: Graph,
-    sources: Sequence[int],
-    noise: NoiseSource | None,
-    *,
-    check: Callable[[], None] = lambda: None,
+    mechanism: Mechanism, graph: Graph, sources: Sequence[int], noise: NoiseSource | None
 ) -> Rows:
-    """All rows of a release, in memory, without guarantee or price.
+    """All rows of a release that draws from `noise`, without guarantee or price.
 
-    Parameters
-    ----------
-    mechanism, graph, sources
-        What to run on what, for which indices.
-    noise : NoiseSource or None
-        Of the whole release. None: without noise, which is not private.
-    check : callable
-        Called between two groups; may raise to stop.
+    Without `noise` they are not private.
     """
-    shared = shared_part(mechanism, graph, None if noise is None else noise.derive("shared"))
-    return _stacked(mechanism, graph, shared, sources, noise and noise.derive("rows"), check)[0]
+    shared = shared_part(mechanism, graph, noise and noise.derive("shared"))
+    return rows_after(mechanism, graph, shared, sources, noise and noise.derive("rows"))
 
 
 def rows_after(
-    mechanism: Mechanism, graph: Graph, shared: Any, sources: Sequence[int], noise: NoiseSource
+    mechanism: Mechanism,
+    graph: Graph,
+    shared: Any,
+    sources: Sequence[int],
+    noise: NoiseSource | None,
 ) -> Rows:
     """Rows alone, where the shared part is there already; `noise` as below."""
-    return _stacked(mechanism, graph, shared, sources, noise, lambda: None)[0]
+    return rows_with_uncertainty(mechanism, graph, shared, sources, noise, uncertainty=False)[0]
 
 
 def rows_with_uncertainty(
@@ -209,52 +150,33 @@ def rows_with_uncertainty(
     graph: Graph,
     shared: Any,
     sources: Sequence[int],
-    noise: NoiseSource,
-    check: Callable[[], None],
+    noise: NoiseSource | None,
+    check: Callable[[], None] = lambda: None,
+    *,
+    uncertainty: bool = True,
 ) -> tuple[Rows, Rows | None]:
     """Rows and, for scores of a mechanism that knows it, how far noise may have moved them.
 
-    `noise` is the release's stream for rows.
+    `noise` is the release's stream for rows. `check` is called between two groups, and may raise
+    to stop.
     """
-    return _stacked(mechanism, graph, shared, sources, noise, check, uncertainty=True)
-
-
-def _stacked(
-    mechanism: Mechanism,
-    graph: Graph,
-    shared: Any,
-    sources: Sequence[int],
-    noise: NoiseSource | None,
-    check: Callable[[], None],
-    *,
-    uncertainty: bool = False,
-) -> tuple[Rows, Rows | None]:
-    """Group by group, into one array: a group's own memory is then used for the next one."""
     if len(sources) == 0:
         raise ParameterError("sources must name at least one node, got none")
-    rows = widths = None
-    claim, done = mechanism.guarantee(1), 0
-    tells = uncertainty and mechanism.gives == "scores" and isinstance(mechanism, KnowsUncertainty)
-    for some in groups(sources, graph.n_nodes):
+    knows = mechanism if isinstance(mechanism, KnowsUncertainty) else None
+    wholes: list[Rows] = []  # one array each: a group's own memory is then used for the next one
+    size = rows_at_once(graph.n_nodes)
+    for first in range(0, len(sources), size):
         check()
-        streams = None if noise is None else _RowStreams(noise, some)
-        made, own = make_rows(mechanism, graph, shared, some, streams, claim=claim)
-        here = slice(done, done + len(some))
-        rows = _put(rows, made, here, len(sources))
-        if tells and isinstance(mechanism, KnowsUncertainty):
-            width = mechanism.uncertainty(made, shared, own)
-            widths = _put(widths, width, here, len(sources))
-        done += len(some)
-    assert rows is not None  # there is a source
-    return rows, widths
-
-
-def _put(whole: Rows | None, part: Rows, here: slice, total: int) -> Rows:
-    """Put the rows of a group into the array of all."""
-    if whole is None:
-        whole = np.empty((total, *part.shape[1:]))
-    whole[here] = part
-    return whole
+        some = sources[first : first + size]
+        streams = None if noise is None else [noise.derive("row", int(source)) for source in some]
+        made, own = make_rows(mechanism, graph, shared, some, streams)
+        parts = [made]
+        if uncertainty and knows is not None and mechanism.gives == "scores":
+            parts.append(knows.uncertainty(made, shared, own))
+        wholes = wholes or [np.empty((len(sources), *part.shape[1:])) for part in parts]
+        for whole, part in zip(wholes, parts, strict=True):
+            whole[first : first + size] = part
+    return wholes[0], wholes[1] if len(wholes) == 2 else None
 
 
 def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
@@ -263,13 +185,6 @@ def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
     The outcomes tried are ones that the first graph may give and that, number by number, tell the
     most; later questions are asked after them. So the mechanism's epsilon is not below this,
     whatever its claim. Both orders of the graphs are tried.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        What to look at.
-    pair : Pair
-        Two neighbouring graphs and a source.
     """
     graphs = (pair.graph, pair.neighbour)
     orders = (graphs, graphs[::-1])
@@ -277,39 +192,35 @@ def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
 
 
 def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond: float) -> float:
-    loss, shared = 0.0, None
-    asked = (mechanism.shared(graph), mechanism.shared(other))
-    if (asked[0] is None) != (asked[1] is None):
+    loss, shared, outcome = 0.0, None, None
+    first, second = mechanism.shared(graph), mechanism.shared(other)
+    if first is not None and second is not None:
+        loss, for_all = largest_loss(first, second, beyond=beyond)
+        shared = mechanism.learn(for_all, graph.nodes)
+    elif first is not second:
         return math.inf  # that something is asked tells the graphs apart
-    if asked[0] is not None and asked[1] is not None:
-        loss, outcome = largest_loss(asked[0], asked[1], beyond=beyond)
-        shared = mechanism.learn(outcome, graph.nodes)
-    beside = mechanism.measure(other, shared, _known(mechanism, other, [source]))
-    last: Noised | None = None
+    claim = mechanism.guarantee(1)
+    measurings = [
+        mechanism.measure(g, shared, own_lists(g, [source], claim.model, claim.own_edges))
+        for g in (graph, other)
+    ]
     moved: set[str] = set()
-
-    def answer(first: AnyStatistic, stage: int) -> Noised:
-        nonlocal loss, last
-        if math.isinf(loss):
-            return without_noise(first)
-        try:
-            second = next(beside) if last is None else beside.send(last)
-        except StopIteration:  # so does the number of questions; seen in one order of the graphs
-            loss = math.inf
-            return without_noise(first)
+    while not math.isinf(loss):
+        first, second = (_next_question(measuring, outcome) for measuring in measurings)
+        if first is None or second is None:  # the number of questions tells them apart, too
+            return loss if first is second else math.inf
         more, outcome = largest_loss(first, second, beyond=beyond)
         loss += more if _as_it_says(first, more, moved) else math.inf
-        last = outcome.for_reading()
-        return outcome
-
-    answers(mechanism.measure(graph, shared, _known(mechanism, graph, [source])), answer)
     return loss
 
 
-def _known(mechanism: Mechanism, graph: Graph, sources: npt.ArrayLike) -> OwnLists:
-    """What the recipients know by themselves, and no more than the guarantee says they do."""
-    claim = mechanism.guarantee(1)
-    return own_lists(graph, sources, claim.model, claim.own_edges)
+def _next_question(measuring: Any, outcome: Noised | None) -> AnyStatistic | None:
+    """What is asked after this outcome, at first None; None at the end."""
+    try:
+        asked: AnyStatistic = measuring.send(outcome and outcome.for_reading())
+        return asked
+    except StopIteration:
+        return None
 
 
 def _as_it_says(asked: AnyStatistic, loss: float, moved: set[str]) -> bool:
@@ -320,9 +231,9 @@ def _as_it_says(asked: AnyStatistic, loss: float, moved: set[str]) -> bool:
         return False
     if asked.part is None:
         return True
-    before = asked.part in moved
+    first_time = asked.part not in moved
     moved.add(asked.part)
-    return not before
+    return first_time
 
 
 def _refuse_unclaimed(

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-
+from edgeveil._check import one_of
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.rows import over_degrees
 from edgeveil.flow.walk import check_restart
-from edgeveil.mechanisms.base import Gives, OwnLists, Rows, check_score
+from edgeveil.mechanisms.base import Gives, OwnLists, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
 from edgeveil.mechanisms.released_degrees import (
     TwoHopRelease,
@@ -61,14 +59,11 @@ class TwoHop(TwoHopRelease):
     def __post_init__(self) -> None:
         split_epsilon(self.epsilon, self.degree_epsilon)
         check_restart(self.restart)
-        check_score(self.score)
+        one_of("score", self.score, "pagerank", "lift")
 
     def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Sums shrunk to the prior and completed to a row."""
-        rows = second_hop_rows(noised, shared, own, self.split[1], self.restart)
-        if self.score == "lift":
-            over_degrees(rows, own, shared)
-        return rows
+        return second_hop_rows(noised, shared, own, self.split[1], self.restart, self.score)
 
     def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Around the score that the same formula gives for the true sums and degrees.
@@ -78,14 +73,7 @@ class TwoHop(TwoHopRelease):
         (docs/theory/two-hop.md). What hops beyond the second do is not in it, nor, where
         epsilon is too small to measure it, what the second does.
         """
-        epsilon, lift = self.split[1], self.score == "lift"
-        out = np.empty_like(rows)
-        for i, scores in enumerate(rows):
-            seen = shared.seen_by(own.of(i))
-            row = scores * seen.degrees if lift else scores
-            about = second_hop_uncertainty(row, shared, seen, own, i, epsilon, self.restart)
-            out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
-        return out
+        return second_hop_uncertainty(rows, shared, own, self.split[1], self.restart, self.score)
 
     @classmethod
     def hardest(cls) -> tuple[TwoHop, Pair]:

@@ -10,7 +10,7 @@ import numpy as np
 from edgeveil._check import is_number
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.rows import hashed_closeness
+from edgeveil.estimate.rows import closeness
 from edgeveil.flow.walk import check_restart
 from edgeveil.hashing import check_dimension, check_hash_key, hash_nodes
 from edgeveil.mechanisms.base import Gives, OwnLists, Rows
@@ -85,9 +85,11 @@ class TwoHopEmbedding(TwoHopRelease):
         rows = second_hop_rows(noised, shared, own, self.split[1], self.restart)
         places = hash_nodes(own.nodes, self.dimension, self.hash_key)
         out = np.empty((len(rows), self.dimension))
-        hashed_closeness(
-            rows, own, shared, self.restart, self.second_hop, places.bucket, places.sign, out
-        )
+        for i, (row, source) in enumerate(zip(rows, own.sources, strict=True)):
+            friends, degrees = own.of(i), shared.degrees_seen_by(own.of(i))
+            nodes, weights = closeness(row, source, friends, degrees, self.restart, self.second_hop)
+            signed = weights * places.sign[nodes]
+            out[i] = np.bincount(places.bucket[nodes], signed, minlength=self.dimension)
         out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
         return out
 

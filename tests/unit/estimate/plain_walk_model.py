@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from edgeveil.estimate.walk_model import IN_COMMON
+from edgeveil.estimate._kernels import IN_COMMON
 
 
 def best_degree_floor(own_degrees, n, epsilon):

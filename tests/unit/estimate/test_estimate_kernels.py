@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.estimate import _uncertainty_kernels, walk_model
+from edgeveil.estimate import _kernels, uncertainty
 from edgeveil.estimate import rows as blocks
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.own_lists import OwnLists
+from edgeveil.estimate.rows import OwnLists
 from edgeveil.nodes import NodeSet
 from tests.unit.estimate import plain_walk_model as plain
 
@@ -32,7 +32,9 @@ def views(draw):
 @given(views(), st.sampled_from([1e-3, 0.3, 2.0, 50.0]))
 def test_the_floor(view, epsilon):
     _, own, degrees, _ = view
-    found = walk_model.best_degree_floor(degrees[own], len(degrees), epsilon)
+    everybody = OwnLists(np.zeros(1), own, np.array([0, len(own)]), NodeSet.range(len(degrees)))
+    (found,), weights = blocks.two_hop_weights(everybody, degrees, epsilon)
+    np.testing.assert_allclose(weights, np.minimum(found / degrees[own], 1), atol=2.0**-40)
     wanted = plain.best_degree_floor(degrees[own], len(degrees), epsilon)
     np.testing.assert_allclose(found, wanted, **SAME)
 
@@ -40,7 +42,7 @@ def test_the_floor(view, epsilon):
 @given(views())
 def test_expected_sums(view):
     _, own, degrees, weights = view
-    found = walk_model.expected_sums(own, degrees, weights)
+    found = uncertainty.expected_sums(own, degrees, weights)
     if np.ptp(degrees) > 1e-6 * degrees.min():
         # Neighbouring points of the grid, and so the slopes between them, are well apart.
         np.testing.assert_allclose(found, plain.expected_sums(own, degrees, weights), **SAME)
@@ -57,32 +59,22 @@ def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
     scales = np.full(len(prior), scale)
     scales[own] *= 2
     noisy = rng.poisson(np.minimum(prior, 1e9)) + rng.laplace(0, scales)
-    sums = walk_model.shrink(noisy, own, scale, prior, grain)
+    sums = noisy.copy()
+    _kernels.shrunk(sums, -1, prior.copy(), 1.0, grain, 2 * scales**2)
     wanted = plain.shrink(noisy, scales, prior, grain)
     np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12 * wanted.max())
 
     others = np.arange(1, len(sums))
-    tau, error = _uncertainty_kernels.fit_tau(sums, prior, prior * grain, scales, 0, 200.0)
+    tau, error = _kernels.fit_tau(sums, prior, prior * grain, scales, 0)
     plain_tau, plain_error = plain.fit_tau(
         *(x[others] for x in (sums, prior, prior * grain, scales))
     )
     assert tau == pytest.approx(plain_tau, rel=1e-12, abs=1e-25)
     assert error == pytest.approx(plain_error, rel=1e-12)
-    off, wider = np.empty(len(sums)), rng.uniform(0, 9, len(sums))
-    largest = float(weights.sum())
-    about = (prior * grain, scales, tau, wider)
-    _uncertainty_kernels.sums_uncertainty(sums, prior, *about, 3.0, largest, off)
-    np.testing.assert_allclose(off, plain.sums_uncertainty(sums, prior, *about, largest), **SAME)
-
-
-@given(views(), st.booleans())
-def test_one_row(view, measured):
-    rng, own, degrees, weights = view
-    sums = rng.exponential(1, len(degrees)) * measured
-    sums[0] = weights.sum()
-    found = walk_model.two_hop_row(0, own, degrees, weights, sums, 0.15)
-    wanted = plain.two_hop_row(0, own, degrees, weights, sums, 0.15)
-    np.testing.assert_allclose(found, wanted, **SAME)
+    wider, largest = rng.uniform(0, 9, len(sums)), float(weights.sum())
+    about = (sums, prior, prior * grain, scales, tau, wider, largest)
+    off = uncertainty.sums_uncertainty(*about)
+    np.testing.assert_allclose(off, plain.sums_uncertainty(*about), **SAME)
 
 
 @st.composite
@@ -108,9 +100,7 @@ def recipients(draw):
 def test_rows_with_a_second_hop(drawn, epsilon, scale):
     rng, own, lists, known = drawn
     n = len(known.degrees)
-    floors = blocks.degree_floors(own, known.degrees, epsilon)
-    ratios = np.repeat(floors, np.diff(own.starts)) / known.degrees[own.lists]
-    weights = np.minimum(1.0, ratios)
+    floors, weights = blocks.two_hop_weights(own, known.degrees, epsilon)
     noisy = rng.exponential(1, (len(lists), n)) + rng.laplace(0, scale, (len(lists), n))
     rows = noisy.copy()
     blocks.complete_rows(rows, own, weights, floors, known, scale, 0.15)
@@ -136,8 +126,7 @@ def test_rows_without_one_and_over_degrees(drawn, known_hops):
     if not known_hops:
         lists = [np.empty(0, dtype=np.int64) for _ in lists]
         own = own._replace(lists=lists[0], starts=np.zeros(len(lists) + 1, dtype=np.int64))
-    rows = np.empty((len(lists), n))
-    blocks.prior_rows(rows, own, known, 0.15, known_hops)
+    rows = blocks.prior_rows(own, known, 0.15, known_hops)
     lifts = rows.copy()
     blocks.over_degrees(lifts, own, known)
     for row, lift, source, friends in zip(rows, lifts, own.sources, lists, strict=True):
@@ -145,35 +134,33 @@ def test_rows_without_one_and_over_degrees(drawn, known_hops):
         wanted = plain.prior_row(n, source, friends, degrees, 0.15, known_hops)
         np.testing.assert_allclose(row, wanted, **SAME)
         np.testing.assert_array_equal(lift, row / degrees)
-        one = walk_model.prior_row(n, source, friends, degrees, 0.15, known_hops)
-        np.testing.assert_allclose(one, wanted, **SAME)
 
 
 @given(recipients(), st.sampled_from([0.0, 0.3]))
-def test_hashed_closeness(drawn, second_hop):
+def test_closeness(drawn, second_hop):
     rng, own, lists, known = drawn
     n = len(known.degrees)
-    rows = rng.exponential(1, (len(lists), n)) * known.degrees
-    bucket, sign = rng.integers(0, 8, n), rng.choice([-1.0, 1.0], n)
-    out, before = np.full((len(lists), 8), np.nan), rows.copy()
-    blocks.hashed_closeness(rows, own, known, 0.15, second_hop, bucket, sign, out)
-    np.testing.assert_array_equal(rows, before)
-    for row, found, source, friends in zip(rows, out, own.sources, lists, strict=True):
-        weights = np.zeros(n)
+    for source, friends in zip(own.sources, lists, strict=True):
+        degrees = known.degrees_seen_by(friends)
+        row = rng.exponential(1, n) * known.degrees
+        before, found = row.copy(), np.zeros(n)
+        nodes, weights = blocks.closeness(row, source, friends, degrees, 0.15, second_hop)
+        np.testing.assert_array_equal(row, before)
+        found[nodes] = weights
+        wanted = np.zeros(n)
         if len(friends):
-            degrees = known.degrees_seen_by(friends)
-            weights = plain.closeness_weights(row, source, friends, degrees, 0.15, second_hop)
-        wanted = np.bincount(bucket, weights * sign, minlength=8)
+            wanted = plain.closeness_weights(row, source, friends, degrees, 0.15, second_hop)
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12 * weights.sum())
 
 
 @given(views())
 def test_shares(view):
     _, own, degrees, weights = view
-    found = walk_model.two_hop_shares(own, degrees, weights, 0.15)
+    mass = float(weights @ degrees[own])
+    found = _kernels.two_hop_shares(degrees[own], mass, 0.15)
     np.testing.assert_allclose(found, plain.two_hop_shares(own, degrees, weights, 0.15), **SAME)
     for hops in (0, 1):
-        found = walk_model.prior_shares(own, degrees, 0.15, hops)
+        found = blocks.prior_shares(degrees[own], 0.15, hops)
         np.testing.assert_allclose(found, plain.prior_shares(own, degrees, 0.15, hops), **SAME)
 
 

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.hashing import hash_nodes, instant_embedding
 from edgeveil.mechanisms import DPEmbeddingSparse
 from tests.seam import run, statistics_of
@@ -44,7 +43,7 @@ def test_noise_has_the_scale_of_the_size_of_the_choice(model, sigma, network, as
     mechanism = DPEmbeddingSparse(
         epsilon=epsilon, sigma=sigma, dimension=k, model=model, rounds=rounds
     )
-    flow = CappedFlow.of(mechanism).rows(graph, [source])[0]
+    flow = mechanism.flow(graph, [source])[0]
     b = sigma / (epsilon / 2)
     gamma = 3 * b * math.log(n)
     assert (np.abs(flow - gamma) > 12 * b).all(), "choose a graph on which the choice is certain"
@@ -65,7 +64,7 @@ def test_scores_outside_of_the_choice_do_not_reach_the_embedding(network):
     n, sigma, epsilon, trials = 20, 1e-6, 2e-5, 400
     graph = network(n, 0.2)
     mechanism = DPEmbeddingSparse(epsilon=epsilon, sigma=sigma, dimension=8)
-    flow = CappedFlow.of(mechanism).rows(graph, [0])
+    flow = mechanism.flow(graph, [0])
     hidden = np.abs(instant_embedding(flow, hash_nodes(graph.nodes, 8)))
     mean = np.mean([run(mechanism, graph, [0], t)[0] for t in range(trials)], axis=0)
     deviation = math.sqrt(2 / trials) * math.log1p(sigma * n) / (epsilon / 2)

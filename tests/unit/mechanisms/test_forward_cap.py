@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,8 +12,7 @@ from hypothesis import strategies as st
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.bounds import fixed_point_cap, forward_edge_cap
-from edgeveil.flow.forward_flow import forward_flow
-from edgeveil.flow.push_flow import Recursion, capped_rows
+from edgeveil.flow.push_flow import Recursion, capped_rows, forward_flow
 from edgeveil.mechanisms import DPForwardCap
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
@@ -37,15 +38,15 @@ def test_the_kernel_equals_the_slow_rounds(graph, restart, rounds, sigma, model)
 def test_no_value_is_below_the_one_that_is_cut_at_the_same_cap(
     graph, restart, sigma, model, rounds
 ):
+    joint = model == "joint"
     if rounds is None:
         cap = fixed_point_cap(sigma, restart, forward=True)
-        recursion = Recursion.fixed_point(restart, 1e-11, cap)
+        recursion = Recursion.fixed_point(restart, 1e-11, cap, joint=joint)
     else:
         cap = forward_edge_cap(sigma, lazy_restart(restart), rounds)
-        recursion = Recursion.lazy(restart, rounds, cap)
-    options = {"joint": model == "joint", "sources": range(graph.n_nodes)}
-    cut = capped_rows(graph, recursion=recursion, **options)
-    whole = capped_rows(graph, recursion=recursion, forward=True, **options)
+        recursion = Recursion(restart=restart, rounds=rounds, cap=cap, joint=joint)
+    cut = capped_rows(graph, range(graph.n_nodes), recursion)
+    whole = capped_rows(graph, range(graph.n_nodes), replace(recursion, forward=True))
     assert (whole >= cut - 1e-15).all()
     exact = personalized_pagerank(graph, range(graph.n_nodes), restart=restart, tol=1e-12)
     assert (whole <= exact + 1e-11).all()

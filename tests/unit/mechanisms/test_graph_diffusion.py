@@ -11,7 +11,7 @@ from edgeveil.auditing import anneal
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.bounds import forward_edge_cap
-from edgeveil.flow.forward_flow import forward_flow
+from edgeveil.flow.push_flow import forward_flow
 from edgeveil.mechanisms import GraphDiffusion
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests.dense_flows import every_graph

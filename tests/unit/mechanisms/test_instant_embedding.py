@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from edgeveil.flow.capped_flow import CappedFlow
 from edgeveil.hashing import hash_nodes, instant_embedding
 from edgeveil.mechanisms import DPInstantEmbedding
 from tests.seam import calibrations_of, run
@@ -24,7 +23,7 @@ def test_the_release_is_the_embedding_of_the_flow_plus_laplace(
     options = {"sigma": sigma, "model": model, "prepush": prepush}
     mechanism = DPInstantEmbedding(epsilon=epsilon, dimension=k, hash_key=key, **options)
     noisy = run(mechanism, graph, sources, 4)
-    flow = CappedFlow.of(mechanism).rows(graph, sources)
+    flow = mechanism.flow(graph, sources)
     exact = instant_embedding(flow, hash_nodes(graph.nodes, k, key))
     scale = n * math.log1p(sigma) / epsilon
     assert_laplace(noisy - exact, scale)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from edgeveil.auditing.verdict import draw
-from edgeveil.flow.capped_flow import CappedFlow, paper_threshold
 from edgeveil.mechanisms import DPSparsePPR
+from edgeveil.mechanisms.capped_flow import CappedFlow
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.noise import NoiseSource
 from tests.seam import run
@@ -33,7 +32,7 @@ def test_a_node_is_chosen_with_the_papers_probability_and_gets_fresh_noise(
     graph, n = GRAPHS[shape], GRAPHS[shape].n_nodes
     sigma = 0.5
     shape_of_flow = DPSparsePPR(epsilon=1, sigma=sigma, model=model)
-    flow = CappedFlow.of(shape_of_flow).rows(graph, [0])[0]
+    flow = shape_of_flow.flow(graph, [0])[0]
     # So that the threshold lies between the largest value and the others.
     gamma = 0.8 * flow.max()
     b = gamma / (3 * math.log(n))
@@ -72,10 +71,10 @@ def shares(monkeypatch):
     def chosen(mechanism, flow, seed, error=None) -> np.ndarray:
         with monkeypatch.context() as patch:
             patch.setattr(
-                CappedFlow, "rows", lambda self, graph, s: np.full((len(s), graph.n_nodes), flow)
+                CappedFlow, "flow", lambda self, graph, s: np.full((len(s), graph.n_nodes), flow)
             )
             if error is not None:
-                patch.setattr(CappedFlow, "error", lambda self, n: error)
+                patch.setattr(CappedFlow, "flow_error", lambda self, n: error)
             (row,) = run(mechanism, graph_of_pairs(MANY, []), [0], seed)
         return row != 0  # that the noise takes a value to 0 exactly is too rare to matter
 
@@ -106,7 +105,9 @@ def test_marks_of_different_coordinates_are_independent(shares):
 
 @pytest.mark.parametrize("n", [1, 2, 10, 10_312])
 def test_the_threshold_is_the_papers(n):
-    assert paper_threshold(n, 1e-6, Fraction(1, 4)) == pytest.approx(3e-6 * math.log(n) / 0.25)
+    mechanism, gamma = DPSparsePPR(epsilon=0.5), 3e-6 * math.log(n) / 0.25
+    assert mechanism.is_large(np.full((1, n), gamma + 1e-15)).all()
+    assert not mechanism.is_large(np.full((1, n), gamma - 1e-15)).any()
 
 
 def test_a_proven_float_error_widens_the_choice(shares):

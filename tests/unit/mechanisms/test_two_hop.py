@@ -10,14 +10,14 @@ import pytest
 
 from edgeveil.datasets import social_network
 from edgeveil.estimate.rows import exact_weights
-from edgeveil.estimate.walk_model import best_degree_floor
-from edgeveil.flow.two_hop import two_hop_sums, two_hop_sums_of_lists
+from edgeveil.flow.two_hop import two_hop_sums_of_lists
 from edgeveil.mechanisms import DegreePrior, TwoHop, TwoHopEmbedding
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.mechanisms.released_degrees import split_epsilon
 from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
 from tests.seam import run, run_in_parts, statistics_of, streams_of
+from tests.two_hop import two_hop_sums
 from tests.unit.estimate import plain_walk_model as plain
 
 GRAPH = social_network(300, average_degree=12, seed=1).graph
@@ -106,7 +106,7 @@ def test_the_noise_is_that_of_single_rows_on_exact_sums():
     streams = streams_of(NoiseSource.insecure(1), sources)
     for i, source in enumerate(sources):
         own = GRAPH.neighbours(source)
-        floor = best_degree_floor(known.degrees[own], 300, float(epsilon))
+        floor = plain.best_degree_floor(known.degrees[own], 300, float(epsilon))
         weights = exact_weights(floor / known.degrees)
         np.testing.assert_array_equal(sums[i], two_hop_sums(GRAPH, source, weights))
         one = add_laplace(sums[i], calibration, streams[i])

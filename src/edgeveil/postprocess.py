@@ -1,4 +1,4 @@
-"""InstantEmbedding of a release of scores (algorithm 4 as post-processing)."""
+"""Release -> Release. Nothing in here can reach the graph: that is the post-processing theorem."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["embed"]
 
 
 def embed(release: Release, *, dimension: int = 256, hash_key: str = "edgeveil") -> Release:
-    """Embed every row of scores; the guarantee stays what it was.
+    """Embed every row of scores (algorithm 4); the guarantee stays what it was.
 
     Parameters
     ----------

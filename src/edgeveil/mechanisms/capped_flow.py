@@ -1,0 +1,95 @@
+"""Shared by the mechanisms that noise the paper's capped push flow. Not a mechanism itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.flow.bounds import Bound, flow_error_bound
+from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows
+from edgeveil.graph import Graph
+from edgeveil.mechanisms.base import PerSource, Rows
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs
+from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
+from edgeveil.privacy.guarantee import Model
+from edgeveil.privacy.noise import Calibration, calibrate
+
+__all__ = ["CappedFlow"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CappedFlow(PerSource):
+    """The parameters of a capped flow, and its noise.
+
+    Neighbouring graphs differ in one edge (joint: not at the source), which moves a row by at most
+    `sigma` in L1: docs/theory/tight-bounds.md, or for ``bound="paper"``
+    docs/theory/push-flow-cap.md. Cost per source: `rounds` passes over the edges.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss of one row.
+    sigma : float
+        L1 sensitivity that the flow is capped to; smaller means less noise and more bias.
+    model : {"joint", "public"}
+        Who sees a row: its source's owner alone, or anyone.
+    restart : float
+        Restart probability of the ordinary walk.
+    rounds : int or None
+        Rounds of pushing. None: the fixed point, which allows a tenth more flow for the same
+        sigma and restart 0.15 (docs/theory/tight-bounds.md).
+    prepush : bool
+        The paper's extra start (Section 6); joint model only.
+    bound : {"tight", "paper"}
+        Which sensitivity theorem sets the cap. The paper's allows less flow for the same
+        sigma; it is kept for reproduction.
+    """
+
+    epsilon: float
+    sigma: float = 1e-6
+    model: Model = "joint"
+    restart: float = 0.15
+    rounds: int | None = 100
+    prepush: bool = False
+    bound: Bound = "tight"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        self._recursion()
+
+    def _recursion(self) -> Recursion:
+        return capped_recursion(
+            self.sigma, self.model, self.restart, self.rounds, self.prepush, self.bound
+        )
+
+    def flow(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """One row of flow for each source, without noise."""
+        return capped_rows(graph, sources, self._recursion())
+
+    def flow_error(self, n: int) -> float:
+        """L1 distance of a computed row from the defined one, at most, on any graph."""
+        return flow_error_bound(n, sigma=self.sigma, restart=self.restart, rounds=self.rounds)
+
+    def flow_noise(self, n: int, epsilon: Fraction) -> Calibration:
+        """One edge moves a row by at most sigma in L1."""
+        return calibrate(
+            coordinates=n, sensitivity=self.sigma, epsilon=epsilon, error=self.flow_error(n)
+        )
+
+    @property
+    def half(self) -> Fraction:
+        """Half of epsilon, for a mechanism of two parts: first it chooses large coordinates."""
+        return exact_epsilon(self.epsilon) / 2
+
+    def is_large(self, noised: Rows) -> npt.NDArray[np.bool_]:
+        """Which noised coordinates count as large: from the paper's 3 sigma ln(n) / half on."""
+        return noised >= 3 * self.sigma * math.log(noised.shape[1]) / float(self.half)
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """The shapes on which capped flows change most."""
+        return capped_flow_pairs(self.model)

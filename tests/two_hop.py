@@ -1,0 +1,14 @@
+"""Two-hop sums of one source."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edgeveil.flow.two_hop import two_hop_sums_of_lists
+from edgeveil.graph import Graph
+
+
+def two_hop_sums(graph: Graph, source: int, weights: np.ndarray) -> np.ndarray:
+    """Sum of the weights of the common neighbours of `source` and each node; friends' halved."""
+    own = graph.neighbours(source)
+    return two_hop_sums_of_lists(graph, own, np.array([0, len(own)]), weights[own])[0]
