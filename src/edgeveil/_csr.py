@@ -1,7 +1,15 @@
-"""Pairs of node indices -> the CSR rows of the simple graph, undirected or directed."""
+"""Pairs of node indices -> the CSR rows of the simple graph, undirected or directed.
+
+An entry (u, v) is the arc u -> v and, undirected, v -> u as well. The key of an arc is its row,
+its column, and one bit that says whether it was turned round. Keys lie in buckets of neighbouring
+rows that fit the processor's cache (small inputs: one bucket). Every bucket is sorted, repeats are
+dropped, and the columns are written over the keys: besides the input only the keys (8 or 16 bytes
+per entry) and the row starts need memory.
+"""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +19,13 @@ __all__ = ["MOST_NODES", "Rows", "rows_of_pairs"]
 
 Array = npt.NDArray[Any]
 
-MOST_NODES = 2**31 - 1  # columns are 32-bit integers, and a key must fit into 63 bits
+MOST_NODES = 2**31 - 1  # columns are 32-bit integers, and a key must fit into 64 bits
+
+# From so many entries on the compiled loops pay; below, loading them takes longer than they save
+_LARGE = 1 << 20
+# Measured at 10M and 100M entries: keys in a bucket, and the most buckets that are worth it
+_BUCKET = 1 << 14
+_MOST_BUCKETS_LOG = 11
 
 
 class Rows(NamedTuple):
@@ -24,42 +38,95 @@ class Rows(NamedTuple):
     both_directions: int
 
 
-def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows | None:
-    """Build the rows of the graph with these entries; None if an index is not in 0 .. n-1.
+class _Keys(NamedTuple):
+    """The keys of all arcs: bucket k is keys[starts[k] : starts[k + 1]], rows k << shift on."""
 
-    An entry (u, v) is the arc u -> v and, undirected, v -> u as well. The key of an arc is its
-    row, its column, and one bit that says whether it was turned round: sorted keys are the rows.
-    """
+    keys: Array
+    starts: Array
+    shift: int
+    self_loops: int
+
+
+def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows | None:
+    """Build the rows of the graph with these entries; None if an index is not in 0 .. n-1."""
+    bits = max(1, (n - 1).bit_length())
+    small = directed or len(u) < _LARGE  # for arcs in one direction sorting them is fast enough
+    made = _deal_small(u, v, n, bits, directed=directed) if small else _deal(u, v, n, bits)
+    if made is None:
+        return None
+    degrees = np.zeros(n, dtype=np.int32)
+    total, repeated, dropped = _columns_over_keys(made, bits, degrees)
+    # gives the rest of the memory back without a copy; no view of the keys is left
+    words = made.keys.itemsize // 4
+    made.keys.resize(-(-total // words), refcheck=False)
+    indptr = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(degrees, out=indptr[1:])
+    return Rows(
+        indptr,
+        made.keys.view(np.int32)[:total],
+        made.self_loops,
+        repeated if directed else repeated // 2,  # an arc and its reverse were both counted
+        (dropped - repeated) // 2,
+    )
+
+
+def _deal_small(u: Array, v: Array, n: int, bits: int, *, directed: bool = False) -> _Keys | None:
+    """Make the keys of few entries, or of arcs whose direction is kept: one bucket."""
+    # what does not fit into 63 bits becomes negative
+    u, v = (ends.astype(np.int64, copy=False) for ends in (u, v))
     if len(u) and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= n):
         return None
-    u, v = (ends.astype(np.int64) if ends.dtype == np.uint64 else ends for ends in (u, v))
-    loops = u == v
-    self_loops = int(np.count_nonzero(loops))
-    bits = max(1, (n - 1).bit_length())
-    arcs = [(u, v)] if directed else [(u, v), (v, u)]
-    keys = np.empty((len(arcs), len(u)), dtype=np.int64)
-    for turned, (row, column) in enumerate(arcs):
-        own = keys[turned]
-        np.left_shift(row, bits, out=own, dtype=np.int64)
-        own |= column
-        own <<= 1
-        own |= turned
-        own[loops] = -1
-    keys = keys.reshape(-1)
-    keys.sort()
-    keys = keys[len(arcs) * self_loops :]
-    repeated = int(np.count_nonzero(keys[1:] == keys[:-1]))
-    keys >>= 1
-    fresh = np.ones(len(keys), dtype=np.bool_)
-    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-    gone = np.flatnonzero(~fresh)
-    starts = np.searchsorted(keys, np.arange(n + 1) << bits)
-    indices = np.empty(len(keys), dtype=np.int32)
-    np.bitwise_and(keys, (1 << bits) - 1, out=indices, casting="unsafe")
-    return Rows(
-        starts - np.searchsorted(gone, starts),
-        indices[fresh] if len(gone) else indices,
-        self_loops,
-        repeated // len(arcs),  # undirected, an arc and its reverse were both counted
-        (len(gone) - repeated) // 2,
-    )
+    kept = u != v
+    u, v = (ends[kept].astype(np.uint64) for ends in (u, v))
+    keys = u << (bits + 1) | v << 1
+    if not directed:
+        keys = np.concatenate([keys, v << (bits + 1) | u << 1 | 1])
+    return _Keys(keys, np.array([0, len(keys)]), bits, len(kept) - len(u))
+
+
+def _deal(u: Array, v: Array, n: int, bits: int) -> _Keys | None:
+    """Make the keys of many entries, in compiled loops."""
+    from edgeveil._csr_kernels import count_arcs, deal_arcs
+
+    kind = np.int32 if u.dtype == v.dtype == np.int32 else np.int64
+    u, v = (_plain(ends, kind) for ends in (u, v))
+    bucket_bits = min(_MOST_BUCKETS_LOG, (2 * len(u) // _BUCKET).bit_length(), bits)
+    shift = bits - bucket_bits
+    starts = np.zeros(max(1, ((n - 1) >> shift) + 1) + 1, dtype=np.int64)
+    loops = count_arcs(u, v, n, shift, starts[1:])
+    if loops < 0:
+        return None
+    np.cumsum(starts, out=starts)
+    keys = np.empty(int(starts[-1]), dtype=np.uint32 if shift + bits + 1 <= 32 else np.uint64)
+    deal_arcs(u, v, shift, bits, starts[:-1].copy(), keys)
+    return _Keys(keys, starts, shift, loops)
+
+
+def _plain(array: Array, kind: type[np.signedinteger[Any]]) -> Array:
+    """Give one kind of array: for each kind the loops would be compiled anew."""
+    plain = np.ascontiguousarray(array, dtype=kind).view()
+    plain.flags.writeable = False
+    return plain
+
+
+def _columns_over_keys(made: _Keys, bits: int, degrees: Array) -> tuple[int, int, int]:
+    """Write the columns of all rows to the front of the memory of the keys, and their degrees.
+
+    Gives how many columns there are, how many keys repeat another, and how many were dropped.
+    """
+    # A bucket's columns take half of its keys' bytes or all, and never overtake the next keys.
+    columns = made.keys.view(np.int32)
+    total = repeated = 0
+    for bucket, (start, end) in enumerate(pairwise(made.starts.tolist())):
+        keys = made.keys[start:end]
+        keys.sort()
+        repeated += int(np.count_nonzero(keys[1:] == keys[:-1]))
+        arcs = keys >> 1
+        fresh = arcs[1:] != arcs[:-1]
+        if not fresh.all():
+            arcs = arcs[np.concatenate([[True], fresh])]
+        columns[total : total + len(arcs)] = arcs & ((1 << bits) - 1)
+        total += len(arcs)
+        rows = degrees[bucket << made.shift : (bucket + 1) << made.shift]
+        rows[:] = np.bincount((arcs >> bits).astype(np.intp), minlength=len(rows))
+    return total, repeated, len(made.keys) - total
