@@ -48,22 +48,7 @@ class _Keys(NamedTuple):
 
 
 def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows | None:
-    """Build the rows of the graph with these entries.
-
-    Parameters
-    ----------
-    u, v : arrays of integers of one length
-        The entries.
-    n : int
-        Number of nodes, at most `MOST_NODES`.
-    directed : bool
-        Keep directions.
-
-    Returns
-    -------
-    Rows or None
-        None if an index is not in 0 .. n-1.
-    """
+    """Build the rows of the graph with these entries; None if an index is not in 0 .. n-1."""
     bits = max(1, (n - 1).bit_length())
     small = directed or len(u) < _LARGE  # for arcs in one direction sorting them is fast enough
     made = _deal_small(u, v, n, bits, directed=directed) if small else _deal(u, v, n, bits)
@@ -101,34 +86,20 @@ def _deal_small(u: Array, v: Array, n: int, bits: int, *, directed: bool = False
 
 def _deal(u: Array, v: Array, n: int, bits: int) -> _Keys | None:
     """Make the keys of many entries, in compiled loops."""
-    from edgeveil._compiled import in_threads, pieces, threads_for
     from edgeveil._csr_kernels import count_arcs, deal_arcs
 
     kind = np.int32 if u.dtype == v.dtype == np.int32 else np.int64
     u, v = (_plain(ends, kind) for ends in (u, v))
     bucket_bits = min(_MOST_BUCKETS_LOG, (2 * len(u) // _BUCKET).bit_length(), bits)
     shift = bits - bucket_bits
-    buckets = ((n - 1) >> shift) + 1
-    shares = pieces(len(u), threads_for(len(u)))
-    counts = np.zeros((len(shares), max(1, buckets)), dtype=np.int64)
-    loops = in_threads(
-        count_arcs,
-        [(u[i:j], v[i:j], n, shift, own) for (i, j), own in zip(shares, counts, strict=True)],
-    )
-    if min(loops) < 0:
+    starts = np.zeros(max(1, ((n - 1) >> shift) + 1) + 1, dtype=np.int64)
+    loops = count_arcs(u, v, n, shift, starts[1:])
+    if loops < 0:
         return None
-    starts = np.zeros(counts.shape[1] + 1, dtype=np.int64)
-    np.cumsum(counts.sum(axis=0), out=starts[1:])
-    cursors = starts[:-1] + np.cumsum(counts, axis=0) - counts
+    np.cumsum(starts, out=starts)
     keys = np.empty(int(starts[-1]), dtype=np.uint32 if shift + bits + 1 <= 32 else np.uint64)
-    in_threads(
-        deal_arcs,
-        [
-            (u[i:j], v[i:j], shift, bits, own, keys)
-            for (i, j), own in zip(shares, cursors, strict=True)
-        ],
-    )
-    return _Keys(keys, starts, shift, sum(loops))
+    deal_arcs(u, v, shift, bits, starts[:-1].copy(), keys)
+    return _Keys(keys, starts, shift, loops)
 
 
 def _plain(array: Array, kind: type[np.signedinteger[Any]]) -> Array:
@@ -139,47 +110,14 @@ def _plain(array: Array, kind: type[np.signedinteger[Any]]) -> Array:
 
 
 def _columns_over_keys(made: _Keys, bits: int, degrees: Array) -> tuple[int, int, int]:
-    """Write the columns of all rows to the front of the memory of the keys.
+    """Write the columns of all rows to the front of the memory of the keys, and their degrees.
 
     Gives how many columns there are, how many keys repeat another, and how many were dropped.
     """
-    starts, buckets, total = made.starts, len(made.starts) - 1, len(made.keys)
+    # A bucket's columns take half of its keys' bytes or all, and never overtake the next keys.
     columns = made.keys.view(np.int32)
-    sizes = np.zeros(buckets, dtype=np.int64)
-    if total < _LARGE:
-        counted = [_sort_buckets(0, buckets, made, bits, columns, degrees, sizes)]
-    else:
-        from edgeveil._compiled import in_threads, pieces, threads_for
-
-        cuts = np.searchsorted(starts, [i for i, _ in pieces(total, threads_for(total))]).tolist()
-        spans = list(pairwise([0, *cuts[1:], buckets]))
-        counted = in_threads(
-            _sort_buckets, [(*span, made, bits, columns, degrees, sizes) for span in spans]
-        )
-    # close the gaps that dropped keys left: a bucket moves to the front or stays
-    words = made.keys.itemsize // 4
-    end = 0
-    for start, size in zip((starts[:-1] * words).tolist(), sizes.tolist(), strict=True):
-        if start != end:
-            columns[end : end + size] = columns[start : start + size]
-        end += size
-    return end, sum(found[0] for found in counted), sum(found[1] for found in counted)
-
-
-def _sort_buckets(
-    first: int,
-    last: int,
-    made: _Keys,
-    bits: int,
-    columns: Array,  # OUT: the memory of the keys; a bucket's columns begin where its keys do
-    degrees: Array,  # OUT (n)
-    sizes: Array,  # OUT (K) columns of every bucket
-) -> tuple[int, int]:
-    """Turn keys into columns; give how many keys repeat another, and how many were dropped."""
-    words = made.keys.itemsize // 4
-    repeated = dropped = 0
-    for bucket in range(first, last):
-        start, end = made.starts[bucket], made.starts[bucket + 1]
+    total = repeated = 0
+    for bucket, (start, end) in enumerate(pairwise(made.starts.tolist())):
         keys = made.keys[start:end]
         keys.sort()
         repeated += int(np.count_nonzero(keys[1:] == keys[:-1]))
@@ -187,9 +125,8 @@ def _sort_buckets(
         fresh = arcs[1:] != arcs[:-1]
         if not fresh.all():
             arcs = arcs[np.concatenate([[True], fresh])]
-        dropped += len(keys) - len(arcs)
-        sizes[bucket] = len(arcs)
-        columns[start * words : start * words + len(arcs)] = arcs & ((1 << bits) - 1)
+        columns[total : total + len(arcs)] = arcs & ((1 << bits) - 1)
+        total += len(arcs)
         rows = degrees[bucket << made.shift : (bucket + 1) << made.shift]
         rows[:] = np.bincount((arcs >> bits).astype(np.intp), minlength=len(rows))
-    return repeated, dropped
+    return total, repeated, len(made.keys) - total

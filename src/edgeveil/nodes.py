@@ -152,8 +152,19 @@ class NodeSet:
             return int(self._arrays["ids"][index])
         return self._bytes(index).decode()
 
+    @property
+    def ids(self) -> npt.NDArray[Any]:
+        """All ids: 64-bit integers, or Python strings in an object array."""
+        if self.kind == "range":
+            return np.arange(len(self), dtype=np.int64)
+        if self.kind == "int":
+            return self._arrays["ids"]
+        text = self._arrays["text"].tobytes()
+        ends = pairwise(self._arrays["offsets"].tolist())
+        return np.array([text[i:j].decode() for i, j in ends], dtype=object)
+
     def __iter__(self) -> Iterator[NodeId]:
-        return (self[i] for i in range(len(self)))
+        return iter(self.ids.tolist())
 
     def __contains__(self, node: object) -> bool:
         return self._find(node) is not None

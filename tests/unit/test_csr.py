@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil import _compiled, _csr
+from edgeveil import _csr
 from edgeveil._csr import Rows, rows_of_pairs
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
@@ -42,12 +42,11 @@ def is_same(u, v, n):
 
 @pytest.fixture
 def as_if_large(monkeypatch):
-    """Let any input take the way of large ones, in several threads."""
+    """Let any input take the way of large ones."""
 
-    def set_up(threads=1, bucket=1 << 14):
+    def set_up(bucket=1 << 14):
         monkeypatch.setattr(_csr, "_LARGE", 1)
         monkeypatch.setattr(_csr, "_BUCKET", bucket)
-        monkeypatch.setattr(_compiled, "threads_for", lambda entries: threads)
 
     return set_up
 
@@ -63,16 +62,14 @@ def test_any_small_input_gives_the_rows_of_scipy(data):
     with pytest.MonkeyPatch.context() as patch:  # several buckets, also for a few entries
         patch.setattr(_csr, "_LARGE", 1)
         patch.setattr(_csr, "_BUCKET", data.draw(st.sampled_from([1, 8, 1 << 13])))
-        patch.setattr(_compiled, "threads_for", lambda entries: data.draw(st.integers(1, 4)))
         assert is_same(u, v, n)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("n", [1, 2, 3000, 2**22 + 3])  # 2**22: keys of 64 bits
 @pytest.mark.parametrize("bucket", [1 << 5, 1 << 13])
-def test_many_entries_give_the_rows_of_scipy(as_if_large, n, threads, kind, bucket):
-    as_if_large(threads, bucket)
+def test_many_entries_give_the_rows_of_scipy(as_if_large, n, kind, bucket):
+    as_if_large(bucket)
     rng = np.random.default_rng(n)
     u = rng.integers(0, n, 100_000).astype(kind)
     v = (n * rng.random(100_000) ** 4).astype(kind)  # a few nodes have most edges
@@ -92,7 +89,7 @@ def test_the_highest_node_of_the_largest_graph_fits_into_a_key():
 
 
 def test_the_compiled_loops_deal_what_numpy_deals(as_if_large):
-    as_if_large(threads=2, bucket=8)
+    as_if_large(bucket=8)
     u, v = np.random.default_rng(3).integers(0, 50, (2, 400))
     bits = 6
     dealt, whole = _csr._deal(u, v, 50, bits), _csr._deal_small(u, v, 50, bits)
@@ -107,17 +104,15 @@ def test_no_loop_leaves_its_arrays():
     """As plain Python, where an index out of bounds is an error."""
     program = (
         "import numpy as np\n"
-        "from edgeveil import _compiled, _csr\n"
+        "from edgeveil import _csr\n"
         "rng = np.random.default_rng(1)\n"
         "for n, bucket in ((1, 8), (5, 8), (40, 1), (40, 8), (300, 1 << 13), (70_000, 1 << 13)):\n"
         "    u, v = rng.integers(0, n, (2, 300))\n"
         "    _csr._LARGE, _csr._BUCKET = 1 << 20, bucket\n"
         "    small = _csr.rows_of_pairs(u, v, n)\n"
-        "    for threads in (1, 3):\n"
-        "        _csr._LARGE = 1\n"
-        "        _compiled.threads_for = lambda entries: threads\n"
-        "        large = _csr.rows_of_pairs(u, v, n)\n"
-        "        assert all(np.array_equal(a, b) for a, b in zip(small, large))\n"
+        "    _csr._LARGE = 1\n"
+        "    large = _csr.rows_of_pairs(u, v, n)\n"
+        "    assert all(np.array_equal(a, b) for a, b in zip(small, large))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -141,7 +136,7 @@ def test_no_loop_leaves_its_arrays():
 @pytest.mark.parametrize("large", [False, True])
 def test_an_index_outside_is_found_wherever_it_is(as_if_large, kind, bad, side, large):
     if large:
-        as_if_large(threads=2)
+        as_if_large()
     for place in (0, 50, 99):
         ends = np.zeros((2, 100), dtype=kind)
         ends[side, place] = bad
@@ -164,7 +159,7 @@ def test_a_large_graph_says_the_same_words(as_if_large):
     u, v = rng.integers(0, 50, (2, 400))
     nodes = NodeSet.range(50)
     small = Graph.from_edges(u, v, nodes)
-    as_if_large(threads=2)
+    as_if_large()
     strided = np.stack([u, v], axis=1)
     for a, b in (
         (u, v),
@@ -191,7 +186,7 @@ def test_a_large_graph_says_the_same_words(as_if_large):
 @pytest.mark.parametrize("large", [False, True])
 def test_kept_directions_give_the_rows_of_scipy(as_if_large, large, kind):
     if large:
-        as_if_large(threads=3)
+        as_if_large()
     n = 300
     u, v = np.random.default_rng(1).integers(0, n, (2, 20_000)).astype(kind)
     kept = u != v

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,6 +34,8 @@ _is_integer = re.compile(INTEGER).match
 # this many times as long as the input; the constant keeps small inputs on the fast way.
 _TABLE_FACTOR = 4
 _TABLE_FREE = 1 << 20
+# From so many ids on a compiled loop pays; below, loading it takes longer than it saves.
+_LARGE = 1 << 20
 
 
 class RowError(Exception):
@@ -93,7 +94,7 @@ def graph_of_indexed(
     if nodes is None:
         nodes = _node_set(ids)
     else:
-        place = _places(ids, nodes)
+        place = _places_in(nodes, ids)
         u, v = place[u], place[v]
         outside = (u < 0) | (v < 0)
         if outside.any():
@@ -111,37 +112,34 @@ def index_columns(first: pl.Series, second: pl.Series) -> Indexed:
     """Index two columns, both of integers or both of strings, by their distinct values."""
     import polars as pl
 
-    if first.dtype != pl.String:
-        return _index_integers(first.to_numpy(), second.to_numpy())
+    is_text = first.dtype == pl.String
+    if not is_text and (near := _index_near(first.to_numpy(), second.to_numpy())):
+        return near
     both = pl.concat([first.alias("id"), second.alias("id")])
-    # By hashes, several times faster than by the strings themselves; compared in the end, so
-    # that two names with one hash are never taken for one node.
-    codes, distinct = _number(_hashes(both))
-    chosen = np.empty(len(distinct), dtype=np.int64)
-    chosen[codes] = np.arange(len(codes))  # any one row of each hash
-    names = both.gather(chosen)
-    order = names.arg_sort().to_numpy()  # by UTF-8 bytes: the order of code points
-    names = names.gather(order)
-    index = _inverse(order)[codes]
-    if not names.gather(index).eq_missing(both).all():
-        names = both.unique().sort()
-        index = _places_of_names(both, names)
-    return Indexed(names, index[: len(first)], index[len(first) :])
+    # Strings by their hashes, several times faster; compared in the end, so that two names with
+    # one hash are never taken for one node.
+    codes, rows = _number((_hashes(both) if is_text else both).to_numpy().view(np.uint64))
+    ids = both.gather(rows)
+    order = ids.arg_sort().to_numpy()  # strings by UTF-8 bytes: the order of code points
+    ids = ids.gather(order)
+    rank = np.empty(len(order), dtype=codes.dtype)
+    rank[order] = np.arange(len(order))
+    index = rank[codes]
+    if is_text and not ids.gather(index).eq_missing(both).all():
+        ids = both.unique().sort()
+        index = _places(both, ids)
+    return Indexed(ids, index[: len(first)], index[len(first) :])
 
 
-def _index_integers(a: Array, b: Array) -> Indexed:
+def _index_near(a: Array, b: Array) -> Indexed | None:
+    """Index integers by a table over their whole range; None if that would be too long."""
     import polars as pl
 
     if len(a) == 0:
         return Indexed(pl.Series("id", [], dtype=pl.Int64), a, b)
     low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
     if high - low >= _TABLE_FACTOR * len(a) + _TABLE_FREE:
-        both = np.concatenate([a, b])
-        codes, distinct = _number(both.view(np.uint64))
-        values = distinct.view(np.int64)
-        order = np.argsort(values)
-        index = _inverse(order)[codes]
-        return Indexed(pl.Series("id", values[order]), index[: len(a)], index[len(a) :])
+        return None
     if low:
         a, b = a - low, b - low
     seen = np.zeros(high - low + 1, dtype=np.bool_)
@@ -154,60 +152,26 @@ def _index_integers(a: Array, b: Array) -> Indexed:
     return Indexed(ids, a, b)
 
 
-def _hashes(column: pl.Series) -> npt.NDArray[np.uint64]:
-    return column.hash().to_numpy()
+def _hashes(column: pl.Series) -> pl.Series:
+    return column.hash()
 
 
-def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, npt.NDArray[np.uint64]]:
-    """Give the number of every key, and the distinct keys in the order of their numbers.
+def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, Array]:
+    """Give the number of every key, the same for equal keys only, and one row of each number."""
+    if len(keys) < _LARGE:
+        _, rows, codes = np.unique(keys, return_index=True, return_inverse=True)
+        return codes, rows
+    from edgeveil.io._kernels import number_keys
 
-    Every key writes itself into a table, at a place that it gives itself. Keys whose place was
-    taken by another one go on to the next round, with other places. The first table is small,
-    for the processor's cache, in the hope that most keys occur several times.
-    """
-    rng = np.random.default_rng()
-    kind = index_type(len(keys))
-    numbers: Array = np.empty(len(keys), dtype=kind)
-    rows: Array | slice = slice(None)
-    own = keys
-    found = [np.empty(0, dtype=np.uint64)]
-    count, spared = 0, 3  # spared: powers of two
-    while len(own):
-        bits = max(4, len(own).bit_length() - spared)
-        factor = rng.integers(2**63, dtype=np.uint64) << 1 | 1
-        table = np.empty(1 << bits, dtype=np.uint64)
-        used = np.zeros(1 << bits, dtype=np.bool_)
-        for part in _blocks(own):
-            places = (part * factor >> (64 - bits)).astype(np.intp)
-            table[places] = part
-            used[places] = True
-        number = np.cumsum(used, dtype=kind) + (count - 1)
-        mine, left = np.empty(len(own), dtype=kind), np.empty(len(own), dtype=np.bool_)
-        for part, to, lost in zip(_blocks(own), _blocks(mine), _blocks(left), strict=True):
-            places = (part * factor >> (64 - bits)).astype(np.intp)
-            to[:] = number[places]
-            np.not_equal(table[places], part, out=lost)
-        numbers[rows] = mine  # those left are mended in the next round
-        found.append(table[used])
-        count += len(found[-1])
-        spared = spared if 2 * np.count_nonzero(left) < len(own) else 0
-        rows = np.flatnonzero(left) if isinstance(rows, slice) else rows[left]
-        own = own[left]
-    return numbers, np.concatenate(found)
-
-
-def _blocks(array: Array) -> list[Array]:
-    """Cut an array into blocks that stay in the processor's cache."""
-    return [array[i : i + (1 << 16)] for i in range(0, len(array), 1 << 16)]
-
-
-def _inverse(order: Array) -> Array:
-    inverse = np.empty(len(order), dtype=index_type(len(order)))
-    inverse[order] = np.arange(len(order))
-    return inverse
-
-
-# -- node sets ----------------------------------------------------------------------------
+    codes = np.empty(len(keys), dtype=index_type(len(keys)))
+    factor = np.random.default_rng().integers(2**63, dtype=np.uint64) << 1 | 1
+    bits = len(keys).bit_length() - 3  # in the hope that most keys occur several times
+    while True:
+        rows = np.empty(1 << (bits - 1), dtype=np.int64)
+        count = number_keys(keys, factor, bits, codes, rows)
+        if count >= 0:
+            return codes, rows[:count]
+        bits += 2
 
 
 def _node_set(ids: pl.Series) -> NodeSet:
@@ -219,47 +183,33 @@ def _node_set(ids: pl.Series) -> NodeSet:
     if ids.dtype != pl.String:
         if ids[0] == 0 and ids[-1] == len(ids) - 1:
             return NodeSet.range(len(ids))
-        return NodeSet.from_arrays("int", {"ids": ids.to_numpy()})
+        return NodeSet("int", {"ids": ids.to_numpy()})
     offsets = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(ids.str.len_bytes().to_numpy(), out=offsets[1:])
-    step = 1 << 20  # one polars string holds at most 4 GB
-    text = b"".join(
-        ids.slice(start, step).str.join("").item().encode() for start in range(0, len(ids), step)
-    )
-    arrays: dict[str, Array] = {"text": np.frombuffer(text, np.uint8), "offsets": offsets}
-    return NodeSet.from_arrays("str", arrays)
+    text = np.frombuffer("".join(ids.to_list()).encode(), np.uint8)
+    return NodeSet("str", {"text": text, "offsets": offsets})
 
 
-def _places(ids: pl.Series, nodes: NodeSet) -> Array:
+def _places_in(nodes: NodeSet, ids: pl.Series) -> Array:
     """Give the index of every id in a node list, -1 where there is none."""
     import polars as pl
 
     if len(ids) and (ids.dtype == pl.String) != (nodes.kind == "str"):
         mine, other = ("text", "integers") if ids.dtype == pl.String else ("integers", "text")
         raise RowError(f"the ids of the edges are {mine}, those of the node list {other}", 0)
-    if len(ids) == 0 or len(nodes) == 0:
-        return np.full(len(ids), -1)
-    if nodes.kind == "str":
-        text, offsets = nodes.arrays["text"].tobytes(), nodes.arrays["offsets"].tolist()
-        listed = [text[i:j].decode() for i, j in pairwise(offsets)]
-        return _places_of_names(ids, pl.Series("id", listed, dtype=pl.String))
-    known = np.arange(len(nodes)) if nodes.kind == "range" else nodes.arrays["ids"]
-    order = np.argsort(known, kind="stable")
-    wanted = ids.to_numpy()
-    index = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
-    return np.where(known[index] == wanted, index, -1)
+    return _places(ids, pl.Series("id", nodes.ids.tolist(), dtype=ids.dtype))
 
 
-def _places_of_names(column: pl.Series, names: pl.Series) -> Array:
-    """Give the index of every string in `names`, -1 where there is none."""
+def _places(column: pl.Series, known: pl.Series) -> Array:
+    """Give the index of every value among distinct ones, -1 where there is none."""
     import polars as pl
 
-    known = names.alias("id").to_frame().with_row_index("index").lazy()
+    listed = known.alias("id").to_frame().with_row_index("index").lazy()
     found = (
         column.alias("id")
         .to_frame()
         .lazy()
-        .join(known, on="id", how="left", maintain_order="left", nulls_equal=True)
+        .join(listed, on="id", how="left", maintain_order="left", nulls_equal=True)
         .select(pl.col("index").cast(pl.Int64).fill_null(-1))
         .collect()
     )

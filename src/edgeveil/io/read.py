@@ -37,7 +37,7 @@ def read_graph(
     =========================================== ===============================================
     ``.csv .tsv .txt .edges .edgelist`` (+.gz)  an edge list: one edge per line
     ``.parquet .pq``                            an edge list: one edge per row
-    ``.mat``                                    a MATLAB file (up to 7.2) with a sparse matrix
+    ``.mat``                                    a MATLAB file (5 to 7.2) with a sparse matrix
     ``.mtx`` (+.gz)                             a MatrixMarket matrix
     a folder                                    what `save_graph` wrote
     =========================================== ===============================================

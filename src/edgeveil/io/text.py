@@ -191,8 +191,11 @@ def _read_strings(body: bytes, layout: _Layout) -> pl.DataFrame:
         frame = parse(body, layout.delimiter, kinds, layout.path)
     except InputError:
         frame = None
-    if frame is not None and _is_plain(frame):
-        return frame
+    # a comment with as many fields as an edge would look like one
+    if frame is not None and not any(column.has_nulls() for column in frame):
+        may_have_comments = b"#" in body or b"%" in body
+        if not (may_have_comments and frame.to_series(0).str.contains(r"^[ \t]*[#%]").any()):
+            return frame
     try:
         frame = parse(tidy(body, layout.delimiter), layout.delimiter, kinds, layout.path)
     except InputError as error:
@@ -201,13 +204,6 @@ def _read_strings(body: bytes, layout: _Layout) -> pl.DataFrame:
     if any(column.has_nulls() for column in frame):
         _explain(layout)  # an empty field beyond the ids is no fault, a short line is one
     return frame
-
-
-def _is_plain(frame: pl.DataFrame) -> bool:
-    if any(column.has_nulls() for column in frame):
-        return False
-    # a comment with as many fields as an edge would look like one
-    return not frame.to_series(0).str.contains(r"^[ \t]*[#%]").any()
 
 
 def _refuse_bad_names(edges: Indexed) -> None:

@@ -7,18 +7,36 @@ import polars as pl
 import pytest
 
 from edgeveil.io import columns
+from edgeveil.io._kernels import number_keys
 from edgeveil.io.columns import index_columns
 
 
+@pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("distinct", [1, 7, 3000, 200_000])
 @pytest.mark.parametrize("spread", [1, 2**40])
-def test_equal_keys_and_only_these_get_one_number(distinct, spread):
+def test_equal_keys_and_only_these_get_one_number(monkeypatch, distinct, spread, large):
+    if large:
+        monkeypatch.setattr(columns, "_LARGE", 1 << 10)
     rng = np.random.default_rng(distinct)
     keys = rng.integers(0, distinct, 200_000).astype(np.uint64) * np.uint64(spread)
-    numbers, found = columns._number(keys)
-    assert np.array_equal(found[numbers], keys)
-    assert sorted(found.tolist()) == np.unique(keys).tolist()
+    numbers, rows = columns._number(keys)
+    assert np.array_equal(keys[rows][numbers], keys)
+    assert sorted(keys[rows].tolist()) == np.unique(keys).tolist()
     assert len(columns._number(keys[:0])[1]) == 0
+
+
+def test_keys_beyond_the_room_are_refused_and_no_loop_leaves_its_arrays():
+    """As plain Python, where an index out of bounds is an error."""
+    rng = np.random.default_rng(1)
+    codes = np.empty(60, dtype=np.int32)
+    for distinct, room, expected in ((1, 1, 1), (8, 15, 8), (15, 15, 15), (16, 15, -1)):
+        keys = np.r_[np.arange(distinct), rng.integers(0, distinct, 60 - distinct)]
+        rows = np.empty(room, dtype=np.int64)
+        with np.errstate(over="ignore"):
+            loop = number_keys.py_func
+            assert loop(keys.astype(np.uint64), np.uint64(3**40), 4, codes, rows) == expected
+        if expected > 0:
+            assert np.array_equal(keys[rows[:expected]][codes], keys)
 
 
 @pytest.mark.parametrize("spread", [1, 3, 10**12])

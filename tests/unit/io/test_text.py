@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from edgeveil.errors import InputError, ParameterError
@@ -345,7 +346,9 @@ def test_a_forbidden_file_is_one_sentence(tmp_path):
 
 
 def test_two_names_with_one_hash_stay_two_nodes(tmp_path, monkeypatch):
-    monkeypatch.setattr(columns, "_hashes", lambda column: np.zeros(len(column), np.uint64))
+    monkeypatch.setattr(
+        columns, "_hashes", lambda column: pl.zeros(len(column), pl.UInt64, eager=True)
+    )
     graph = read_graph(write(tmp_path, "ann,bob\nbob,cem\n"))
     assert list(graph.nodes) == ["ann", "bob", "cem"]
     assert _edges(graph) == {(0, 1), (1, 2)}
