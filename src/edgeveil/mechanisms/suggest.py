@@ -15,9 +15,10 @@ from edgeveil.errors import ParameterError
 from edgeveil.estimate.rows import exact_weights
 from edgeveil.estimate.suggestions import (
     Popularity,
+    Released,
     friend_weights,
     learn,
-    read_row,
+    lists,
     split,
     threshold,
 )
@@ -152,46 +153,24 @@ class Suggest:
         """The best places of what was released, with the places that the noise leaves open."""
         friends, tail = noised
         assert isinstance(tail, NoisedTail)
-        weights = self._weights(friends.values, shared, own)
-        allowed = None
-        if self.candidates is not None:
-            allowed = np.zeros(len(own.nodes), dtype=np.bool_)
-            allowed[own.nodes.indices(self.candidates)] = True
-        out = np.full((len(own.sources), self.top, 7), np.nan)
         rate = float(self.split[1])
-        for i, member in enumerate(own.sources):
-            its = slice(own.starts[i], own.starts[i + 1])
-            places, sums = tail.of(i)
-            # Noise alone may lift the member itself or a friend, who has no sum here.
-            strangers = (places != member) & ~np.isin(places, own.of(i))
-            reading = read_row(
-                shared,
-                int(member),
-                own.of(i),
-                friends.values[its],
-                weights[its],
-                places[strangers],
-                sums[strangers],
-                rate,
-                friend_rate=rate / self._moved,
-                followers=own.followers[i] if own.followers else None,
-            )
-            best = reading.top(self.top, allowed)
-            why = np.where(best.shared, 1, 2 * np.isin(best.nodes, reading.followers))
-            common = np.minimum(best.common, its.stop - its.start)  # it has no more friends
-            fields = (best.nodes, best.scores, best.first, best.last, common, why)
-            out[i, : len(best.nodes), :6] = np.stack(fields, axis=1)
-            out[i, : len(best.nodes), 6] = its.stop - its.start
-        return out
+        released = Released(
+            friends.values,
+            self._weights(friends.values, shared, own),
+            tail.places,
+            tail.values,
+            tail.starts,
+            rate,
+            rate / self._moved,
+        )
+        candidates = self.candidates
+        among = None if candidates is None else own.nodes.indices(candidates)
+        return lists(shared, own, released, self.top, among)
 
     def _weights(self, sums: Rows, shared: Popularity, own: OwnLists) -> Rows:
         """Weights of all friends, cut to so few bits that sums of them are exact."""
-        rate = float(self.split[1])
-        parts = [
-            friend_weights(shared, own.of(i), sums[own.starts[i] : own.starts[i + 1]], rate)
-            for i in range(len(own.sources))
-        ]
-        return exact_weights(np.concatenate([np.empty(0), *parts]), len(own.nodes))
+        weights = friend_weights(shared, own, sums, float(self.split[1]))
+        return exact_weights(weights, len(own.nodes))
 
     def hard_pairs(self) -> Iterator[Pair]:
         """The degrees move, and a stranger's sum or friends' sums, as far as an edge can."""

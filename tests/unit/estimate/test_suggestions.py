@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +10,9 @@ import pytest
 from edgeveil.datasets import social_network
 from edgeveil.estimate import _suggestion_kernels as kernels
 from edgeveil.estimate import suggestions
-from edgeveil.estimate._sum_laws import Law, grid, poissons, stays_below
 from edgeveil.evaluation.hits import hide_edges, hits, popularity
-from tests.unit.estimate.suggestion_release import SimulatedRelease
+from tests.unit.estimate import plain_suggestions as plain
+from tests.unit.estimate.suggestion_release import Columns, SimulatedRelease, list_of
 
 
 @pytest.fixture(scope="module")
@@ -26,96 +25,115 @@ def release(network):
     return SimulatedRelease(network, 2.0)
 
 
-def law():
-    rng = np.random.default_rng(0)
-    points, width = grid(80.0, 1.0)
-    return Law.of(points, rng.dirichlet(np.ones(len(points)), 4) * width, 0.7)
+# -- kernels against plain numpy ------------------------------------------------------------
 
 
-# -- kernels --------------------------------------------------------------------------------
+def same_list(ours, theirs):
+    """Equal but for roundings, which may swap equal scores, or the place of a whole node."""
+    ours, theirs = (rows[~np.isnan(rows[:, 0])] for rows in (ours, theirs))
+    np.testing.assert_allclose(ours[:, 1], theirs[:, 1], rtol=1e-6)
+    # Who is on one list alone ties with the last place of the other.
+    sure = ours[:, 1] > ours[:, 1].min(initial=np.inf) * (1 + 1e-6)
+    ours, theirs = (rows[sure][np.argsort(rows[sure, 0])] for rows in (ours, theirs))
+    np.testing.assert_array_equal(ours[:, [0, 5, 6]], theirs[:, [0, 5, 6]])
+    np.testing.assert_allclose(ours[:, [1, 4]], theirs[:, [1, 4]], rtol=1e-6)
+    np.testing.assert_allclose(ours[:, 2:4], theirs[:, 2:4], atol=1)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("n", [40, 3000])
+def test_lists_are_those_of_plain_numpy(network, epsilon, n):
+    graph = network if n == 3000 else social_network(n, average_degree=6, seed=1).graph
+    release = SimulatedRelease(graph, epsilon, seed=7)
+    rng = np.random.default_rng(1)
+    weighted = 0
+    for member in rng.choice(n, 15, replace=False):
+        args, _ = release.draw(member)
+        weighted += args[4].min(initial=1.0) < 1
+        expected = plain.friend_weights(args[0], args[2], args[3], args[7])
+        np.testing.assert_allclose(args[4], expected, rtol=1e-12)
+        for k in (1, 20, 60):
+            same_list(list_of(graph, *args, k=k), plain.read_row(*args).top(k))
+    assert weighted or epsilon < 10 or n == 40
+
+
+def test_lists_with_few_candidates_are_those_of_plain_numpy(release, network):
+    allowed = np.zeros(3000, dtype=bool)
+    allowed[::50] = True
+    for member in range(40, 50):
+        args, _ = release.draw(member)
+        ours = list_of(network, *args, k=30, candidates=np.flatnonzero(allowed))
+        same_list(ours, plain.read_row(*args).top(30, allowed))
+
+
+def test_lists_of_members_who_know_their_followers_are_those_of_plain_numpy(release, network):
+    rng = np.random.default_rng(3)
+    for member in range(60, 75):
+        args, _ = release.draw(member)
+        followers = np.union1d(rng.choice(3000, 12, replace=False), args[2][::2])
+        more = {"friend_rate": args[7], "followers": followers}
+        reading = plain.read_row(*args, **more)
+        same_list(list_of(network, *args, k=25, **more), reading.top(25))
+
+
+def test_lists_of_random_values_are_those_of_plain_numpy(network):
+    """Numbers that no graph gives: far out, negative, no friends, nobody above the threshold."""
+    rng = np.random.default_rng(12)
+    learnt = suggestions.learn(network.degrees + 20 * rng.laplace(size=3000), 20.0)
+    for case in range(60):
+        rate = rng.choice([0.05, 0.4, 0.9, 3.0])
+        friends = np.sort(rng.choice(3000, rng.choice([0, 1, 3, 40, 600]), replace=False))
+        friend_sums = rng.standard_cauchy(len(friends)) * rng.choice([0.1, 5, 200])
+        weights = rng.random(len(friends)) ** rng.choice([0, 0.5, 4])
+        limit = suggestions.threshold(3000, rate)
+        nodes = np.setdiff1d(rng.choice(3000, rng.choice([0, 1, 50, 900])), [*friends, 17])
+        sums = limit + rng.exponential(rng.choice([1, 30, 4000]), len(nodes))
+        args = (learnt, 17, friends, friend_sums, weights, nodes, sums, rate)
+        ours = list_of(network, *args, k=15)
+        assert not np.isnan(ours).any(), case
+        same_list(ours, plain.read_row(*args).top(15))
 
 
 def test_the_tables_give_the_likelihood_of_a_sum_with_laplace_noise():
-    of = law()
-    noisy = np.array([-5.0, 0.0, 0.3, 7.0, 33.3, 79.9, 140.0])
-    rows = np.arange(7) % 4
-    plain = (of.mass[rows] * np.exp(-0.7 * np.abs(noisy[:, None] - of.points))).sum(axis=1)
-    np.testing.assert_allclose(of.likelihood(rows, noisy), plain, rtol=1e-12)
+    rng = np.random.default_rng(0)
+    points, width = kernels.points_to(80.0, 1.0)
+    mass = rng.dirichlet(np.ones(len(points))) * width
+    left, right = np.empty((2, len(points) + 1))
+    kernels.laplace_tables(mass, kernels.decays_of(points, 0.7), left, right)
+    for noisy in (-5.0, 0.0, 0.3, 7.0, 33.3, 79.9, 140.0):
+        at = kernels.place_of(points, noisy)
+        below, above = kernels.beside(points, at, noisy, 0.7)
+        nearest = min(max(noisy, points[0]), points[-1])  # beyond the ends: a factor less
+        expected = mass @ np.exp(-0.7 * np.abs(nearest - points))
+        assert left[at] * below + right[at] * above == pytest.approx(expected, rel=1e-12)
 
 
-def test_mean_counts_are_those_of_the_formula():
-    degrees, friends, weights = np.array([1.0, 9.0]), np.array([4.0, 50.0]), np.array([1.0, 0.3])
-    out = np.empty((5, 2))
-    kernels.mean_counts(degrees, friends, weights, 300.0, out)
-    for t, row in zip((0.25, 0.5, 1, 2, 4), out, strict=True):
-        plain = [(weights * (1 - np.exp(-t * friends * d / 300))).sum() for d in degrees]
-        np.testing.assert_allclose(row, plain, rtol=1e-12)
-
-
-def plain_fit(seen, cells, unseen, below, growth, shares, plain, most, pseudo, rounds):
-    def mixed(shares):
-        tail = np.outer(growth, shares[plain:])
-        tail *= np.minimum(1, most / tail.sum(axis=1))[:, None]
-        return np.hstack([np.outer(1 - tail.sum(axis=1), shares[:plain]), tail])
-
-    for _ in range(rounds):
-        mix = mixed(shares)
-        of_seen = mix[cells] * seen
-        of_rest = mix * unseen
-        counts = (of_seen / of_seen.sum(axis=1, keepdims=True)).sum(axis=0)
-        counts += (below[:, None] * of_rest / of_rest.sum(axis=1, keepdims=True)).sum(axis=0)
-        counts[:plain] += 1
-        counts[plain:] += pseudo
-        exposure = (below * growth).sum() + growth[cells].sum() + 1
-        shares = np.append(counts[:plain] / counts[:plain].sum(), counts[plain:] / exposure)
-    return mixed(shares)
-
-
-def test_the_mixture_is_fitted_as_in_plain_numpy():
-    rng = np.random.default_rng(3)
-    seen, unseen = rng.random((40, 5)), rng.random((6, 5))
-    cells, below = rng.integers(0, 6, 40), rng.integers(0, 200, 6).astype(float)
-    growth = rng.uniform(0.5, 2, 6)
-    start = np.array([0.5, 0.5, 0.01, 0.01, 0.01])
-    mix = np.empty((6, 5))
-    args = (seen, cells, unseen, below, growth)
-    kernels.fit_mixture(*args, start.copy(), 2, 0.5, 0.7, 4, mix)
-    np.testing.assert_allclose(mix, plain_fit(*args, start, 2, 0.5, 0.7, 4), rtol=1e-9)
-    np.testing.assert_allclose(mix.sum(axis=1), 1)
-
-
-def test_the_number_of_nodes_ahead_is_the_sum_of_posterior_chances():
-    of = law()
-    sums, cells = np.array([3.2, 17.0, 60.5]), np.array([0, 1, 3])
-    offsets, limits = np.array([0.0, 1.5, 0.2]), np.array([-2.0, 0.0, 4.0, 16.9, 59.0, 500.0])
-    mean, variance = np.zeros((2, 6))
-    whole = of.likelihood(cells, sums)
-    at = np.searchsorted(of.points, sums, side="right")
-    kernels.count_above(
-        limits, sums, cells, offsets, whole, at, of.points, 0.7, of.left, of.right, mean, variance
-    )
-    posterior = of.mass[cells] * np.exp(-0.7 * np.abs(sums[:, None] - of.points))
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    above = of.points[:, None] + offsets[:, None, None] > limits  # (nodes, points, limits)
-    chance = np.einsum("ix,ixq->iq", posterior, above)
-    np.testing.assert_allclose(mean, chance.sum(axis=0), atol=1e-12)
-    np.testing.assert_allclose(variance, (chance * (1 - chance)).sum(axis=0), atol=1e-12)
+@pytest.mark.parametrize("unit", [0.02, 0.4, 1.0])
+def test_the_grid_and_its_laws_are_those_of_plain_numpy(unit):
+    for top in (0.0, 29.0, 31.0, 977.7):
+        for ours, theirs in zip(kernels.points_to(top, unit), plain.grid(top, unit), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-15)
+    points, width = plain.grid(300.0, 1.0)
+    for mean in (0.0, 0.4, 12.0, 49.0, 51.0, 90.0):
+        out = np.empty(len(points))
+        kernels._poisson(mean, width, out)
+        expected = plain.poissons(points, width, np.array([mean]))[0]
+        np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-200)
+        assert out @ points == pytest.approx(mean, rel=0.01, abs=1e-6)
 
 
 def test_the_share_of_two_laws_is_found():
     rng = np.random.default_rng(5)
     values = np.where(rng.random(4000) < 0.3, rng.normal(3, 1, 4000), rng.normal(0, 1, 4000))
     one, other = (np.exp(-((values - m) ** 2) / 2) for m in (3, 0))
-    assert kernels.fit_share(one, other, 0.5, 0.5, 200) == pytest.approx(0.3, abs=0.03)
-    assert kernels.fit_share(one[:0], other[:0], 0.5, 1.5, 20) == pytest.approx(0.25)
+    share = kernels.fit_share(one / other, 0.5, 0.5, 200)
+    assert share == pytest.approx(0.3, abs=0.03)
+    assert share == pytest.approx(plain.fit_share(one, other, 0.5, 0.5, 200))
+    assert kernels.fit_share(one[:0], 0.5, 1.5, 20) == pytest.approx(0.25)
 
 
-def test_laws_on_the_grid_have_the_means_and_tails_that_they_claim():
-    points, width = grid(300.0, 1.0)
-    mass = poissons(points, width, np.array([0.0, 0.4, 12.0, 90.0]))
-    np.testing.assert_allclose(mass.sum(axis=1), 1)
-    np.testing.assert_allclose(mass @ points, [0, 0.4, 12, 90], rtol=0.01, atol=1e-6)
-    below = stays_below(4.0, np.array([0.0, 4.0, 9.0]), 0.5)
+def test_what_stays_below_the_threshold_has_the_chance_of_the_laplace_law():
+    below = plain.stays_below(4.0, np.array([0.0, 4.0, 9.0]), 0.5)
     np.testing.assert_allclose(below, [1 - 0.5 * np.exp(-2), 0.5, 0.5 * np.exp(-2.5)])
 
 
@@ -131,59 +149,50 @@ def test_the_parts_of_the_budget_are_positive_and_add_up(epsilon):
 
 def test_weights_are_in_0_to_1_and_fall_only_where_sums_are_clear(release):
     friends = np.argsort(-release.noisy)[:40]
-    faint = suggestions.friend_weights(release.popularity, friends, np.full(40, 1.0), 0.5)
-    clear = suggestions.friend_weights(release.popularity, friends, np.full(40, 200.0), 0.5)
+    faint = release.weights(friends, np.full(40, 1.0))
+    clear = release.weights(friends, np.full(40, 200.0))
     assert (faint == 1).all()
     assert clear.min() > 0
     assert clear.max() == 1
     assert (clear < 1).any()
-    assert len(suggestions.friend_weights(release.popularity, friends[:0], np.empty(0), 1)) == 0
+    assert len(release.weights(friends[:0], np.empty(0))) == 0
 
 
 def test_the_same_release_gives_the_same_list(release):
-    one, two = (release.reading(17).top(20) for _ in range(2))
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_array_equal(a, b)
+    one, two = (release.top(17, 20).rows for _ in range(2))
+    np.testing.assert_array_equal(one, two)
 
 
 def test_expected_sums_rise_with_the_noisy_sum(release):
-    args, _ = release.draw(30)
-    reading = suggestions.read_row(*args)
-    # the same reading of other sums of one node: the law stays
+    reading = release.reading(30)
     noisy = np.linspace(suggestions.threshold(3000, release.rate), 40, 200)
-    asked = replace(reading, nodes=np.full(200, reading.nodes[0]), sums=noisy)
-    mean = asked._ranked
+    mean = reading.means(reading.ranking, np.full(200, reading.cells[0]), noisy)
     assert (np.diff(mean) >= -1e-9).all()
     assert mean[-1] > mean[0] + 5
 
 
 def test_the_list_is_the_top_of_the_row_without_the_member_and_its_friends(release, network):
     for member in (3, 500, 2999):
-        reading = release.reading(member)
-        row, top = reading.row(), reading.top(25)
+        row, top = release.score(member), release.top(member, 25)
         np.testing.assert_allclose(top.scores, np.sort(row)[::-1][:25])
         np.testing.assert_allclose(row[top.nodes], top.scores)
         assert not np.isin(top.nodes, np.append(network.neighbours(member), member)).any()
         assert len(set(top.nodes.tolist())) == 25
 
 
-def test_only_allowed_nodes_are_suggested(release):
-    allowed = np.zeros(3000, dtype=bool)
-    allowed[::7] = True
-    top = release.reading(8).top(20, allowed)
+def test_only_candidates_are_suggested(release):
+    candidates = np.arange(0, 3000, 7)
+    top = release.top(8, 20, candidates=candidates)
     assert len(top.nodes) == 20
-    assert allowed[top.nodes].all()
-    allowed[:] = False
-    assert len(release.reading(8).top(20, allowed).nodes) == 0
+    assert np.isin(top.nodes, candidates).all()
+    assert len(release.top(8, 20, candidates=candidates[:0]).nodes) == 0
 
 
-def test_a_member_without_friends_gets_the_popular(release):
+def test_a_member_without_friends_gets_the_popular(release, network):
     none, empty = np.empty(0, dtype=np.int64), np.empty(0)
-    reading = suggestions.read_row(
-        release.popularity, 5, none, empty, empty, none, empty, release.rate
-    )
+    args = (release.popularity, 5, none, empty, empty, none, empty, release.rate)
+    top = Columns(list_of(network, *args, k=10))
     order = release.popularity.order
-    top = reading.top(10)
     np.testing.assert_array_equal(top.nodes, order[order != 5][:10])
     assert top.mostly_popularity
     assert not top.shared.any()
@@ -191,9 +200,9 @@ def test_a_member_without_friends_gets_the_popular(release):
 
 def test_clear_sums_are_the_reason_and_noise_is_not(network):
     members = np.flatnonzero((network.degrees > 20) & (network.degrees < 50))[:30]
-    clear = [SimulatedRelease(network, 6.0).reading(s).top(20) for s in members[:3]]
+    clear = [SimulatedRelease(network, 6.0).top(s, 20) for s in members[:3]]
     release = SimulatedRelease(network, 0.15)
-    faint = [release.reading(s).top(20).mostly_popularity for s in members]
+    faint = [release.top(s, 20).mostly_popularity for s in members]
     assert not any(top.mostly_popularity for top in clear)
     assert np.mean(faint) > 0.9
 
@@ -204,7 +213,7 @@ def test_estimated_common_friends_are_right_on_average(network):
     for member in np.flatnonzero((network.degrees > 20) & (network.degrees < 80))[:80]:
         args, sums = release.draw(member)
         if (args[4] == 1).all():
-            top = suggestions.read_row(*args).top(20)
+            top = release.top(member, 20)
             guessed.extend(top.common[top.shared])
             true.extend(sums[top.nodes[top.shared]])
     assert len(true) > 300
@@ -221,9 +230,8 @@ def test_places_left_open_hold_the_true_place_in_95_of_100_cases(network, epsilo
     held = []
     for member in rng.choice(np.flatnonzero(network.degrees >= 5), 60, replace=False):
         args, sums = release.draw(member)
-        reading = suggestions.read_row(*args)
-        top = reading.top(20)
-        true = sums + reading._popular(release.popularity.estimates.degrees)
+        reading, top = plain.read_row(*args), release.top(member, 20)
+        true = sums + reading.popular(release.popularity.estimates.degrees)
         true[reading.own] = -np.inf
         own = true[top.nodes][:, None]
         first = 1 + (true > own + 1e-9).sum(axis=1)
@@ -236,7 +244,7 @@ def test_places_left_open_hold_the_true_place_in_95_of_100_cases(network, epsilo
 
 def test_places_are_sharp_where_there_is_little_noise(network):
     release = SimulatedRelease(network, 40.0)
-    width = [(top := release.reading(s).top(10)).last - top.first for s in range(20, 30)]
+    width = [(top := release.top(s, 10)).last - top.first for s in range(20, 30)]
     assert np.median(width) < 20
 
 
@@ -250,14 +258,14 @@ def test_lists_at_epsilon_1_find_many_times_what_popularity_finds(network):
     assert ours.mean > 5 * popular.mean
 
 
-def test_a_member_takes_at_most_five_milliseconds():
+def test_a_member_takes_at_most_a_millisecond():
     graph = social_network(30_000, average_degree=15, communities=30, seed=2).graph
     release = SimulatedRelease(graph, 1.0)
     drawn = [release.draw(s)[0] for s in range(40)]
-    suggestions.read_row(*drawn[0]).top(20)  # compiles
+    list_of(graph, *drawn[0], k=20)  # compiles
     took = []
     for args in drawn:
         start = time.process_time()
-        suggestions.read_row(*args).top(20)
+        list_of(graph, *args, k=20)
         took.append(time.process_time() - start)
-    assert np.median(took) < 0.005
+    assert np.median(took) < 0.001

@@ -10,7 +10,7 @@ import pytest
 from edgeveil.datasets import social_network
 from edgeveil.engine import price, release, suggest
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.estimate.suggestions import learn, read_row, split, threshold
+from edgeveil.estimate.suggestions import learn, split, threshold
 from edgeveil.evaluation.hits import hide_edges, hits, members_by_degree, popularity
 from edgeveil.evaluation.own_graph import evaluate
 from edgeveil.flow.pagerank import personalized_pagerank
@@ -23,6 +23,8 @@ from edgeveil.mechanisms.run import exact_loss, rows_of
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.suggestions import Suggestions
 from tests.seam import statistics_of
+from tests.unit.estimate.plain_suggestions import read_row
+from tests.unit.estimate.suggestion_release import Columns, list_of
 
 
 def follow_network(n: int = 600, seed: int = 0, average_degree: int = 12) -> Graph:
@@ -273,11 +275,10 @@ def test_places_left_open_hold_the_place_by_true_sums_where_followers_are_known(
         open_[own] = open_[member] = False
         nodes = np.flatnonzero(open_ & (noisy >= threshold(1500, rate)))
         ones, about = np.ones(len(own)), (nodes, noisy[nodes], rate)
-        reading = read_row(
-            learnt, member, own, noisy[own], ones, *about, friend_rate=rate, followers=followers
-        )
-        best = reading.top(20)
-        true = sums + reading._beside(np.arange(1500))
+        args = (learnt, member, own, noisy[own], ones, *about)
+        more = {"friend_rate": rate, "followers": followers}
+        best = Columns(list_of(graph, *args, k=20, **more))
+        true = sums + read_row(*args, **more).beside(np.arange(1500))
         ahead = [np.count_nonzero(true[open_] > true[v]) + 1 for v in best.nodes]
         held += ((best.first <= ahead) & (ahead <= best.last)).tolist()
     assert np.mean(held) >= 0.95
