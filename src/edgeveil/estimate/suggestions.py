@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.estimate import _list_kernels as kernels
-from edgeveil.estimate.own_lists import OwnLists
 from edgeveil.estimate.popularity import Popularity, learn
+from edgeveil.estimate.rows import OwnLists
 
 __all__ = ["Popularity", "Released", "friend_weights", "learn", "lists", "split", "threshold"]
 
