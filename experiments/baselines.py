@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,4 +52,4 @@ class CapWithoutNoise(NonPrivate):
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """The flow."""
-        yield Exact(CappedFlow.of(self).rows(graph, own.sources))
+        yield Exact(push_flow_cap(graph, own.sources, **asdict(self)))
