@@ -52,4 +52,5 @@ class CapWithoutNoise(NonPrivate):
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """The flow."""
-        yield Exact(push_flow_cap(graph, own.sources, **asdict(self)))
+        parameters = {name: value for name, value in asdict(self).items() if name != "tol"}
+        yield Exact(push_flow_cap(graph, own.sources, **parameters))
