@@ -74,22 +74,23 @@ class Release:
             raise ParameterError("a release needs one row per source and one value per column")
         if self.gives not in ("scores", "embeddings"):
             raise ParameterError(f"gives must be 'scores' or 'embeddings', got {self.gives!r}")
-        values.setflags(write=False)
-        object.__setattr__(self, "values", values)
+        self._freeze("values", values)
         if self.uncertainty is not None:
             half = np.asarray(self.uncertainty, dtype=np.float64).view()
             if self.gives != "scores" or half.shape not in (values.shape, (len(values), 1)):
                 raise ParameterError("uncertainty needs one value per score, or one per row")
             if not (half >= 0).all():
                 raise ParameterError("uncertainty must not be negative")
-            half.setflags(write=False)
-            object.__setattr__(self, "uncertainty", half)
+            self._freeze("uncertainty", half)
         if self.shown is not None:
             shown = np.array(self.shown)
             if self.gives != "scores" or shown.dtype != bool or shown.shape != values.shape[1:]:
                 raise ParameterError("shown needs one truth value per node")
-            shown.setflags(write=False)
-            object.__setattr__(self, "shown", shown)
+            self._freeze("shown", shown)
+
+    def _freeze(self, name: str, array: npt.NDArray[Any]) -> None:
+        array.setflags(write=False)
+        object.__setattr__(self, name, array)
 
     def row(self, source: NodeId) -> npt.NDArray[np.float64]:
         """The row of one source."""
