@@ -223,17 +223,15 @@ class _Circles:
         low, high = self.low[block], self.high[block]
         near, far = np.maximum(centre - self.window, low), np.minimum(centre + self.window, high)
         where = rng.random((many, seats))
-        low = np.where(where < _ABROAD, 0.0, np.where(where < _ABROAD + _ACROSS, low, near))
-        high = np.where(
-            where < _ABROAD, self.reach[-1], np.where(where < _ABROAD + _ACROSS, high, far)
-        )
+        reach = [where < _ABROAD, where < _ABROAD + _ACROSS]
+        low = np.select(reach, [0.0, low], near)
+        high = np.select(reach, [self.reach[-1], high], far)
         return self._find(low + rng.random((many, seats)) * (high - low))
 
     def anybody(self, size: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Draw pairs from everybody, by weight."""
-        return self._find(rng.random(size) * self.reach[-1]), self._find(
-            rng.random(size) * self.reach[-1]
-        )
+        first, second = (self._find(rng.random(size) * self.reach[-1]) for _ in range(2))
+        return first, second
 
     def _find(self, spot: npt.NDArray[np.float64]) -> IntArray:
         # rounding may put a spot on the very end
@@ -266,53 +264,29 @@ def _top_up(
 def load_blogcatalog(path: str | os.PathLike[str]) -> LabelledGraph:
     """Load BlogCatalog (Tang & Liu 2009): bloggers, their friendships, their 39 interests.
 
+    It has 10,312 nodes, 333,983 edges and 39 labels.
+
     Parameters
     ----------
     path : path
         ``blogcatalog.mat``, or the folder that holds it.
-
-    Returns
-    -------
-    LabelledGraph
-        10,312 nodes, 333,983 edges, 39 labels.
-
-    Raises
-    ------
-    InputError
-        If the file is not there, or holds no matrices ``network`` and ``group``.
     """
-    return _load(
-        Path(path),
-        "blogcatalog.mat",
-        "d4f4fb89ce1ccd4b7e2a183386c000773cc9362cc61f1be5b246a6d9c259da8f",
-    )
+    digest = "d4f4fb89ce1ccd4b7e2a183386c000773cc9362cc61f1be5b246a6d9c259da8f"
+    return _load(Path(path), "blogcatalog.mat", digest)
 
 
 def load_pos(path: str | os.PathLike[str]) -> LabelledGraph:
     """Load POS (Grover & Leskovec 2016): co-occurring words of Wikipedia, 40 parts of speech.
 
-    The graph is read without weights and self-loops.
+    The graph is read without weights and self-loops: 4,777 nodes, 92,295 edges, 40 labels.
 
     Parameters
     ----------
     path : path
         ``POS.mat``, or the folder that holds it.
-
-    Returns
-    -------
-    LabelledGraph
-        4,777 nodes, 92,295 edges, 40 labels.
-
-    Raises
-    ------
-    InputError
-        If the file is not there, or holds no matrices ``network`` and ``group``.
     """
-    return _load(
-        Path(path),
-        "POS.mat",
-        "b40977b48dec1d5016af0f6d5d2bce6f1c1037ccab948c2bbe324cea16754835",
-    )
+    digest = "b40977b48dec1d5016af0f6d5d2bce6f1c1037ccab948c2bbe324cea16754835"
+    return _load(Path(path), "POS.mat", digest)
 
 
 def _load(path: Path, name: str, sha256: str) -> LabelledGraph:

@@ -36,11 +36,8 @@ except ImportError:
                 f"{cls.__name__} needs scikit-learn: pip install 'edgeveil[sklearn]'"
             )
 
-    class ClassNamePrefixFeaturesOutMixin:  # type: ignore[no-redef]
-        """Stands where scikit-learn's class would."""
-
-    class TransformerMixin:  # type: ignore[no-redef]
-        """Stands where scikit-learn's class would."""
+    ClassNamePrefixFeaturesOutMixin = type("ClassNamePrefixFeaturesOutMixin", (), {})
+    TransformerMixin = type("TransformerMixin", (), {})
 
 
 __all__ = ["PrivateEmbedding"]

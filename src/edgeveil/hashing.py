@@ -74,21 +74,10 @@ def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHas
 def _hash_nodes(nodes: NodeSet, dimension: int, key: str) -> NodeHash:
     secretless = hashlib.blake2b(key.encode(), digest_size=32, person=b"edgeveil-hash-1").digest()
     if nodes.kind == "str":
-        digests = np.fromiter(
-            (
-                int.from_bytes(
-                    hashlib.blake2b(str(v).encode(), digest_size=8, key=secretless).digest()
-                )
-                for v in nodes
-            ),
-            dtype=np.uint64,
-            count=len(nodes),
-        )
+        hashed = (hashlib.blake2b(str(v).encode(), digest_size=8, key=secretless) for v in nodes)
+        digests = np.frombuffer(b"".join(h.digest() for h in hashed), dtype=">u8").astype(np.uint64)
     else:
-        ids = (
-            np.arange(len(nodes), dtype=np.int64) if nodes.kind == "range" else nodes.arrays["ids"]
-        )
-        digests = _mix(ids.astype(np.uint64), secretless)
+        digests = _mix(nodes.ids.astype(np.uint64), secretless)
     bucket = (digests >> np.uint64(1)) % np.uint64(dimension)
     sign = (digests & np.uint64(1)).astype(np.float64) * 2 - 1
     return NodeHash(dimension, bucket.astype(np.int64), sign)

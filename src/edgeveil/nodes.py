@@ -15,19 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._check import is_whole
 from edgeveil.errors import InputError, UnknownNodeError
 
 __all__ = ["NodeId", "NodeSet"]
 
 NodeId = int | str
 IntArray = npt.NDArray[np.int64]
-
-
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Give a read-only plain view (memory maps become ordinary arrays over the same pages)."""
-    view = np.asarray(array).view()
-    view.setflags(write=False)
-    return view
 
 
 class NodeSet:
@@ -41,7 +35,7 @@ class NodeSet:
         ``range``: ids are 0 .. n-1. ``int``: 64-bit integers. ``str``: UTF-8 text.
     arrays : mapping of str to array
         What the kind needs: ``n`` | ``ids`` | ``text`` (bytes) and ``offsets`` (n + 1).
-        Use the constructors `range`, `of_ints`, `of_strings` or `of` instead.
+        Use `range`, `of_ints`, `of_strings` or `of` instead.
 
     Examples
     --------
@@ -54,7 +48,10 @@ class NodeSet:
 
     def __init__(self, kind: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         self.kind = kind
-        self._arrays = {name: _frozen(array) for name, array in arrays.items()}
+        # plain views: memory maps become ordinary arrays over the same pages
+        self._arrays = {name: np.asarray(array).view() for name, array in arrays.items()}
+        for array in self._arrays.values():
+            array.setflags(write=False)
 
     # -- constructors ---------------------------------------------------------------------
 
@@ -79,11 +76,7 @@ class NodeSet:
         encoded = [text.encode() for text in ids]
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum([len(text) for text in encoded], out=offsets[1:])
-        return cls.of_text(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
-
-    @classmethod
-    def of_text(cls, text: npt.NDArray[np.uint8], offsets: IntArray) -> NodeSet:
-        """Distinct strings as UTF-8 bytes with n + 1 offsets, in the order given."""
+        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         nodes = cls("str", {"text": text, "offsets": offsets})
         nodes._refuse_repeats()
         return nodes
@@ -108,7 +101,7 @@ class NodeSet:
         listed = list(ids)
         if all(isinstance(i, str) for i in listed):
             return cls.of_strings(listed) if listed else cls.range(0)
-        if all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in listed):
+        if all(map(is_whole, listed)):
             try:
                 return cls.of_ints(listed)
             except OverflowError:
@@ -146,11 +139,9 @@ class NodeSet:
         if not -n <= index < n:
             raise IndexError(f"index {index} is outside of a set of {n} nodes")
         index %= n
-        if self.kind == "range":
-            return int(index)
-        if self.kind == "int":
-            return int(self._arrays["ids"][index])
-        return self._bytes(index).decode()
+        if self.kind == "str":
+            return self._bytes(index).decode()
+        return int(index if self.kind == "range" else self._arrays["ids"][index])
 
     @property
     def ids(self) -> npt.NDArray[Any]:
@@ -214,9 +205,8 @@ class NodeSet:
             ids = self._arrays["ids"]
             return None if np.all(ids[1:] >= ids[:-1]) else np.argsort(ids, kind="stable")
         keys = [self._bytes(i) for i in range(len(self))]
-        if all(a <= b for a, b in pairwise(keys)):
-            return None
-        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        return None if order == list(range(len(keys))) else np.array(order, dtype=np.int64)
 
     def _bytes(self, index: int) -> bytes:
         offsets = self._arrays["offsets"]
@@ -227,27 +217,19 @@ class NodeSet:
         return self._bytes(index) if self.kind == "str" else int(self._arrays["ids"][index])
 
     def _find(self, node: object) -> int | None:
-        if self.kind == "str":
-            if not isinstance(node, str):
-                return None
-            key: int | bytes = node.encode()
-        else:
-            if not isinstance(node, (int, np.integer)) or isinstance(node, bool):
-                return None
-            key = int(node)
         n = len(self)
+        if not (isinstance(node, str) if self.kind == "str" else is_whole(node)):
+            return None
+        key: Any = node.encode() if isinstance(node, str) else int(node)  # type: ignore[call-overload]
         if self.kind == "range":
-            return key if isinstance(key, int) and 0 <= key < n else None
+            return key if 0 <= key < n else None
         rank = bisect_left(range(n), key, key=self._key)
         if rank == n or self._key(rank) != key:
             return None
         return rank if self._order is None else int(self._order[rank])
 
     def _refuse_repeats(self) -> None:
-        n = len(self)
-        if self.kind == "int":
-            distinct = len(np.unique(self._arrays["ids"]))
-        else:
-            distinct = len({self._bytes(i) for i in range(n)})
-        if distinct != n:
-            raise InputError(f"{n - distinct} node ids occur more than once in the node list")
+        ids = self.ids
+        repeated = len(ids) - len(np.unique(ids) if self.kind == "int" else set(ids))
+        if repeated:
+            raise InputError(f"{repeated} node ids occur more than once in the node list")

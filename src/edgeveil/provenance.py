@@ -9,26 +9,21 @@ from typing import Any, Literal
 from edgeveil.errors import InputError
 from edgeveil.privacy.guarantee import Guarantee
 
-__all__ = ["Gives", "Provenance", "gives_of", "kind_of", "label_of"]
+__all__ = ["KINDS", "Gives", "Provenance", "gives_of", "label_of"]
 
 Gives = Literal["scores", "embeddings", "suggestions"]
 
-# The words in files.
-_KINDS: dict[Gives, str] = {
+# What a release holds, by the words in files
+KINDS: dict[Gives, str] = {
     "scores": "nodes",
     "embeddings": "dimensions",
     "suggestions": "suggestions",
 }
 
 
-def kind_of(gives: Gives) -> str:
-    """The word in files for what a release holds."""
-    return _KINDS[gives]
-
-
 def gives_of(kind: str) -> Gives:
     """What a release holds, by the word for it in files."""
-    for gives, word in _KINDS.items():
+    for gives, word in KINDS.items():
         if word == kind:
             return gives
     raise InputError(f"there is no release of {kind!r}")
@@ -59,10 +54,10 @@ class Provenance:
     ledger: bool
 
 
-def label_of(kind: str, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:
+def label_of(gives: Gives, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:
     """What has to be known about released values, as plain data."""
     return {
-        "kind": kind,
+        "kind": KINDS[gives],
         "guarantee": guarantee.as_dict(),
         "statement": str(guarantee),
         "provenance": asdict(provenance),

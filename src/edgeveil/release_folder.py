@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,10 @@ import numpy as np
 
 from edgeveil._files import sha256_of, write_atomically
 from edgeveil.errors import InputError, LedgerError, UnknownNodeError
-from edgeveil.io.labelled_tables import (
-    as_json,
-    read_labelled_table,
-    write_labelled_table,
-)
+from edgeveil.io.labelled_tables import as_json, read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.provenance import Gives, Provenance, gives_of, kind_of
+from edgeveil.provenance import Gives, Provenance, gives_of, label_of
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
@@ -97,34 +93,28 @@ class ReleaseFolder:
         except OSError:
             raise InputError(f"{folder} is not a folder with a release") from None
         try:
-            return cls._from_manifest(folder, json.loads(text))
+            manifest = json.loads(text)
+            if manifest["format"] != _FORMAT:
+                raise InputError(f"{folder} was written by another version of edgeveil")
+            return cls(
+                path=folder,
+                gives=gives_of(manifest["kind"]),
+                guarantee=Guarantee.from_dict(manifest["guarantee"]),
+                provenance=Provenance(**manifest["provenance"]),
+                parts=tuple(PartFile(**part) for part in manifest["parts"]),
+            )
         except InputError:
             raise
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{folder / MANIFEST} is damaged") from error
-
-    @classmethod
-    def _from_manifest(cls, folder: Path, manifest: Mapping[str, Any]) -> ReleaseFolder:
-        if manifest["format"] != _FORMAT:
-            raise InputError(f"{folder} was written by another version of edgeveil")
-        return cls(
-            path=folder,
-            gives=gives_of(manifest["kind"]),
-            guarantee=Guarantee.from_dict(manifest["guarantee"]),
-            provenance=Provenance(**manifest["provenance"]),
-            parts=tuple(PartFile(**part) for part in manifest["parts"]),
-        )
 
     @property
     def manifest(self) -> dict[str, Any]:
         """What `release.json` says."""
         return {
             "format": _FORMAT,
-            "kind": kind_of(self.gives),
             "rows": len(self),
-            "guarantee": self.guarantee.as_dict(),
-            "statement": str(self.guarantee),
-            "provenance": {f.name: getattr(self.provenance, f.name) for f in fields(Provenance)},
+            **label_of(self.gives, self.guarantee, self.provenance),
             "parts": [vars(part) for part in self.parts],
         }
 
@@ -198,12 +188,9 @@ class ReleaseFolder:
 
     def read(self) -> Result:
         """All rows as one release in memory."""
-        parts = list(self)
         if self.gives == "suggestions":
-            return Suggestions.joined([part for part in parts if isinstance(part, Suggestions)])
-        return self._joined([part for part in parts if isinstance(part, Release)])
-
-    def _joined(self, parts: list[Release]) -> Release:
+            return Suggestions.joined([part for part in self if isinstance(part, Suggestions)])
+        parts = [part for part in self if isinstance(part, Release)]
         widths = [part.uncertainty for part in parts if part.uncertainty is not None]
         return replace(
             parts[0],

@@ -15,11 +15,10 @@ from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.estimate.places import Place, places
 from edgeveil.io import exports
 from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
-from edgeveil.io.release_tables import score_of, shown_from, uncertainty_from, uncertainty_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.provenance import Gives, Provenance, gives_of, kind_of, label_of
+from edgeveil.provenance import Gives, Provenance, gives_of, label_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,36 +74,39 @@ class Release:
             raise ParameterError("a release needs one row per source and one value per column")
         if self.gives not in ("scores", "embeddings"):
             raise ParameterError(f"gives must be 'scores' or 'embeddings', got {self.gives!r}")
-        values.setflags(write=False)
-        object.__setattr__(self, "values", values)
+        self._freeze("values", values)
         if self.uncertainty is not None:
             half = np.asarray(self.uncertainty, dtype=np.float64).view()
             if self.gives != "scores" or half.shape not in (values.shape, (len(values), 1)):
                 raise ParameterError("uncertainty needs one value per score, or one per row")
             if not (half >= 0).all():
                 raise ParameterError("uncertainty must not be negative")
-            half.setflags(write=False)
-            object.__setattr__(self, "uncertainty", half)
+            self._freeze("uncertainty", half)
         if self.shown is not None:
             shown = np.array(self.shown)
             if self.gives != "scores" or shown.dtype != bool or shown.shape != values.shape[1:]:
                 raise ParameterError("shown needs one truth value per node")
-            shown.setflags(write=False)
-            object.__setattr__(self, "shown", shown)
+            self._freeze("shown", shown)
+
+    def _freeze(self, name: str, array: npt.NDArray[Any]) -> None:
+        array.setflags(write=False)
+        object.__setattr__(self, name, array)
 
     def row(self, source: NodeId) -> npt.NDArray[np.float64]:
         """The row of one source."""
+        row: npt.NDArray[np.float64] = self.values[self._at(source)]
+        return row
+
+    def _at(self, source: NodeId) -> int:
         if source not in self.sources:
             raise UnknownNodeError(f"the release has no row for {source!r}")
-        row: npt.NDArray[np.float64] = self.values[self.sources.index(source)]
-        return row
+        return self.sources.index(source)
 
     def only(self, source: NodeId) -> Release:
         """The release of one source alone: what its owner may be given."""
-        row, half = self.row(source)[None, :], self.uncertainty
-        if half is not None:
-            half = half[[self.sources.index(source)]]
-        return replace(self, values=row, sources=(source,), uncertainty=half)
+        at, half = self._at(source), self.uncertainty
+        half = None if half is None else half[at : at + 1]
+        return replace(self, values=self.values[at : at + 1], sources=(source,), uncertainty=half)
 
     def top(
         self,
@@ -157,7 +159,7 @@ class Release:
         half = self.uncertainty
         if half is not None:
             half = np.broadcast_to(half[row], len(self.columns))[order]
-        first = self.columns.take(order[: max(0, k)].tolist())
+        first = self.columns.take(order[: max(0, k)])
         return places(first, self.values[row][order], half)
 
     def showing(
@@ -196,10 +198,10 @@ class Release:
             if len(self.sources) != 1:
                 raise ParameterError("this release has several rows: say whose with source=")
             source = self.sources[0]
-        row = self.row(source)
+        row = self._at(source)
         # A stable order: equal scores go by place in the public node set.
-        order = np.argsort(-row, kind="stable")
-        return self.sources.index(source), order[chosen[order]]
+        order = np.argsort(-self.values[row], kind="stable")
+        return row, order[chosen[order]]
 
     def with_values(
         self,
@@ -302,7 +304,7 @@ class Release:
         return exports.score_columns(*scores)
 
     def _label(self) -> dict[str, Any]:
-        return label_of(kind_of(self.gives), self.guarantee, self.provenance)
+        return label_of(self.gives, self.guarantee, self.provenance)
 
     # -- files ----------------------------------------------------------------------------
 
@@ -319,9 +321,13 @@ class Release:
         label = {"format": _FORMAT, "sources": list(self.sources), **self._label()}
         if self.gives == "scores":
             table: dict[str, Any] = {"node": list(self.columns)}
-            table |= {score_of(s): row for s, row in zip(self.sources, self.values, strict=True)}
-            columns, entries = uncertainty_table(self.sources, self.uncertainty, self.shown)
-            table, label = table | columns, label | entries
+            named, half = zip(self.sources, self.values, strict=True), self.uncertainty
+            table |= {f"score of {source}": row for source, row in named}
+            table |= {} if self.shown is None else {"shown": self.shown}
+            if half is not None and half.shape[1] == 1:  # one number per row goes to the label
+                label["uncertainty"] = half[:, 0].tolist()
+            elif half is not None:
+                table |= {f"uncertainty of {s}": h for s, h in zip(self.sources, half, strict=True)}
         else:
             table = {"source": list(self.sources)}
             table |= {f"x{i}": self.values[:, i] for i in range(len(self.columns))}
@@ -354,7 +360,7 @@ class Release:
         sources = tuple(NodeSet.of(label["sources"]))
         if gives == "scores":
             columns = NodeSet.of(table["node"])
-            names = [score_of(source) for source in sources]
+            names = [f"score of {source}" for source in sources]
         else:
             columns = NodeSet.range(len(table) - 1)
             names = [f"x{i}" for i in range(len(columns))]
@@ -368,6 +374,18 @@ class Release:
             gives=gives,
             guarantee=Guarantee.from_dict(guarantee),
             provenance=Provenance(**label["provenance"]),
-            uncertainty=uncertainty_from(table, label, sources),
-            shown=shown_from(table) if gives == "scores" else None,
+            uncertainty=cls._uncertainty_from(table, label, sources),
+            shown=np.array(table["shown"]) if gives == "scores" and "shown" in table else None,
         )
+
+    @staticmethod
+    def _uncertainty_from(
+        table: Mapping[str, Any], label: Mapping[str, Any], sources: Iterable[NodeId]
+    ) -> npt.NDArray[np.float64] | None:
+        """The uncertainty in a table or its label, if any; LookupError if part is missing."""
+        if "uncertainty" in label:
+            return np.array(label["uncertainty"], dtype=np.float64)[:, None]
+        names = [f"uncertainty of {source}" for source in sources]
+        if not any(name in table for name in names):
+            return None
+        return np.array([table[name] for name in names], dtype=np.float64)

@@ -19,19 +19,19 @@ from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_tabl
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.provenance import Gives, Provenance, label_of
+from edgeveil.provenance import KINDS, Gives, Provenance, label_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["FIELDS", "Suggestion", "Suggestions", "member_files"]
 
-KIND = "suggestions"
 FIELDS = ("node", "score", "first", "last", "common", "shared", "friends")
 """What the last axis of `Suggestions.values` holds; see there."""
 
 _FORMAT = 1
 _SHOWN = 10  # lines in a notebook
+_POPULAR, _FOLLOWER = "popular", "follows you"
 
 
 class Suggestion(NamedTuple):
@@ -110,7 +110,7 @@ class Suggestions:
         """The list of one member, best first."""
         row = self.values[self._at(member)]
         row = row[~np.isnan(row[:, 0])]
-        ids = self.nodes.take(row[:, 0].astype(np.int64).tolist())
+        ids = self.nodes.take(row[:, 0])
         return [
             Suggestion(i + 1, node, float(p[1]), int(p[2]), int(p[3]), self._why(p[4], p[5]))
             for i, (node, p) in enumerate(zip(ids, row, strict=True))
@@ -122,9 +122,9 @@ class Suggestions:
         # Its own array and its own names: those on other lists are nobody else's business.
         values = self.values[at : at + 1].copy()
         there = ~np.isnan(values[:, :, 0])
-        listed = values[there][:, 0].astype(np.int64)
-        nodes = NodeSet.of(sorted(self.nodes.take(listed.tolist())))
-        values[there, 0] = nodes.indices(self.nodes.take(listed.tolist()))
+        listed = self.nodes.take(values[there][:, 0])
+        nodes = NodeSet.of(sorted(listed))
+        values[there, 0] = nodes.indices(listed)
         return replace(self, values=values, members=(self.members[at],), nodes=nodes)
 
     def mostly_popularity(self, member: NodeId) -> bool:
@@ -193,9 +193,9 @@ class Suggestions:
         member, place = np.nonzero(there)
         listed = self.values[there]
         return {
-            "member": exports.ids_of(NodeSet.of(self.members))[member],
+            "member": NodeSet.of(self.members).ids[member],
             "rank": place + 1,
-            "node": exports.ids_of(self.nodes)[listed[:, 0].astype(np.int64)],
+            "node": self.nodes.ids[listed[:, 0].astype(np.int64)],
             "score": listed[:, 1],
             "first": listed[:, 2].astype(np.int64),
             "last": listed[:, 3].astype(np.int64),
@@ -217,7 +217,7 @@ class Suggestions:
             "members": list(self.members),
             "friends": friends.tolist(),
             "places": self.values.shape[1],
-            **label_of(KIND, self.guarantee, self.provenance),
+            **label_of(self.gives, self.guarantee, self.provenance),
         }
         return write_labelled_table(path, self._columns(), label)
 
@@ -244,7 +244,7 @@ class Suggestions:
         for part in parts:
             here = values[first : first + len(part.members), :, 0]
             there = ~np.isnan(here)
-            own = np.asarray(nodes.indices(list(part.nodes)))
+            own = nodes.indices(part.nodes)
             here[there] = own[here[there].astype(np.int64)]
             first += len(part.members)
         members = tuple(member for part in parts for member in part.members)
@@ -261,7 +261,7 @@ class Suggestions:
         """
         table, label = read_labelled_table(path)
         try:
-            if label["format"] == _FORMAT and label["kind"] == KIND:
+            if label["format"] == _FORMAT and label["kind"] == KINDS["suggestions"]:
                 return cls._from_parts(table, label)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{path} holds no suggestions, or is damaged") from error
@@ -303,9 +303,6 @@ class Suggestions:
         return html_card(self.summary, str(self.guarantee), alarm=alarm, table=table)
 
 
-_POPULAR = "popular"
-
-
 def member_files(members: Iterable[NodeId], suffix: str = ".csv") -> list[str]:
     """The names of the files of `Suggestions.write_per_member`.
 
@@ -324,6 +321,3 @@ def member_files(members: Iterable[NodeId], suffix: str = ".csv") -> list[str]:
     if twice := [name for name, count in alike.items() if count > 1]:
         raise ParameterError(f"two members would share the file {twice[0]!r}: use --out instead")
     return names
-
-
-_FOLLOWER = "follows you"

@@ -63,23 +63,10 @@ def is_integer(text: str) -> bool:
 def graph_of_columns(
     first: pl.Series, second: pl.Series, nodes: NodeSet | None, *, weighted: int, directed: bool
 ) -> Graph:
-    """Build the graph whose edges are the rows of two id columns.
+    """Build the graph whose edges are the rows of two id columns, both Int64 or both String.
 
-    Parameters
-    ----------
-    first, second : polars.Series
-        Both Int64 or both String, without missing values.
-    nodes : NodeSet or None
-        The public node set; None takes the ids that occur, sorted.
-    weighted : int
-        How many rows had a weight other than 1.
-    directed : bool
-        Keep directions: a row leads from the first id to the second.
-
-    Raises
-    ------
-    RowError
-        If a row names a node that is not in `nodes`.
+    Without `nodes` the ids that occur, sorted, are the node set; with them, a row that names
+    another node is a `RowError`.
     """
     edges = index_columns(first, second)
     return graph_of_indexed(edges, nodes, weighted=weighted, directed=directed)

@@ -41,7 +41,6 @@ __all__ = [
     "KEY",
     "arrow_table",
     "embedding_columns",
-    "ids_of",
     "keyed_vectors",
     "load_library",
     "pandas_frame",
@@ -55,9 +54,6 @@ KEY = "edgeveil"
 
 Columns = dict[str, npt.NDArray[Any]]
 Floats = npt.NDArray[np.float64]
-
-
-# -- columns --------------------------------------------------------------------------------
 
 
 def score_columns(
@@ -74,8 +70,8 @@ def score_columns(
     """
     kept = np.ones(len(nodes), dtype=np.bool_) if shown is None else shown
     columns: Columns = {
-        "source": np.repeat(ids_of(NodeSet.of(sources)), kept.sum()),
-        "node": np.tile(ids_of(nodes)[kept], len(sources)),
+        "source": np.repeat(NodeSet.of(sources).ids, kept.sum()),
+        "node": np.tile(nodes.ids[kept], len(sources)),
         "score": scores[:, kept].ravel(),
     }
     if uncertainty is not None:
@@ -85,22 +81,8 @@ def score_columns(
 
 def embedding_columns(sources: Sequence[NodeId], embeddings: Floats) -> Columns:
     """One line per source: source, x0, x1, ..."""
-    columns: Columns = {"source": ids_of(NodeSet.of(sources))}
+    columns: Columns = {"source": NodeSet.of(sources).ids}
     return columns | {f"x{i}": column for i, column in enumerate(embeddings.T)}
-
-
-def ids_of(nodes: NodeSet) -> npt.NDArray[Any]:
-    """Ids as 64-bit integers, or as Python strings in an object array."""
-    if nodes.kind == "range":
-        return np.arange(len(nodes), dtype=np.int64)
-    if nodes.kind == "int":
-        return nodes.arrays["ids"]
-    texts = np.empty(len(nodes), dtype=object)
-    texts[:] = list(nodes)
-    return texts
-
-
-# -- tables ---------------------------------------------------------------------------------
 
 
 def polars_frame(columns: Columns) -> pl.DataFrame:
@@ -158,9 +140,6 @@ def load_library(name: str, needed_by: str) -> Any:
         raise EdgeveilError(f"{needed_by} needs {package}: pip install {package}") from None
 
 
-# -- files ----------------------------------------------------------------------------------
-
-
 def write_csv(path: Path, columns: Columns, guarantee: str) -> None:
     """Write a CSV file with a header; `guarantee` is the last column of every line.
 
@@ -177,14 +156,7 @@ def write_word2vec(
 ) -> None:
     """Write word2vec's text format: a line ``rows dimensions``, then ``id x0 x1 ...``.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    sources, embeddings
-        Ids and rows.
-    warning : str
-        What the file has no place to say; empty for nothing.
+    The file has no place to say `warning`, which is given as such.
     """
     names = [str(source) for source in sources]
     odd = [name for name in names if not name or any(letter.isspace() for letter in name)]

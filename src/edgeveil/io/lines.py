@@ -94,15 +94,9 @@ def data_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
         end = size if end < 0 else end
         number += 1
         line = data[start:end]
-        if not is_ignored(line):
+        if line.strip(b" \t\r")[:1] not in (b"", b"#", b"%"):
             yield number, start, line
         start = end + 1
-
-
-def is_ignored(line: bytes) -> bool:
-    """Tell whether a line is blank or a comment."""
-    bare = line.strip(b" \t\r")
-    return not bare or bare[:1] in (b"#", b"%")
 
 
 def decode(line: bytes, where: str) -> str:

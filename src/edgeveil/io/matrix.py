@@ -34,11 +34,15 @@ def read_matrix(
     if matrix.dtype.kind not in "biuf":
         raise InputError(f"{what} holds {matrix.dtype}, an adjacency matrix holds real numbers")
     try:
-        u, v, values = (
-            _dense_entries(matrix) if isinstance(matrix, np.ndarray) else _entries(matrix)
+        u, v, values = _entries(matrix)
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise InputError(f"{what} holds NaN: it is not known whether there is an edge")
+        return Graph.from_edges(
+            *(u, v, row_nodes(matrix.shape[0], nodes, what)),
+            weighted=int((values != 1).sum()),
+            must_be_symmetric=not directed,
+            directed=directed == "keep",
         )
-        own = row_nodes(matrix.shape[0], nodes, what)
-        return _graph_of_entries(u, v, values, own, directed=directed, what=what)
     except MemoryError as error:
         raise InputError(f"{what} has {matrix.shape[0]} nodes, too many for memory") from error
 
@@ -52,35 +56,11 @@ def refuse_broken(matrix: Any, what: str) -> None:
             raise InputError(f"{what} is damaged: its indices do not fit its shape") from error
 
 
-def _graph_of_entries(
-    u: npt.NDArray[Any],
-    v: npt.NDArray[Any],
-    values: npt.NDArray[Any],
-    nodes: NodeSet,
-    *,
-    directed: Directed,
-    what: str,
-) -> Graph:
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        raise InputError(f"{what} holds NaN: it is not known whether there is an edge")
-    kept = values != 0
-    if not kept.all():
-        u, v, values = u[kept], v[kept], values[kept]
-    weighted = int((values != 1).sum())
-    return Graph.from_edges(
-        *(u, v, nodes),
-        weighted=weighted,
-        must_be_symmetric=not directed,
-        directed=directed == "keep",
-    )
-
-
-def _dense_entries(matrix: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-    u, v = np.nonzero(matrix)
-    return u, v, matrix[u, v]
-
-
 def _entries(matrix: Any) -> tuple[npt.NDArray[Any], ...]:
+    """Rows, columns and values of the entries that are not 0."""
+    if isinstance(matrix, np.ndarray):
+        u, v = np.nonzero(matrix)
+        return u, v, matrix[u, v]
     # Entries stored more than once add up in every scipy format, so they may cancel out;
     # a copy, since sum_duplicates changes the caller's matrix in place
     rows = matrix.tocsr()
@@ -88,7 +68,8 @@ def _entries(matrix: Any) -> tuple[npt.NDArray[Any], ...]:
         rows = rows.copy()
         rows.sum_duplicates()
     entries = rows.tocoo()
-    return entries.row, entries.col, entries.data
+    kept = entries.data != 0
+    return entries.row[kept], entries.col[kept], entries.data[kept]
 
 
 def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: Directed) -> Graph:

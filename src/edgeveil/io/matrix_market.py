@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from edgeveil.errors import InputError
@@ -28,14 +27,32 @@ _SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 def read_matrix_market(path: Path, *, nodes: NodeSet | None, directed: Directed) -> Graph:
     """Read a MatrixMarket file; a symmetric header stands for both directions."""
     data = content(path)
-    layout, values, symmetry = _header(path, data)
-    rows, entries, body = _sizes(path, data, layout)
-    numbers = _numbers(path, data, body, layout, values)
-    matrix: Any
+    layout, kind, symmetry = _header(path, data)
+    rows, announced, body = _sizes(path, data, layout)
+    numbers = [column.to_numpy() for column in _numbers(path, data, body, layout, kind)]
+    found, values = len(numbers[0]), numbers[-1]
+    bad = f"{path} is not a readable MatrixMarket file"
+    what = "entries" if layout == "coordinate" else "values"
+    if layout == "array":
+        triangle = {"general": rows * rows, "symmetric": rows * (rows + 1) // 2}
+        announced = triangle.get(symmetry, rows * (rows - 1) // 2)
+    if found != announced:
+        raise InputError(f"{bad}: it holds {found} {what} where {announced} are announced")
     if layout == "coordinate":
-        matrix = _coordinates(path, numbers, rows, entries, symmetry)
-    else:
-        matrix = _dense(path, numbers.to_series(0).to_numpy(), rows, symmetry)
+        u, v = numbers[0] - 1, numbers[1] - 1
+        values = values if len(numbers) > 2 else np.ones(found)
+    elif symmetry == "general":
+        v, u = np.divmod(np.arange(found), max(rows, 1))  # stored by columns
+    else:  # the lower triangle by columns is the upper one by rows
+        v, u = np.triu_indices(rows, 1 if symmetry == "skew-symmetric" else 0)
+    if found and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= rows):
+        raise InputError(f"{bad}: an entry is outside of its matrix")
+    values = np.abs(values) if symmetry == "skew-symmetric" else values
+    if symmetry != "general":  # one triangle is stored
+        off = u != v
+        u, v = np.concatenate([u, v[off]]), np.concatenate([v, u[off]])
+        values = np.concatenate([values, values[off]])
+    matrix = sp.coo_array((values, (u, v)), shape=(rows, rows))
     return read_matrix(matrix, nodes=nodes, directed=directed, what=str(path))
 
 
@@ -93,45 +110,3 @@ def _first_bad_line(data: bytes, body: int, width: int) -> str:
             if not good:
                 return f": line {number} is no entry of it"
     return ""
-
-
-def _coordinates(
-    path: Path, numbers: pl.DataFrame, rows: int, entries: int, symmetry: str
-) -> sp.coo_array:
-    if len(numbers) != entries:
-        raise InputError(
-            f"{path} is not a readable MatrixMarket file: it holds {len(numbers)} entries "
-            f"where {entries} are announced"
-        )
-    u, v = numbers.to_series(0).to_numpy() - 1, numbers.to_series(1).to_numpy() - 1
-    values: npt.NDArray[Any] = (
-        numbers.to_series(2).to_numpy() if numbers.width > 2 else np.ones(entries)
-    )
-    if entries and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= rows):
-        raise InputError(
-            f"{path} is not a readable MatrixMarket file: an entry is outside of its matrix"
-        )
-    if symmetry != "general":  # one triangle is stored
-        off = u != v
-        values = np.abs(values) if symmetry == "skew-symmetric" else values
-        u, v = np.concatenate([u, v[off]]), np.concatenate([v, u[off]])
-        values = np.concatenate([values, values[off]])
-    return sp.coo_array((values, (u, v)), shape=(rows, rows))
-
-
-def _dense(
-    path: Path, values: npt.NDArray[np.float64], rows: int, symmetry: str
-) -> npt.NDArray[np.float64]:
-    triangle = {"general": rows * rows, "symmetric": rows * (rows + 1) // 2}
-    wanted = triangle.get(symmetry, rows * (rows - 1) // 2)
-    if len(values) != wanted:
-        raise InputError(
-            f"{path} is not a readable MatrixMarket file: it holds {len(values)} values "
-            f"where {wanted} are announced"
-        )
-    if symmetry == "general":
-        return values.reshape(rows, rows).T  # stored by columns
-    # the lower triangle by columns is the upper one by rows
-    upper = np.zeros((rows, rows))
-    upper[np.triu_indices(rows, 1 if symmetry == "skew-symmetric" else 0)] = np.abs(values)
-    return np.asarray(np.maximum(upper, upper.T))

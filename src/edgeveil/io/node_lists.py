@@ -8,16 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from edgeveil.errors import InputError
+from edgeveil.io import lines
 from edgeveil.io.columns import is_integer
-from edgeveil.io.lines import (
-    content,
-    data_lines,
-    decode,
-    fields,
-    read_bytes,
-    sniff_delimiter,
-    suffix_of,
-)
 from edgeveil.io.table import read_id_column
 from edgeveil.nodes import NodeSet
 
@@ -31,19 +23,10 @@ _HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid"}
 def read_nodes(nodes: Nodes | None) -> NodeSet | None:
     """Give the node set that the caller described, or None for None.
 
-    Parameters
-    ----------
-    nodes : NodeSet, iterable of ids, path, or None
-        A path leads to a text file (``.txt``, ``.nodes``: the whole line is the id), a
-        ``.csv`` or ``.tsv`` (the first field), each also ``.gz``, or a ``.parquet`` (the
-        first column). In text, lines that start with ``#`` or ``%`` are comments; a first
-        line that is ``id``, ``node`` or the like, or no integer while all others are, is a
-        header.
-
-    Raises
-    ------
-    InputError
-        If the ids are of mixed kinds, missing or repeated, or the file cannot be read.
+    A path leads to a text file (``.txt``, ``.nodes``: the whole line is the id), a ``.csv`` or
+    ``.tsv`` (the first field), each also ``.gz``, or a ``.parquet`` (the first column). In text,
+    lines that start with ``#`` or ``%`` are comments; a first line that is ``id``, ``node`` or the
+    like, or no integer while all others are, is a header.
     """
     if nodes is None or isinstance(nodes, NodeSet):
         return nodes
@@ -51,8 +34,8 @@ def read_nodes(nodes: Nodes | None) -> NodeSet | None:
         return node_set(nodes)
     path = Path(nodes)
     try:
-        if suffix_of(path) in (".parquet", ".pq"):
-            read_bytes(path, limit=0)  # the same words for a file that is not there
+        if lines.suffix_of(path) in (".parquet", ".pq"):
+            lines.read_bytes(path, limit=0)  # the same words for a file that is not there
             return read_id_column(path)
         return _text_nodes(path)
     except InputError as error:
@@ -74,12 +57,12 @@ def node_set(ids: Iterable[Any]) -> NodeSet:
 def _text_nodes(path: Path) -> NodeSet:
     ids = []
     delimiter: str | None = None
-    for number, _, line in data_lines(content(path)):
-        text = decode(line, f"{path}, line {number}").strip(" \t\r")
-        if suffix_of(path) in (".csv", ".tsv"):
-            delimiter = delimiter or sniff_delimiter(text)
+    for number, _, line in lines.data_lines(lines.content(path)):
+        text = lines.decode(line, f"{path}, line {number}").strip(" \t\r")
+        if lines.suffix_of(path) in (".csv", ".tsv"):
+            delimiter = delimiter or lines.sniff_delimiter(text)
             if delimiter != " ":
-                text = fields(text, delimiter)[0]
+                text = lines.fields(text, delimiter)[0]
         if text in ("", '""'):
             raise InputError(f"{path}, line {number}: the id is empty")
         ids.append(text)

@@ -19,6 +19,8 @@ from edgeveil.nodes import NodeId, NodeSet
 
 __all__ = ["as_graph"]
 
+Array = npt.NDArray[np.int64]
+
 
 def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False) -> Graph:
     """Make a `Graph` of an object that holds one.
@@ -146,12 +148,8 @@ def _read_igraph(graph: Any, *, nodes: NodeSet | None, directed: Directed) -> Gr
         weighted = sum(weight not in (None, 1) for weight in graph.es["weight"])
     if "name" in graph.vs.attributes():
         return _on_nodes(u, v, graph.vs["name"], nodes, weighted, directed)
-    return Graph.from_edges(
-        *(u, v, row_nodes(graph.vcount(), nodes, "the igraph graph")),
-        weighted=weighted,
-        nodes_from_edges=nodes is None,
-        directed=directed == "keep",
-    )
+    on = row_nodes(graph.vcount(), nodes, "the igraph graph")
+    return _graph(u, v, on, nodes, weighted, directed)
 
 
 def _read_networkit(graph: Any, *, nodes: NodeSet | None, directed: Directed) -> Graph:
@@ -164,12 +162,8 @@ def _read_networkit(graph: Any, *, nodes: NodeSet | None, directed: Directed) ->
     numbers = np.fromiter(graph.iterNodes(), np.int64, graph.numberOfNodes())
     u, v = np.searchsorted(numbers, u), np.searchsorted(numbers, v)
     own = NodeSet.of_ints(numbers) if nodes is None else nodes
-    return Graph.from_edges(
-        *(u, v, row_nodes(len(numbers), own, "the networkit graph")),
-        weighted=weighted,
-        nodes_from_edges=nodes is None,
-        directed=directed == "keep",
-    )
+    on = row_nodes(len(numbers), own, "the networkit graph")
+    return _graph(u, v, on, nodes, weighted, directed)
 
 
 def _refuse_directed(is_directed: bool, allowed: Directed) -> None:
@@ -182,14 +176,25 @@ def _refuse_directed(is_directed: bool, allowed: Directed) -> None:
         raise InputError("the graph is undirected: there are no directions to keep")
 
 
-def _pairs(edges: Any, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _pairs(edges: Any, count: int) -> tuple[Array, Array]:
     ends = np.fromiter(chain.from_iterable(edges), np.int64, 2 * count)
     return ends[::2], ends[1::2]
 
 
+def _graph(
+    u: Array, v: Array, on: NodeSet, given: NodeSet | None, weighted: int, directed: Directed
+) -> Graph:
+    return Graph.from_edges(
+        *(u, v, on),
+        weighted=weighted,
+        nodes_from_edges=given is None,
+        directed=directed == "keep",
+    )
+
+
 def _on_nodes(
-    u: npt.NDArray[Any],
-    v: npt.NDArray[Any],
+    u: Array,
+    v: Array,
     names: Sequence[Any],
     nodes: NodeSet | None,
     weighted: int,
@@ -207,12 +212,7 @@ def _on_nodes(
     outside = int((move < 0).sum())
     if outside:
         raise InputError(f"{outside} nodes of the graph are not in the node list")
-    return Graph.from_edges(
-        *(move[u], move[v], on),
-        weighted=weighted,
-        nodes_from_edges=nodes is None,
-        directed=directed == "keep",
-    )
+    return _graph(move[u], move[v], on, nodes, weighted, directed)
 
 
 _LIBRARIES = {

@@ -31,35 +31,22 @@ def pick_columns(
 ) -> tuple[int, int, int | None]:
     """Give the positions of the two id columns and of the weight (None: no weight).
 
-    Parameters
-    ----------
-    names : sequence of str or None
-        The column names; None where there are none.
-    width : int
-        The number of columns.
-    columns : pair of str or int, or None
-        The two columns by name or position. None: the first two, and the third is a weight
-        if it is numeric. Else a column called ``weight`` is.
-    where : str
-        What is read, for the message.
+    By default the first two columns, and the third is a weight if it is numeric; with `columns`,
+    one called ``weight`` is.
     """
     if columns is None:
         if width < 2:
             raise InputError(f"{where} has {width} column, an edge needs two")
         return 0, 1, 2 if width > 2 else None
-    found = []
+    listed = list(names or ())
     for column in columns:
-        if isinstance(column, int):
-            if not 0 <= column < width:
-                raise InputError(f"{where} has no column {column}: there are {width}, from 0")
-            found.append(column)
-        elif names is None or column not in names:
-            listed = ", ".join(names or ()) or "none"
-            raise InputError(f"{where} has no column {column!r}; its columns are: {listed}")
-        else:
-            found.append(list(names).index(column))
-    first, second = found
-    weight = list(names).index("weight") if names and "weight" in names else None
+        if isinstance(column, int) and not 0 <= column < width:
+            raise InputError(f"{where} has no column {column}: there are {width}, from 0")
+        if isinstance(column, str) and column not in listed:
+            known = ", ".join(listed) or "none"
+            raise InputError(f"{where} has no column {column!r}; its columns are: {known}")
+    first, second = (c if isinstance(c, int) else listed.index(c) for c in columns)
+    weight = listed.index("weight") if "weight" in listed else None
     return first, second, None if weight in (first, second) else weight
 
 

@@ -7,6 +7,7 @@ over the lines finds the first bad one and says what is wrong with it.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -112,10 +113,8 @@ def _layout(
     names = rows.pop(0) if header else None
     body = head[1][0] if header and len(head) > 1 else len(data) if header else head[0][0]
     width = len(names or rows[0])
-    first, second, weight = pick_columns(names, width, columns, str(path))
-    return _Layout(
-        path, delimiter, names, first, second, weight, width, body, rows[0] if rows else []
-    )
+    picked = pick_columns(names, width, columns, str(path))
+    return _Layout(path, delimiter, names, *picked, width, body, rows[0] if rows else [])
 
 
 def _has_header(rows: list[list[str]], columns: Columns | None) -> bool:
@@ -125,11 +124,7 @@ def _has_header(rows: list[list[str]], columns: Columns | None) -> bool:
     if len({name.lower() for name in top} & _HEADERS) == 2:
         return True
     below = rows[1][:2] if len(rows) > 1 else []
-    return (
-        len(below) == 2
-        and all(map(is_integer, below))
-        and not any(is_integer(name) for name in top)
-    )
+    return len(below) == 2 and all(map(is_integer, below)) and not any(map(is_integer, top))
 
 
 # -- the columns --------------------------------------------------------------------------
@@ -156,8 +151,10 @@ def _read_integers(body: bytes, layout: _Layout) -> tuple[pl.Series, pl.Series, 
 
     kinds: list[type[pl.DataType]] = [pl.String] * layout.width
     kinds[layout.first] = kinds[layout.second] = pl.Int64
-    if layout.weight is not None and _is_number(layout.sample[layout.weight]):
-        kinds[layout.weight] = pl.Float64
+    if layout.weight is not None:
+        with suppress(ValueError):  # text is no weight
+            float(layout.sample[layout.weight])
+            kinds[layout.weight] = pl.Float64
     try:
         frame = parse(body, layout.delimiter, kinds, layout.path)
     except InputError:
@@ -172,14 +169,18 @@ def _read_integers(body: bytes, layout: _Layout) -> tuple[pl.Series, pl.Series, 
 def _read_names(body: bytes, layout: _Layout) -> tuple[Indexed, int]:
     """Read any two columns as strings; give the number of weights other than 1 too."""
     frame = _read_strings(body, layout)
+    weighted = 0 if layout.weight is None else _text_weights(frame.to_series(layout.weight))
     first, second = (frame.to_series(i) for i in (layout.first, layout.second))
     edges = index_columns(first, second)
     if bool((edges.ids != edges.ids.str.strip_chars(_BLANKS)).any()):
         edges = index_columns(first.str.strip_chars(_BLANKS), second.str.strip_chars(_BLANKS))
-    _refuse_bad_names(edges)
-    weighted = 0
-    if layout.weight is not None:
-        weighted = _count_text_weights(frame.to_series(layout.weight))
+    names = edges.ids
+    for wrong, reason in (
+        (names.is_null() | (names == ""), "an id is empty"),
+        (names.str.contains("[\r\n]"), "an id holds a line break, or a quote is not closed"),
+        (names.str.to_lowercase() == "nan", "an id is NaN, a missing value"),
+    ):
+        _refuse_rows(edges, wrong.fill_null(False), reason)
     return edges, weighted
 
 
@@ -206,16 +207,6 @@ def _read_strings(body: bytes, layout: _Layout) -> pl.DataFrame:
     return frame
 
 
-def _refuse_bad_names(edges: Indexed) -> None:
-    names = edges.ids
-    for wrong, reason in (
-        (names.is_null() | (names == "").fill_null(False), "an id is empty"),
-        (names.str.contains("[\r\n]"), "an id holds a line break, or a quote is not closed"),
-        (names.str.to_lowercase() == "nan", "an id is NaN, a missing value"),
-    ):
-        _refuse_rows(edges, wrong.fill_null(False), reason)
-
-
 def _refuse_rows(edges: Indexed, wrong: pl.Series, reason: str) -> None:
     if wrong.any():
         bad = wrong.to_numpy()
@@ -231,15 +222,7 @@ def _to_integers(edges: Indexed) -> tuple[pl.Series, pl.Series]:
     return integers.gather(edges.first), integers.gather(edges.second)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _count_text_weights(column: pl.Series) -> int:
+def _text_weights(column: pl.Series) -> int:
     import polars as pl
 
     text = column.str.strip_chars(_BLANKS).drop_nulls()
