@@ -146,7 +146,9 @@ def expected(
         for v in range(width):
             d = theirs[v]
             # Held inside of the table whatever d is.
-            inside = min(max((np.float64(d).view(np.int64) - origin) >> shift, 0), len(before) - 1)
+            inside: Any = min(
+                max((np.float64(d).view(np.int64) - origin) >> shift, 0), len(before) - 1
+            )
             place = np.uint64(before[np.uint64(inside)])
             place = place + np.uint64(above[place] <= d)
             here[v] = slope[place] * (d - at[place]) + value[place]

@@ -139,20 +139,9 @@ def complete_rows(
     restart : float
         Restart probability.
     """
-    _kernels.complete_rows(
-        rows,
-        own.sources,
-        own.lists,
-        own.starts,
-        weights,
-        floors,
-        known.degrees,
-        known.of_friends,
-        known.extent,
-        scale,
-        restart,
-        np.empty(rows.shape[1]),
-    )
+    lists, room = (own.sources, own.lists, own.starts), np.empty(rows.shape[1])
+    degrees = known.degrees, known.of_friends, known.extent
+    _kernels.complete_rows(rows, *lists, weights, floors, *degrees, scale, restart, room)
 
 
 def prior_rows(own: OwnLists, known: DegreeEstimates, restart: float, known_hops: int = 1) -> Rows:

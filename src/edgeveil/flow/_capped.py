@@ -121,25 +121,15 @@ class CappedBlock(Block):
 
     def _go_on(self, rounds: int, caps: npt.NDArray[np.float64], edge_cap: float) -> None:
         layout, recursion = self.layout, self._recursion
+        rows = layout.indptr, layout.indices, layout.inverse_degree
         if len(self._other) != len(self.g):
             self._other = block_zeros(len(self.g), self.loops.lanes, self.g.dtype)
         at_once = max(1, _ENTRIES_PER_CALL // max(1, len(layout.indices)))
         while rounds > 0:
             now = min(rounds, at_once)
-            self.loops.capped_rounds(
-                layout.indptr,
-                layout.indices,
-                layout.inverse_degree,
-                self.slot,
-                self.start,
-                caps,
-                edge_cap,
-                recursion.follow,
-                recursion.own,
-                now,
-                self.g,
-                self._other,
-            )
+            numbers = edge_cap, recursion.follow, recursion.own, now
+            own = self.slot, self.start, caps
+            self.loops.capped_rounds(*rows, *own, *numbers, self.g, self._other)
             if now % 2:
                 self.g, self._other = self._other, self.g
             rounds -= now
@@ -148,20 +138,11 @@ class CappedBlock(Block):
         """One sweep of projected over-relaxation."""
         layout, recursion = self.layout, self._recursion
         residual = np.empty((1, self.loops.lanes))
-        self.loops.capped_sweep(
-            layout.indptr,
-            layout.indices,
-            layout.degree,
-            layout.inverse_degree,
-            self.slot,
-            self.start,
-            self._caps,
-            recursion.cap,
-            recursion.follow,
-            recursion.relaxation(number if self.g.dtype == np.float32 else None),
-            self.g,
-            residual,
-        )
+        omega = recursion.relaxation(number if self.g.dtype == np.float32 else None)
+        rows = layout.indptr, layout.indices, layout.degree, layout.inverse_degree
+        own = self.slot, self.start, self._caps
+        numbers = recursion.cap, recursion.follow, omega
+        self.loops.capped_sweep(*rows, *own, *numbers, self.g, residual)
         return np.asarray(residual[0])
 
     def give_up(self) -> None:

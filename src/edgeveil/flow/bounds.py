@@ -56,15 +56,6 @@ def edge_cap(sigma: float, alpha: float, rounds: int | None, bound: str = "tight
 
     is at most sigma. `alpha` is the lazy walk's. Paper: Theorem 4.3, proof in
     docs/theory/push-flow-cap.md. Tight: docs/theory/tight-bounds.md, Theorems 3 and 2.
-
-    Examples
-    --------
-    >>> round(edge_cap(1e-6, 0.0811, 100, bound="paper") * 1e7, 3)
-    3.427
-    >>> round(edge_cap(1e-6, 0.0811, 100) * 1e7, 3)
-    9.882
-    >>> round(edge_cap(1e-6, 0.0811, None) * 1e7, 3)
-    10.883
     """
     if check_bound(bound) == "paper":
         pushed = 1.0 if rounds is None else -math.expm1(rounds * math.log1p(-alpha))
@@ -138,12 +129,8 @@ def fixed_point_rounds(sigma: float, restart: float) -> int:
     """Rounds K of the ordinary recursion that leave at most 2^-12 min(sigma, 1) undone in L1.
 
     K rounds from 0 err by at most (1 - restart)^K (docs/theory/tight-bounds.md, Lemma 3). K
-    depends on public parameters only. The faster sweeps get no more than K either.
-
-    Examples
-    --------
-    >>> fixed_point_rounds(1e-6, 0.15)
-    137
+    depends on public parameters only: 137 at sigma 1e-6 and restart 0.15. The faster sweeps get no
+    more than K either.
     """
     digits = -math.log(fixed_point_error(sigma))
     # The factor outweighs the float error of both logarithms.
@@ -163,11 +150,6 @@ def float_error_bound(n: int, alpha: float) -> float:
     non-negative term at most m + 4 times, m = min(n, 76 + n / 512) by the kernels' order of
     summation, an error shrinks by (1 - alpha) a round, and the total flow never exceeds
     1 / alpha. For the ordinary recursion alpha is its restart probability.
-
-    Examples
-    --------
-    >>> float_error_bound(1_000_000, 0.0811) / 1e-6 < 6e-6
-    True
     """
     return (min(n, 76 + n / 512) + 16) * 2.0**-52 / alpha
 

@@ -110,22 +110,10 @@ class _ExactBlock(Block):
         if number > 1:
             self._level = (1 - self._mass[0, self.columns]) / self._volume
         self._drift[self._lane_row, self.columns] = -self.restart * self._level
-        self.loops.exact_sweep(
-            layout.indptr,
-            layout.indices,
-            layout.degree,
-            layout.inverse_degree,
-            self._component,
-            self.slot,
-            self.start,
-            self._drift,
-            self._drift_row,
-            follow,
-            _relaxation(follow, number),
-            self.g,
-            self._residual,
-            self._mass,
-        )
+        rows = layout.indptr, layout.indices, layout.degree, layout.inverse_degree
+        own = self._component, self.slot, self.start, self._drift, self._drift_row
+        numbers = follow, _relaxation(follow, number)
+        self.loops.exact_sweep(*rows, *own, *numbers, self.g, self._residual, self._mass)
         return np.asarray(self._residual[0])
 
 

@@ -1,4 +1,4 @@
-"""Shared by the mechanisms that noise the paper's capped push flow. Not a mechanism itself."""
+"""Shared by the mechanisms that noise capped flows. Not a mechanism itself."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ import numpy.typing as npt
 from edgeveil.flow.bounds import Bound, flow_error_bound
 from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import PerSource, Rows
+from edgeveil.mechanisms.base import NoiseLast, PerSource, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate
 
-__all__ = ["CappedFlow"]
+__all__ = ["CappedFlow", "NoisedFlow", "PaperFlow"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CappedFlow(PerSource):
-    """The parameters of a capped flow, and its noise.
+    """The parameters of a flow that one edge moves by at most `sigma` in L1, and its noise.
 
-    Neighbouring graphs differ in one edge (joint: not at the source), which moves a row by at most
-    `sigma` in L1: docs/theory/tight-bounds.md, or for ``bound="paper"``
-    docs/theory/push-flow-cap.md. Cost per source: `rounds` passes over the edges.
+    Neighbouring graphs differ in one edge (joint: not at the source). Cost per source: `rounds`
+    passes over the edges (fixed point: at most 137 at the defaults, about 20 in practice).
 
     Parameters
     ----------
@@ -41,6 +40,63 @@ class CappedFlow(PerSource):
     restart : float
         Restart probability of the ordinary walk.
     rounds : int or None
+        Rounds of pushing; None for the fixed point, which allows most flow
+        (docs/theory/tight-bounds.md).
+    """
+
+    epsilon: float
+    sigma: float = 1e-6
+    model: Model = "joint"
+    restart: float = 0.15
+    rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        self.recursion()
+
+    def recursion(self) -> Recursion:
+        """What is computed; refuses wrong parameters."""
+        raise NotImplementedError
+
+    def flow(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """One row of flow for each source, without noise."""
+        return capped_rows(graph, sources, self.recursion())
+
+    def flow_error(self, n: int) -> float:
+        """L1 distance of a computed row from the defined one, at most, on any graph."""
+        return flow_error_bound(n, sigma=self.sigma, restart=self.restart, rounds=self.rounds)
+
+    def flow_noise(self, n: int, epsilon: Fraction) -> Calibration:
+        """One edge moves a row by at most sigma in L1."""
+        error = self.flow_error(n)
+        return calibrate(coordinates=n, sensitivity=self.sigma, epsilon=epsilon, error=error)
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """The shapes on which capped flows change most."""
+        return capped_flow_pairs(self.model)
+
+
+class NoisedFlow(CappedFlow, NoiseLast):
+    """A flow plus its noise, and nothing else."""
+
+    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """The flow."""
+        return self.flow(graph, sources)
+
+    def calibration(self, n_nodes: int) -> Calibration:
+        """The noise of the flow, for all of epsilon."""
+        return self.flow_noise(n_nodes, exact_epsilon(self.epsilon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperFlow(CappedFlow):
+    """The paper's capped push flow: docs/theory/push-flow-cap.md.
+
+    Parameters
+    ----------
+    epsilon, sigma, model, restart
+        As for `CappedFlow`.
+    rounds : int or None
         Rounds of pushing. None: the fixed point, which allows a tenth more flow for the same
         sigma and restart 0.15 (docs/theory/tight-bounds.md).
     prepush : bool
@@ -50,35 +106,14 @@ class CappedFlow(PerSource):
         sigma; it is kept for reproduction.
     """
 
-    epsilon: float
-    sigma: float = 1e-6
-    model: Model = "joint"
-    restart: float = 0.15
     rounds: int | None = 100
     prepush: bool = False
     bound: Bound = "tight"
 
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        self._recursion()
-
-    def _recursion(self) -> Recursion:
+    def recursion(self) -> Recursion:
+        """That of `push_flow_cap`."""
         return capped_recursion(
             self.sigma, self.model, self.restart, self.rounds, self.prepush, self.bound
-        )
-
-    def flow(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
-        """One row of flow for each source, without noise."""
-        return capped_rows(graph, sources, self._recursion())
-
-    def flow_error(self, n: int) -> float:
-        """L1 distance of a computed row from the defined one, at most, on any graph."""
-        return flow_error_bound(n, sigma=self.sigma, restart=self.restart, rounds=self.rounds)
-
-    def flow_noise(self, n: int, epsilon: Fraction) -> Calibration:
-        """One edge moves a row by at most sigma in L1."""
-        return calibrate(
-            coordinates=n, sensitivity=self.sigma, epsilon=epsilon, error=self.flow_error(n)
         )
 
     @property
@@ -89,7 +124,3 @@ class CappedFlow(PerSource):
     def is_large(self, noised: Rows) -> npt.NDArray[np.bool_]:
         """Which noised coordinates count as large: from the paper's 3 sigma ln(n) / half on."""
         return noised >= 3 * self.sigma * math.log(noised.shape[1]) / float(self.half)
-
-    def hard_pairs(self) -> Iterator[Pair]:
-        """The shapes on which capped flows change most."""
-        return capped_flow_pairs(self.model)

@@ -8,24 +8,18 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from edgeveil._check import one_of
-from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.flow.walk import check_restart
-from edgeveil.mechanisms.base import Gives, OnceForAll, OwnLists, Rows, check_model
+from edgeveil.mechanisms.base import Gives, OnceForAll, check_model
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
-from edgeveil.mechanisms.released_degrees import (
-    ReleasesDegrees,
-    second_hop_rows,
-    second_hop_uncertainty,
-)
+from edgeveil.mechanisms.released_degrees import TwoHopRelease
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
-from edgeveil.privacy.statistic import Noised
 
 __all__ = ["DegreePrior"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DegreePrior(ReleasesDegrees, OnceForAll):
+class DegreePrior(OnceForAll, TwoHopRelease):
     """One shared release of all degrees with Laplace noise of scale 2 / epsilon.
 
     Each recipient combines it with its own neighbour list: hops 0 and 1 of the walk exactly,
@@ -66,30 +60,15 @@ class DegreePrior(ReleasesDegrees, OnceForAll):
         check_restart(self.restart)
         one_of("score", self.score, "pagerank", "lift")
 
-    def _degree_epsilon(self) -> Fraction:
-        return exact_epsilon(self.epsilon)
+    @property
+    def split(self) -> tuple[Fraction, Fraction]:
+        """All of epsilon for the degrees, nothing for a second hop."""
+        return exact_epsilon(self.epsilon), Fraction(0)
 
     @property
-    def _hops(self) -> int:
-        """Hops of the walk that a recipient knows by itself."""
+    def known_hops(self) -> int:
+        """In the public model the own list is not used."""
         return int(self.model == "joint")
-
-    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
-        """Own list and released degrees."""
-        nothing = Fraction(0)
-        return second_hop_rows((), shared, own, nothing, self.restart, self.score, self._hops)
-
-    def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
-        """Around the score that the same formula gives for the true degrees.
-
-        It covers the noise on the degrees and what estimating them did, for 95 % of the nodes,
-        over the noise and the nodes (docs/theory/degree-prior.md). That far hops do not follow
-        the degrees exactly is not in it.
-        """
-        nothing = Fraction(0)
-        return second_hop_uncertainty(
-            rows, shared, own, nothing, self.restart, self.score, self._hops
-        )
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Two hubs get joined: an edge moves two degrees by one each, whatever the graph."""

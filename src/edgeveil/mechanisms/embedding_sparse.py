@@ -19,7 +19,7 @@ from edgeveil.hashing import (
     instant_embedding,
 )
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
-from edgeveil.mechanisms.capped_flow import CappedFlow
+from edgeveil.mechanisms.capped_flow import PaperFlow
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import Calibration, calibrate
@@ -29,7 +29,7 @@ __all__ = ["DPEmbeddingSparse"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPEmbeddingSparse(CappedFlow):
+class DPEmbeddingSparse(PaperFlow):
     """Choose the large coordinates privately, embed those, noise the embedding.
 
     Half of epsilon goes to the choice S, half to Laplace noise of scale m log(1 + sigma n / m)

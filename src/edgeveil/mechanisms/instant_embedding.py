@@ -19,7 +19,7 @@ from edgeveil.hashing import (
     instant_embedding,
 )
 from edgeveil.mechanisms.base import Gives, NoiseLast, Rows
-from edgeveil.mechanisms.capped_flow import CappedFlow
+from edgeveil.mechanisms.capped_flow import PaperFlow
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge_with_leaves
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.noise import Calibration, calibrate
@@ -28,7 +28,7 @@ __all__ = ["DPInstantEmbedding"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPInstantEmbedding(CappedFlow, NoiseLast):
+class DPInstantEmbedding(PaperFlow, NoiseLast):
     """InstantEmbedding of the capped flow plus Laplace noise of scale n log(1+sigma) / epsilon.
 
     Proof: docs/theory/instant-embedding.md.
@@ -40,7 +40,7 @@ class DPInstantEmbedding(CappedFlow, NoiseLast):
     hash_key : str
         Chooses the public hash of nodes to dimensions.
     epsilon, sigma, model, restart, rounds, prepush, bound
-        As for `CappedFlow`.
+        As for `PaperFlow`.
     """
 
     name: ClassVar[str] = "instant-embedding"

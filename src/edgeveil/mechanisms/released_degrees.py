@@ -1,8 +1,7 @@
 """Shared by mechanisms that release all degrees once, and measure a recipient's second hop.
 
-Not a mechanism itself. `ReleasesDegrees.shared` and `TwoHopRelease.measure` are the only two places
-where these mechanisms touch private edges of others; all else is post-processing of what comes back
-noised.
+Not a mechanism itself. `TwoHopRelease.shared` and `.measure` are the only two places where these
+mechanisms touch private edges of others; all else is post-processing of what comes back noised.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = [
-    "ReleasesDegrees",
     "TwoHopRelease",
-    "second_hop_rows",
-    "second_hop_uncertainty",
     "split_epsilon",
     "two_hop_guarantee",
 ]
@@ -78,7 +74,7 @@ def two_hop_guarantee(
 
 
 @lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release
-def degree_noise(n: int, epsilon: Fraction) -> Calibration:
+def _degree_noise(n: int, epsilon: Fraction) -> Calibration:
     """One edge changes two degrees by one each; degrees are exact, so there is no float error."""
     return calibrate(coordinates=max(n, 1), sensitivity=2, epsilon=epsilon)
 
@@ -89,39 +85,26 @@ def _second_hop_noise(n: int, epsilon: Fraction) -> Calibration:
     return calibrate(coordinates=max(n, 1), sensitivity=1, epsilon=epsilon)
 
 
-class ReleasesDegrees:
-    """All degrees, released once for everybody."""
+class TwoHopRelease:
+    """All degrees once, then each recipient's second hop, and rows from both.
 
-    def _degree_epsilon(self) -> Fraction:
-        raise NotImplementedError
-
-    def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
-        degree_noise(len(nodes), self._degree_epsilon())
-
-    def shared(self, graph: Graph) -> Statistic:
-        """All degrees."""
-        noise = degree_noise(graph.n_nodes, self._degree_epsilon())
-        return Statistic(graph.degrees.astype(np.float64)[None, :], noise)
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
-        """What the released degrees tell about the true ones."""
-        return estimate_all(noised.values[0], noised.scale)
-
-
-class TwoHopRelease(ReleasesDegrees):
-    """What two-hop and its embedding release: all degrees once, then each one's second hop."""
+    Where no epsilon is left for the second hop, it is not measured.
+    """
 
     epsilon: float
     degree_epsilon: float | None
-
-    def _degree_epsilon(self) -> Fraction:
-        return self.split[0]
+    restart: float
+    score: str = "pagerank"
 
     @property
     def split(self) -> tuple[Fraction, Fraction]:
         """Epsilon of the degrees and of one recipient's second hop."""
         return split_epsilon(self.epsilon, self.degree_epsilon)
+
+    @property
+    def known_hops(self) -> int:
+        """Hops of the walk that a recipient knows by itself; 0: its list may not be used."""
+        return 1
 
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon to each recipient, of which the degrees' part is shared by all."""
@@ -129,9 +112,19 @@ class TwoHopRelease(ReleasesDegrees):
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate both parts: that fails before the charge or not at all."""
-        super().check_nodes(nodes)
-        if self.split[1]:
-            _second_hop_noise(len(nodes), self.split[1])
+        shared, own = self.split
+        _degree_noise(len(nodes), shared)
+        if own:
+            _second_hop_noise(len(nodes), own)
+
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees."""
+        noise = _degree_noise(graph.n_nodes, self.split[0])
+        return Statistic(graph.degrees.astype(np.float64)[None, :], noise)
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+        """What the released degrees tell about the true ones."""
+        return estimate_all(noised.values[0], noised.scale)
 
     def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
         """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
@@ -141,63 +134,52 @@ class TwoHopRelease(ReleasesDegrees):
             sums = two_hop_sums_of_lists(graph, own.lists, own.starts, weights)
             yield Statistic(sums, _second_hop_noise(graph.n_nodes, epsilon))
 
+    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
+        """Sums shrunk to the prior and completed to rows; without sums, the prior."""
+        epsilon = self.split[1]
+        if epsilon:
+            rows = noised[0].values
+            floors, weights = two_hop_weights(own, shared.degrees, float(epsilon))
+            complete_rows(rows, own, weights, floors, shared, noised[0].scale, self.restart)
+        else:
+            rows = prior_rows(own, shared, self.restart, self.known_hops)
+        if self.score == "lift":
+            over_degrees(rows, own, shared)
+        return rows
+
+    def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
+        """Around the score that the same formula gives for the true sums and degrees.
+
+        With the same public weights. It covers the noise on both and what pulling them towards
+        their priors did, for 95 % of the nodes, over the noise and the nodes
+        (docs/theory/two-hop.md, docs/theory/degree-prior.md). That far hops do not follow the
+        degrees exactly is not in it, nor, where it is not measured, what the second hop does.
+        """
+        out, n, epsilon = np.empty_like(rows), len(own.nodes), self.split[1]
+        lift = self.score == "lift"
+        if epsilon:
+            floors, weights = two_hop_weights(own, shared.degrees, float(epsilon))
+            noise = _second_hop_noise(n, epsilon).noise_scale
+        for i, scores in enumerate(rows):
+            friends = own.of(i)
+            seen = shared.seen_by(friends)
+            row = scores * seen.degrees if lift else scores
+            if self.known_hops and len(friends) == 0:
+                about = RowUncertainty(0.0, np.zeros(n))
+            elif not epsilon:
+                about = prior_uncertainty(friends, seen, self.restart, self.known_hops)
+            else:
+                scales = np.full(n, noise / floors[i])
+                scales[friends] *= 2
+                weight = weights[own.starts[i] : own.starts[i + 1]] / floors[i]
+                source = int(own.sources[i])
+                about = two_hop_uncertainty(
+                    row, source, friends, seen, weight, scales, self.restart
+                )
+            out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
+        return out
+
     def hard_pairs(self) -> Iterator[Pair]:
         """Two hubs get joined: both parts of the release are moved as far as an edge can."""
         yield two_hubs(1, 4)
         yield wedge()  # both ends are friends
-
-
-def second_hop_rows(
-    noised: tuple[Noised, ...],
-    known: DegreeEstimates,
-    own: OwnLists,
-    epsilon: Fraction,
-    restart: float,
-    score: str = "pagerank",
-    known_hops: int = 1,
-) -> Rows:
-    """Rows from the own lists, the degrees and, if it was measured, the second hop.
-
-    `known_hops` is 0 where the lists may not be used; then they are empty.
-    """
-    if epsilon:
-        rows = noised[0].values
-        floors, weights = two_hop_weights(own, known.degrees, float(epsilon))
-        complete_rows(rows, own, weights, floors, known, noised[0].scale, restart)
-    else:
-        rows = prior_rows(own, known, restart, known_hops)
-    if score == "lift":
-        over_degrees(rows, own, known)
-    return rows
-
-
-def second_hop_uncertainty(
-    rows: Rows,
-    known: DegreeEstimates,
-    own: OwnLists,
-    epsilon: Fraction,
-    restart: float,
-    score: str,
-    known_hops: int = 1,
-) -> Rows:
-    """How far the noise may have moved what `second_hop_rows` gave: post-processing of it."""
-    out, n = np.empty_like(rows), len(own.nodes)
-    if epsilon:
-        floors, weights = two_hop_weights(own, known.degrees, float(epsilon))
-        noise = _second_hop_noise(n, epsilon).noise_scale
-    for i, scores in enumerate(rows):
-        friends = own.of(i)
-        seen = known.seen_by(friends)
-        row = scores * seen.degrees if score == "lift" else scores
-        if known_hops and len(friends) == 0:
-            about = RowUncertainty(0.0, np.zeros(n))
-        elif not epsilon:
-            about = prior_uncertainty(friends, seen, restart, known_hops)
-        else:
-            scales = np.full(n, noise / floors[i])
-            scales[friends] *= 2
-            weight = weights[own.starts[i] : own.starts[i + 1]] / floors[i]
-            source = int(own.sources[i])
-            about = two_hop_uncertainty(row, source, friends, seen, weight, scales, restart)
-        out[i] = about.of_lift(row, seen) if score == "lift" else about.of_pagerank(seen)
-    return out

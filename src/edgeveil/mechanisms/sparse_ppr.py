@@ -9,7 +9,7 @@ import numpy as np
 
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
-from edgeveil.mechanisms.capped_flow import CappedFlow
+from edgeveil.mechanisms.capped_flow import PaperFlow
 from edgeveil.mechanisms.hard_pairs import Pair, wedge
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.statistic import Noised, Statistic
@@ -18,11 +18,11 @@ __all__ = ["DPSparsePPR"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSparsePPR(CappedFlow):
+class DPSparsePPR(PaperFlow):
     """Choose the large coordinates privately, then noise those; all others are 0.
 
     Half of epsilon goes to the choice (DPSparsification), half to the values. Proof:
-    docs/theory/sparse.md. Parameters as for `CappedFlow`.
+    docs/theory/sparse.md. Parameters as for `PaperFlow`.
     """
 
     name: ClassVar[str] = "sparse-ppr"

@@ -6,17 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from edgeveil._check import one_of
-from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.flow.walk import check_restart
-from edgeveil.mechanisms.base import Gives, OwnLists, Rows
+from edgeveil.mechanisms.base import Gives
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
-from edgeveil.mechanisms.released_degrees import (
-    TwoHopRelease,
-    second_hop_rows,
-    second_hop_uncertainty,
-    split_epsilon,
-)
-from edgeveil.privacy.statistic import Noised
+from edgeveil.mechanisms.released_degrees import TwoHopRelease, split_epsilon
 
 __all__ = ["TwoHop"]
 
@@ -60,20 +53,6 @@ class TwoHop(TwoHopRelease):
         split_epsilon(self.epsilon, self.degree_epsilon)
         check_restart(self.restart)
         one_of("score", self.score, "pagerank", "lift")
-
-    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
-        """Sums shrunk to the prior and completed to a row."""
-        return second_hop_rows(noised, shared, own, self.split[1], self.restart, self.score)
-
-    def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
-        """Around the score that the same formula gives for the true sums and degrees.
-
-        With the same public weights. It covers the noise on both and what pulling them towards
-        their priors did, for 95 % of the nodes, over the noise and the nodes
-        (docs/theory/two-hop.md). What hops beyond the second do is not in it, nor, where
-        epsilon is too small to measure it, what the second does.
-        """
-        return second_hop_uncertainty(rows, shared, own, self.split[1], self.restart, self.score)
 
     @classmethod
     def hardest(cls) -> tuple[TwoHop, Pair]:

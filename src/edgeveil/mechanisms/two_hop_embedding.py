@@ -15,11 +15,7 @@ from edgeveil.flow.walk import check_restart
 from edgeveil.hashing import check_dimension, check_hash_key, hash_nodes
 from edgeveil.mechanisms.base import Gives, OwnLists, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
-from edgeveil.mechanisms.released_degrees import (
-    TwoHopRelease,
-    second_hop_rows,
-    split_epsilon,
-)
+from edgeveil.mechanisms.released_degrees import TwoHopRelease, split_epsilon
 from edgeveil.privacy.statistic import Noised
 
 __all__ = ["TwoHopEmbedding"]
@@ -82,7 +78,7 @@ class TwoHopEmbedding(TwoHopRelease):
 
     def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Rows as of two-hop, then weights, hash, unit length."""
-        rows = second_hop_rows(noised, shared, own, self.split[1], self.restart)
+        rows = super().estimate(noised, shared, own)
         places = hash_nodes(own.nodes, self.dimension, self.hash_key)
         out = np.empty((len(rows), self.dimension))
         for i, (row, source) in enumerate(zip(rows, own.sources, strict=True)):
