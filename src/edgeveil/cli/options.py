@@ -168,13 +168,6 @@ class Budget:
         Parameter(help="Budget to charge; made by `edgeveil ledger create`."),
         default("nobody keeps count"),
     ] = None
-    nonce: Annotated[
-        str,
-        Parameter(
-            help="With a ledger: any other word asks for a fresh release, charged anew.",
-            show_default=False,
-        ),
-    ] = ""
     label: Annotated[
         str,
         Parameter(
@@ -182,13 +175,14 @@ class Budget:
             show_default=False,
         ),
     ] = ""
-    new_node_set: Annotated[
-        Flag,
-        Parameter(
-            help="With a ledger: the public nodes are others than last time, and whoever stayed "
-            "has kept their id."
-        ),
-    ] = False
+    purpose: Annotated[
+        str,
+        Parameter(help="With a ledger: what the release is for.", show_default=False),
+    ] = ""
+    operator: Annotated[
+        str,
+        Parameter(help="With a ledger: who makes the release.", show_default=False),
+    ] = ""
     dry_run: Annotated[
         Flag,
         Parameter(help="Print the price and what is left; charge and draw nothing."),
