@@ -55,7 +55,7 @@ class _Nothing:
     """A task without work: what is left is the cluster's own cost."""
 
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> int:
-        return part.number
+        return part.batch
 
 
 def measure(settings: dict[str, Any], rounds: int) -> dict[str, Any]:
@@ -73,9 +73,9 @@ def measure(settings: dict[str, Any], rounds: int) -> dict[str, Any]:
         "rows": len(warm.sources),
     }
     key = NoiseSource.insecure(1).hand_over()
-    parts = [Part(number, (0,)) for number in range(_PARTS)]
+    parts = [(Part(number, 0, (0,)), key) for number in range(_PARTS)]
     start = time.perf_counter()
-    list(Ray(workers=1).run(_Nothing(), parts, key))
+    list(Ray(workers=1).run(_Nothing(), parts))
     result["part_seconds"] = (time.perf_counter() - start) / _PARTS
     result["mechanisms"] = {what: _compare(what, graph, rounds) for what in MECHANISMS}
     result["memory"] = _memory(chosen)
@@ -116,7 +116,7 @@ def _memory(settings: Settings) -> dict[str, Any]:
     graph = scaled_graph(edges, settings)
     mechanism = TwoHop(epsilon=1.0)
     release(graph, mechanism, [graph.nodes[i] for i in range(16)], engine=Ray(workers=2))
-    packed = pack(RowsTask(mechanism=mechanism, prepared=graph, block=8))
+    packed = pack(RowsTask(mechanism=mechanism, graph=graph, shared=None))
     return {
         "graph": described(f"generated, {edges:,} edges", graph),
         "graph_bytes": sum(buffer.nbytes for buffer in packed.buffers),

@@ -71,11 +71,11 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         `dimension` columns.
     ledger : Ledger, optional
         The budget to charge. A clone of the estimator has the same ledger. Fitting again on the
-        same graph gives the stored release and costs nothing; a changed graph needs another
-        `nonce`. **Without a ledger every fit draws fresh noise and nobody keeps count**: a grid
-        search makes many releases.
-    nonce : str
-        With a ledger: ask for a fresh, separately charged release by changing it.
+        same graph gives the stored release and costs nothing; a changed graph is a new snapshot
+        (`Ledger.advance`). **Without a ledger every fit draws fresh noise and nobody keeps
+        count**: a grid search makes many releases.
+    label : str
+        With a ledger: the public name of the graph, if the ledger is for several.
     directed : bool
         Allow a matrix that is not symmetric, and read every arc as an undirected edge.
     insecure_seed : int, optional
@@ -118,7 +118,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         model: Literal["joint", "public"] = "joint",
         mechanism: Mechanism | None = None,
         ledger: Ledger | None = None,
-        nonce: str = "",
+        label: str = "",
         directed: bool = False,
         insecure_seed: int | None = None,
     ) -> None:
@@ -127,7 +127,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.model = model
         self.mechanism = mechanism
         self.ledger = ledger
-        self.nonce = nonce
+        self.label = label
         self.directed = directed
         self.insecure_seed = insecure_seed
 
@@ -149,7 +149,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self._mechanism(),
             graph.nodes,
             ledger=self.ledger,
-            nonce=self.nonce,
+            label=self.label,
             noise=None if seed is None else NoiseSource.insecure(seed),
         )
         width: dict[str, Any] = {} if self.dimension is None else {"dimension": self.dimension}

@@ -45,6 +45,8 @@ class Provenance:
         Where the random bits came from.
     ledger : bool
         Whether a ledger was charged.
+    created : str
+        When it was charged, the last row of it at least; "" without a ledger.
     """
 
     mechanism: str
@@ -52,6 +54,7 @@ class Provenance:
     version: str
     noise: str
     ledger: bool
+    created: str = ""
 
 
 def label_of(gives: Gives, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:

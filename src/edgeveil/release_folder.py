@@ -2,10 +2,9 @@
 
     release.json                    guarantee, provenance, and every part with its SHA-256
     index.parquet                   which source is in which part
-    part-000000-<run>.parquet ...   releases of a few hundred sources each, complete in themselves
+    part-000000-....parquet, ...    releases of some sources each, complete in themselves
 
-``release.json`` is written last, so a folder that has it is whole. Until then the folder has
-``unfinished.json`` instead.
+``release.json`` is written last, so a folder that has it is whole.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil._files import sha256_of, write_atomically
-from edgeveil.errors import InputError, LedgerError, UnknownNodeError
+from edgeveil.errors import InputError, UnknownNodeError
 from edgeveil.io.labelled_tables import as_json, read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
@@ -28,12 +27,11 @@ from edgeveil.provenance import Gives, Provenance, gives_of, label_of
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-__all__ = ["MANIFEST", "UNFINISHED", "PartFile", "ReleaseFolder"]
+__all__ = ["PartFile", "ReleaseFolder"]
 
 Result = Release | Suggestions
 
-MANIFEST = "release.json"
-UNFINISHED = "unfinished.json"
+_MANIFEST = "release.json"
 _INDEX = "index.parquet"
 _FORMAT = 1
 
@@ -83,13 +81,11 @@ class ReleaseFolder:
         Raises
         ------
         InputError
-            If it is no such folder, or not finished.
+            If it is no such folder.
         """
         folder = Path(path)
-        if (folder / UNFINISHED).is_file() and not (folder / MANIFEST).is_file():
-            raise InputError(f"{folder} is not finished: the call that makes it was interrupted")
         try:
-            text = (folder / MANIFEST).read_text()
+            text = (folder / _MANIFEST).read_text()
         except OSError:
             raise InputError(f"{folder} is not a folder with a release") from None
         try:
@@ -106,7 +102,7 @@ class ReleaseFolder:
         except InputError:
             raise
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise InputError(f"{folder / MANIFEST} is damaged") from error
+            raise InputError(f"{folder / _MANIFEST} is damaged") from error
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -123,33 +119,7 @@ class ReleaseFolder:
         numbers = np.repeat(np.arange(len(self.parts)), [part.rows for part in self.parts])
         write_labelled_table(self.path / _INDEX, {"source": list(sources), "part": numbers}, {})
         text = json.dumps(as_json(self.manifest), indent=1)
-        write_atomically(self.path / MANIFEST, lambda path: path.write_text(text))
-        for left in [self.path / UNFINISHED, *self.path.glob("part-*.seal")]:
-            left.unlink(missing_ok=True)
-
-    def record(self) -> str:
-        """What a ledger keeps of a folder: where it is, and the digests of all that is in it."""
-        return json.dumps({"folder": str(self.path.resolve()), "manifest": as_json(self.manifest)})
-
-    @classmethod
-    def from_record(cls, artifact: Path) -> ReleaseFolder:
-        """The finished folder that a ledger recorded.
-
-        Raises
-        ------
-        LedgerError
-            If it is gone or is another one by now. Its noise cannot be drawn again.
-        """
-        kept = json.loads(artifact.read_text())
-        folder = Path(kept["folder"])
-        lost = f"this was released to {folder}, which is gone or changed; fetch it from a backup"
-        try:
-            found = cls.open(folder)
-        except InputError as error:
-            raise LedgerError(lost) from error
-        if as_json(found.manifest) != kept["manifest"]:
-            raise LedgerError(lost)
-        return found
+        write_atomically(self.path / _MANIFEST, lambda path: path.write_text(text))
 
     def verify(self) -> None:
         """Read every part and compare its digest with the manifest's.
@@ -177,13 +147,21 @@ class ReleaseFolder:
         for part in self.parts:
             yield read_result(self._check(part), self.gives)
 
+    @property
+    def sources(self) -> tuple[NodeId, ...]:
+        """Whose rows these are, in the order of the parts."""
+        return tuple(self._index()[0])
+
+    def _index(self) -> tuple[NodeSet, Any]:
+        table, _ = read_labelled_table(self.path / _INDEX)
+        return NodeSet.of(table["source"]), table["part"]
+
     def only(self, source: NodeId) -> Result:
         """The release of one source alone: what its owner may be given."""
-        table, _ = read_labelled_table(self.path / _INDEX)
-        ids = NodeSet.of(table["source"])
+        ids, parts = self._index()
         if source not in ids:
             raise UnknownNodeError(f"the release has no row for {source!r}")
-        number = int(table["part"][ids.index(source)])
+        number = int(parts[ids.index(source)])
         return read_result(self._check(self.parts[number]), self.gives).only(source)
 
     def read(self) -> Result:

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from edgeveil.errors import BudgetError
-from edgeveil.ledger import Charge, Ledger
+from edgeveil.ledger import Campaign, Ledger
+from edgeveil.privacy.guarantee import Guarantee
 from tests.cli.terminal import on_a_terminal
 
 RANK = "rank follows.csv --source alice --epsilon 1 --ledger f.ledger"
@@ -44,7 +45,7 @@ def test_ctrl_c_at_the_question_spends_nothing(folder, ledger):
 def test_yes_spends_once_and_a_repeat_is_not_asked(folder, ledger):
     code, said = on_a_terminal(folder, RANK, "y\n")
     assert code == 0
-    assert "f.ledger: charged epsilon = 1; 2 left for alice." in said
+    assert "f.ledger: charged epsilon = 1; 2 left for alice, enough for 2 more like it." in said
     code, said = on_a_terminal(folder, RANK, "n\n")
     assert code == 0
     assert "[y/N]" not in said
@@ -52,33 +53,52 @@ def test_yes_spends_once_and_a_repeat_is_not_asked(folder, ledger):
     assert len(ledger.spends()) == 1
 
 
-def test_another_nonce_is_another_release_and_charged(ledger, run):
+def test_a_new_snapshot_is_charged_anew(ledger, run):
     assert run(RANK).returncode == 0
-    assert run(f"{RANK} --nonce again").returncode == 0
-    assert "stored already" in run(f"{RANK} --nonce again --dry-run").stderr
-    assert len(ledger.spends()) == 2
+    assert run("ledger advance f.ledger").stdout == "2\n"
+    assert run(RANK).returncode == 0
+    assert "stored already" in run(f"{RANK} --dry-run").stderr
+    assert [spend.snapshot for spend in ledger.spends()] == [1, 2]
+    refused = run("ledger advance f.ledger another")
+    assert refused.returncode == 1
+    assert "nothing was released under the label 'another'" in refused.stderr
 
 
-def test_what_is_stored_is_not_announced_before_it_is_refused(folder, ledger, run):
+def test_only_new_members_are_charged(folder, ledger, run):
+    lists = "suggest follows.csv --epsilon 1 --ledger f.ledger --out lists.csv"
+    assert run(f"{lists} --member alice --member bob").returncode == 0
+    again = run(f"{lists} --member bob")
+    assert "stored already: to get it again costs nothing" in again.stderr
+    dry = run(f"{lists} --all --dry-run --format json")
+    assert "2 rows of it cost nothing: charged before" in dry.stderr
+    said = run(f"{lists} --all --purpose weekly --operator ann").stderr
+    assert "f.ledger: charged epsilon = 1 for 3 of 5 rows; 2 left for " in said
+    assert "who has the least left of 3 recipients, enough for 2 more like it." in said
+    assert [spend.n_rows for spend in ledger.spends()] == [2, 3]
+    assert ledger.spends()[-1].note["purpose"] == "weekly"
+    assert ledger.spends()[-1].note["operator"] == "ann"
+
+
+def test_a_folder_can_be_written_again_elsewhere_for_nothing(folder, ledger, run):
     embed = "embed follows.csv --epsilon 1 --ledger f.ledger --out"
     assert run(f"{embed} first").returncode == 0
-    refused = run(f"{embed} second")
-    assert refused.returncode == 1
-    assert len(refused.stderr.splitlines()) == 1
-    assert "copy that folder" in refused.stderr
-    assert "stored already" in run(f"{embed} first").stderr
+    for place in ("second", "first"):
+        again = run(f"{embed} {place}")
+        assert again.returncode == 0
+        assert "stored already" in again.stderr
     assert len(ledger.spends()) == 1
 
 
 @pytest.mark.parametrize("dry", ["", " --dry-run"])
-def test_a_changed_graph_is_refused_and_a_nonce_asks_anew(folder, ledger, run, dry):
+def test_a_changed_graph_is_refused_until_a_snapshot_is_declared(folder, ledger, run, dry):
     assert run(RANK).returncode == 0
     with (folder / "follows.csv").open("a") as file:
         file.write("erin,alice\n")
     refused = run(RANK + dry)
     assert refused.returncode == 1
     assert "public schedule" in refused.stderr
-    assert run(f"{RANK} --nonce 2026-12{dry}").returncode == 0
+    assert run("ledger advance f.ledger").returncode == 0
+    assert run(RANK + dry).returncode == 0
     assert len(ledger.spends()) == (1 if dry else 2)
 
 
@@ -120,7 +140,7 @@ def test_a_terminal_sees_how_far_it_is_and_a_file_does_not(folder, run_process):
 def test_scripts_are_not_asked(run_process, ledger):
     done = run_process(RANK)
     assert done.returncode == 0
-    assert "f.ledger: charged epsilon = 1; 2 left for alice." in done.stderr
+    assert "f.ledger: charged epsilon = 1; 2 left for alice, enough for 2" in done.stderr
 
 
 def test_a_dry_run_prints_the_price_and_spends_nothing(run, folder, ledger):
@@ -141,22 +161,27 @@ def test_a_dry_run_prints_the_price_and_spends_nothing(run, folder, ledger):
 
 
 @pytest.mark.parametrize("nano", [1, 10**9, 3 * 10**9, 3 * 10**9 + 1])
-@pytest.mark.parametrize("recipients", [(), ("alice",), ("alice", "bob", "bob")])
-def test_a_price_says_what_reserving_will_do(folder, nano, recipients):
+@pytest.mark.parametrize("model", ["joint", "public"])
+@pytest.mark.parametrize("recipients", [("alice",), ("alice", "bob", "carol")])
+def test_a_price_says_what_a_charge_will_do(folder, nano, model, recipients):
     ledger = Ledger.create(folder / "f.ledger", epsilon=3, pooled_epsilon=5)
-    rows = max(1, len(recipients))
-    charge = Charge(nano, "joint" if recipients else "public", recipients, nano * rows)
-    price = ledger.price("0" * 64, charge)
-    assert price.state == "new"
+
+    def guarantee(n):
+        return Guarantee(epsilon=nano / 10**9, model=model, n_sources=n, theorem="test")
+
+    campaign = Campaign(question="q", guarantee=guarantee)
+    price = ledger.price(campaign, recipients)
+    assert price.n_new == len(recipients)
     assert ledger.spends() == []
     if price.short:
         with pytest.raises(BudgetError, match=re.escape(price.short)):
-            ledger.reserve("0" * 64, charge)
+            ledger.charge(campaign, recipients)
         return
-    ledger.reserve("0" * 64, charge)
+    ledger.charge(campaign, recipients)
     assert ledger.account(price.whom).left == (price.left_nano - price.needs_nano) / 10**9
-    again = ledger.price("0" * 64, charge)
-    assert (again.state, again.epsilon, again.short) == ("reserved", 0, "")
+    again = ledger.price(campaign, recipients)
+    assert (again.n_new, again.n_open) == (0, len(recipients))
+    assert (again.epsilon, again.short) == (0, "")
 
 
 def test_a_dry_run_needs_no_ledger_and_writes_nothing(run, folder):
@@ -197,7 +222,7 @@ def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_no
     [spend] = ledger.spends()
     assert not spend.released
     assert ledger.verify()
-    assert secret == _secret(folder), "the noise comes from this alone"
+    assert secret[spend.key] == _secret(folder)[spend.key], "the noise comes from this alone"
     again = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
     assert again.returncode == 0
     assert "going on costs nothing" in again.stderr
@@ -207,10 +232,10 @@ def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_no
     assert ledger.verify()
 
 
-def _secret(folder) -> list[tuple[str, str]]:
+def _secret(folder) -> dict[str, str]:
     connection = sqlite3.connect(folder / "f.ledger")
     try:
-        return list(connection.execute("SELECT key, secret FROM secrets"))
+        return dict(connection.execute("SELECT key, secret FROM secrets"))
     finally:
         connection.close()
 

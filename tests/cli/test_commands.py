@@ -120,7 +120,7 @@ def test_an_old_backup_that_was_put_back_is_noticed(folder, run):
     assert run(f"ledger verify f.ledger --known-head {made.stdout.strip()}").returncode == 0
     run(ask)
     os.replace(folder / "old.ledger", folder / "f.ledger")
-    for line in (f"{ask} --nonce 2", "ledger verify f.ledger"):
+    for line in (f"{ask} --restart 0.2", "ledger verify f.ledger"):
         refused = run(line)
         assert refused.returncode == 1
         assert "put back to an older copy" in refused.stderr

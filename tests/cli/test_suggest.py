@@ -103,6 +103,6 @@ def test_an_error_after_the_charge_says_what_was_charged_and_one_before_it_does_
     assert "No space left on device" in done.stderr
     assert "f.ledger: the release is charged and stored: the same command again" in done.stderr
     assert len(ledger.spends()) == 1
-    refused = run(line.replace("alice", "alice --nonce 2"))
+    refused = run(line.replace("alice", "alice --top 3"))
     assert refused.returncode == 3
     assert len(refused.stderr.splitlines()) == 1

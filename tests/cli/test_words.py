@@ -26,7 +26,8 @@ WITHOUT_A_DEFAULT = {
     "--epsilon",
     "--out",
     "--promised-min-degree",
-    "--nonce",
+    "--purpose",
+    "--operator",
     "--pooled-epsilon",
     "--known-head",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,50 +49,57 @@ def spending(
 
     before = looked_up()
     try:
-        if before.state == "new" and not before.short:
+        if before.n_new and not before.short:
             if not budget.yes and sys.stdin.isatty() and sys.stderr.isatty():
                 _ask(before, _name(budget.ledger, ledger))
-        elif before.state == "reserved":
-            say(_FREE["reserved"])
-        yield {**paying, "noise": noise}
+        elif before.n_open:
+            say(_free(before))
+        yield {**paying, "purpose": budget.purpose, "operator": budget.operator}
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_after_interrupt(looked_up)) from None
+        raise KeyboardInterrupt(_after_interrupt(before, looked_up)) from None
     except Exception:
         # Whoever is told what went wrong (a disk is full) must hear what was charged as well.
-        words = _after_interrupt(looked_up) if before.state == "new" else _NOTHING
+        words = _after_interrupt(before, looked_up)
         if words != _NOTHING:
             say(f"{_name(budget.ledger, ledger)}: {words}.")
         raise
-    if before.state == "new":
-        left = _nano(before.left_nano - before.needs_nano)
-        spent = f"charged epsilon = {before.epsilon:.15g}"
-        say(f"{_name(budget.ledger, ledger)}: {spent}; {left:.15g} left for {_whom(before)}.")
-    elif before.state == "released":
-        say(_FREE["released"])
+    if before.n_new:
+        say(f"{_name(budget.ledger, ledger)}: {_charged(before)}.")
+    elif not before.n_open:
+        say(_free(before))
 
 
 def _paying(ledger: Ledger | None, budget: Budget) -> dict[str, Any]:
-    """The arguments that say who pays, and under which names."""
-    return {
-        "ledger": ledger,
-        "nonce": budget.nonce,
-        "label": budget.label,
-        "new_node_set": budget.new_node_set,
-    }
+    """The arguments that say who pays, and under which name."""
+    return {"ledger": ledger, "label": budget.label}
 
 
-def _after_interrupt(looked_up: Callable[[], Price]) -> str:
+def _charged(price: Price) -> str:
+    """What was charged, what is left, and how far that goes."""
+    of_all = price.n_new + price.n_open + price.n_stored
+    some = f" for {price.n_new:,} of {of_all:,} rows" if price.n_new < of_all else ""
+    left = _nano(price.left_nano - price.needs_nano)
+    more = "" if price.more == math.inf else f", enough for {price.more:,} more like it"
+    return (
+        f"charged epsilon = {price.epsilon:.15g}{some}; {left:.15g} left for {_whom(price)}{more}"
+    )
+
+
+def _after_interrupt(before: Price, looked_up: Callable[[], Price]) -> str:
     """What became of the budget, as the ledger has it."""
     try:
-        state = looked_up().state
+        after = looked_up()
     except LedgerError:
         return "`edgeveil ledger show` says what was charged"
-    again = "the same command again costs nothing"
-    return {
-        "new": _NOTHING,
-        "released": f"the release is charged and stored: {again} and gives it",
-        "reserved": f"the release is charged: {again} and goes on with the same noise",
-    }[state]
+    again = "the same command again"
+    if not before.n_new or after.n_new == before.n_new:
+        return _NOTHING
+    if after.n_new:
+        rows = f"{before.n_new - after.n_new:,} of {before.n_new:,} rows are charged"
+        return f"{rows}: {again} goes on with the others"
+    if after.n_open:
+        return f"the release is charged: {again} costs nothing and goes on with the same noise"
+    return f"the release is charged and stored: {again} costs nothing and gives it"
 
 
 def _name(location: LedgerAt, ledger: Ledger) -> str:
@@ -123,31 +131,36 @@ def print_price(
         if guarantee.model == "joint" and len(sources) > 1:
             rows.append(("all recipients together", guarantee.pooled_epsilon, None, None))
     else:
-        new = found.state == "new"
-        rows.append(_row(_whom(found), found.needs_nano * new, found.left_nano))
+        rows.append(_row(_whom(found), found.needs_nano, found.left_nano))
         if found.pooled_left_nano is not None:
-            due = found.pooled_needs_nano * new
+            due = found.pooled_needs_nano
             rows.append(_row("all recipients together", due, found.pooled_left_nano))
     print_table(
         ["for_whom", "epsilon", "left_before", "left_after"],
         rows,
         style=style,
-        about={"dry_run": True, "charged_before": found is not None and found.state != "new"},
+        about={"dry_run": True, "charged_before": found is not None and not found.n_new},
         title=f"price of {mechanism.name} for {counted(len(sources), 'source')}",
     )
     if found is None:
         say("Dry run: nothing was drawn. No ledger was named (--ledger): nobody keeps count.")
         return
-    say(" ".join(["Dry run: nothing was charged or drawn.", _FREE.get(found.state, "")]).rstrip())
+    say(f"Dry run: nothing was charged or drawn. {_free(found)}".rstrip())
     if found.short:
         raise BudgetError(found.short)
 
 
 _NOTHING = "nothing was charged"
-_FREE = {
-    "reserved": "This release was charged before and not finished: going on costs nothing.",
-    "released": "This release is stored already: to get it again costs nothing.",
-}
+
+
+def _free(price: Price) -> str:
+    """What of it costs nothing, in words."""
+    if price.n_new:
+        paid = price.n_open + price.n_stored
+        return f"{counted(paid, 'row')} of it cost nothing: charged before." * bool(paid)
+    if price.n_open:
+        return "This release was charged before and not finished: going on costs nothing."
+    return "This release is stored already: to get it again costs nothing."
 
 
 def _ask(price: Price, ledger: str) -> None:
@@ -160,9 +173,9 @@ def _ask(price: Price, ledger: str) -> None:
 
 def _spends(price: Price) -> str:
     epsilon, left = f"{price.epsilon:.15g}", f"{price.left:.15g}"
-    if price.n_recipients > 1:
+    if price.n_new > 1:
         words = (
-            f"this spends epsilon = {epsilon} for each of {price.n_recipients:,} recipients; "
+            f"this spends epsilon = {epsilon} for each of {price.n_new:,} recipients; "
             f"{price.whom}, who has the least, has {left} left"
         )
     else:
@@ -178,8 +191,8 @@ def _spends(price: Price) -> str:
 def _whom(price: Price) -> str:
     if price.whom is None:
         return "everybody"
-    if price.n_recipients > 1:
-        return f"{price.whom}, who has the least left of {price.n_recipients:,} recipients"
+    if price.n_new > 1:
+        return f"{price.whom}, who has the least left of {price.n_new:,} recipients"
     return price.whom
 
 

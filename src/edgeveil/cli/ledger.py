@@ -1,13 +1,14 @@
-"""``edgeveil ledger create | show | verify | backup``."""
+"""``edgeveil ledger create | advance | show | verify | backup``."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
 from cyclopts import App
 
-from edgeveil.cli.options import LedgerAt
+from edgeveil.cli.options import LedgerAt, default
 from edgeveil.cli.output import Format, print_table, say
 
 __all__ = ["ledger"]
@@ -21,7 +22,14 @@ ledger = App(
 
 
 @ledger.command
-def create(location: LedgerAt, /, *, epsilon: float, pooled_epsilon: float | None = None) -> None:
+def create(
+    location: LedgerAt,
+    /,
+    *,
+    epsilon: float,
+    pooled_epsilon: float | None = None,
+    window: Annotated[int | None, default("all snapshots")] = None,
+) -> None:
     """Make a new ledger with a cap.
 
     Example: edgeveil ledger create follows.ledger --epsilon 4
@@ -34,11 +42,37 @@ def create(location: LedgerAt, /, *, epsilon: float, pooled_epsilon: float | Non
         What any one recipient may learn about an edge in all, public releases included.
     pooled_epsilon
         What all recipients together may learn, if they pool what they got.
+    window
+        Count the last so many snapshots only. This protects what happens to an edge within them,
+        not an edge that stays for ever.
     """
     from edgeveil.ledger import Ledger
 
-    made = Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon)
-    say(f"{made.location}: each recipient may learn epsilon = {epsilon:g} in all")
+    made = Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon, window=window)
+    over = "in all" if window is None else f"within any {window} snapshots"
+    say(f"{made.location}: each recipient may learn epsilon = {epsilon:g} {over}")
+
+
+@ledger.command
+def advance(location: LedgerAt, label: str = "", /) -> None:
+    """Declare that the graph of a label has a new state: its next snapshot.
+
+    Members may have joined or left; whoever stayed must have kept their id. Do it by a public
+    schedule: a new snapshot just when the graph has changed tells that it has.
+    Example: edgeveil ledger advance follows.ledger friends
+
+    Parameters
+    ----------
+    location
+        The ledger's file, or its postgresql:// address.
+    label
+        The public name of the graph, if it was released under one.
+    """
+    from edgeveil.ledger import Ledger
+
+    number = Ledger.open(location).advance(label)
+    sys.stdout.write(f"{number}\n")
+    say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 
 
 @ledger.command

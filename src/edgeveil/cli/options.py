@@ -85,13 +85,12 @@ class Budget:
 
     ledger: Annotated[LedgerAt | None, default("nobody keeps count")] = None
     """Budget to charge; made by `edgeveil ledger create`."""
-    nonce: Annotated[str, Parameter(show_default=False)] = ""
-    """With a ledger: any other word asks for a fresh release, charged anew."""
     label: Annotated[str, Parameter(show_default=False)] = ""
     """With a ledger: the public name of the graph, if the ledger is for several."""
-    new_node_set: Flag = False
-    """With a ledger: the public nodes are others than last time, and whoever stayed has kept
-    their id."""
+    purpose: Annotated[str, Parameter(show_default=False)] = ""
+    """With a ledger: what the release is for."""
+    operator: Annotated[str, Parameter(show_default=False)] = ""
+    """With a ledger: who makes the release."""
     dry_run: Flag = False
     """Print the price and what is left; charge and draw nothing."""
     yes: Flag = False

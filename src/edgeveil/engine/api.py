@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from edgeveil.advice import recommended
-from edgeveil.engine.charging import Payment, ask, price_of
-from edgeveil.engine.making import Progress, make, release
-from edgeveil.engine.streaming import release_to
-from edgeveil.engine.tasks import Engine
+from edgeveil.engine.folders import release_to
+from edgeveil.engine.making import release
+from edgeveil.engine.question import How, Options, ask
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger, Price
@@ -23,7 +22,6 @@ from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
@@ -50,13 +48,7 @@ def suggest(
     candidates: Iterable[NodeId] | None = None,
     knows_followers: bool = False,
     mechanism: Mechanism | None = None,
-    ledger: Ledger | None = None,
-    nonce: str = "",
-    label: str = "",
-    new_node_set: bool = False,
-    noise: NoiseSource | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
+    **how: Unpack[Options],
 ) -> Suggestions:
     """Suggest people to members, privately: whom each may know, without those it knows.
 
@@ -81,7 +73,7 @@ def suggest(
         from it, and its followers may rank higher.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.mechanisms.Suggest`; it brings its own parameters.
-    ledger, nonce, label, new_node_set, noise, engine, progress
+    ledger, label, purpose, operator, noise, engine, progress
         As for `edgeveil.release`.
 
     Examples
@@ -118,15 +110,7 @@ def suggest(
         members = graph.nodes
     elif isinstance(members, str | int | np.integer):
         members = [members]
-    made = make(
-        graph,
-        mechanism,
-        members,
-        payment=None if ledger is None else Payment(ledger, nonce, label, new_node_set),
-        noise=noise,
-        engine=engine,
-        progress=progress,
-    )
+    made: Any = release(graph, mechanism, members, **how)
     assert isinstance(made, Suggestions)  # of what the mechanism gives
     return made
 
@@ -142,11 +126,7 @@ def rank(
     leave_out_neighbours: bool = False,
     without: Iterable[NodeId] = (),
     candidates: Iterable[NodeId] | None = None,
-    ledger: Ledger | None = None,
-    nonce: str = "",
-    label: str = "",
-    new_node_set: bool = False,
-    noise: NoiseSource | None = None,
+    **how: Unpack[Options],
 ) -> Release:
     """Rank all nodes for one source, privately; ``.top(k)`` gives the first k.
 
@@ -175,7 +155,7 @@ def rank(
         Further nodes to leave out. Like `candidates` it must not depend on edges of others.
     candidates : iterable of ids, optional
         Only these nodes.
-    ledger, nonce, label, new_node_set, noise
+    ledger, label, purpose, operator, noise
         As for `edgeveil.release`.
 
     Raises
@@ -205,16 +185,7 @@ def rank(
     if candidates is not None:
         candidates = list(candidates)
         graph.nodes.indices(candidates)
-    made = release(
-        graph,
-        chosen,
-        [source],
-        ledger=ledger,
-        nonce=nonce,
-        label=label,
-        new_node_set=new_node_set,
-        noise=noise,
-    )
+    made = release(graph, chosen, [source], **how)
     if candidates is None and not left_out:
         return made
     return made.showing(without=left_out, candidates=candidates)
@@ -246,13 +217,7 @@ def embed(
     epsilon: float | None = None,
     dimension: int | None = None,
     mechanism: Mechanism | None = None,
-    ledger: Ledger | None = None,
-    nonce: str = "",
-    label: str = "",
-    new_node_set: bool = False,
-    noise: NoiseSource | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
+    **how: Unpack[Options],
 ) -> Release:
     """Embed nodes privately, each for its own owner (joint model).
 
@@ -271,23 +236,11 @@ def embed(
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.recommended`. It brings its own epsilon and dimension;
         if they are given here as well they must be the same.
-    ledger, nonce, label, new_node_set, noise, engine, progress
+    ledger, label, purpose, operator, noise, engine, progress
         As for `edgeveil.release`.
     """
     chosen = _chosen(mechanism, epsilon, None, gives="embeddings", dimension=dimension)
-    wanted = graph.nodes if sources is None else sources
-    return release(
-        graph,
-        chosen,
-        wanted,
-        ledger=ledger,
-        nonce=nonce,
-        label=label,
-        new_node_set=new_node_set,
-        noise=noise,
-        engine=engine,
-        progress=progress,
-    )
+    return release(graph, chosen, graph.nodes if sources is None else sources, **how)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,7 +252,8 @@ class Quote:
     guarantee : Guarantee
         What it would protect: epsilon for each recipient, and for all who pool their rows.
     in_ledger : Price or None
-        What a ledger would charge, whether it was charged before, and what is left.
+        What a ledger would charge, what it was charged before, what is left, and how many more
+        like it that is.
     """
 
     guarantee: Guarantee
@@ -312,18 +266,16 @@ def price(
     sources: Iterable[NodeId],
     *,
     ledger: Ledger | None = None,
-    nonce: str = "",
     label: str = "",
-    new_node_set: bool = False,
 ) -> Quote:
     """Say what a release would cost. Nothing is charged or drawn.
 
-    The price depends on the mechanism and the number of sources, both public. Whether it was
+    The price depends on the mechanism and the number of sources, both public. Which rows were
     paid before is looked up in the ledger. Whether a graph keeps a promise is not looked at.
 
     Parameters
     ----------
-    graph, mechanism, sources, ledger, nonce, label, new_node_set
+    graph, mechanism, sources, ledger, label
         As for `edgeveil.release`.
 
     Examples
@@ -334,11 +286,12 @@ def price(
     >>> price(graph, DegreePrior(epsilon=0.5), [7, 8]).guarantee.epsilon
     0.5
     """
-    question = ask(graph, mechanism, sources, in_memory=False)
+    window = ledger.window if ledger else None
+    question = ask(graph, mechanism, sources, in_memory=False, window=window)
     if ledger is None:
         return Quote(guarantee=question.guarantee, in_ledger=None)
-    payment = Payment(ledger, nonce, label, new_node_set)
-    return Quote(guarantee=question.guarantee, in_ledger=price_of(question, payment))
+    found = ledger.price(How(label=label).campaign(question), question.names)
+    return Quote(guarantee=question.guarantee, in_ledger=found)
 
 
 def _chosen(

@@ -1,8 +1,10 @@
-"""The key under which a question stands in a ledger: everything that its values depend on.
+"""What stands for a computation in a ledger: the question, and the code that answers it.
 
-Two computations under one key would share noise, and the difference of their results would show
-private numbers. So the key holds the code that makes values, ours and that of a mechanism from
-outside, without comments and docstrings: an edited help text is not another computation.
+A campaign is known by its question: mechanism, parameters, guarantee, and the code of a mechanism
+from outside. Our own code is not part of it, or an upgrade would charge everybody again; that is
+safe because every batch has a secret of its own. But under one secret two computations would
+share noise, and the difference of their results would show private numbers: so a batch that was
+begun is finished by the same code only (`code_of`). Comments and docstrings do not count.
 """
 
 from __future__ import annotations
@@ -38,14 +40,13 @@ def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
     return {name: v.item() if isinstance(v, np.generic) else v for name, v in fields.items()}
 
 
-def describe(mechanism: Mechanism, sources: list[Any], nonce: str, label: str = "") -> str:
-    """All that a question's values depend on but the graph, as text.
+def describe(mechanism: Mechanism) -> str:
+    """The question that a mechanism answers, as text. The graph is not part of it.
 
-    The graph's edges are not part of it: otherwise the same call would give the stored rows
-    while the graph is the same and new rows as soon as one edge has changed, and whoever sees
-    them would know. A question that was asked of another state of the graph is refused by the
-    ledger instead, whatever the two states are.
+    Otherwise the same call would give the stored rows while the graph is the same and new rows
+    as soon as one edge has changed, and whoever sees them would know.
     """
+    claim = mechanism.guarantee(1)
     asked = {
         "mechanism": mechanism.name,
         # 1 and 1.0 are the same question
@@ -53,17 +54,25 @@ def describe(mechanism: Mechanism, sources: list[Any], nonce: str, label: str = 
             name: float(value) if type(value) is int and abs(value) < 2**53 else value
             for name, value in parameters_of(mechanism).items()
         },
-        "code": code_of(mechanism),
-        "sources": sources,
-        "nonce": nonce,
-        "label": label,
+        "guarantee": [
+            *(claim.epsilon, claim.model, claim.pooling, claim.shared_epsilon, claim.own_edges)
+        ],
+        "code": [_class_digest(kind) for kind in _classes(mechanism) if not _is_ours(kind)],
     }
     return json.dumps(asked, sort_keys=True)
 
 
+def _classes(mechanism: Mechanism) -> tuple[type, ...]:
+    return type(mechanism).__mro__[:-1]
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.startswith("edgeveil.") or kind.__module__ in ("typing", "builtins")
+
+
 def code_of(mechanism: Mechanism) -> str:
     """SHA-256 of the code that makes this mechanism's values: edgeveil's, and its class's own."""
-    parts = [_our_code(), *(_class_digest(kind) for kind in type(mechanism).__mro__[:-1])]
+    parts = [_our_code(), *map(_class_digest, _classes(mechanism))]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 
@@ -88,7 +97,7 @@ def _class_digest(kind: type) -> str:
     """
     digest = hashlib.sha256(f"{kind.__module__}:{kind.__qualname__}".encode())
     module = sys.modules.get(kind.__module__)
-    if not kind.__module__.startswith("edgeveil.") and module is not sys.modules["builtins"]:
+    if not _is_ours(kind):
         try:
             digest.update(_meaning(inspect.getsource(module or kind)))
         except (OSError, TypeError, SyntaxError):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 from edgeveil._check import whole
-from edgeveil.engine.tasks import Part, Task
-from edgeveil.privacy.noise import NoiseKey
+from edgeveil.engine.tasks import Part, Parts, Task
 
 __all__ = ["Local"]
 
@@ -49,12 +48,13 @@ class Local:
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
 
-    def run(self, task: Task, parts: Sequence[Part], key: NoiseKey) -> Iterator[tuple[Part, Any]]:
+    def run(self, task: Task, parts: Parts) -> Iterator[tuple[Part, Any]]:
         """Run the task for all parts; see `Engine.run`."""
-        noise = key.source()
-        if len(parts) == 1 or self.workers == 1:
-            for part in parts:
-                yield part, task(part, noise, _go_on)
+        waiting = iter(parts)
+        first = list(islice(waiting, 2 * self.workers))
+        if len(first) == 1 or self.workers == 1:  # no thread is needed
+            for part, key in chain(first, waiting):
+                yield part, task(part, key.source(), _go_on)
             return
         stop = threading.Event()
 
@@ -62,18 +62,17 @@ class Local:
             if stop.is_set():
                 raise _StoppedError
 
-        waiting = deque(parts)
         running: dict[Future[Any], Part] = {}
         with ThreadPoolExecutor(self.workers, thread_name_prefix="edgeveil") as pool:
             try:
-                while waiting or running:
-                    # No more than are running and next: a finished part's rows wait here in
-                    # memory until they are taken.
-                    while waiting and len(running) < 2 * self.workers:
-                        part = waiting.popleft()
-                        running[pool.submit(task, part, noise, check)] = part
+                # No more than are running and next: a finished part's rows wait here in memory
+                # until they are taken.
+                while first or running:
+                    for part, key in first:
+                        running[pool.submit(task, part, key.source(), check)] = part
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         yield running.pop(future), future.result()
+                    first = list(islice(waiting, 2 * self.workers - len(running)))
             finally:
                 # An error, Ctrl-C, or nobody asks for more: end between two blocks.
                 stop.set()

@@ -2,87 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import overload
+from itertools import chain, islice
+from typing import Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
-from edgeveil.engine.charging import Payment, Question, ask, check_promise, fresh_noise, reserve
-from edgeveil.engine.local import Local
-from edgeveil.engine.tasks import Computed, Engine, RowsTask, release_of, split
-from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.engine.question import How, Options, Question, ask, check_promise
+from edgeveil.engine.stored import (
+    SUFFIX,
+    StoredRows,
+    read_rows,
+    read_shared,
+    write_rows,
+    write_shared,
+)
+from edgeveil.engine.tasks import Computed, Part, RowsTask, release_of
+from edgeveil.errors import BudgetError
 from edgeveil.graph import Graph
-from edgeveil.ledger import Ledger
+from edgeveil.ledger import Batch, Price
 from edgeveil.mechanisms.base import Mechanism
-from edgeveil.mechanisms.run import rows_at_once, shared_part
+from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId
-from edgeveil.privacy.noise import NoiseSource
-from edgeveil.release_folder import ReleaseFolder, Result, read_result
+from edgeveil.privacy.noise import NoiseKey, NoiseSource
+from edgeveil.release_folder import Result
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-__all__ = ["Progress", "make", "release"]
-
-Progress = Callable[[int, int], None]
+__all__ = ["Group", "check_price", "drawn", "release", "stored_batches", "task_for"]
 
 # A part goes to a worker and comes back: much larger than the groups that stay in a cache, or a
 # cluster would spend its time on sending; small enough that a few fit into memory.
 _PART_BYTES = 16 << 20
 
+# A batch is charged and stored as a whole, and a few are in memory at once.
+_BATCH_BYTES = 64 << 20
+_BATCH_ROWS = 8192
+
 
 @overload
 def release(
-    graph: Graph,
-    mechanism: Suggest,
-    sources: Iterable[NodeId],
-    *,
-    ledger: Ledger | None = None,
-    nonce: str = "",
-    label: str = "",
-    new_node_set: bool = False,
-    noise: NoiseSource | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
+    graph: Graph, mechanism: Suggest, sources: Iterable[NodeId], **how: Unpack[Options]
 ) -> Suggestions: ...
 
 
 @overload
 def release(
-    graph: Graph,
-    mechanism: Mechanism,
-    sources: Iterable[NodeId],
-    *,
-    ledger: Ledger | None = None,
-    nonce: str = "",
-    label: str = "",
-    new_node_set: bool = False,
-    noise: NoiseSource | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
+    graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], **how: Unpack[Options]
 ) -> Release: ...
 
 
 def release(
-    graph: Graph,
-    mechanism: Mechanism,
-    sources: Iterable[NodeId],
-    *,
-    ledger: Ledger | None = None,
-    nonce: str = "",
-    label: str = "",
-    new_node_set: bool = False,
-    noise: NoiseSource | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
+    graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], **how: Unpack[Options]
 ) -> Result:
     """Run a mechanism on a graph and give the rows with their guarantee.
 
-    With a ledger the price is charged, durably, before any noise is drawn. The same call
-    again (same graph, sources, mechanism, nonce) gives the stored release and costs nothing;
-    after a crash it goes on with the same noise. For more rows than fit into memory see
-    `release_to`.
+    With a ledger every row is charged once, durably, before its noise is drawn, and stored. Asked
+    for again, alone or among others, it is the stored one and costs nothing; after a crash it is
+    finished with the same noise. For more rows than fit into memory see `release_to`.
 
     Parameters
     ----------
@@ -94,13 +73,11 @@ def release(
         The nodes whose rows are wanted; ids, not indices. Repeats are dropped.
     ledger : Ledger, optional
         The budget to charge. Without one nothing is charged and nobody keeps count.
-    nonce : str
-        Ask for a fresh, separately charged release by changing it.
     label : str
-        With a ledger: the public name of the graph, if the ledger is for several.
-    new_node_set : bool
-        With a ledger: the public node set is another one than last time, and everybody who
-        stayed has kept their id. (One person under two ids would have two budgets.)
+        With a ledger: the public name of the graph, if the ledger is for several. Of a graph that
+        has changed, `Ledger.advance` declares a new snapshot, whose rows are charged anew.
+    purpose, operator : str
+        With a ledger: what the release is for and who makes it, for its report.
     noise : NoiseSource, optional
         Random bits for tests and demonstrations (``NoiseSource.insecure(seed)``); fresh secure
         ones if left out. Not together with a ledger.
@@ -116,78 +93,170 @@ def release(
         If a source is not in the public node set.
     BudgetError
         If the ledger refuses; nothing was drawn.
+    LedgerError
+        If the graph is another one than the snapshot's.
     """
-    payment = None if ledger is None else Payment(ledger, nonce, label, new_node_set)
-    return make(
-        graph,
-        mechanism,
-        sources,
-        payment=payment,
-        noise=noise,
-        engine=engine,
-        progress=progress,
-    )
-
-
-def make(
-    graph: Graph,
-    mechanism: Mechanism,
-    sources: Iterable[NodeId],
-    *,
-    payment: Payment | None,
-    noise: NoiseSource | None,
-    engine: Engine | None,
-    progress: Progress | None,
-) -> Result:
-    """Make a release of any kind; the parameters are those of `release`."""
-    question = ask(graph, mechanism, sources, in_memory=True)
+    given = How.of(how)
+    window = given.ledger.window if given.ledger else None
+    question = ask(graph, mechanism, sources, in_memory=True, window=window)
     check_promise(question)
-    engine = engine or Local()
-    if payment is None:
-        return _compute(question, fresh_noise(noise), engine, progress, charged=False)
-    if noise is not None:
-        raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
-    reservation = reserve(question, payment)
-    if reservation.artifact is None:
-        source = NoiseSource.from_secret(reservation.secret)
-        made = _compute(question, source, engine, progress, charged=True)
-        reservation = reservation.release(made.write, suffix=".parquet")
-    # What the ledger recorded, not what was just made: should another process have been first,
-    # with other code under the same secret, two different values must not get out.
-    if reservation.artifact is None:
-        raise LedgerError("the ledger did not record the release")
-    if reservation.artifact.suffix == ".json":  # it was released to a folder
-        return ReleaseFolder.from_record(reservation.artifact).read()
-    return read_result(reservation.artifact, mechanism.gives)
+    if given.ledger is None:
+        noise = given.noise or NoiseSource.secure()
+        whole = Group(question.indices, noise.derive("rows").hand_over())
+        task = task_for(question, noise)
+        ((_, made),) = drawn(task, [whole], question, given)
+        guarantee = replace(question.guarantee, private=noise.private)
+        provenance = question.provenance(noise.kind)
+    else:
+        check_price(question, given)
+        made, charged = _gathered(question, stored_batches(question, given))
+        guarantee, provenance = question.guarantee, question.provenance("secure", charged=charged)
+    return release_of(mechanism.gives, graph.nodes, question.indices, made, guarantee, provenance)
 
 
-def _compute(
-    question: Question,
-    noise: NoiseSource,
-    engine: Engine,
-    progress: Progress | None,
-    *,
-    charged: bool,
-) -> Result:
-    """The shared part once, then all rows. Each source has its own noise: order is free."""
+class Group(NamedTuple):
+    """Sources whose rows are made together: all of a release, or a batch of a ledger."""
+
+    sources: Sequence[int]
+    key: NoiseKey
+    batch: Batch | None = None
+
+
+def task_for(question: Question, noise: NoiseSource) -> RowsTask:
+    """The shared part is drawn once, then every row has noise of its own: order is free."""
+    numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
+    return _task(question, numbers)
+
+
+def _task(question: Question, numbers: Any) -> RowsTask:
     graph, mechanism = question.graph, question.mechanism
-    shared = shared_part(mechanism, graph, noise.derive("shared"))
-    task = RowsTask(mechanism=mechanism, graph=graph, shared=shared)
-    total, size = len(question.indices), rows_at_once(graph.n_nodes, _PART_BYTES)
-    made = Computed(np.empty((total, *question.shape)), None)
-    done = 0
-    for part, computed in engine.run(
-        task, split(question.indices, size), noise.derive("rows").hand_over()
-    ):
-        places = slice(part.number * size, part.number * size + len(part.sources))
-        made.rows[places] = computed.rows
-        if computed.uncertainty is not None:
-            if made.uncertainty is None:
-                made = Computed(made.rows, np.empty((total, computed.uncertainty.shape[1])))
-            made.uncertainty[places] = computed.uncertainty  # type: ignore[index]  # made above
+    shared = None if numbers is None else mechanism.learn(numbers, graph.nodes)
+    return RowsTask(mechanism=mechanism, graph=graph, shared=shared)
+
+
+def drawn(
+    task: RowsTask, groups: Iterable[Group], question: Question, how: How, done: int = 0
+) -> Iterator[tuple[Group, Computed]]:
+    """The rows of each group as soon as all are there; parts of several run side by side."""
+    size = rows_at_once(task.graph.n_nodes, _PART_BYTES)
+    begun: dict[int, tuple[Group, Computed]] = {}
+    left: dict[int, int] = {}
+
+    def parts() -> Iterator[tuple[Part, NoiseKey]]:
+        for number, group in enumerate(groups):
+            total = len(group.sources)
+            begun[number], left[number] = (group, _room(total, question)), total
+            for first in range(0, total, size):
+                yield Part(number, first, tuple(group.sources[first : first + size])), group.key
+
+    for part, computed in how.engine.run(task, parts()):
+        group, made = begun[part.batch]
+        here = slice(part.first, part.first + len(part.sources))
+        begun[part.batch] = group, made = group, _put(made, here, computed)
+        left[part.batch] -= len(part.sources)
         done += len(part.sources)
-        if progress:
-            progress(done, total)
-    guarantee = replace(question.guarantee, private=noise.private)
-    provenance = question.provenance(noise.kind, charged=charged)
-    return release_of(mechanism, graph.nodes, question.indices, made, guarantee, provenance)
+        if how.progress:
+            how.progress(min(done, len(question.indices)), len(question.indices))
+        if not left[part.batch]:
+            del begun[part.batch]
+            yield group, made
+
+
+def _room(rows: int, question: Question) -> Computed:
+    return Computed(np.empty((rows, *question.shape)), None)
+
+
+def _put(made: Computed, here: Any, part: Computed) -> Computed:
+    """Put rows where they belong; that there is an uncertainty is seen at the first ones."""
+    rows, widths = made
+    rows[here] = part.rows
+    if part.uncertainty is not None:
+        if widths is None:
+            widths = np.empty((len(rows), part.uncertainty.shape[1]))
+        widths[here] = part.uncertainty
+    return Computed(rows, widths)
+
+
+# -- with a ledger ------------------------------------------------------------------------
+
+
+def check_price(question: Question, how: How) -> Price:
+    """Refuse what the budget does not allow as a whole, before its first batch."""
+    assert how.ledger is not None
+    price = how.ledger.price(how.campaign(question), question.names)
+    if price.short:
+        raise BudgetError(price.short)
+    return price
+
+
+def stored_batches(question: Question, how: How) -> Iterator[Batch]:
+    """All batches that hold the rows asked for, stored; missing rows are charged and made.
+
+    A batch that somebody has charged and not finished is made here, wholly, from its secret: so
+    it does not matter who else is at work, or was.
+    """
+    ledger, campaign = how.ledger, how.campaign(question)
+    assert ledger is not None
+    row_bytes = 8 * int(np.prod(question.shape))
+    size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+    shared: list[Batch] = []
+    stored: list[Batch] = []
+    seen: set[str] = set()
+
+    def missing() -> Iterator[Group]:
+        names = iter(question.names)
+        while some := list(islice(names, size)):
+            charged = ledger.charge(campaign, some)
+            shared[:] = [charged.shared]
+            for batch in charged.batches:
+                if batch.key not in seen and batch.stored:
+                    stored.append(batch)
+                elif batch.key not in seen:
+                    noise = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
+                    yield Group(question.indices_of(batch.recipients), noise, batch)
+                seen.add(batch.key)
+
+    groups = missing()
+    for first in groups:
+        task = _task(question, _shared_once(question, shared[0]))
+        for group, made in drawn(task, chain([first], groups), question, how):
+            assert group.batch is not None
+            rows = StoredRows(np.asarray(group.sources), made)
+            yield group.batch.store(lambda path, rows=rows: write_rows(path, rows), suffix=SUFFIX)  # type: ignore[misc]
+    yield from stored
+
+
+def _shared_once(question: Question, batch: Batch) -> Any:
+    """The noised numbers that a campaign shares: drawn by whoever is first, and kept."""
+    if not batch.stored:
+        noise = NoiseSource.from_secret(batch.secret).derive("shared")
+        numbers = shared_numbers(question.mechanism, question.graph, noise)
+        nodes = question.graph.nodes
+        batch = batch.store(lambda path: write_shared(path, numbers, nodes), suffix=SUFFIX)
+    return read_shared(batch.artifact)
+
+
+def rows_in(question: Question, batch: Batch) -> StoredRows:
+    """Those of a batch's rows that were asked for.
+
+    What the ledger recorded, not what was just made: should another process have been first, with
+    other code under the same secret, two different values must not get out.
+    """
+    sources, made = read_rows(batch.artifact)
+    asked = np.isin(sources, question.indices)
+    if asked.all():
+        return StoredRows(sources, made)
+    widths = None if made.uncertainty is None else made.uncertainty[asked]
+    return StoredRows(sources[asked], Computed(made.rows[asked], widths))
+
+
+def _gathered(question: Question, batches: Iterable[Batch]) -> tuple[Computed, str]:
+    """The rows in the order in which they were asked for, and when the last was charged."""
+    made, charged = _room(len(question.indices), question), ""
+    place = np.empty(question.graph.n_nodes, dtype=np.int64)
+    place[list(question.indices)] = np.arange(len(question.indices))
+    for batch in batches:
+        found = rows_in(question, batch)
+        made = _put(made, place[found.sources], found.made)
+        charged = max(charged, batch.created)
+    return made, charged

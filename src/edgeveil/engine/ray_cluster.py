@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from edgeveil._check import whole
 from edgeveil.engine.keys import code_of
 from edgeveil.engine.packing import Packed, pack, unpack
-from edgeveil.engine.tasks import Part, Task
+from edgeveil.engine.tasks import Part, Parts, Task
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.privacy.noise import NoiseKey
 
@@ -59,40 +58,44 @@ class Ray:
         if self.workers is not None:
             whole("workers", self.workers)
 
-    def run(self, task: Task, parts: Sequence[Part], key: NoiseKey) -> Iterator[tuple[Part, Any]]:
+    def run(self, task: Task, parts: Parts) -> Iterator[tuple[Part, Any]]:
         """Run the task for all parts; see `Engine.run`."""
         ray = _import_ray()
         with self._connected(ray):
-            packed = pack(task, _path(self.graph_path))
-            yield from self._run(ray, packed, code_of(task.mechanism), parts, key)
+            packed = pack(task, None if self.graph_path is None else Path(self.graph_path))
+            yield from self._run(ray, packed, code_of(task.mechanism), iter(parts))
 
     def _run(
-        self, ray: Any, packed: Packed, code: str, parts: Sequence[Part], key: NoiseKey
+        self, ray: Any, packed: Packed, code: str, parts: Iterator[tuple[Part, NoiseKey]]
     ) -> Iterator[tuple[Part, Any]]:
         remote = ray.remote(num_cpus=1, max_retries=_ATTEMPTS)(_run_part)
         token = secrets.token_hex(8)
         shared = ray.put(packed)
-        waiting = deque((part, 1) for part in parts)
-        running: dict[Any, tuple[Part, int]] = {}
+        lost: list[tuple[Part, NoiseKey, int]] = []
+        running: dict[Any, tuple[Part, NoiseKey, int]] = {}
         try:
-            while waiting or running:
+            while True:
                 at_once = self.workers or int(ray.cluster_resources().get("CPU", 1)) * _AHEAD
-                while waiting and len(running) < at_once:
-                    part, attempt = waiting.popleft()
-                    running[remote.remote(shared, token, code, part, key)] = part, attempt
+                while len(running) < at_once:
+                    todo = lost.pop() if lost else next(((*pair, 1) for pair in parts), None)
+                    if todo is None:
+                        break
+                    running[remote.remote(shared, token, code, *todo[:2])] = todo
+                if not running:
+                    return
                 for reference in ray.wait(list(running), num_returns=1)[0]:
-                    part, attempt = running.pop(reference)
+                    part, key, attempt = running.pop(reference)
                     try:
                         yield part, ray.get(reference)
                     except _losses(ray) as error:
                         # A machine is gone, and with it a result or the task itself.
                         if attempt == _ATTEMPTS:
                             raise EdgeveilError(
-                                f"the cluster lost part {part.number} {_ATTEMPTS} times; "
+                                f"the cluster lost some rows {_ATTEMPTS} times; "
                                 "with a ledger the same call goes on where this one stopped"
                             ) from error
                         shared = ray.put(packed)
-                        waiting.append((part, attempt + 1))
+                        lost.append((part, key, attempt + 1))
                     except ray.exceptions.RayTaskError as error:
                         raise _own_error(error) from None
         finally:
@@ -201,7 +204,3 @@ def _own_error(error: Any) -> Exception:
     """The error as it was raised in the worker: Ray wraps it."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, (EdgeveilError, OSError)) else error
-
-
-def _path(path: str | os.PathLike[str] | None) -> Path | None:
-    return None if path is None else Path(path)

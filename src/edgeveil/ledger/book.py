@@ -1,34 +1,23 @@
-"""The book of a ledger: what is in it, what may be added, and adding it.
-
-Every function works inside a transaction that the caller holds; for those that add something it
-must be a writing one, so that nothing changes between the check and the entry.
-"""
+"""The book of a ledger: what is spent and left. Inside a transaction that the caller holds."""
 
 from __future__ import annotations
 
 import json
 import math
-import secrets
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.chain import Header, NodeSetRow, ReleaseRow, SpendRow, expect, seal_of, sealed
-from edgeveil.ledger.charge import MOST_NANO, NANO, Charge, in_words
+from edgeveil.ledger.chain import Header, SnapshotRow, SpendRow, expect, seal_of, sealed
+from edgeveil.ledger.costs import NANO, in_words
+from edgeveil.ledger.snapshots import plain_label, snapshots, window_in_words
 from edgeveil.ledger.tables import Transaction
-
-SECRET_BYTES = 32
-State = Literal["new", "reserved", "released"]
-KeyState = tuple[tuple[str, str] | None, bytes]  # name and digest of the artifact, or the secret
 
 
 @dataclass(frozen=True)
 class Spend:
-    """One line of the ledger, for people."""
+    """One line of the ledger, for people. Before version 3 there was nothing after `released`."""
 
     seq: int
     created: str
@@ -39,11 +28,17 @@ class Spend:
     pooled_nano: int
     note: dict[str, str]
     released: bool
+    campaign: str | None
+    label: str | None
+    snapshot: int | None
+    n_rows: int | None
 
 
 @dataclass(frozen=True)
 class Account:
     """What is spent and left, in nano-epsilons; the properties say it in epsilon.
+
+    In a ledger with a window all of it is about the last snapshots.
 
     Attributes
     ----------
@@ -92,116 +87,121 @@ class Account:
         return (self.pooled_cap_nano - self.pooled_spent_nano) / NANO
 
 
-@dataclass(frozen=True)
-class Price:
-    """What a release would cost, and what is left before it, in nano-epsilons.
-
-    Attributes
-    ----------
-    state : {"new", "reserved", "released"}
-        Whether the release was charged before, or is stored already: then it costs nothing.
-    whom : str or None
-        The recipient who would have the least left; None: everybody, a public release.
-    n_recipients : int
-        How many recipients pay; 0 for a public release.
-    needs_nano, left_nano : int
-        The price for `whom`, and what is left for them.
-    pooled_needs_nano, pooled_left_nano : int, int or None
-        The price for all recipients together, and what is left for them, if there is a cap.
-    short : str
-        Empty, or in words why it would be refused.
-    """
-
-    state: State
-    whom: str | None
-    n_recipients: int
-    needs_nano: int
-    left_nano: int
-    pooled_needs_nano: int
-    pooled_left_nano: int | None
-    short: str
-
-    @property
-    def epsilon(self) -> float:
-        """The price in epsilon: 0 for what was charged before."""
-        return 0.0 if self.state != "new" else self.needs_nano / NANO
-
-    @property
-    def left(self) -> float:
-        """What is left before the release, in epsilon."""
-        return self.left_nano / NANO
-
-
 class Standing(NamedTuple):
     """What was spent before a charge, checked against the chain."""
 
-    seq: int
+    last: SpendRow | None
     hash: str
-    public: int
-    pooled: int
     greatest: int  # the largest total of any recipient
-    who: str | None  # whose that is
     totals: dict[str, int]  # of the recipients asked for
+    past: dict[str, int]  # of that, what has left the window
+    public: int  # what everybody has learned within the window
+    pooled: int
+
+    def of(self, name: str) -> int:
+        """What a recipient's own rows have cost within the window."""
+        return self.totals.get(name, 0) - self.past.get(name, 0)
 
 
-def standing(transaction: Transaction, header: Header, recipients: Iterable[str] = ()) -> Standing:
+def standing(
+    transaction: Transaction, header: Header, recipients: Iterable[str], left_window: int
+) -> Standing:
     """Read the running totals that a charge of `recipients` goes by.
 
     They are not believed: the last spend must continue the chain, and the latest total of every
     one of the recipients must carry the seal that it got from its spend. What a spend before
     says is for `chain.audit`; so the work is that of the charge, however long the ledger is.
+    Running totals make the sum over a window a difference: spends up to `left_window` are out.
     """
-    last = [SpendRow(*row) for row in transaction.run(sql.LAST_SPENDS)]
-    previous = last[1].hash if len(last) > 1 else header.hash("spends")
+    rows = [SpendRow(*row) for row in transaction.run(sql.LAST_SPENDS)]
+    last, previous = rows[0] if rows else None, header.hash("spends")
     if last:
-        expect(last[0] == sealed(last[0], previous), f"spend {last[0].seq} was changed")
+        previous = rows[1].hash if len(rows) > 1 else previous
+        expect(last == sealed(last, previous), f"spend {last.seq} was changed")
+    names = list(recipients)
+    totals = _totals(transaction, names, last.seq if last else 0)
+    past = _totals(transaction, names, left_window) if left_window else {}
+    greatest = max((row[1] for row in transaction.run(sql.GREATEST_TOTAL)), default=0)
+    if last and last.greatest_total is not None:
+        expect(greatest == last.greatest_total, "the running total of a recipient was changed")
+    gone = transaction.run(sql.TOTALS_AT, left_window)[0] if left_window else (0, 0)
+    public, pooled = (last.public_total, last.pooled_total) if last else (0, 0)
+    head = last.hash if last else previous
+    return Standing(last, head, greatest, totals, past, public - gone[0], pooled - gone[1])
+
+
+def _totals(transaction: Transaction, names: list[str], up_to: int) -> dict[str, int]:
+    """The running totals of some recipients after a spend, each with its seal."""
     totals = {}
-    for name, nano, total, seal, spend_hash in transaction.among(sql.LATEST_OF, recipients):
+    for name, nano, total, seal, spend_hash in transaction.among(sql.LATEST_OF, names, up_to):
         fits = seal == seal_of(spend_hash, name, nano, total)
         expect(fits, "the running total of a recipient was changed")
         totals[name] = total
-    rows = transaction.run(sql.GREATEST_TOTAL)
-    who, greatest = rows[0] if rows else (None, 0)
-    if last and last[0].greatest_total is not None:
-        expect(greatest == last[0].greatest_total, "the running total of a recipient was changed")
-    if not last:
-        return Standing(0, previous, 0, 0, greatest, who, totals)
-    seq, public, pooled = last[0].seq, last[0].public_total, last[0].pooled_total
-    return Standing(seq, last[0].hash, public, pooled, greatest, who, totals)
+    return totals
+
+
+def left_window_of(transaction: Transaction, header: Header, snapshot: int | None = None) -> int:
+    """The last spend that no longer counts; 0 without a window. There is one label then."""
+    if header.window is None:
+        return 0
+    if snapshot is None:
+        snapshot = max((row.number for row in snapshots(transaction)), default=1)
+    found = transaction.run(sql.LAST_UP_TO_SNAPSHOT, snapshot - header.window)
+    return int(found[0][0] or 0)
+
+
+def least_left(
+    transaction: Transaction, header: Header, left_window: int
+) -> tuple[str | None, int]:
+    """Who has learned the most by rows of their own, and how much."""
+    if header.window is None:
+        rows = transaction.run(sql.GREATEST_TOTAL)
+    else:
+        rows = sorted(transaction.run(sql.TOTALS_SINCE, left_window), key=lambda row: -row[1])
+    return rows[0] if rows and rows[0][1] else (None, 0)
 
 
 def account(transaction: Transaction, header: Header, recipient: str | None) -> Account:
     """Read the account of a recipient, or (None) of the one with the least left."""
-    current = standing(transaction, header, [] if recipient is None else [recipient])
-    own = current.greatest if recipient is None else current.totals.get(recipient, 0)
-    return _account(header, current, current.who if recipient is None else recipient, own)
+    bound = left_window_of(transaction, header)
+    now_spent = standing(transaction, header, [] if recipient is None else [recipient], bound)
+    if recipient is None:
+        return _account(header, now_spent, *least_left(transaction, header, bound))
+    return _account(header, now_spent, recipient, now_spent.of(recipient))
 
 
 def accounts(transaction: Transaction, header: Header) -> list[Account]:
-    """Read the accounts of all who got a row, those with the least left first."""
-    current = standing(transaction, header)
-    totals = sorted(transaction.run(sql.ALL_TOTALS), key=lambda row: (-row[1], row[0]))
+    """Read the accounts of all who got a row of their own, those with the least left first."""
+    bound = left_window_of(transaction, header)
+    current = standing(transaction, header, [], bound)
+    totals = sorted(transaction.run(sql.TOTALS_SINCE, bound), key=lambda row: (-row[1], row[0]))
     return [_account(header, current, name, own) for name, own in totals]
 
 
 def _account(header: Header, current: Standing, name: str | None, own: int) -> Account:
-    spent = current.public + own
-    return Account(
-        name, header.epsilon_nano, spent, current.public, header.pooled_nano, current.pooled
-    )
+    spent, public = current.public + own, current.public
+    caps = header.epsilon_nano, header.pooled_nano
+    return Account(name, caps[0], spent, public, caps[1], current.pooled)
 
 
-def spends(transaction: Transaction) -> list[Spend]:
-    """List all spends, oldest first."""
-    rows = transaction.run(sql.SHOWN_SPENDS)
-    return [Spend(*(*row[:7], json.loads(row[7]), bool(row[8]))) for row in rows]
+def spends(transaction: Transaction, recipient: str | None) -> list[Spend]:
+    """List all spends, or those by which one recipient got a row, oldest first."""
+    asked = (sql.SHOWN_SPENDS,) if recipient is None else (sql.SPENDS_OF_RECIPIENT, recipient)
+    return [
+        Spend(*(*row[:7], json.loads(row[7]), bool(row[8]), *row[9:]))
+        for row in transaction.run(*asked)
+    ]
 
 
 def show(transaction: Transaction, header: Header, most: int = 20) -> list[str]:
     """Say in a few lines what is spent and left, naming at most so many recipients."""
-    everyone, current = accounts(transaction, header), standing(transaction, header)
+    everyone = accounts(transaction, header)
+    current = standing(transaction, header, [], left_window_of(transaction, header))
     cap, public = header.epsilon_nano, current.public
     lines = [f"public: {in_words(public)} spent; each recipient may learn {in_words(cap)} in all"]
+    if header.window is not None:
+        lines[0] = lines[0].replace("in all", f"within any {header.window} snapshots")
+        lines.append(window_in_words(header.window))
     for one in everyone[:most]:
         spent = one.spent_nano
         lines.append(f"  {one.recipient!r}: {in_words(spent)} spent, {in_words(cap - spent)} left")
@@ -213,169 +213,16 @@ def show(transaction: Transaction, header: Header, most: int = 20) -> list[str]:
         left = header.pooled_nano - current.pooled
         pooled += f", {in_words(left)} left of {in_words(header.pooled_nano)}"
     lines.append(pooled)
-    spends = "1 spend" if current.seq == 1 else f"{current.seq} spends"
-    lines.append(f"{spends}, head {current.hash}" if current.seq else "no spends yet")
+    latest = {plain_label(row.label): row for row in snapshots(transaction)}
+    lines += [
+        f"{row.label or 'the graph'}: snapshot {row.number}, {_since(row)}"
+        for row in latest.values()
+    ]
+    count = len(spends(transaction, None))
+    numbered = "1 spend" if count == 1 else f"{count} spends"
+    lines.append(f"{numbered}, head {current.hash}" if count else "no spends yet")
     return lines
 
 
-def add_spend(
-    transaction: Transaction,
-    header: Header,
-    key: str,
-    charge: Charge,
-    note: str,
-    fingerprint: str,
-) -> SpendRow:
-    """Add a spend, its recipients and its secret; BudgetError if a cap forbids it."""
-    before = standing(transaction, header, charge.per_recipient)
-    if short := _price(header, charge, before, "new").short:
-        raise BudgetError(short)
-    after = {name: before.totals.get(name, 0) + n for name, n in charge.per_recipient.items()}
-    spend = sealed(
-        SpendRow(
-            seq=before.seq + 1,
-            key=key,
-            fingerprint=fingerprint,
-            model=charge.model,
-            epsilon_nano=charge.epsilon_nano,
-            pooled_nano=charge.pooled_nano,
-            charge=charge.digest,
-            note=note,
-            created=now(),
-            public_total=before.public + (charge.epsilon_nano if charge.model == "public" else 0),
-            pooled_total=before.pooled + charge.pooled_nano,
-            greatest_total=max(before.greatest, max(after.values(), default=0)),
-        ),
-        before.hash,
-    )
-    transaction.run(sql.ADD_SPEND, *spend)
-    if after:
-        transaction.many(
-            sql.ADD_RECIPIENT_SPEND,
-            (
-                (spend.seq, name, nano, after[name], seal_of(spend.hash, name, nano, after[name]))
-                for name, nano in charge.per_recipient.items()
-            ),
-        )
-    transaction.run(sql.ADD_SECRET, key, secrets.token_hex(SECRET_BYTES))
-    return spend
-
-
-def add_release(transaction: Transaction, header: Header, key: str, name: str, sha256: str) -> None:
-    """Add a release and erase its secret."""
-    last = transaction.run(sql.LAST_RELEASE)
-    seq, previous = last[0] if last else (0, header.hash("releases"))
-    row = sealed(ReleaseRow(seq + 1, key, name, sha256, now()), previous)
-    transaction.run(sql.ADD_RELEASE, *row)
-    transaction.run(sql.ERASE_SECRET, key)
-
-
-def state_of(transaction: Transaction, key: str) -> KeyState:
-    """Read the state of a key that has a spend."""
-    released = transaction.run(sql.RELEASE_OF_KEY, key)
-    if released:
-        return (released[0][0], released[0][1]), b""
-    stored = transaction.run(sql.SECRET_OF_KEY, key)
-    expect(bool(stored), f"the secret of key {key[:12]}... is missing")
-    return None, bytes.fromhex(stored[0][0])
-
-
-def is_known(transaction: Transaction, key: str, charge: Charge, fingerprint: str | None) -> bool:
-    """Whether the key has a spend; LedgerError if that was for another graph or price."""
-    rows = transaction.run(sql.SPEND_OF_KEY, key)
-    if not rows:
-        return False
-    spend = SpendRow(*rows[0])
-    if fingerprint is not None and spend.fingerprint != fingerprint:
-        raise LedgerError(
-            "this was asked before, of another state of the graph; to ask again, give a nonce, "
-            "and choose nonces by a public schedule such as the date: a new answer just when the "
-            "graph has changed tells that it has"
-        )
-    if fingerprint is not None and spend.charge != charge.digest:
-        raise LedgerError(
-            f"key {key[:12]}... was reserved before with another charge; "
-            "a key stands for one release"
-        )
-    return True
-
-
-def plain_label(label: str) -> str:
-    """A label without what people overlook: case, blanks, ways to write a letter."""
-    return " ".join(unicodedata.normalize("NFKC", label).casefold().split())
-
-
-def check_node_set(
-    transaction: Transaction,
-    header: Header,
-    label: str,
-    digest: str | None,
-    *,
-    new: bool,
-    write: bool = False,
-) -> None:
-    """Refuse another node set than the label's, unless a new one was announced; remember it."""
-    if digest is None:
-        return
-    rows = [NodeSetRow(*row) for row in transaction.run(sql.GET_NODE_SETS)]
-    same = plain_label(label)  # "Friends " is no second graph
-    known = [row.digest for row in rows if plain_label(row.label) == same][-1:]
-    if known and known != [digest] and not new:
-        raise LedgerError(
-            "the graph has another node set than before: somebody who appears under a second id "
-            "would get a second budget; if members have joined or left and everybody else kept "
-            "their id, say that it is a new node set (new_node_set=True)"
-        )
-    if write and known != [digest]:
-        row = NodeSetRow(len(rows) + 1, label, digest, now())
-        previous = rows[-1].hash if rows else header.hash("node_sets")
-        transaction.run(sql.ADD_NODE_SET, *sealed(row, previous))
-
-
-def price(transaction: Transaction, header: Header, key: str, charge: Charge) -> Price:
-    """What the charge would cost under this key; nothing is written."""
-    state: State = "new"
-    if transaction.run(sql.SPEND_OF_KEY, key):
-        state = "released" if transaction.run(sql.RELEASE_OF_KEY, key) else "reserved"
-    return _price(header, charge, standing(transaction, header, charge.per_recipient), state)
-
-
-def _price(header: Header, charge: Charge, before: Standing, state: State) -> Price:
-    """Hold the charge against the caps."""
-    cap, pooled_cap = header.epsilon_nano, header.pooled_nano
-    if charge.model == "public":
-        name, spent, asked = None, before.public + before.greatest, charge.epsilon_nano
-        least = "" if before.who is None else f" (recipient {before.who!r} has the least)"
-        who = f"everybody{least}"
-    else:
-        name, asked = max(
-            charge.per_recipient.items(), key=lambda item: before.totals.get(item[0], 0) + item[1]
-        )
-        spent, who = before.public + before.totals.get(name, 0), f"recipient {name!r}"
-    short = ""
-    for needs, used, limit, whom in (
-        (asked, spent, cap, who),
-        (charge.pooled_nano, before.pooled, pooled_cap, "all recipients together"),
-    ):
-        if not short and limit is not None and used + needs > limit:
-            short = (
-                f"the budget does not allow this: it needs epsilon {in_words(needs)}, "
-                f"{in_words(limit - used)} of {in_words(limit)} is left for {whom}"
-            )
-    if not short and before.pooled + charge.pooled_nano > MOST_NANO:
-        short = "the pooled total would be larger than a ledger can count"
-    return Price(
-        state=state,
-        whom=name,
-        n_recipients=len(charge.per_recipient),
-        needs_nano=asked,
-        left_nano=cap - spent,
-        pooled_needs_nano=charge.pooled_nano,
-        pooled_left_nano=None if pooled_cap is None else pooled_cap - before.pooled,
-        short=short if state == "new" else "",
-    )
-
-
-def now() -> str:
-    """Tell the time for people."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _since(row: SnapshotRow) -> str:
+    return f"declared {row.created}" if row.fingerprint is None else f"in use since {row.created}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 
 from edgeveil.errors import LedgerError
@@ -20,14 +22,20 @@ class Header(NamedTuple):
     epsilon_nano: int
     pooled_nano: int | None
     created: str
+    window: int | None = None
 
     def hash(self, table: str) -> str:
         """Where the chain of `table` begins: the same for all versions."""
-        return digest("edgeveil", table, 1, *self[1:])
+        window = () if self.window is None else (self.window,)
+        return digest("edgeveil", table, 1, *self[1:5], *window)
 
 
 class SpendRow(NamedTuple):
-    """A row of table ``spends``; a row of version 1 has no `greatest_total`."""
+    """A row of table ``spends``.
+
+    A row of version 1 has no `greatest_total`, and one before version 3 nothing of what follows.
+    `n_rows` are the rows of this batch, `campaign_rows` those of its campaign so far.
+    """
 
     seq: int
     key: str
@@ -41,6 +49,12 @@ class SpendRow(NamedTuple):
     public_total: int
     pooled_total: int
     greatest_total: int | None
+    campaign: str | None
+    label: str | None
+    snapshot: int | None
+    n_rows: int | None
+    campaign_rows: int | None
+    code: str | None
     hash: str = ""
 
 
@@ -55,8 +69,19 @@ class ReleaseRow(NamedTuple):
     hash: str = ""
 
 
+class SnapshotRow(NamedTuple):
+    """A row of table ``snapshots``: declared, and later, with a fingerprint, used."""
+
+    seq: int
+    label: str
+    number: int
+    fingerprint: str | None
+    created: str
+    hash: str = ""
+
+
 class NodeSetRow(NamedTuple):
-    """A row of table ``node_sets``."""
+    """A row of version 2's table ``node_sets``."""
 
     seq: int
     label: str
@@ -65,7 +90,7 @@ class NodeSetRow(NamedTuple):
     hash: str = ""
 
 
-Row = TypeVar("Row", SpendRow, ReleaseRow, NodeSetRow)
+Row = TypeVar("Row", SpendRow, ReleaseRow, SnapshotRow, NodeSetRow)
 
 
 def sealed(row: Row, previous: str) -> Row:
@@ -76,6 +101,11 @@ def sealed(row: Row, previous: str) -> Row:
 def digest(*parts: str | int | None) -> str:
     """Hex SHA-256 of plain values, without ambiguity between their borders."""
     return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
+
+
+def now() -> str:
+    """Tell the time for people."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def charge_digest(
@@ -110,13 +140,47 @@ def read_header(transaction: Transaction) -> Header:
     """Read the caps, from a ledger of a version that is known."""
     rows = transaction.run(sql.GET_LEDGER)
     expect(len(rows) == 1, "it has no header")
-    header = Header(*rows[0])
-    if not 1 <= header.schema_version <= sql.SCHEMA_VERSION:
+    version = rows[0][0]
+    if not 1 <= version <= sql.SCHEMA_VERSION:
         raise LedgerError(
-            f"the ledger has schema version {header.schema_version}, this edgeveil knows "
+            f"the ledger has schema version {version}, this edgeveil knows "
             f"{sql.SCHEMA_VERSION}; use the edgeveil that made it"
         )
-    return header
+    return Header(*rows[0])
+
+
+class _Caps:
+    """What is spent in the last snapshots (without a window: in all), held against the caps."""
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self._sums: Counter[str | None] = Counter()  # of recipients; of everybody under None
+        self._pooled = 0
+        self._snapshots: deque[tuple[int, list[tuple[int, dict[str | None, int]]]]] = deque()
+
+    def add(self, spend: SpendRow, own: dict[str, int]) -> None:
+        """Count a spend, and forget those that have left the window."""
+        public = spend.epsilon_nano if spend.model == "public" else 0
+        costs = dict[str | None, int]({None: public}) | own
+        window = self._header.window
+        if window is not None and spend.snapshot is not None:
+            if not self._snapshots or self._snapshots[-1][0] != spend.snapshot:
+                self.check()  # sums only rise within a snapshot: at its end is early enough
+                self._snapshots.append((spend.snapshot, []))
+            self._snapshots[-1][1].append((spend.pooled_nano, costs))
+            while self._snapshots[0][0] <= spend.snapshot - window:
+                for pooled, gone in self._snapshots.popleft()[1]:
+                    self._pooled -= pooled
+                    self._sums.subtract(gone)
+        self._pooled += spend.pooled_nano
+        self._sums.update(costs)
+
+    def check(self) -> None:
+        """Expect that no cap is exceeded."""
+        most = max((n for name, n in self._sums.items() if name is not None), default=0)
+        cap, pooled_cap = self._header.epsilon_nano, self._header.pooled_nano
+        fits = pooled_cap is None or self._pooled <= pooled_cap
+        expect(fits and self._sums[None] + most <= cap, "more is spent than the cap allows")
 
 
 def audit(transaction: Transaction, header: Header) -> Checked:
@@ -131,6 +195,8 @@ def audit(transaction: Transaction, header: Header) -> Checked:
     hashes, keys = [header.hash("spends")], set()
     public = pooled = greatest = 0
     totals: dict[str, int] = {}
+    rows_of: Counter[str] = Counter()
+    caps = _Caps(header)
     for spend in _walk(_spends(transaction), hashes[0], "spend"):
         what = f"spend {spend.seq} was changed"
         costs = transaction.run(sql.RECIPIENTS_OF, spend.seq)
@@ -147,39 +213,46 @@ def audit(transaction: Transaction, header: Header) -> Checked:
         sums = (public, pooled, greatest)
         found = (spend.public_total, spend.pooled_total, spend.greatest_total)
         expect(found in (sums, (*sums[:2], None)), what)
+        if spend.campaign is not None:
+            rows_of[spend.campaign] += len(costs)
+            counts = (len(costs), rows_of[spend.campaign])
+            expect((spend.n_rows, spend.campaign_rows) == counts, f"{what}: its rows do not fit")
+        caps.add(spend, per_recipient)
         hashes.append(spend.hash)
         keys.add(spend.key)
+    caps.check()
     expect(not transaction.run(sql.ORPHAN_RECIPIENT_SPENDS), "a spend is missing")
-    expect(
-        public + greatest <= header.epsilon_nano
-        and (header.pooled_nano is None or pooled <= header.pooled_nano),
-        "more is spent than the cap allows",
-    )
     rows = (ReleaseRow(*row) for row in transaction.run(sql.GET_RELEASES))
     releases = list(_walk(rows, header.hash("releases"), "release"))
     released = {release.key for release in releases}
     expect(released <= keys, "a release has no spend")
     secret = {key for (key,) in transaction.run(sql.KEYS_WITH_SECRET)}
     expect(secret == keys - released, "secrets and open reservations do not match")
-    sets = (NodeSetRow(*row) for row in transaction.run(sql.GET_NODE_SETS))
-    list(_walk(sets, header.hash("node_sets"), "node set"))
+    snapshots = (SnapshotRow(*row) for row in transaction.run(sql.GET_SNAPSHOTS))
+    list(_walk(snapshots, header.hash("snapshots"), "snapshot"))
     return Checked(hashes, keys, releases)
 
 
 def upgrade(transaction: Transaction) -> None:
-    """Complete a ledger of version 1; what fails the check is not sealed, and all is undone."""
+    """Complete an older ledger; if anything fails the check, all is undone."""
     header = read_header(transaction)
+    version = header.schema_version
+    if version == 2:  # of the node sets nothing but the chain is looked at: snapshots took over
+        sets = (NodeSetRow(*row) for row in transaction.run(sql.GET_NODE_SETS))
+        list(_walk(sets, header.hash("node_sets"), "node set"))
 
     def seals() -> list[tuple[str, int, str]]:
         audit(transaction, header)
+        if version > 1:
+            return []
         return [
             (seal_of(spend.hash, recipient, nano, total), spend.seq, recipient)
             for spend in _spends(transaction)
             for recipient, nano, total, _ in transaction.run(sql.RECIPIENTS_OF, spend.seq)
         ]
 
-    if header.schema_version == 1:  # unless another process was faster
-        sql.complete(transaction, seals)
+    if version < sql.SCHEMA_VERSION:  # unless another process was faster
+        sql.complete(transaction, version, seals)
 
 
 def _spends(transaction: Transaction) -> list[SpendRow]:

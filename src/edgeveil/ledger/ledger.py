@@ -1,8 +1,9 @@
 """Ledger: the privacy budget of one graph, on disk, charged before noise is drawn.
 
-Order of a release: reserve (the spend is durable) -> compute -> write the artifact beside its
-place, fsync, rename -> mark released. A crash on the way costs at most time: the same key gets
-the same secret, hence the same noise, and is not charged again. There are no refunds.
+Order of a release: charge a batch of rows (the spend is durable) -> compute -> write the artifact
+beside its place, fsync, rename -> mark stored. A crash on the way costs at most time: whoever asks
+for one of the rows gets the same secret, hence the same noise, and nobody is charged again. There
+are no refunds.
 
 Budget is counted in whole nano-epsilons; see ``docs/ledger.md``.
 """
@@ -14,74 +15,102 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, NamedTuple, Self
 
+from edgeveil._check import whole
 from edgeveil._files import move, sha256_of
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.ledger import artifacts as files
-from edgeveil.ledger import book, chain
+from edgeveil.ledger import book, campaigns, chain, snapshots
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.book import Account, Price, Spend
-from edgeveil.ledger.charge import NANO, Charge, cap_nano, check_text, note_text
+from edgeveil.ledger.book import Account, Spend
+from edgeveil.ledger.campaigns import Campaign, Price
+from edgeveil.ledger.costs import NANO, cap_nano, check_text, note_text
 from edgeveil.ledger.postgres import PostgresStore
 from edgeveil.ledger.sqlite import SqliteStore
 from edgeveil.ledger.tables import Transaction
 from edgeveil.notebook import html_pre
 
-__all__ = ["Account", "Charge", "Ledger", "Price", "Reservation", "Spend"]
+__all__ = ["Account", "Batch", "Campaign", "Charged", "Ledger", "Price", "Spend"]
 
 Store = SqliteStore | PostgresStore  # both have the same few methods
 
 
 @dataclass(frozen=True)
-class Reservation:
-    """Budget that is spent for one release.
+class Batch:
+    """Rows of a campaign that were charged together, or (without recipients) what all rows share.
 
     Attributes
     ----------
     key : str
-        The idempotency key.
-    state : {"reserved", "released"}
-        Whether the artifact is written.
+        Names the artifact.
+    number : int
+        Of its spend.
+    created : str
+        When it was charged.
     secret : bytes
-        32 random bytes from which all noise of this release must be derived, and nothing else;
-        the same for every retry. Empty once released.
-    artifact : Path or None
-        Where the artifact is, once released.
+        32 random bytes from which all noise of this batch must be derived, and nothing else; the
+        same for every retry. Empty once stored.
+    recipients : tuple of str
+        Whose rows are to be made. Empty once stored: the artifact knows.
     """
 
     key: str
-    state: Literal["reserved", "released"]
+    number: int
+    created: str
     secret: bytes = field(repr=False)
-    artifact: Path | None
+    recipients: tuple[str, ...] = field(repr=False)
+    _file: tuple[str, str] | None = field(repr=False)
     _ledger: Ledger = field(repr=False, compare=False)
 
-    def release(self, writer: Callable[[Path], None], *, suffix: str = "") -> Reservation:
-        """Write the artifact, mark the key released and erase the secret.
+    @property
+    def stored(self) -> bool:
+        """Whether the artifact is written."""
+        return self._file is not None
+
+    @cached_property
+    def artifact(self) -> Path:
+        """Where the artifact is, with its digest checked; of a stored batch."""
+        if self._file is None:
+            raise LedgerError("the batch is not stored yet")
+        folder = self._ledger._folder()
+        found = files.find(folder, self.key, *self._file)
+        files.clear_drafts(folder, self.key)
+        return found
+
+    def store(self, writer: Callable[[Path], None], *, suffix: str = "") -> Batch:
+        """Write the artifact, mark the batch stored and erase the secret.
 
         Parameters
         ----------
         writer : callable
             Writes the artifact to exactly the path it is given. It must write the same values
-            whenever it is called for this reservation.
+            whenever it is called for this batch.
         suffix : str
-            End of the file's name, such as ``".parquet"``.
+            End of the file's name, such as ``".npz"``.
 
         Returns
         -------
-        Reservation
-            The released one. If the key is released already, that release stays as it is.
+        Batch
+            The stored one. If another process was faster, its artifact stays as it is.
         """
-        if self.state == "released":
+        if self.stored:
             return self
         if not re.fullmatch(r"(\.[A-Za-z0-9]{1,16}){0,3}", suffix):
-            raise ParameterError(f"suffix must look like '.parquet', got {suffix!r}")
-        return self._ledger._release(self.key, writer, suffix)
+            raise ParameterError(f"suffix must look like '.npz', got {suffix!r}")
+        return self._ledger._store_batch(self, writer, suffix)
+
+
+class Charged(NamedTuple):
+    """What all rows of a campaign share, and the batches with the rows that were asked for."""
+
+    shared: Batch
+    batches: tuple[Batch, ...]
 
 
 class Ledger:
@@ -114,6 +143,7 @@ class Ledger:
         *,
         epsilon: float,
         pooled_epsilon: float | None = None,
+        window: int | None = None,
         artifacts: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Make a new ledger. Its caps can never be changed.
@@ -126,15 +156,20 @@ class Ledger:
             What any one recipient may learn in all: public releases and the recipient's own.
         pooled_epsilon : float, optional
             What all recipients together may learn, should they pool all they got.
+        window : int, optional
+            Count the last so many snapshots only. Such a ledger is for one label, and **protects
+            what happens to an edge within so many snapshots, not an edge that stays for ever**.
         artifacts : path, optional
             Folder for the released files. Default for a file: ``<location>.artifacts``. For
-            PostgreSQL it must be given before something can be reserved.
+            PostgreSQL it must be given before something can be charged.
         """
         caps = [cap_nano("epsilon", epsilon), None]
         if pooled_epsilon is not None:
             caps[1] = cap_nano("pooled_epsilon", pooled_epsilon)
+        if window is not None:
+            whole("window", window)
         store = _store_at(location)
-        store.create((secrets.token_hex(16), *caps, book.now()))
+        store.create((secrets.token_hex(16), *caps, chain.now(), window))
         return cls(store, artifacts)
 
     @classmethod
@@ -163,83 +198,93 @@ class Ledger:
         pooled = self._header.pooled_nano
         return None if pooled is None else pooled / NANO
 
-    def key_of(self, question: str) -> str:
-        """A key for `reserve` that tells nothing about the question without this ledger.
+    @property
+    def window(self) -> int | None:
+        """How many snapshots the caps count over, or None for all."""
+        return self._header.window
 
-        The key names the artifact's file. A plain hash of the graph's fingerprint would let
-        anyone who sees that name test a guess at the graph; this one is keyed by the ledger's
-        own random, never printed id.
+    def key_of(self, question: str) -> str:
+        """A key that tells nothing about the question without this ledger.
+
+        A campaign's key names a file. A plain hash would let anyone who sees that name test a
+        guess at what is in it; this one is keyed by the ledger's own random, never printed id.
         """
         return hmac.digest(self._header.ledger_id.encode(), question.encode(), "sha256").hex()
 
-    def node_set_digest(self, ids: Iterable[object]) -> str:
-        """Stand for a public node set in `reserve`: the same for the same ids in any order.
+    def advance(self, label: str = "") -> int:
+        """Declare a new snapshot of a label's graph; gives its number.
 
-        Keyed by the ledger's random id, as `key_of`. 1 and "1" are the same id: they name the
-        same recipient.
+        The next release under the label fixes which graph that is; members may have joined or
+        left, and **whoever stayed must have kept their id**. A snapshot that nothing was
+        released from stays the next one. Advance by a public schedule: a new snapshot just when
+        the graph has changed tells that it has.
         """
-        return self.key_of("node set" + json.dumps(sorted(map(str, ids))))
+        with self._transaction(write=True) as transaction:
+            return snapshots.advance(transaction, self._header, label)
 
-    def reserve(
-        self,
-        key: str,
-        charge: Charge,
-        note: Mapping[str, str] | None = None,
-        *,
-        fingerprint: str = "",
-        label: str = "",
-        node_set: str | None = None,
-        new_node_set: bool = False,
-    ) -> Reservation:
-        """Spend budget for a release; on return the spend is on disk.
+    def charge(self, campaign: Campaign, recipients: Iterable[str]) -> Charged:
+        """Spend budget for the rows that have none yet; on return the spend is on disk.
+
+        All in one transaction: which of the rows were charged before, the price of the others
+        (what the campaign costs more with them than without), their spend and its secret.
 
         Parameters
         ----------
-        key : str
-            64 hex digits, from `key_of` on all that makes this release what it is. A key that
-            was reserved before gives the same reservation again and is not charged again.
-        charge : Charge
-            The price.
-        note : mapping of str to str, optional
-            A few words for people.
-        fingerprint : str
-            The graph's fingerprint, for people; the caps do not depend on it.
-        label : str
-            The public name of the graph whose node set this is.
-        node_set : str, optional
-            `node_set_digest` of the graph's public node set. A label's first one is remembered
-            and another one refused: one person under two ids would have two budgets.
-        new_node_set : bool
-            The node set has changed, everybody who stayed kept their id: remember it instead.
+        campaign : Campaign
+            Which rows, of which graph.
+        recipients : iterable of str
+            Whose rows.
+
+        Returns
+        -------
+        Charged
+            What all rows share, and all batches that hold one of the rows asked for: stored
+            ones, open ones (to be made by whoever meets them, wholly), and the new one.
 
         Raises
         ------
         BudgetError
             If a cap would be exceeded. Nothing is written.
         LedgerError
-            If key or label stand for something else already, or the ledger cannot be used.
+            If the snapshot is another graph, a batch was begun by other code, or the ledger
+            cannot be used.
         """
-        if not re.fullmatch(r"[0-9a-f]{64}", key):
-            raise ParameterError("key must be a SHA-256 digest: 64 hex digits, small letters")
-        words = note_text(note)
-        check_text("fingerprint", fingerprint)
-        check_text("label", label)
+        names = _checked(campaign, recipients)
         self._folder()  # without a place for the artifact, do not spend
         with self._transaction(write=True) as transaction:
             if not self._knows_artifacts:  # once is enough: later, `_seen` notices an older copy
                 there = files.keys_in(self._artifacts)
                 known = {row[0] for row in transaction.among(sql.KNOWN_KEYS, there)}
                 files.refuse_unknown(there - known)
-            head = self._seen
-            if not book.is_known(transaction, key, charge, fingerprint):
-                book.check_node_set(
-                    transaction, self._header, label, node_set, new=new_node_set, write=True
-                )
-                spend = book.add_spend(transaction, self._header, key, charge, words, fingerprint)
-                head = spend.seq, spend.hash
-            state = book.state_of(transaction, key)
+            asked = self._asked(transaction, campaign, names, write=True)
+            added = campaigns.add_batch(transaction, self._header, asked)
+            found = campaigns.entries_of(transaction, asked, added)
+            for entry in found:
+                _refuse_other_code(entry, campaign.code)
+            head = (added.seq, added.hash) if added else self._seen
         self._knows_artifacts, self._seen = True, head  # the block has committed
-        return self._reservation(key, state)
+        batches = [self._batch(entry) for entry in found]
+        return Charged(batches[0], tuple(batches[1:]))
+
+    def price(self, campaign: Campaign, recipients: Iterable[str]) -> Price:
+        """What `charge` would cost and what is left before it; nothing is spent.
+
+        What `charge` would refuse for the snapshot's sake is refused here, too.
+        """
+        names = _checked(campaign, recipients)
+        with self._transaction(write=False) as transaction:
+            asked = self._asked(transaction, campaign, names, write=False)
+            return campaigns.price(transaction, self._header, asked)
+
+    def _asked(
+        self, transaction: Transaction, campaign: Campaign, names: list[str], *, write: bool
+    ) -> campaigns.Asked:
+        number = snapshots.number_for(
+            transaction, self._header, campaign.label, campaign.fingerprint, write=write
+        )
+        label = snapshots.plain_label(campaign.label)
+        key = self.key_of(json.dumps([campaign.question, label, number]))
+        return campaigns.asked_for(transaction, campaign, key, number, names)
 
     def account(self, recipient: str | None = None) -> Account:
         """What is spent and left, for one recipient or (None) for the one with the least left."""
@@ -251,30 +296,10 @@ class Ledger:
         with self._transaction(write=False) as transaction:
             return book.accounts(transaction, self._header)
 
-    def price(
-        self,
-        key: str,
-        charge: Charge,
-        fingerprint: str | None = None,
-        *,
-        label: str = "",
-        node_set: str | None = None,
-        new_node_set: bool = False,
-    ) -> Price:
-        """What `reserve` would cost and what is left before it; nothing is spent.
-
-        With a fingerprint or a node set, what `reserve` would refuse for its sake is refused
-        here, too.
-        """
+    def spends(self, recipient: str | None = None) -> list[Spend]:
+        """List all spends, or those by which one recipient got a row, oldest first."""
         with self._transaction(write=False) as transaction:
-            if not book.is_known(transaction, key, charge, fingerprint):
-                book.check_node_set(transaction, self._header, label, node_set, new=new_node_set)
-            return book.price(transaction, self._header, key, charge)
-
-    def spends(self) -> list[Spend]:
-        """List all spends, oldest first."""
-        with self._transaction(write=False) as transaction:
-            return book.spends(transaction)
+            return book.spends(transaction, recipient)
 
     def show(self) -> str:
         """Say in a few lines what is spent and left."""
@@ -347,27 +372,26 @@ class Ledger:
             raise LedgerError("a ledger in PostgreSQL needs a folder: open it with artifacts=...")
         return self._artifacts
 
-    def _reservation(self, key: str, state: book.KeyState) -> Reservation:
-        released, secret = state
-        if released is None:
-            return Reservation(key, "reserved", secret, None, self)
-        artifact = files.find(self._folder(), key, *released)
-        files.clear_drafts(self._folder(), key)
-        return Reservation(key, "released", b"", artifact, self)
+    def _batch(self, entry: campaigns.Entry) -> Batch:
+        spend = entry.spend
+        made_from = (entry.secret, entry.recipients, entry.artifact)
+        return Batch(spend.key, spend.seq, spend.created, *made_from, self)
 
-    def _release(self, key: str, writer: Callable[[Path], None], suffix: str) -> Reservation:
-        folder = self._folder()
+    def _store_batch(self, batch: Batch, writer: Callable[[Path], None], suffix: str) -> Batch:
+        folder, key = self._folder(), batch.key
         draft = files.write_draft(folder, key, suffix, writer)
-        digest = sha256_of(draft) if draft else ""
+        file = (draft.name, sha256_of(draft)) if draft else None
         with self._transaction(write=True) as transaction:
-            # Under the lock: of two processes with the same key, one renames and records.
-            if not transaction.run(sql.RELEASE_OF_KEY, key):
-                if draft is None:
-                    raise LedgerError("the writer wrote no file at the path it was given")
+            # Under the lock: of two processes with the same batch, one renames and records.
+            for name, digest in transaction.run(sql.RELEASE_OF_KEY, key):
+                file, draft = (name, digest), None
+            if file is None:
+                raise LedgerError("the writer wrote no file at the path it was given")
+            if draft is not None:
                 move(draft, folder / draft.name)
-                book.add_release(transaction, self._header, key, draft.name, digest)
-            state = book.state_of(transaction, key)
-        return self._reservation(key, state)
+                campaigns.add_release(transaction, self._header, key, *file)
+        files.clear_drafts(folder, key)
+        return replace(batch, secret=b"", recipients=(), _file=file)
 
     def __repr__(self) -> str:
         return f"Ledger({self.location!r}, epsilon={self.epsilon:g})"
@@ -384,6 +408,30 @@ class Ledger:
     def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[str]]:
         folder = None if self._artifacts == self._store.artifacts else self._artifacts
         return partial(Ledger.open, artifacts=folder), (self.location,)
+
+
+def _checked(campaign: Campaign, recipients: Iterable[str]) -> list[str]:
+    """Each recipient once; ParameterError for what a database cannot hold."""
+    check_text("fingerprint", campaign.fingerprint)
+    check_text("label", campaign.label)
+    note_text(campaign.note)
+    names = list(dict.fromkeys(recipients))
+    if not names:
+        raise ParameterError("rows are for somebody: name at least one recipient")
+    for name in names:
+        check_text("a recipient's name", name)
+    return names
+
+
+def _refuse_other_code(entry: campaigns.Entry, code: str) -> None:
+    """Refuse to finish what other code began: under one secret it could draw other values."""
+    if entry.artifact is None and entry.spend.code != code:
+        made_by = json.loads(entry.spend.note).get("version", "another version")
+        raise LedgerError(
+            f"some of these rows were charged on {entry.spend.created} by other code (edgeveil "
+            f"{made_by}) and never finished: let that code finish them, leave them out, or declare "
+            "a new snapshot (edgeveil ledger advance), where all are charged anew"
+        )
 
 
 def _store_at(location: str | os.PathLike[str]) -> Store:

@@ -4,11 +4,13 @@ The tables and the statements are the same text for both (placeholders are writt
 the triggers, which make the tables append-only, are written twice.
 
 - ``ledger``: one row, the caps.
-- ``spends``: one row for each reservation, chained by hashes, with running totals.
-- ``recipient_spends``: what each spend costs each recipient, with the recipient's running total,
-  sealed by a hash that ties it to its spend.
+- ``spends``: one row for each batch, chained by hashes, with running totals; before a campaign's
+  first batch one that costs nothing, whose artifact is what all rows of the campaign share.
+- ``recipient_spends``: who got a row by a spend and what it cost them, with the recipient's
+  running total, sealed by a hash that ties it to its spend.
 - ``releases``: one row for each spend whose artifact is written, chained by hashes.
-- ``node_sets``: which node set a label stands for, from when on, chained by hashes.
+- ``snapshots``: which snapshot of a label is the current one (no fingerprint yet), and which graph
+  it turned out to be, chained by hashes.
 - ``secrets``: the secret of each spend that is not released yet. The only rows that go away.
 """
 
@@ -17,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 BUSY_SECONDS = 60  # how long to wait for a lock or a server
 APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of a SQLite file
 
-# Version 1, and what version 2 adds to it: a new ledger is made by both, an old one is completed.
+# What each version changes in the one before: a new ledger is made by all of them, an old one is
+# completed by the later ones.
 TABLES_1 = """
 CREATE TABLE ledger (
     schema_version BIGINT NOT NULL,
@@ -80,6 +83,28 @@ CREATE TABLE node_sets (
 )
 """
 
+TABLES_3 = """
+ALTER TABLE ledger ADD COLUMN window_size BIGINT;
+ALTER TABLE spends ADD COLUMN campaign TEXT;
+ALTER TABLE spends ADD COLUMN label TEXT;
+ALTER TABLE spends ADD COLUMN snapshot BIGINT;
+ALTER TABLE spends ADD COLUMN n_rows BIGINT;
+ALTER TABLE spends ADD COLUMN campaign_rows BIGINT;
+ALTER TABLE spends ADD COLUMN code TEXT;
+CREATE INDEX spends_by_campaign ON spends (campaign, seq);
+CREATE INDEX spends_by_snapshot ON spends (snapshot, seq);
+DROP TABLE node_sets;
+CREATE TABLE snapshots (
+    seq BIGINT PRIMARY KEY,
+    label TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    fingerprint TEXT,
+    created TEXT NOT NULL,
+    hash TEXT NOT NULL
+)
+"""
+TABLES = (TABLES_1, TABLES_2, TABLES_3)
+
 # SQLite's INSERT OR REPLACE removes rows without firing DELETE triggers, so inserts are guarded
 # too: a new row must continue the sequence and must not meet an old one.
 _NEXT = "NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {table})"
@@ -91,7 +116,7 @@ _NO_INSERT = {
         NEW.seq IS NOT (SELECT max(seq) FROM spends) OR EXISTS (
             SELECT 1 FROM recipient_spends WHERE seq = NEW.seq AND recipient = NEW.recipient)""",
     "releases": f"{_NEXT} OR {_SAME_KEY}",
-    "node_sets": _NEXT,
+    "snapshots": _NEXT,
     "secrets": _SAME_KEY,
 }
 _UNRELEASED = "NOT EXISTS (SELECT 1 FROM releases WHERE key = OLD.key)"
@@ -109,6 +134,8 @@ class Dialect(NamedTuple):
         Statements that `guard` rests on, and that mark the database as one of ours.
     guard, unguard : callable
         Statements that make a table append-only, and that allow changes within a transaction.
+    fill : callable
+        Adds many rows of plain values to a table, by a cursor.
     """
 
     mark: str
@@ -116,6 +143,7 @@ class Dialect(NamedTuple):
     stamp: tuple[str, ...]
     guard: Callable[[str], list[str]]
     unguard: Callable[[str], list[str]]
+    fill: Callable[[Any, str, Iterable[tuple[Any, ...]]], None]
 
 
 class Transaction:
@@ -136,17 +164,24 @@ class Transaction:
         self._cursor.execute(statement.replace("?", self.dialect.mark), *given)
         return [] if self._cursor.description is None else list(self._cursor.fetchall())
 
-    def among(self, statement: str, values: Iterable[str]) -> list[tuple[Any, ...]]:
-        """Run a statement with ``IN ({})`` for all the values, some hundred at a time."""
+    def among(self, statement: str, values: Iterable[Any], *more: Any) -> list[tuple[Any, ...]]:
+        """Run a statement with ``IN ({})`` for all the values, some hundred at a time.
+
+        Parameters that stand before the values in the statement are given as `more`.
+        """
         listed, rows = list(values), []
         for start in range(0, len(listed), 500):  # below every database's limit of parameters
             some = listed[start : start + 500]
-            rows += self.run(statement.format(", ".join("?" * len(some))), *some)
+            rows += self.run(statement.format(", ".join("?" * len(some))), *more, *some)
         return rows
 
     def many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Run one statement for each row of parameters."""
         self._cursor.executemany(statement.replace("?", self.dialect.mark), rows)
+
+    def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add many rows to a table, all its columns in order."""
+        self.dialect.fill(self._cursor, table, rows)
 
     def commit(self) -> None:
         """Return only when everything is on disk."""
@@ -155,34 +190,47 @@ class Transaction:
 
 def create(transaction: Transaction, header: tuple[Any, ...]) -> None:
     """Make the tables of a new ledger, append-only, and write its header."""
-    guards = [line for table in _NO_INSERT for line in transaction.dialect.guard(table)]
-    for statement in [
-        *TABLES_1.split(";"),
-        *TABLES_2.split(";"),
-        *transaction.dialect.before,
-        *guards,
-        *transaction.dialect.stamp,
-    ]:
+    dialect = transaction.dialect
+    guards = [line for table in _NO_INSERT for line in dialect.guard(table)]
+    tables = [line for version in TABLES for line in version.split(";")]
+    for statement in [*tables, *dialect.before, *guards, *dialect.stamp]:
         transaction.run(statement)
-    transaction.run("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", SCHEMA_VERSION, *header)
+    transaction.run("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", SCHEMA_VERSION, *header)
 
 
-def complete(transaction: Transaction, seals: Callable[[], list[tuple[str, int, str]]]) -> None:
-    """Make a ledger of version 1 one of version 2.
+def complete(
+    transaction: Transaction, version: int, seals: Callable[[], list[tuple[str, int, str]]]
+) -> None:
+    """Make a ledger of an older version one of the current version.
 
     `seals` is called when the tables are complete; it gives seal, seq and recipient.
     """
     changed, dialect = ("ledger", "recipient_spends"), transaction.dialect
     unguards = [line for table in changed for line in dialect.unguard(table)]
-    for statement in [*unguards, *TABLES_2.split(";")]:
+    tables = [line for later in TABLES[version:] for line in later.split(";")]
+    for statement in [*unguards, *tables]:
         transaction.run(statement)
     transaction.many(
         "UPDATE recipient_spends SET seal = ? WHERE seq = ? AND recipient = ?", seals()
     )
     transaction.run("UPDATE ledger SET schema_version = ?", SCHEMA_VERSION)
-    guards = [line for table in (*changed, "node_sets") for line in dialect.guard(table)]
+    guards = [line for table in (*changed, "snapshots") for line in dialect.guard(table)]
     for statement in [*guards, *dialect.stamp]:
         transaction.run(statement)
+
+
+def _fill_sqlite(cursor: Any, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    listed = iter(rows)
+    for first in listed:
+        statement = f"INSERT INTO {table} VALUES ({', '.join('?' * len(first))})"
+        cursor.execute(statement, first)
+        cursor.executemany(statement, listed)
+
+
+def _fill_postgres(cursor: Any, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
 
 
 def _sqlite_guard(table: str) -> list[str]:
@@ -218,13 +266,14 @@ SQLITE = Dialect(
     before=(),
     stamp=(
         f"PRAGMA application_id = {APPLICATION_ID}",
-        f"PRAGMA user_version = {SCHEMA_VERSION}",  # for programs that know version 1 only
+        f"PRAGMA user_version = {SCHEMA_VERSION}",  # for programs that know older versions only
     ),
     guard=_sqlite_guard,
     unguard=lambda table: [
         f"DROP TRIGGER IF EXISTS {table}_{name}"
         for name in ("no_replace", "no_update", "no_delete")
     ],
+    fill=_fill_sqlite,
 )
 POSTGRES = Dialect(
     mark="%s",
@@ -247,39 +296,62 @@ POSTGRES = Dialect(
     unguard=lambda table: [
         f"DROP TRIGGER IF EXISTS {name} ON {table}" for name in ("no_change", "no_truncate")
     ],
+    fill=_fill_postgres,
 )
 
-GET_LEDGER = "SELECT schema_version, ledger_id, epsilon_nano, pooled_nano, created FROM ledger"
+GET_LEDGER = "SELECT * FROM ledger"  # in the order of `chain.Header`; before version 3 one less
+GET_NODE_SETS = "SELECT seq, label, digest, created, hash FROM node_sets ORDER BY seq"  # version 2
 
 _SPEND = (
-    "seq, key, fingerprint, model, epsilon_nano, pooled_nano, charge, note, created, "
-    "public_total, pooled_total, greatest_total, hash"
+    "seq, key, fingerprint, model, epsilon_nano, pooled_nano, charge, note, created, public_total, "
+    "pooled_total, greatest_total, campaign, label, snapshot, n_rows, campaign_rows, code, hash"
 )
-ADD_SPEND = f"INSERT INTO spends ({_SPEND}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_SPEND = f"INSERT INTO spends ({_SPEND}) VALUES ({', '.join('?' * 19)})"
 GET_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq"
+SPENDS_AT = f"SELECT {_SPEND} FROM spends WHERE seq IN ({{}})"
 LAST_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq DESC LIMIT 2"
 SPEND_OF_KEY = f"SELECT {_SPEND} FROM spends WHERE key = ?"
-SHOWN_SPENDS = (
+ROWS_SO_FAR = "SELECT campaign_rows FROM spends WHERE campaign = ? ORDER BY seq DESC LIMIT 1"
+OPEN_OF_CAMPAIGN = (
+    "SELECT seq FROM spends JOIN secrets ON secrets.key = spends.key WHERE campaign = ?"
+)
+LAST_UP_TO_SNAPSHOT = "SELECT max(seq) FROM spends WHERE snapshot <= ?"
+_SHOWN_SPEND = (
     "SELECT spends.seq, spends.created, spends.key, fingerprint, model, epsilon_nano, "
-    "pooled_nano, note, releases.key IS NOT NULL FROM spends "
-    "LEFT JOIN releases ON releases.key = spends.key ORDER BY spends.seq"
+    "pooled_nano, note, releases.key IS NOT NULL, campaign, label, snapshot, n_rows FROM spends "
+    "LEFT JOIN releases ON releases.key = spends.key "
+)
+SHOWN_SPENDS = f"{_SHOWN_SPEND} WHERE coalesce(n_rows, 1) > 0 ORDER BY spends.seq"
+SPENDS_OF_RECIPIENT = (
+    f"{_SHOWN_SPEND} WHERE spends.seq IN (SELECT seq FROM recipient_spends WHERE recipient = ?) "
+    "ORDER BY spends.seq"
 )
 HEAD = "SELECT seq, hash FROM spends ORDER BY seq DESC LIMIT 1"
 HASH_AT = "SELECT hash FROM spends WHERE seq = ?"
+TOTALS_AT = "SELECT public_total, pooled_total FROM spends WHERE seq = ?"
 KNOWN_KEYS = "SELECT key FROM spends WHERE key IN ({})"
 
-ADD_RECIPIENT_SPEND = "INSERT INTO recipient_spends VALUES (?, ?, ?, ?, ?)"
 RECIPIENTS_OF = "SELECT recipient, nano, total, seal FROM recipient_spends WHERE seq = ?"
+# By recipient first, however long the campaign is: not by its index.
+ROWS_OF_CAMPAIGN = (
+    "SELECT recipient, entry.seq FROM recipient_spends AS entry "
+    "JOIN spends ON spends.seq = entry.seq "
+    "WHERE coalesce(campaign, '') = ? AND recipient IN ({})"
+)
 ORPHAN_RECIPIENT_SPENDS = (
     "SELECT seq FROM recipient_spends WHERE seq NOT IN (SELECT seq FROM spends)"
 )
 GREATEST_TOTAL = "SELECT recipient, total FROM recipient_spends ORDER BY total DESC LIMIT 1"
-ALL_TOTALS = "SELECT recipient, max(total) FROM recipient_spends GROUP BY recipient"
+# Totals only rise, so the largest of some entries is the latest of them.
+TOTALS_SINCE = (
+    "SELECT recipient, max(total) - coalesce(max(CASE WHEN seq <= ? THEN total END), 0) "
+    "FROM recipient_spends GROUP BY recipient HAVING max(total) > 0"
+)
 # The latest entry by its place in the chain, not the largest total: that may have been changed.
 LATEST_OF = (
     "SELECT entry.recipient, nano, total, seal, hash FROM recipient_spends AS entry "
-    "JOIN (SELECT recipient, max(seq) AS seq FROM recipient_spends WHERE recipient IN ({}) "
-    "GROUP BY recipient) AS latest "
+    "JOIN (SELECT recipient, max(seq) AS seq FROM recipient_spends "
+    "WHERE seq <= ? AND recipient IN ({}) GROUP BY recipient) AS latest "
     "ON entry.seq = latest.seq AND entry.recipient = latest.recipient "
     "JOIN spends ON spends.seq = entry.seq"
 )
@@ -289,8 +361,8 @@ GET_RELEASES = "SELECT seq, key, name, sha256, created, hash FROM releases ORDER
 LAST_RELEASE = "SELECT seq, hash FROM releases ORDER BY seq DESC LIMIT 1"
 RELEASE_OF_KEY = "SELECT name, sha256 FROM releases WHERE key = ?"
 
-ADD_NODE_SET = "INSERT INTO node_sets VALUES (?, ?, ?, ?, ?)"
-GET_NODE_SETS = "SELECT seq, label, digest, created, hash FROM node_sets ORDER BY seq"
+ADD_SNAPSHOT = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?)"
+GET_SNAPSHOTS = "SELECT seq, label, number, fingerprint, created, hash FROM snapshots ORDER BY seq"
 
 ADD_SECRET = "INSERT INTO secrets VALUES (?, ?)"
 SECRET_OF_KEY = "SELECT secret FROM secrets WHERE key = ?"

@@ -44,6 +44,7 @@ __all__ = [
     "rows_at_once",
     "rows_of",
     "rows_with_uncertainty",
+    "shared_numbers",
     "shared_part",
 ]
 
@@ -74,14 +75,21 @@ def shared_part(
     With ``as_claimed=False`` a mechanism that asks for more than it claims is run all the same:
     for audits.
     """
+    numbers = shared_numbers(mechanism, graph, noise, as_claimed=as_claimed)
+    return None if numbers is None else mechanism.learn(numbers, graph.nodes)
+
+
+def shared_numbers(
+    mechanism: Mechanism, graph: Graph, noise: NoiseSource | None, *, as_claimed: bool = True
+) -> Noised | None:
+    """What all sources share, noised, before anything is learnt from it; as for `shared_part`."""
     check_directions(mechanism, graph)
     asked = mechanism.shared(graph)
     if asked is None:
         return None
     if as_claimed:
         _refuse_unclaimed(mechanism, mechanism.guarantee(1), [asked], shared=True)
-    given = without_noise(asked) if noise is None else randomise(asked, [noise])
-    return mechanism.learn(given, graph.nodes)
+    return without_noise(asked) if noise is None else randomise(asked, [noise])
 
 
 def make_rows(

@@ -53,6 +53,8 @@ class Guarantee:
         Model ``joint``: which edges a recipient is taken to know itself, so that they are not
         protected from it: all that touch its source, or, in a directed graph, only those that
         start there (whom it follows, not who follows it).
+    window : int or None
+        Over how many snapshots of the graph the ledger counts that was charged; None: over all.
     """
 
     epsilon: float
@@ -65,6 +67,7 @@ class Guarantee:
     private: bool = True
     shared_epsilon: float = 0.0
     own_edges: OwnEdges = "touching"
+    window: int | None = None
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
@@ -127,9 +130,13 @@ class Guarantee:
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for files. Undirected, there is one kind of own edges: it is left out."""
-        left_out = {"own_edges"} if self.own_edges == "touching" else set()
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
+        """Plain data, for files. What is as in most releases is left out."""
+        usual = {"own_edges": "touching", "window": None}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in usual or value != usual[name]
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
@@ -141,7 +148,7 @@ class Guarantee:
             If an entry is missing or too many. A default must not stand in for one: `private`
             is True by default.
         """
-        if {*data, "own_edges"} != {field.name for field in fields(cls)}:
+        if {*data, "own_edges", "window"} != {field.name for field in fields(cls)}:
             raise InputError("part of the guarantee is missing")
         return cls(**{**data, "epsilon": float(data["epsilon"])})
 
@@ -203,4 +210,10 @@ class Guarantee:
             "further releases from the same graph (they add up)",
             "running time, memory, logs and errors",
         ]
-        return f"Not covered: {'; '.join(parts)}."
+        window = ""
+        if self.window is not None:
+            window = (
+                f" The ledger counts over {self.window} snapshots: what happens to an edge within "
+                "them is protected, not an edge that stays for ever."
+            )
+        return f"Not covered: {'; '.join(parts)}.{window}"

@@ -1,7 +1,6 @@
 """Places for ledgers: a SQLite file, and a schema on a real PostgreSQL server."""
 
 import glob
-import hashlib
 import itertools
 import os
 import pwd
@@ -10,13 +9,14 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from edgeveil.ledger import Charge, Ledger
+from edgeveil.ledger import Batch, Campaign, Charged, Ledger
 from edgeveil.privacy.guarantee import Guarantee
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -33,13 +33,8 @@ class Place:
     def is_sqlite(self) -> bool:
         return "://" not in self.location
 
-    def create(self, epsilon: float, pooled_epsilon: float | None = None) -> Ledger:
-        return Ledger.create(
-            self.location,
-            epsilon=epsilon,
-            pooled_epsilon=pooled_epsilon,
-            artifacts=self.artifacts,
-        )
+    def create(self, epsilon: float, **caps: float | None) -> Ledger:
+        return Ledger.create(self.location, epsilon=epsilon, artifacts=self.artifacts, **caps)
 
     def open(self) -> Ledger:
         return Ledger.open(self.location, artifacts=self.artifacts)
@@ -79,38 +74,43 @@ class Place:
         )
 
 
-def key_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+class Asked(NamedTuple):
+    """Rows at a price: what the guarantee of so many is, and whose they are."""
+
+    guarantee: Callable[[int], Guarantee]
+    recipients: tuple[str, ...]
 
 
-def public(epsilon: float) -> Charge:
-    return Charge.from_guarantee(Guarantee(epsilon=epsilon, model="public", theorem="test"))
+def public(epsilon: float) -> Asked:
+    """One row for everybody to see."""
+    claim = Guarantee(epsilon=epsilon, model="public", theorem="test")
+    return Asked(lambda n: replace(claim, n_sources=n), ("anything",))
 
 
-def joint(epsilon: float, *recipients: str, pooling: str = "adds up") -> Charge:
-    guarantee = Guarantee(
-        epsilon=epsilon,
-        model="joint",
-        theorem="test",
-        n_sources=len(recipients),
-        pooling=pooling,
+def joint(epsilon: float, *recipients: str, **claim: object) -> Asked:
+    """A row for each recipient."""
+    one = Guarantee(epsilon=epsilon, model="joint", theorem="test", **claim)
+    return Asked(lambda n: replace(one, n_sources=n), recipients)
+
+
+def charge(ledger: Ledger, question: str, asked: Asked, **about: object) -> Charged:
+    """Charge rows of the campaign that answers this question."""
+    campaign = Campaign(question=question, guarantee=asked.guarantee, **about)
+    return ledger.charge(campaign, asked.recipients)
+
+
+def reserve(ledger: Ledger, question: str, asked: Asked, **about: object) -> Batch:
+    """The same, with all rows in one batch, and nothing that they share."""
+    charged = charge(ledger, question, asked, **about)
+    charged.shared.store(lambda path: path.write_text("shared"))
+    (batch,) = charged.batches
+    return batch
+
+
+for helper in (public, joint, charge, reserve):
+    globals()[f"{helper.__name__}_fixture"] = pytest.fixture(name=helper.__name__)(
+        lambda helper=helper: helper
     )
-    return Charge.from_guarantee(guarantee, recipients)
-
-
-@pytest.fixture(name="key_of")
-def key_of_fixture():
-    return key_of
-
-
-@pytest.fixture(name="public")
-def public_fixture():
-    return public
-
-
-@pytest.fixture(name="joint")
-def joint_fixture():
-    return joint
 
 
 def server_programs() -> Path | None:

@@ -1,6 +1,6 @@
 """What is charged, to whom, and when it is refused."""
 
-import hashlib
+import math
 from fractions import Fraction
 
 import pytest
@@ -8,62 +8,180 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgeveil.errors import BudgetError, LedgerError, ParameterError
-from edgeveil.ledger import Charge, Ledger
+from edgeveil.ledger import Campaign, Ledger
+from edgeveil.ledger.costs import cost_of_growth
 from edgeveil.privacy.guarantee import Guarantee
 
 
 def test_a_price_is_the_number_as_written_rounded_up_to_whole_nano_epsilons(public):
     for written in ("1.0", "0.1", "0.3", "0.3333333333333333", "1e-12", "2.5e-9", "7.000000001"):
-        nano = public(float(written)).epsilon_nano
+        nano = cost_of_growth(public(float(written)).guarantee, 0, 1).epsilon_nano
         assert nano - 1 < Fraction(written) * 10**9 <= nano
-    assert public(0.0).epsilon_nano == 0
+    assert cost_of_growth(public(0.0).guarantee, 0, 1).epsilon_nano == 0
 
 
-def test_ten_releases_at_a_tenth_fit_under_a_cap_of_one(place, public, key_of):
+def test_ten_releases_at_a_tenth_fit_under_a_cap_of_one(place, public, reserve):
     ledger = place.create(epsilon=1)
     for i in range(10):
-        ledger.reserve(key_of(str(i)), public(0.1))
+        reserve(ledger, str(i), public(0.1))
     assert ledger.account().left == 0
 
 
-def test_a_cap_of_x_admits_one_spend_of_x(new_place, public, key_of):
+def test_a_cap_of_x_admits_one_spend_of_x(new_place, public, reserve):
     for epsilon in (0.1, 0.3, 1 / 3, 0.7, 1.1):
         ledger = new_place().create(epsilon=epsilon)
-        ledger.reserve(key_of("all"), public(epsilon))
+        reserve(ledger, "all", public(epsilon))
         assert ledger.account().left == 0
 
 
-def test_the_recipients_spend_apart_and_the_public_spends_for_all(place, public, joint, key_of):
+def test_the_recipients_spend_apart_and_the_public_spends_for_all(place, public, joint, reserve):
     ledger = place.create(epsilon=4)
-    ledger.reserve(key_of("1"), joint(1.5, "alice", "bob"))
-    ledger.reserve(key_of("2"), joint(1, "alice"))
-    ledger.reserve(key_of("3"), public(0.25))
+    reserve(ledger, "1", joint(1.5, "alice", "bob"))
+    reserve(ledger, "2", joint(1, "alice"))
+    reserve(ledger, "3", public(0.25))
     assert ledger.account("alice").left == 1.25
     assert ledger.account("bob").spent == 1.75
     assert ledger.account("carol").spent == ledger.account("carol").public == 0.25
     assert ledger.account().recipient == "alice"
     assert ledger.account().pooled_spent == 4.25
     assert ledger.account().pooled_left == float("inf")
+    assert [one.recipient for one in ledger.accounts()] == ["alice", "bob"]
     shown = ledger.show()
     assert "'alice': 2.75 spent, 1.25 left" in shown
     assert "anybody else: 0.25 spent, 3.75 left" in shown
     assert "all recipients together: 4.25 spent" in shown
+    assert "3 spends, head" in shown
     assert shown.endswith(ledger.verify())
 
 
-def test_shared_noise_counts_once_in_the_pool_and_somebodys_two_rows_count_twice(joint):
-    assert joint(1, "alice", "bob", pooling="shared").pooled_nano == 10**9
-    assert joint(1, "alice", "bob").pooled_nano == 2 * 10**9
-    twice = joint(1, "alice", "alice", "bob")
-    assert twice.per_recipient == {"alice": 2 * 10**9, "bob": 10**9}
-    assert twice.pooled_nano == 3 * 10**9
-    shared = joint(1, "alice", "alice", "bob", pooling="shared")
-    assert shared.per_recipient == {"alice": 10**9, "bob": 10**9}
+# --- Campaigns ------------------------------------------------------------------------------
 
 
-def test_a_refusal_says_what_was_asked_what_is_left_and_for_whom(place, public, joint, key_of):
+def test_a_row_is_charged_once_however_it_is_asked_for(place, joint, charge):
+    ledger = place.create(epsilon=1)
+    everybody = [f"member {i}" for i in range(500)]
+    first = charge(ledger, "lists", joint(1, *everybody)).batches
+    assert len(first) == 1
+    for asked in (everybody[7:8], everybody[:-1], everybody[::-1]):
+        assert charge(ledger, "lists", joint(1, *asked)).batches == first
+    assert len(ledger.spends()) == 1
+    more = charge(ledger, "lists", joint(1, *everybody, "one more")).batches
+    assert more[0] == first[0]
+    assert more[1].recipients == ("one more",)
+    assert more[1].secret != first[0].secret
+    assert [spend.n_rows for spend in ledger.spends()] == [500, 1]
+    assert ledger.account().left == 0
+    ledger.verify()
+
+
+def test_what_is_shared_is_paid_for_once_over_all_calls(place, joint, charge):
+    ledger = place.create(epsilon=4)
+    price = {"shared_epsilon": 0.25}
+    for names in (["a"], ["b", "c"], ["a", "c"], ["d"]):
+        charge(ledger, "lists", joint(1, *names, **price))
+    assert ledger.account().pooled_spent == 0.25 + 4 * 0.75
+    assert {one.recipient: one.spent for one in ledger.accounts()} == dict.fromkeys("abcd", 1)
+    for names in (["a"], ["b", "c"]):
+        charge(ledger, "flipped", joint(1, *names, pooling="shared"))
+    assert ledger.account().pooled_spent == 3.25 + 1
+    ledger.verify()
+
+
+def test_a_public_campaign_pays_for_its_growth(place, charge):
+    ledger = place.create(epsilon=4)
+
+    def per_row(n):
+        return Guarantee(epsilon=0.5 * n, model="public", n_sources=n, theorem="test")
+
+    def at_once(n):
+        return Guarantee(epsilon=0.5, model="public", n_sources=n, theorem="test")
+
+    for names in (["a"], ["b", "c"], ["c"]):
+        ledger.charge(Campaign(question="each", guarantee=per_row), names)
+    assert ledger.account("anybody").spent == 1.5
+    for names in (["a"], ["b", "c"], ["c"]):
+        ledger.charge(Campaign(question="all", guarantee=at_once), names)
+    assert ledger.account("a").spent == ledger.account().pooled_spent == 2
+    assert ledger.accounts() == []
+    assert [(spend.epsilon_nano, spend.n_rows) for spend in ledger.spends()] == [
+        *((5 * 10**8, 1), (10**9, 2)),
+        *((5 * 10**8, 1), (0, 2)),
+    ]
+    ledger.verify()
+
+
+def test_a_price_of_a_row_that_depends_on_the_number_of_rows_is_refused(place):
+    ledger = place.create(epsilon=4)
+
+    def cheaper(n):
+        return Guarantee(epsilon=1 / n, model="joint", n_sources=n, theorem="test")
+
+    ledger.charge(Campaign(question="q", guarantee=cheaper), ["a"])
+    with pytest.raises(ParameterError, match="must not depend on how many rows"):
+        ledger.charge(Campaign(question="q", guarantee=cheaper), ["b"])
+
+
+def test_a_price_tells_what_is_new_what_is_left_and_how_many_more(place, joint, charge):
+    ledger = place.create(epsilon=4, pooled_epsilon=12)
+    stored = charge(ledger, "lists", joint(1, "a", "b")).batches[0]
+    stored.store(lambda path: path.write_text("rows"))
+    charge(ledger, "lists", joint(1, "c"))
+    asked = joint(1, "a", "b", "c", "d", "e")
+    price = ledger.price(Campaign(question="lists", guarantee=asked.guarantee), asked.recipients)
+    assert (price.n_new, price.n_open, price.n_stored) == (2, 1, 2)
+    assert (price.epsilon, price.left, price.more) == (1, 4, 3)
+    assert price.whom in ("d", "e")
+    assert (price.pooled_needs_nano, price.pooled_left_nano) == (2 * 10**9, 9 * 10**9)
+    free = ledger.price(Campaign(question="lists", guarantee=asked.guarantee), ["a", "c"])
+    assert (free.epsilon, free.left, free.more, free.short) == (0, 3, math.inf, "")
+    assert len(ledger.spends()) == 2
+
+
+def test_used_up_what_is_there_stays_and_nothing_new_is_charged(place, joint, charge):
+    ledger = place.create(epsilon=1)
+    charge(ledger, "lists", joint(1, "a"))
+    charge(ledger, "others", joint(1, "b"))
+    with pytest.raises(BudgetError, match="the rows of 1 of the 2 were charged before"):
+        charge(ledger, "lists", joint(1, "a", "b"))
+    assert charge(ledger, "lists", joint(1, "a")).batches[0].secret
+    assert len(ledger.spends()) == 2
+
+
+def test_a_batch_that_other_code_began_is_not_finished(place, joint, charge):
+    ledger = place.create(epsilon=2)
+    first = charge(ledger, "lists", joint(1, "a", "b"), code="old", note={"version": "0.9"})
+    for asked in (joint(1, "a"), joint(1, "c")):
+        with pytest.raises(LedgerError, match=r"never finished: let that code finish them"):
+            charge(ledger, "lists", asked, code="new")
+    first.shared.store(lambda path: path.write_text("shared"))
+    charge(ledger, "lists", joint(1, "c"), code="new")
+    with pytest.raises(LedgerError, match=r"edgeveil 0\.9"):
+        charge(ledger, "lists", joint(1, "a", "d"), code="new")
+    assert [spend.n_rows for spend in ledger.spends()] == [2, 1], "d was not charged"
+    first.batches[0].store(lambda path: path.write_text("rows"))
+    charge(ledger, "lists", joint(1, "a", "d"), code="new")
+
+
+def test_a_spend_tells_what_a_report_needs(place, joint, reserve):
+    ledger = place.create(epsilon=2)
+    note = {"mechanism": "suggest", "purpose": "ünïcode", "operator": "ann"}
+    reserve(ledger, "lists", joint(1, "a", "b"), label="friends", note=note, fingerprint="f")
+    (spend,) = ledger.spends()
+    assert (spend.note, spend.label, spend.snapshot) == (note, "friends", 1)
+    assert (spend.n_rows, spend.fingerprint, spend.released) == (2, "f", False)
+    assert spend.created.startswith("20")
+    reserve(ledger, "more", joint(1, "b"), label="friends", fingerprint="f")
+    assert len(ledger.spends("b")) == 2
+    assert ledger.spends("a") == [spend]
+    assert ledger.spends("c") == []
+
+
+# --- Refusals -------------------------------------------------------------------------------
+
+
+def test_a_refusal_says_what_was_asked_what_is_left_and_for_whom(place, public, joint, reserve):
     ledger = place.create(epsilon=4, pooled_epsilon=5)
-    ledger.reserve(key_of("1"), joint(3.5, "alice"))
+    reserve(ledger, "1", joint(3.5, "alice"))
     for charge, words in (
         (joint(1, "alice", "bob"), "needs epsilon 1, 0.5 of 4 is left for recipient 'alice'"),
         (
@@ -73,93 +191,74 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_for_whom(place, public, 
         (joint(1, "bob", "carol"), "needs epsilon 2, 1.5 of 5 is left for all recipients together"),
     ):
         with pytest.raises(BudgetError) as refusal:
-            ledger.reserve(key_of("2"), charge)
+            reserve(ledger, "2", charge)
         assert str(refusal.value) == f"the budget does not allow this: it {words}"
     assert len(ledger.spends()) == 1
     assert place.raw("SELECT count(*) FROM secrets") == [(1,)]
     assert place.raw("SELECT count(*) FROM recipient_spends") == [(1,)]
 
 
-def test_the_caps_count_over_all_fingerprints(place, public, key_of):
+def test_the_same_rows_keep_their_secret(place, public, reserve):
     ledger = place.create(epsilon=1)
-    ledger.reserve(key_of("1"), public(1), fingerprint="monday")
-    with pytest.raises(BudgetError):
-        ledger.reserve(key_of("2"), public(0.5), fingerprint="tuesday")
-    assert ledger.spends()[0].fingerprint == "monday"
-
-
-def test_the_same_key_is_charged_once_and_keeps_its_secret(place, public, key_of):
-    ledger = place.create(epsilon=1)
-    first = ledger.reserve(key_of("1"), public(1), {"why": "ünïcode"})
-    again = ledger.reserve(key_of("1"), public(1), {"why": "something else"})
-    assert first.secret == again.secret
+    first = reserve(ledger, "1", public(1), note={"why": "ünïcode"})
+    again = reserve(ledger, "1", public(1), note={"why": "something else"})
+    assert first == again
     assert len(first.secret) == 32
-    assert first.state == again.state == "reserved"
-    assert first.artifact is None
+    assert not first.stored
     assert [spend.note for spend in ledger.spends()] == [{"why": "ünïcode"}]
     assert first.secret.hex() not in repr(first)
 
 
-def test_two_keys_have_different_secrets(place, public, key_of):
+def test_two_questions_have_different_secrets(place, public, charge):
     ledger = place.create(epsilon=1)
-    secrets = {ledger.reserve(key_of(str(i)), public(0.25)).secret for i in range(4)}
-    assert len(secrets) == 4
+    charged = [charge(ledger, str(i), public(0.25)) for i in range(4)]
+    assert len({batch.secret for c in charged for batch in (c.shared, *c.batches)}) == 8
 
 
-def test_the_same_key_with_another_charge_or_graph_is_an_error(place, public, joint, key_of):
-    ledger = place.create(epsilon=4)
-    ledger.reserve(key_of("1"), joint(1, "alice", "bob"))
-    ledger.reserve(key_of("1"), joint(1, "bob", "alice"))  # the order does not matter
-    for charge in (joint(1, "alice", "carol"), joint(0.5, "alice", "bob"), public(1)):
-        with pytest.raises(LedgerError, match="another charge"):
-            ledger.reserve(key_of("1"), charge)
-    with pytest.raises(LedgerError, match="graph"):
-        ledger.reserve(key_of("1"), joint(1, "alice", "bob"), fingerprint="other")
-    assert len(ledger.spends()) == 1
-
-
-def test_a_released_key_returns_its_artifact_and_charges_nothing(place, public, key_of):
+def test_a_stored_batch_gives_its_artifact_and_charges_nothing(place, public, reserve):
     ledger = place.create(epsilon=1)
-    reservation = ledger.reserve(key_of("1"), public(1))
-    released = reservation.release(lambda path: path.write_text("values"), suffix=".csv")
-    assert released.state == "released"
-    assert released.secret == b""
-    again = place.open().reserve(key_of("1"), public(1))
-    assert again == released
-    assert again.artifact == place.artifacts / f"{key_of('1')}.csv"
+    batch = reserve(ledger, "1", public(1))
+    stored = batch.store(lambda path: path.write_text("values"), suffix=".csv")
+    assert stored.stored
+    assert stored.secret == b""
+    again = reserve(place.open(), "1", public(1))
+    assert again == stored
+    assert again.artifact == place.artifacts / f"{again.key}.csv"
     assert again.artifact.read_text() == "values"
     assert ledger.spends()[0].released
 
 
-def test_a_second_release_of_a_key_leaves_the_first_as_it_is(place, public, key_of):
+def test_to_store_a_batch_again_leaves_the_first_as_it_is(place, public, reserve):
     ledger = place.create(epsilon=1)
-    reservation = ledger.reserve(key_of("1"), public(1))
-    reservation.release(lambda path: path.write_text("first"))
-    late = reservation.release(lambda path: path.write_text("second"), suffix=".txt")
+    batch = reserve(ledger, "1", public(1))
+    batch.store(lambda path: path.write_text("first"))
+    late = batch.store(lambda path: path.write_text("second"), suffix=".txt")
     assert late.artifact.read_text() == "first"
-    assert late.release(lambda path: path.write_text("third")).artifact.read_text() == "first"
-    assert list(place.artifacts.iterdir()) == [late.artifact]
+    assert late.store(lambda path: path.write_text("third")).artifact.read_text() == "first"
+    assert len(list(place.artifacts.iterdir())) == 2
     ledger.verify()
 
 
-def test_a_writer_that_fails_or_writes_nothing_leaves_the_reservation_open(place, public, key_of):
+def test_a_writer_that_fails_or_writes_nothing_leaves_the_batch_open(place, public, charge):
     ledger = place.create(epsilon=1)
-    reservation = ledger.reserve(key_of("1"), public(1))
+    (batch,) = charge(ledger, "1", public(1)).batches
     with pytest.raises(ZeroDivisionError):
-        reservation.release(lambda path: path.write_text(str(1 / 0)))
+        batch.store(lambda path: path.write_text(str(1 / 0)))
     with pytest.raises(LedgerError, match="wrote no file"):
-        reservation.release(lambda path: None)
-    again = ledger.reserve(key_of("1"), public(1))
-    assert (again.state, again.secret) == ("reserved", reservation.secret)
+        batch.store(lambda path: None)
+    with pytest.raises(LedgerError, match="not stored yet"):
+        batch.artifact  # noqa: B018
+    (again,) = charge(ledger, "1", public(1)).batches
+    assert (again.stored, again.secret) == (False, batch.secret)
     assert not [path for path in place.artifacts.iterdir() if path.is_file()]
 
 
-def test_a_lost_artifact_is_an_error_not_a_second_draw(place, public, key_of):
+def test_a_lost_artifact_is_an_error_not_a_second_draw(place, public, reserve):
     ledger = place.create(epsilon=1)
-    released = ledger.reserve(key_of("1"), public(1)).release(lambda path: path.write_text("x"))
-    released.artifact.unlink()
+    stored = reserve(ledger, "1", public(1)).store(lambda path: path.write_text("x"))
+    stored.artifact.unlink()
     with pytest.raises(LedgerError, match="is gone"):
-        ledger.reserve(key_of("1"), public(1))
+        reserve(ledger, "1", public(1)).artifact  # noqa: B018
     with pytest.raises(LedgerError, match="is gone"):
         ledger.verify()
     ledger.verify(artifacts=False)
@@ -172,92 +271,101 @@ def test_a_lost_artifact_is_an_error_not_a_second_draw(place, public, key_of):
         Guarantee(epsilon=1, model="public", theorem="test", private=False),
     ],
 )
-def test_no_budget_covers_a_release_without_protection(guarantee):
-    with pytest.raises(BudgetError, match="not private"):
-        Charge.from_guarantee(guarantee)
-
-
-def test_wrong_arguments_are_named_and_spend_nothing(sqlite_place, public, joint, key_of):
+def test_no_budget_covers_a_release_without_protection(guarantee, sqlite_place):
     ledger = sqlite_place.create(epsilon=1)
+    with pytest.raises(BudgetError, match="not private"):
+        ledger.charge(Campaign(question="q", guarantee=lambda n: guarantee), ["a"])
+    assert ledger.spends() == []
+
+
+def test_wrong_arguments_are_named_and_spend_nothing(sqlite_place, public, joint, reserve):
+    ledger = sqlite_place.create(epsilon=1)
+    loose = Guarantee(epsilon=1, model="public", theorem="test", delta=1e-6)
     for wrong in (
-        lambda: ledger.reserve("not a digest", public(1)),
-        lambda: ledger.reserve(key_of("1"), public(1), {"a": 1}),
-        lambda: ledger.reserve(key_of("1"), public(1), {"a": "b" * 20_000}),
-        lambda: ledger.reserve(key_of("1"), public(1), fingerprint="a\0b"),
-        lambda: ledger.reserve(key_of("1"), joint(1, "\ud800")),
-        lambda: Charge(10**9, "public", ("alice",), 10**9),
-        lambda: Charge(10**9, "joint", (), 10**9),
-        lambda: Charge(10**9, "joint", ("alice", "bob"), 3 * 10**9),
-        lambda: Charge(-1, "public", (), -1),
-        lambda: Charge.from_guarantee(
-            Guarantee(epsilon=1, model="public", theorem="test", delta=1e-6)
-        ),
+        lambda: reserve(ledger, "1", public(1), note={"a": 1}),
+        lambda: reserve(ledger, "1", public(1), note={"a": "b" * 20_000}),
+        lambda: reserve(ledger, "1", public(1), fingerprint="a\0b"),
+        lambda: reserve(ledger, "1", joint(1, "\ud800")),
+        lambda: reserve(ledger, "1", joint(1)),
+        lambda: ledger.charge(Campaign(question="q", guarantee=lambda n: loose), ["a"]),
         lambda: Ledger.create(sqlite_place.location + "2", epsilon=0),
         lambda: Ledger.create(sqlite_place.location + "2", epsilon=float("inf")),
         lambda: Ledger.create(sqlite_place.location + "2", epsilon=1, pooled_epsilon=-1),
-        lambda: ledger.reserve(key_of("2"), public(1)).release(print, suffix="/../x"),
+        lambda: Ledger.create(sqlite_place.location + "2", epsilon=1, window=0),
     ):
         with pytest.raises(ParameterError):
             wrong()
-    assert [spend.key for spend in ledger.spends()] == [key_of("2")]
+    assert ledger.spends() == []
+    with pytest.raises(ParameterError, match="suffix"):
+        reserve(ledger, "2", public(1)).store(print, suffix="/../x")
 
 
 names = st.sampled_from(["alice", "bob", "carol"])
 releases = st.tuples(
-    st.integers(0, 11),  # which key: some come again
+    st.integers(0, 3),  # which question: some come again
     st.sampled_from(["public", "adds up", "shared"]),
     st.lists(names, min_size=1, max_size=4),
     st.integers(0, 8).map(lambda eighths: eighths / 8),
+    st.integers(0, 4).map(lambda n: n == 0),  # whether a new snapshot is declared before
 )
 
 
 @settings(
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     cap=st.integers(1, 4),
     pooled_cap=st.none() | st.integers(1, 6),
+    window=st.none() | st.integers(1, 3),
     sequence=st.lists(releases, max_size=12),
 )
-def test_any_sequence_is_accepted_and_refused_as_by_a_plain_dict(
-    new_place, public, joint, cap, pooled_cap, sequence
+def test_any_sequence_is_accepted_and_refused_as_by_plain_sums(
+    new_place, public, joint, charge, cap, pooled_cap, window, sequence
 ):
-    ledger = new_place().create(epsilon=cap, pooled_epsilon=pooled_cap)
-    everybody, pool, own, known = 0.0, 0.0, dict.fromkeys(("alice", "bob", "carol"), 0.0), {}
-    for number, kind, recipients, epsilon in sequence:
-        key = hashlib.sha256(str(number).encode()).hexdigest()
-        costs = dict.fromkeys(own, 0.0)
-        for name in recipients:
-            costs[name] = epsilon if kind == "shared" else costs[name] + epsilon
+    """Against a model that adds up what every row has cost, snapshot by snapshot."""
+    ledger = new_place().create(epsilon=cap, pooled_epsilon=pooled_cap, window=window)
+    everybody = ("alice", "bob", "carol")
+    rows: dict[tuple, set[str]] = {}
+    book: list[tuple[int, str, float]] = []  # snapshot, whose ("" for all, "pool"), epsilon
+    now, used = 1, False
+
+    def spent(who, first):
+        return sum(e for number, name, e in book if name == who and number >= first)
+
+    for number, kind, recipients, epsilon, advance in sequence:
+        if advance and book:
+            now, used = now + used, False
+            assert ledger.advance() == now
+        question = f"{number} {kind} {epsilon}"
+        there = rows.setdefault((question, now), set())
+        new = set(recipients) - there
+        first = 0 if window is None else now - window + 1
         if kind == "public":
-            charge, costs, pooled = public(epsilon), {}, epsilon
+            asked = joint(0, *recipients)._replace(guarantee=public(epsilon).guarantee)
+            costs = [("", epsilon)] if not there else []
         else:
-            charge = joint(epsilon, *recipients, pooling=kind)
-            pooled = epsilon if kind == "shared" else epsilon * len(recipients)
-        if key in known:
-            if known[key] == charge:
-                assert ledger.reserve(key, charge).state == "reserved"
-            else:
-                with pytest.raises(LedgerError):
-                    ledger.reserve(key, charge)
-            continue
-        # Eighths are exact in floats, so the model may add them up.
-        public_after = everybody + (epsilon if kind == "public" else 0)
-        paying = [name for name in own if kind == "public" or name in recipients]
-        worst = max(public_after + own[name] + costs.get(name, 0) for name in paying)
-        if worst > cap or (pooled_cap is not None and pool + pooled > pooled_cap):
+            asked = joint(epsilon, *recipients, pooling=kind)
+            costs = [(name, epsilon) for name in new]
+        pooled = epsilon * len(new) if kind == "adds up" else epsilon * (not there)
+        after = spent("", first) + sum(e for name, e in costs if not name)
+        paying = everybody if kind == "public" else new
+        worst = max((after + spent(n, first) + dict(costs).get(n, 0) for n in paying), default=0)
+        too_much = pooled_cap is not None and spent("pool", first) + pooled > pooled_cap
+        if new and (worst > cap or too_much):
             with pytest.raises(BudgetError):
-                ledger.reserve(key, charge)
+                charge(ledger, question, asked)
             continue
-        ledger.reserve(key, charge)
-        known[key] = charge
-        everybody, pool = public_after, pool + pooled
-        own = {name: own[name] + costs.get(name, 0) for name in own}
-    for name, spent in own.items():
-        assert ledger.account(name).spent == everybody + spent
-    assert ledger.account().pooled_spent == pool
-    assert ledger.account().public == everybody
+        charge(ledger, question, asked)
+        used = True
+        if new:
+            there |= new
+            book += [(now, name, e) for name, e in [*costs, ("pool", pooled)]]
+    first = 0 if window is None else now - window + 1
+    for name in everybody:
+        assert ledger.account(name).spent == spent("", first) + spent(name, first)
+    assert ledger.account().pooled_spent == spent("pool", first)
+    assert ledger.account().public == spent("", first)
     assert ledger.account().spent <= cap
     ledger.verify()

@@ -1,57 +1,70 @@
 """Crashes and races: real processes, real SIGKILL."""
 
-import hashlib
 import importlib.util
+import json
 import random
+import resource
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from edgeveil.errors import LedgerError
 
 spec = importlib.util.spec_from_file_location("worker", Path(__file__).with_name("worker.py"))
 worker = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(worker)
 
 
-def write(reservation):
-    return reservation.release(
-        lambda path: path.write_bytes(worker.artifact_of(reservation.secret)), suffix=".bin"
-    )
-
-
-@pytest.mark.parametrize("point", worker.POINTS)
-def test_a_release_killed_anywhere_and_retried_is_one_spend_one_noise_one_artifact(
-    place, key_of, point
-):
-    place.create(epsilon=0.01)  # exactly one such release fits
-    key = key_of("killed")
-    process = place.start("release", key, point)
+def killed(place, *arguments):
+    process = place.start(*arguments)
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
 
-    spent = len(place.raw("SELECT key FROM spends"))
-    assert spent == (0 if point == "before reserve commits" else 1)
-    released = len(place.raw("SELECT key FROM releases"))
-    assert released == (1 if point in ("after release commits", "drafts cleared") else 0)
-    secrets = place.raw("SELECT secret FROM secrets")
-    assert len(secrets) == spent - released
 
-    again = place.open().reserve(key, worker.CHARGE)
-    if secrets:
-        assert again.secret.hex() == secrets[0][0]
-    if released:
-        assert (again.state, again.secret) == ("released", b"")
-    else:
-        assert (again.state, len(again.secret)) == ("reserved", 32)
-        content = worker.artifact_of(again.secret)
-        visible = place.artifacts / f"{key}.bin"
+@pytest.mark.parametrize("point", worker.POINTS)
+def test_rows_killed_anywhere_and_asked_for_again_are_one_spend_one_noise_one_artifact(
+    place, point
+):
+    place.create(epsilon=0.01)  # exactly one row each fits
+    killed(place, "release", "killed", point)
+
+    spent = len(place.raw("SELECT key FROM spends"))
+    assert spent == (0 if point == "before the charge commits" else 2)
+    done = len(place.raw("SELECT key FROM releases"))
+    names = list(worker.POINTS)
+    shared_by, rows_by = names.index("after shared commits"), names.index("after store commits")
+    place_in_time = shared_by if point == "writer half way" else names.index(point)
+    assert done == (place_in_time >= shared_by) + (place_in_time >= rows_by)
+    secrets = dict(place.raw("SELECT key, secret FROM secrets"))
+    assert len(secrets) == spent - done
+
+    ledger = place.open()
+    (batch,) = ledger.charge(worker.campaign("killed"), ["alice"]).batches
+    if batch.key in secrets:
+        assert batch.secret.hex() == secrets[batch.key]
+        visible = place.artifacts / f"{batch.key}.json"
         if visible.exists():  # it was renamed but not recorded: the same values as the retry's
-            assert visible.read_bytes() == content
-        again = write(again)
-        assert again.artifact.read_bytes() == content
-    assert [spend.key for spend in place.open().spends()] == [key]
-    assert list(place.artifacts.iterdir()) == [again.artifact]
+            assert visible.read_bytes() == worker.content_of(batch)
+    if not spent:  # alice alone was charged just now
+        worker.rows_of(ledger, "killed", ["bob"])
+    rows = worker.rows_of(ledger, "killed", ["bob", "alice"])
+    assert rows == worker.rows_of(place.open(), "killed", ["bob", "alice"])
+    assert sum(spend.n_rows for spend in ledger.spends()) == 2
+    assert len(list(place.artifacts.iterdir())) == (2 if spent else 3)
+    assert place.raw("SELECT * FROM secrets") == []
+    ledger.verify()
+
+
+@pytest.mark.parametrize("point", worker.ONE_COMMIT)
+def test_an_advance_killed_and_repeated_is_one_advance(place, point):
+    ledger = place.create(epsilon=1)
+    worker.rows_of(ledger, "lists", ["alice"])
+    killed(place, "advance", point)
     place.open().verify()
+    assert place.open().advance() == 2
 
 
 def test_after_a_kill_at_any_moment_every_release_has_its_spend_and_its_artifact(place):
@@ -60,6 +73,7 @@ def test_after_a_kill_at_any_moment_every_release_has_its_spend_and_its_artifact
     for round_number in range(4):
         process = place.start("stream", f"round {round_number}")
         assert process.stdout.readline() == "ready\n"
+        assert process.stdout.readline() == "0\n"
         with pytest.raises(Exception, match="timed out"):
             process.wait(timeout=moments.uniform(0.05, 0.4))
         process.kill()
@@ -68,10 +82,13 @@ def test_after_a_kill_at_any_moment_every_release_has_its_spend_and_its_artifact
     ledger = place.open()
     spends = ledger.spends()
     assert any(spend.released for spend in spends)
-    for spend in spends:
-        reservation = ledger.reserve(spend.key, worker.CHARGE)
-        assert (reservation.state == "released") == spend.released
-        write(reservation)
+    for round_number in range(4):
+        for number in range(sum(s.released for s in spends) + 4):
+            question = f"round {round_number} {number}"
+            asked = worker.campaign(question)
+            if ledger.price(asked, ["alice"]).n_new:
+                break
+            worker.rows_of(ledger, question, ["alice", "bob"])
     assert all(spend.released for spend in ledger.spends())
     assert len(ledger.spends()) == len(spends)
     assert place.raw("SELECT * FROM secrets") == []
@@ -80,7 +97,7 @@ def test_after_a_kill_at_any_moment_every_release_has_its_spend_and_its_artifact
 
 def test_eight_processes_that_race_spend_exactly_the_budget(place):
     ledger = place.create(epsilon=1.0)  # a hundred times 0.01
-    processes = [place.start("race", f"process {i}", "50") for i in range(8)]
+    processes = [place.start("race", f"process {i}", "20") for i in range(8)]
     for process in processes:
         assert process.stdout.readline() == "ready\n"
     # (not communicate with a timeout: it would miss what readline has buffered)
@@ -90,19 +107,72 @@ def test_eight_processes_that_race_spend_exactly_the_budget(place):
     assert sum(accepted) == 100
     assert ledger.account("alice").spent_nano == 10**9
     assert ledger.account().left == 0
-    assert ledger.account().pooled_spent_nano == 2 * 10**9
+    assert ledger.account().pooled_spent_nano == 100 * (2 + 2 * 8) * 10**6
     ledger.verify()
 
 
-def test_processes_with_the_same_key_at_once_give_one_spend_and_the_same_values(place, key_of):
+def test_eight_processes_with_overlapping_rows_make_every_row_once(place):
     ledger = place.create(epsilon=0.01)
-    key = key_of("same")
-    processes = [place.start("release", key, "never") for _ in range(4)]
-    digests = {process.communicate(timeout=60)[0] for process in processes}
-    assert all(process.returncode == 0 for process in processes)
-    artifact = ledger.reserve(key, worker.CHARGE).artifact
-    assert digests == {hashlib.sha256(artifact.read_bytes()).hexdigest() + "\n"}
-    assert len(ledger.spends()) == 1
-    assert len(place.raw("SELECT * FROM releases")) == 1
-    assert list(place.artifacts.iterdir()) == [artifact]
+    processes = [place.start("overlap", str(seed)) for seed in range(8)]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    seen: dict[str, set[str]] = {}
+    for process in processes:
+        printed = process.communicate()[0]
+        assert process.returncode == 0
+        for name, value in json.loads(printed).items():
+            seen.setdefault(name, set()).add(value)
+    assert {len(values) for values in seen.values()} == {1}, "one value for each member"
+    assert sum(spend.n_rows for spend in ledger.spends()) == len(seen)
+    assert {one.spent for one in ledger.accounts()} == {0.01}
+    assert ledger.account().pooled_spent == pytest.approx(0.002 + len(seen) * 0.008)
+    assert worker.rows_of(ledger, "lists", sorted(seen)) == {n: v for n, (v,) in seen.items()}
+    assert len(list(place.artifacts.iterdir())) == 1 + len(ledger.spends())
     ledger.verify()
+
+
+FULL = """
+import resource, sys, signal
+sys.path.insert(0, sys.argv[3])
+import worker
+from edgeveil.ledger import Ledger
+ledger = Ledger.open(sys.argv[1], artifacts=sys.argv[2])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[4]), resource.RLIM_INFINITY))
+try:
+    worker.rows_of(ledger, "lists", [f"member {i}" for i in range(3000)])
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_a_full_disk_is_a_plain_error_and_costs_nothing_twice(sqlite_place, tmp_path):
+    """No file may grow beyond a size: first the ledger's, then the artifact's."""
+    ledger = sqlite_place.create(epsilon=0.01)
+    size = Path(sqlite_place.location).stat().st_size
+    folder = str(Path(__file__).parent)
+    for room, charged in ((size + 4096, 0), (size + (800 << 10), 3000)):
+        command = [sys.executable, "-c", FULL, sqlite_place.location, str(sqlite_place.artifacts)]
+        done = subprocess.run(
+            [*command, folder, str(room)], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        assert "Error" in done.stdout, "it failed, in one line"
+        sqlite_place.open().verify()
+        assert sum(spend.n_rows for spend in ledger.spends()) == charged
+    rows = worker.rows_of(ledger, "lists", [f"member {i}" for i in range(3000)])
+    assert len(rows) == 3000
+    assert len(ledger.spends()) == 1
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+    ledger.verify()
+
+
+def test_a_ledger_put_back_between_two_batches_is_noticed(sqlite_place, tmp_path):
+    ledger = sqlite_place.create(epsilon=1)
+    worker.rows_of(ledger, "lists", ["alice"])
+    before = Path(sqlite_place.location).read_bytes()
+    worker.rows_of(ledger, "lists", ["bob"])
+    Path(sqlite_place.location).write_bytes(before)
+    for opened in (ledger, sqlite_place.open()):
+        with pytest.raises(LedgerError, match="older copy"):
+            worker.rows_of(opened, "lists", ["carol"])

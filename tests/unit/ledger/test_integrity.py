@@ -16,18 +16,17 @@ from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.sqlite import SqliteStore
 
-APPEND_ONLY = ("ledger", "spends", "recipient_spends", "releases", "node_sets")
+APPEND_ONLY = ("ledger", "spends", "recipient_spends", "releases", "snapshots")
 
 
 @pytest.fixture
-def filled(place, public, joint, key_of):
+def filled(place, public, joint, reserve):
     """A ledger with a released spend, an open joint one and an open public one."""
     ledger = place.create(epsilon=4, pooled_epsilon=8)
-    people = ledger.node_set_digest(["alice", "bob"])
-    first = ledger.reserve(key_of("1"), public(0.5), node_set=people)
-    first.release(lambda path: path.write_text("one"))
-    ledger.reserve(key_of("2"), joint(1, "alice", "bob"), {"for": "people"})
-    ledger.reserve(key_of("3"), joint(1, "alice")).release(lambda path: path.write_text("three"))
+    first = reserve(ledger, "1", public(0.5))
+    first.store(lambda path: path.write_text("one"))
+    reserve(ledger, "2", joint(1, "alice", "bob"), note={"for": "people"})
+    reserve(ledger, "3", joint(1, "alice")).store(lambda path: path.write_text("three"))
     return ledger
 
 
@@ -46,10 +45,10 @@ def test_rows_can_neither_be_updated_nor_deleted(place, filled, table):
 
 
 @pytest.mark.parametrize("table", APPEND_ONLY)
-def test_sqlite_rows_cannot_be_replaced_either(sqlite_place, public, joint, key_of, table):
+def test_sqlite_rows_cannot_be_replaced_either(sqlite_place, public, joint, reserve, table):
     ledger = sqlite_place.create(epsilon=4)
-    reservation = ledger.reserve(key_of("1"), joint(1, "alice"), node_set="any")
-    reservation.release(lambda path: path.write_text("one"))
+    reservation = reserve(ledger, "1", joint(1, "alice"))
+    reservation.store(lambda path: path.write_text("one"))
     before = sqlite_place.raw(f"SELECT * FROM {table}")
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         sqlite_place.raw(f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
@@ -65,14 +64,14 @@ def test_a_secret_stays_until_its_release_and_never_changes(place, filled):
 
 
 def test_after_the_release_no_file_of_the_ledger_holds_the_secret(
-    sqlite_place, public, key_of, tmp_path
+    sqlite_place, public, reserve, tmp_path
 ):
     ledger = sqlite_place.create(epsilon=4)
     # Somebody else has the ledger open, so that SQLite does not clear its log by itself.
     other = sqlite3.connect(sqlite_place.location)
     try:
         assert other.execute("SELECT count(*) FROM secrets").fetchone() == (0,)
-        reservation = ledger.reserve(key_of("1"), public(1))
+        reservation = reserve(ledger, "1", public(1))
         needle = reservation.secret.hex().encode()
 
         def holders():
@@ -80,7 +79,7 @@ def test_after_the_release_no_file_of_the_ledger_holds_the_secret(
             return [path for path in files if needle in path.read_bytes()]
 
         assert holders()
-        reservation.release(lambda path: path.write_text("values"))
+        reservation.store(lambda path: path.write_text("values"))
         assert holders() == []
     finally:
         other.close()
@@ -89,19 +88,21 @@ def test_after_the_release_no_file_of_the_ledger_holds_the_secret(
 @pytest.mark.parametrize(
     ("table", "change", "found"),
     [
-        ("spends", "UPDATE spends SET epsilon_nano = 1 WHERE seq = 1", "spend 1 was changed"),
-        ("spends", "UPDATE spends SET note = '{}' WHERE seq = 2", "spend 2 was changed"),
-        ("spends", "UPDATE spends SET public_total = 0 WHERE seq = 3", "spend 3 was changed"),
+        ("spends", "UPDATE spends SET epsilon_nano = 1 WHERE seq = 2", "spend 2 was changed"),
+        ("spends", "UPDATE spends SET note = '{}' WHERE seq = 4", "spend 4 was changed"),
+        ("spends", "UPDATE spends SET public_total = 0 WHERE seq = 6", "spend 6 was changed"),
         ("recipient_spends", "UPDATE recipient_spends SET nano = 0", "recipients do not fit"),
         ("recipient_spends", "UPDATE recipient_spends SET total = 0", "total does not fit"),
         (
             "recipient_spends",
-            "DELETE FROM recipient_spends WHERE seq = 2 AND recipient = 'bob'",
+            "DELETE FROM recipient_spends WHERE seq = 4 AND recipient = 'bob'",
             "recipients do not fit",
         ),
         ("releases", "DELETE FROM releases WHERE seq = 1", "release 1 is missing"),
         ("releases", "UPDATE releases SET created = '' WHERE seq = 1", "release 1 was changed"),
-        ("releases", "DELETE FROM releases WHERE seq = 2", "open reservations do not match"),
+        ("releases", "DELETE FROM releases WHERE seq = 5", "open reservations do not match"),
+        ("spends", "UPDATE spends SET campaign_rows = 9 WHERE seq = 6", "spend 6 was changed"),
+        ("snapshots", "UPDATE snapshots SET label = 'x'", "snapshot 1 was changed"),
         ("secrets", "DELETE FROM secrets", "open reservations do not match"),
     ],
 )
@@ -117,7 +118,7 @@ def test_verify_finds_a_row_changed_behind_the_triggers(place, filled, table, ch
     ("table", "change"),
     [
         ("recipient_spends", "UPDATE recipient_spends SET total = 0"),
-        ("recipient_spends", "UPDATE recipient_spends SET total = 0 WHERE seq = 3"),
+        ("recipient_spends", "UPDATE recipient_spends SET total = 0 WHERE seq = 6"),
         ("recipient_spends", "UPDATE recipient_spends SET total = 0, nano = 0"),
         ("recipient_spends", "UPDATE recipient_spends SET seal = '' WHERE recipient = 'alice'"),
         ("spends", "UPDATE spends SET public_total = 0, pooled_total = 0"),
@@ -126,7 +127,7 @@ def test_verify_finds_a_row_changed_behind_the_triggers(place, filled, table, ch
     ],
 )
 def test_a_changed_total_is_noticed_by_the_next_charge(
-    place, filled, public, joint, key_of, table, change
+    place, filled, public, joint, reserve, table, change
 ):
     place.drop_triggers(table)
     place.raw(change)
@@ -135,43 +136,43 @@ def test_a_changed_total_is_noticed_by_the_next_charge(
         charges += [public(0.5), joint(1, "carol")]
     for charge in charges:
         with pytest.raises(LedgerError, match="fails its check"):
-            place.open().reserve(key_of("9"), charge)
-    assert place.raw("SELECT count(*) FROM spends") == [(3,)]
+            reserve(place.open(), "9", charge)
+    assert place.raw("SELECT count(*) FROM spends") == [(6,)]
 
 
 def test_a_total_that_is_not_the_largest_is_checked_when_its_recipient_is_charged(
-    place, filled, joint, key_of
+    place, filled, joint, reserve
 ):
     place.drop_triggers("recipient_spends")
     place.raw("UPDATE recipient_spends SET total = 0 WHERE recipient = 'bob'")
     with pytest.raises(LedgerError, match="running total"):
-        filled.reserve(key_of("9"), joint(1, "bob"))
-    filled.reserve(key_of("9"), joint(1, "alice"))
+        reserve(filled, "9", joint(1, "bob"))
+    reserve(filled, "9", joint(1, "alice"))
 
 
-def test_a_changed_cap_is_noticed_at_once_and_by_verify(place, filled, public, key_of):
+def test_a_changed_cap_is_noticed_at_once_and_by_verify(place, filled, public, reserve):
     place.drop_triggers("ledger")
     place.raw("UPDATE ledger SET epsilon_nano = 99000000000")
     with pytest.raises(LedgerError, match="another ledger"):
-        filled.reserve(key_of("9"), public(50))
+        reserve(filled, "9", public(50))
     with pytest.raises(LedgerError, match="spend 1 was changed"):
         place.open().verify()
 
 
-def test_verify_finds_a_changed_artifact(place, filled, key_of):
-    (place.artifacts / key_of("1")).write_text("two")
+def test_verify_finds_a_changed_artifact(place, filled, reserve):
+    (place.artifacts / filled.spends()[0].key).write_text("two")
     with pytest.raises(LedgerError, match="was changed since it was released"):
         filled.verify()
 
 
 def test_a_noted_head_finds_a_ledger_put_back_to_an_older_copy(
-    sqlite_place, public, key_of, tmp_path
+    sqlite_place, public, charge, tmp_path
 ):
     ledger = sqlite_place.create(epsilon=4)
-    ledger.reserve(key_of("1"), public(1))
+    charge(ledger, "1", public(1))
     earlier = ledger.verify()
     shutil.copy(sqlite_place.location, tmp_path / "old")
-    ledger.reserve(key_of("2"), public(1))
+    charge(ledger, "2", public(1))
     later = ledger.verify(earlier)
     shutil.copy(tmp_path / "old", sqlite_place.location)
     assert sqlite_place.open().verify() == earlier
@@ -179,24 +180,26 @@ def test_a_noted_head_finds_a_ledger_put_back_to_an_older_copy(
         sqlite_place.open().verify(later)
 
 
-def test_a_copy_is_the_same_ledger_and_a_pickle_reopens_it(place, public, key_of):
+def test_a_copy_is_the_same_ledger_and_a_pickle_reopens_it(place, public, reserve):
     ledger = place.create(epsilon=1)
     assert copy.copy(ledger) is ledger
     assert copy.deepcopy({"parameter": ledger})["parameter"] is ledger
     other = pickle.loads(pickle.dumps(ledger))
     assert other.location == ledger.location
-    other.reserve(key_of("1"), public(1)).release(lambda path: path.write_text("x"))
+    reserve(other, "1", public(1)).store(lambda path: path.write_text("x"))
     with pytest.raises(BudgetError):
-        ledger.reserve(key_of("2"), public(1))
-    assert ledger.reserve(key_of("1"), public(1)).artifact.parent == place.artifacts
+        reserve(ledger, "2", public(1))
+    assert reserve(ledger, "1", public(1)).artifact.parent == place.artifacts
 
 
 FORK = """
-import os, sys, hashlib
-from edgeveil.ledger import Charge, Ledger
+import os, sys
+from edgeveil.ledger import Campaign, Ledger
+from edgeveil.privacy.guarantee import Guarantee
 ledger = Ledger.open(sys.argv[1], artifacts=sys.argv[2])
+claim = Guarantee(epsilon=1e-9, model="public", theorem="test")
 def spend(name):
-    ledger.reserve(hashlib.sha256(name.encode()).hexdigest(), Charge(1, "public", (), 1))
+    ledger.charge(Campaign(question=name, guarantee=lambda n: claim), ["row"])
 spend("before")
 children = []
 for child in range(3):
@@ -224,12 +227,12 @@ def test_an_open_ledger_can_be_used_on_both_sides_of_a_fork(place):
     ledger.verify()
 
 
-def test_threads_share_a_ledger(place, public, key_of):
+def test_threads_share_a_ledger(place, public, reserve):
     ledger = place.create(epsilon=1)
 
     def spend(number):
         try:
-            ledger.reserve(key_of(str(number)), public(0.125))
+            reserve(ledger, str(number), public(0.125))
         except BudgetError:
             return 0
         return 1
@@ -254,8 +257,8 @@ def test_opening_what_is_not_there_creates_nothing(place, tmp_path):
 
 def test_a_ledger_of_another_schema_version_is_refused(place, filled):
     place.drop_triggers("ledger")
-    place.raw("UPDATE ledger SET schema_version = 3")
-    with pytest.raises(LedgerError, match="schema version 3, this edgeveil knows 2"):
+    place.raw("UPDATE ledger SET schema_version = 4")
+    with pytest.raises(LedgerError, match="schema version 4, this edgeveil knows 3"):
         place.open()
 
 
@@ -279,10 +282,10 @@ def test_another_programs_sqlite_file_is_refused(tmp_path):
         Ledger.open(tmp_path / "other.db")
 
 
-def test_verify_finds_damaged_pages(sqlite_place, public, key_of):
+def test_verify_finds_damaged_pages(sqlite_place, public, reserve):
     ledger = sqlite_place.create(epsilon=400)
     for i in range(20):
-        ledger.reserve(key_of(str(i)), public(1))
+        reserve(ledger, str(i), public(1))
     with open(sqlite_place.location, "r+b") as handle:
         handle.seek(0, os.SEEK_END)
         handle.seek(handle.tell() // 2)
@@ -297,11 +300,11 @@ def test_a_folder_that_does_not_exist_is_an_error_in_one_sentence(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such file modes there")
-def test_only_the_owner_can_read_the_file_and_the_artifacts(sqlite_place, public, key_of):
+def test_only_the_owner_can_read_the_file_and_the_artifacts(sqlite_place, public, reserve):
     old = os.umask(0)
     try:
         ledger = sqlite_place.create(epsilon=1)
-        released = ledger.reserve(key_of("1"), public(1)).release(lambda p: p.write_text("x"))
+        released = reserve(ledger, "1", public(1)).store(lambda p: p.write_text("x"))
     finally:
         os.umask(old)
     assert stat.S_IMODE(os.stat(sqlite_place.location).st_mode) == 0o600

@@ -120,18 +120,18 @@ def test_no_password_is_shown_pickled_or_part_of_an_error(postgres_url, tmp_path
         assert "\n" not in str(error.value)
 
 
-def test_without_a_folder_for_artifacts_postgres_reserves_nothing(postgres_place, public, key_of):
+def test_without_a_folder_for_artifacts_postgres_reserves_nothing(postgres_place, public, reserve):
     postgres_place.create(epsilon=1)
     ledger = Ledger.open(postgres_place.location)
     with pytest.raises(LedgerError, match="artifacts="):
-        ledger.reserve(key_of("1"), public(1))
+        reserve(ledger, "1", public(1))
     assert ledger.spends() == []
     assert ledger.account().left == 1
 
 
-def test_two_schemas_of_a_database_are_two_ledgers(new_place, public, key_of):
+def test_two_schemas_of_a_database_are_two_ledgers(new_place, public, reserve):
     one, two = new_place(), new_place()
-    one.create(epsilon=1).reserve(key_of("1"), public(1))
+    reserve(one.create(epsilon=1), "1", public(1))
     assert two.create(epsilon=2).account().left == 2
     assert one.open().account().left == 0
 
@@ -162,7 +162,7 @@ def test_a_server_that_may_forget_commits_is_refused(postgres_place):
 
 
 def test_a_role_that_may_only_append_can_release_but_not_lift_the_triggers(
-    postgres_place, public, key_of
+    postgres_place, public, reserve
 ):
     postgres_place.create(epsilon=1)
     _, _, schema = postgres_place.location.partition("#")
@@ -176,7 +176,7 @@ def test_a_role_that_may_only_append_can_release_but_not_lift_the_triggers(
     place = dataclasses.replace(
         postgres_place, location=postgres_place.location.replace("edgeveil@", f"{role}@")
     )
-    place.open().reserve(key_of("1"), public(1)).release(lambda path: path.write_text("x"))
+    reserve(place.open(), "1", public(1)).store(lambda path: path.write_text("x"))
     place.open().verify()
     for statement in ("ALTER TABLE spends DISABLE TRIGGER USER", "DELETE FROM spends"):
         with pytest.raises(Exception, match=r"must be owner|permission denied"):

@@ -11,90 +11,106 @@ from edgeveil.errors import LedgerError
 from edgeveil.ledger import Ledger
 
 
-def release(ledger, key, charge):
-    return ledger.reserve(key, charge).release(lambda path: path.write_text(key))
+@pytest.fixture
+def release(reserve):
+    def stored(ledger, question, asked):
+        return reserve(ledger, question, asked).store(lambda path: path.write_text(question))
+
+    return stored
 
 
 @pytest.fixture
-def restored(sqlite_place, public, key_of, tmp_path):
+def restored(sqlite_place, public, release, tmp_path):
     """A place where an old copy lies again; a release was made after the copy."""
     ledger = sqlite_place.create(epsilon=4)
-    release(ledger, key_of("1"), public(1))
+    release(ledger, "1", public(1))
     shutil.copy(sqlite_place.location, tmp_path / "old")
-    release(ledger, key_of("2"), public(1))
+    release(ledger, "2", public(1))
     shutil.copy(tmp_path / "old", sqlite_place.location)
     return sqlite_place
 
 
+def forgotten(place):
+    """Artifacts that the ledger does not know."""
+    known = {key for (key,) in place.raw("SELECT key FROM spends")}
+    return [path for path in place.artifacts.iterdir() if path.name not in known]
+
+
 def test_an_artifact_that_the_ledger_does_not_know_fails_verify_and_the_next_charge(
-    restored, public, key_of
+    restored, public, reserve
 ):
     ledger = restored.open()
     assert ledger.account().spent == 1
     for attempt in (
         ledger.verify,
-        lambda: ledger.reserve(key_of("3"), public(1)),
-        lambda: ledger.reserve(key_of("1"), public(1)),
+        lambda: reserve(ledger, "3", public(1)),
+        lambda: reserve(ledger, "1", public(1)),
     ):
         with pytest.raises(LedgerError, match="put back to an older copy"):
             attempt()
     assert ledger.account().spent == 1
-    (restored.artifacts / key_of("2")).unlink()
-    ledger.reserve(key_of("3"), public(1))
+    assert len(forgotten(restored)) == 2, "the rows, and what they share"
+    for path in forgotten(restored):
+        path.unlink()
+    reserve(ledger, "3", public(1))
     ledger.verify()
 
 
-def test_a_draft_of_a_forgotten_spend_is_noticed_too(restored, public, key_of):
-    (restored.artifacts / key_of("2")).rename(restored.artifacts / f".{key_of('2')}")
+def test_a_draft_of_a_forgotten_spend_is_noticed_too(restored, public, reserve):
+    shared, rows = forgotten(restored)
+    shared.unlink()
+    rows.rename(rows.with_name(f".{rows.name}"))
     with pytest.raises(LedgerError, match="put back to an older copy"):
-        restored.open().reserve(key_of("3"), public(1))
+        reserve(restored.open(), "3", public(1))
 
 
-def test_what_is_not_named_like_an_artifact_may_lie_there(place, public, key_of):
+def test_what_is_not_named_like_an_artifact_may_lie_there(release, place, public, reserve):
     ledger = place.create(epsilon=4)
     place.artifacts.mkdir()
     (place.artifacts / "README.txt").write_text("ours")
-    release(ledger, key_of("1"), public(1))
+    release(ledger, "1", public(1))
     ledger.verify()
 
 
-def test_a_ledger_in_postgresql_misses_its_artifacts_too(postgres_place, public, key_of):
-    release(postgres_place.create(epsilon=4), key_of("1"), public(1))
-    (postgres_place.artifacts / f"{key_of('2')}.json").write_text("{}")
+def test_a_ledger_in_postgresql_misses_its_artifacts_too(release, postgres_place, public, reserve):
+    release(postgres_place.create(epsilon=4), "1", public(1))
+    (postgres_place.artifacts / f"{'0' * 64}.json").write_text("{}")
     for attempt in (
         postgres_place.open().verify,
-        lambda: postgres_place.open().reserve(key_of("3"), public(1)),
+        lambda: reserve(postgres_place.open(), "3", public(1)),
     ):
         with pytest.raises(LedgerError, match="knows nothing of"):
             attempt()
 
 
 def test_a_ledger_put_back_while_it_is_open_is_noticed_without_any_artifact(
-    sqlite_place, public, key_of, tmp_path
+    sqlite_place, public, reserve, tmp_path
 ):
     ledger = sqlite_place.create(epsilon=4)
-    ledger.reserve(key_of("1"), public(1))
+    reserve(ledger, "1", public(1))
     shutil.copy(sqlite_place.location, tmp_path / "old")
-    ledger.reserve(key_of("2"), public(1))
+    reserve(ledger, "2", public(1))
     shutil.copy(tmp_path / "old", sqlite_place.location)
     with pytest.raises(LedgerError, match="older copy"):
-        ledger.reserve(key_of("3"), public(1))
+        reserve(ledger, "3", public(1))
 
 
-def test_a_plain_copy_of_the_file_alone_has_every_spend(sqlite_place, public, key_of, tmp_path):
+def test_a_plain_copy_of_the_file_alone_has_every_spend(sqlite_place, public, reserve, tmp_path):
     ledger = sqlite_place.create(epsilon=4)
     reader = sqlite3.connect(sqlite_place.location)  # somebody has it open
     assert reader.execute("SELECT count(*) FROM spends").fetchall() == [(0,)]
-    ledger.reserve(key_of("1"), public(1))
+    reserve(ledger, "1", public(1))
     shutil.copy(sqlite_place.location, tmp_path / "copy")
     reader.close()
     assert Ledger.open(tmp_path / "copy").account().spent == 1
 
 
-def test_a_backup_is_whole_and_private_and_tells_its_head(sqlite_place, public, key_of, tmp_path):
+def test_a_backup_is_whole_and_private_and_tells_its_head(
+    release, sqlite_place, public, reserve, tmp_path
+):
     ledger = sqlite_place.create(epsilon=4)
-    release(ledger, key_of("1"), public(1))
-    secret = ledger.reserve(key_of("2"), public(1)).secret
+    release(ledger, "1", public(1))
+    secret = reserve(ledger, "2", public(1)).secret
     head = ledger.backup(tmp_path / "backup")
     assert head == ledger.verify()
     assert stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o600
@@ -102,7 +118,7 @@ def test_a_backup_is_whole_and_private_and_tells_its_head(sqlite_place, public, 
     shutil.copy(tmp_path / "backup", sqlite_place.location)
     again = sqlite_place.open()
     assert again.verify(head) == head
-    assert again.reserve(key_of("2"), public(1)).secret == secret
+    assert reserve(again, "2", public(1)).secret == secret
 
 
 def test_a_backup_never_replaces_a_file(sqlite_place, tmp_path):

@@ -33,19 +33,19 @@ def test_a_ledger_with_a_hard_link_is_refused_under_both_names(sqlite_place, oth
 
 
 def test_a_link_made_while_the_ledger_is_open_stops_the_next_charge(
-    sqlite_place, tmp_path, public, key_of
+    sqlite_place, tmp_path, public, reserve
 ):
     ledger = sqlite_place.create(epsilon=1)
-    ledger.reserve(key_of("1"), public(0.25))
+    reserve(ledger, "1", public(0.25))
     os.link(sqlite_place.location, tmp_path / "link")
     with pytest.raises(LedgerError, match="second name"):
-        ledger.reserve(key_of("2"), public(0.25))
+        reserve(ledger, "2", public(0.25))
     (tmp_path / "link").unlink()
     assert ledger.account().spent == 0.25
 
 
-def test_a_symbolic_link_is_the_same_name(sqlite_place, tmp_path, public, key_of):
-    sqlite_place.create(epsilon=1).reserve(key_of("1"), public(1))
+def test_a_symbolic_link_is_the_same_name(sqlite_place, tmp_path, public, reserve):
+    reserve(sqlite_place.create(epsilon=1), "1", public(1))
     (tmp_path / "link").symlink_to(sqlite_place.location)
     assert Ledger.open(tmp_path / "link").account().left == 0
     assert Ledger.open(tmp_path / "link").location == sqlite_place.location

@@ -1,43 +1,66 @@
 """Another process that uses a ledger, and may be told to kill itself on the way.
 
-worker.py LOCATION ARTIFACTS race NAME TRIES     spend until refused; print how often it worked
-worker.py LOCATION ARTIFACTS release KEY POINT   reserve and release, SIGKILL at POINT
-worker.py LOCATION ARTIFACTS stream NAME         release one key after another, for ever
+worker.py LOCATION ARTIFACTS migrate N               open an old ledger, SIGKILL at statement N
+worker.py LOCATION ARTIFACTS advance POINT           declare a snapshot, SIGKILL at POINT
+worker.py LOCATION ARTIFACTS release QUESTION POINT  charge, store all, SIGKILL at POINT
+worker.py LOCATION ARTIFACTS race NAME TRIES         spend until refused; print how often it worked
+worker.py LOCATION ARTIFACTS overlap SEED            ask for overlapping rows; print their values
+worker.py LOCATION ARTIFACTS stream NAME             release one thing after another, for ever
 """
 
 import hashlib
+import json
 import os
+import random
 import signal
 import sys
 from pathlib import Path
 
 from edgeveil.errors import BudgetError
-from edgeveil.ledger import Charge, Ledger, artifacts
+from edgeveil.ledger import Batch, Campaign, Ledger, artifacts
 from edgeveil.ledger import ledger as ledger_module
 from edgeveil.ledger.tables import Transaction
+from edgeveil.privacy.guarantee import Guarantee
 
-# In the order in which a release passes them.
-POINTS = (
-    "before reserve commits",
-    "after reserve commits",
-    "writer begins",
-    "writer half way",
-    "writer done",
-    "file on disk",
-    "before rename",
-    "after rename",
-    "folder on disk",
-    "before release commits",
-    "after release commits",
-    "drafts cleared",
-)
+# In the order in which a release passes them: what all rows share is stored first, then the rows.
+POINTS = {
+    "before the charge commits": (Transaction, "commit", {"before": 1}),
+    "after the charge commits": (Transaction, "commit", {"after": 1}),
+    "writer half way": (os, "replace", {}),
+    "shared file on disk": (ledger_module, "sha256_of", {"before": 1}),
+    "before shared rename": (os, "replace", {"before": 1}),
+    "after shared rename": (os, "replace", {"after": 1}),
+    "before shared commits": (Transaction, "commit", {"before": 2}),
+    "after shared commits": (Transaction, "commit", {"after": 2}),
+    "file on disk": (ledger_module, "sha256_of", {"before": 2}),
+    "before rename": (os, "replace", {"before": 2}),
+    "after rename": (os, "replace", {"after": 2}),
+    "folder on disk": (ledger_module, "move", {"after": 2}),
+    "before store commits": (Transaction, "commit", {"before": 3}),
+    "after store commits": (Transaction, "commit", {"after": 3}),
+    "drafts cleared": (artifacts, "clear_drafts", {"after": 3}),
+}
+ONE_COMMIT = {
+    "before it commits": (Transaction, "commit", {"before": 1}),
+    "after it commits": (Transaction, "commit", {"after": 1}),
+}
 
-CHARGE = Charge(10**7, "joint", ("alice", "bob"), 2 * 10**7)
+
+def guarantee(n: int) -> Guarantee:
+    return Guarantee(epsilon=0.01, shared_epsilon=0.002, model="joint", n_sources=n, theorem="test")
 
 
-def artifact_of(secret: bytes) -> bytes:
-    """Stand for the noisy values: they depend on the secret alone."""
-    return hashlib.sha256(secret).digest() * 1000
+def campaign(question: str) -> Campaign:
+    return Campaign(question=question, guarantee=guarantee)
+
+
+def content_of(batch: Batch) -> bytes:
+    """Stand for the noisy values: they depend on the secret and the recipients alone."""
+    rows = {
+        name: hashlib.sha256(batch.secret + name.encode()).hexdigest() * 8
+        for name in batch.recipients or ("shared",)
+    }
+    return json.dumps(rows, sort_keys=True).encode()
 
 
 def die() -> None:
@@ -62,76 +85,72 @@ def die_around(owner: object, name: str, *, before: int = 0, after: int = 0) -> 
 
 
 def arm(point: str) -> None:
-    """Arrange the death; the ledger is open already."""
-    match point:
-        case "before reserve commits":
-            die_around(Transaction, "commit", before=1)
-        case "after reserve commits":
-            die_around(Transaction, "commit", after=1)
-        case "file on disk":
-            die_around(ledger_module, "sha256_of", before=1)
-        case "before rename":
-            die_around(os, "replace", before=1)
-        case "after rename":
-            die_around(os, "replace", after=1)
-        case "folder on disk":
-            die_around(ledger_module, "move", after=1)
-        case "before release commits":
-            die_around(Transaction, "commit", before=2)
-        case "after release commits":
-            die_around(Transaction, "commit", after=2)
-        case "drafts cleared":
-            die_around(artifacts, "clear_drafts", after=1)
+    """Arrange the death."""
+    if found := (POINTS | ONE_COMMIT).get(point):
+        owner, name, when = found
+        die_around(owner, name, **when)
 
 
-def release(ledger: Ledger, key: str, point: str) -> None:
-    arm(point)
-    reservation = ledger.reserve(key, CHARGE)
-
+def stored(batch: Batch, point: str = "") -> Batch:
     def writer(path: Path) -> None:
-        content = artifact_of(reservation.secret)
-        if point == "writer begins":
-            die()
+        content = content_of(batch)
         with path.open("wb") as handle:
             handle.write(content[: len(content) // 2])
             handle.flush()
-            if point == "writer half way":
+            if point == "writer half way" and batch.recipients:
                 die()
             handle.write(content[len(content) // 2 :])
-        if point == "writer done":
-            die()
 
-    done = reservation.release(writer, suffix=".bin")
-    print(hashlib.sha256(done.artifact.read_bytes()).hexdigest())
+    return batch.store(writer, suffix=".json")
+
+
+def rows_of(ledger: Ledger, question: str, names: list[str], point: str = "") -> dict[str, str]:
+    """Do what the engine does: charge, store what is shared, then every open batch."""
+    charged = ledger.charge(campaign(question), names)
+    stored(charged.shared, point).artifact  # noqa: B018  (looked at, as the engine does)
+    rows: dict[str, str] = {}
+    for batch in charged.batches:
+        rows |= json.loads(stored(batch, point).artifact.read_bytes())
+    return {name: rows[name] for name in names}
 
 
 def race(ledger: Ledger, name: str, tries: int) -> int:
     """Count accepted spends."""
     accepted = 0
     for attempt in range(tries):
-        key = hashlib.sha256(f"{name} {attempt}".encode()).hexdigest()
         try:
-            ledger.reserve(key, CHARGE)
+            ledger.charge(campaign(f"{name} {attempt}"), ["alice", "bob"])
             accepted += 1
         except BudgetError:
             pass
     return accepted
 
 
-def main(location: str, artifacts: str, task: str, *arguments: str) -> None:
-    ledger = Ledger.open(location, artifacts=artifacts)
-    if task == "race":
+def main(location: str, folder: str, task: str, *arguments: str) -> None:
+    if task == "migrate":
+        die_around(Transaction, "run", before=int(arguments[0]))
+    ledger = Ledger.open(location, artifacts=folder)
+    if task == "advance":
+        arm(arguments[0])
+        ledger.advance()
+    elif task == "release":
+        arm(arguments[1])
+        print(json.dumps(rows_of(ledger, arguments[0], ["alice", "bob"], arguments[1])))
+    elif task == "race":
         print("ready", flush=True)
         print(race(ledger, arguments[0], int(arguments[1])))
-    elif task == "release":
-        release(ledger, *arguments)
+    elif task == "overlap":
+        print("ready", flush=True)
+        chosen, seen = random.Random(int(arguments[0])), {}
+        for _ in range(4):
+            names = [f"member {i}" for i in chosen.sample(range(60), 20)]
+            seen |= rows_of(ledger, "lists", names)
+        print(json.dumps(seen))
     elif task == "stream":
         print("ready", flush=True)
         for number in range(10**6):
-            key = hashlib.sha256(f"{arguments[0]} {number}".encode()).hexdigest()
-            reservation = ledger.reserve(key, CHARGE)
-            content = artifact_of(reservation.secret)
-            reservation.release(lambda path, content=content: path.write_bytes(content))
+            rows_of(ledger, f"{arguments[0]} {number}", ["alice", "bob"])
+            print(number, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,21 @@
-"""From a question to its price: checked, then charged, before anything is drawn."""
+"""What is asked for, checked before anything is charged or drawn, and how it is to be made."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypedDict
 
-from edgeveil.engine.keys import describe, parameters_of
+from edgeveil.engine.keys import code_of, describe, parameters_of
+from edgeveil.engine.local import Local
+from edgeveil.engine.tasks import Engine
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
-from edgeveil.ledger import Charge, Ledger, Price, Reservation
+from edgeveil.ledger import Campaign, Ledger
 from edgeveil.mechanisms.base import ChecksNodes, Mechanism, RestsOnPromise, check_directions
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.memory import total_memory
@@ -22,7 +25,22 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
 from edgeveil.suggestions import FIELDS
 
-__all__ = ["Payment", "Question", "ask", "check_promise", "fresh_noise", "price_of", "reserve"]
+__all__ = ["How", "Options", "Progress", "Question", "ask", "check_promise"]
+
+Progress = Callable[[int, int], None]
+
+
+class Options(TypedDict, total=False):
+    """What every call that releases takes; see `edgeveil.release`."""
+
+    ledger: Ledger | None
+    label: str
+    purpose: str
+    operator: str
+    noise: NoiseSource | None
+    engine: Engine | None
+    progress: Progress | None
+
 
 _NODES_ARE_PUBLIC = (
     "that these nodes exist is public knowledge (no node list was given, so it was read off the "
@@ -30,22 +48,47 @@ _NODES_ARE_PUBLIC = (
 )
 
 
-@dataclass(frozen=True)
-class Payment:
-    """Who pays for a release, and under which names; see `edgeveil.release`."""
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """Who pays for a release, under which names, and how it is made; see `edgeveil.release`."""
 
-    ledger: Ledger
-    nonce: str
-    label: str
-    new_node_set: bool
+    ledger: Ledger | None = None
+    label: str = ""
+    purpose: str = ""
+    operator: str = ""
+    noise: NoiseSource | None = None
+    engine: Engine = field(default_factory=Local)
+    progress: Progress | None = None
 
-    def about(self, graph: Graph) -> dict[str, Any]:
-        """What the ledger has to know about the public node set."""
-        return {
-            "label": self.label,
-            "node_set": self.ledger.node_set_digest(graph.nodes),
-            "new_node_set": self.new_node_set,
+    @classmethod
+    def of(cls, options: Options) -> How:
+        """Check what was given; one that is None is left out."""
+        how = cls(**{name: given for name, given in options.items() if given is not None})  # type: ignore[arg-type]
+        if how.ledger is not None and how.noise is not None:
+            raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
+        if how.noise is not None and how.noise.private:
+            # In two releases it would draw the same noise twice, which can then be subtracted.
+            raise ParameterError("noise= takes a seeded source; leave it out for a private release")
+        return how
+
+    def campaign(self, question: Question) -> Campaign:
+        """What the ledger has to know about a question."""
+        mechanism = question.mechanism
+        note = {
+            "mechanism": mechanism.name,
+            "parameters": _in_few_words(parameters_of(mechanism)),
+            "version": version("edgeveil"),
+            "purpose": self.purpose,
+            "operator": self.operator,
         }
+        return Campaign(
+            question=describe(mechanism),
+            guarantee=mechanism.guarantee,
+            label=self.label,
+            fingerprint=question.graph.fingerprint,
+            code=code_of(mechanism),
+            note={name: words for name, words in note.items() if words},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,32 +110,35 @@ class Question:
             return (int(self.mechanism.top), len(FIELDS))  # type: ignore[attr-defined]  # lists have it
         return (int(self.mechanism.dimension),)  # type: ignore[attr-defined]  # embeddings have it
 
-    def key_in(self, payment: Payment) -> str:
-        """The key that stands for this question in a ledger.
+    @cached_property
+    def names(self) -> list[str]:
+        """The recipients, by the names that a ledger has for them."""
+        return [str(source) for source in self.sources]
 
-        Keyed by the ledger: it names the artifact's file and is quoted in errors, and a plain
-        hash would let anybody test a guess at what is in it.
-        """
-        text = describe(self.mechanism, list(self.sources), payment.nonce, payment.label)
-        return payment.ledger.key_of(text)
+    def indices_of(self, names: Iterable[str]) -> list[int]:
+        """Where these recipients are in the node set, in its order."""
+        id_of = type(self.graph.nodes[0])
+        return sorted(self.graph.nodes.indices([id_of(name) for name in names]).tolist())
 
-    def charge(self) -> Charge:
-        """Who is to pay how much."""
-        return Charge.from_guarantee(self.guarantee, [str(s) for s in self.sources])
-
-    def provenance(self, noise: str, *, charged: bool) -> Provenance:
-        """The public record of how the release is made."""
+    def provenance(self, noise: str, *, charged: str = "") -> Provenance:
+        """The public record of how the release is made, and of when a ledger was charged."""
         return Provenance(
             mechanism=self.mechanism.name,
             parameters=parameters_of(self.mechanism),
             version=version("edgeveil"),
             noise=noise,
-            ledger=charged,
+            ledger=bool(charged),
+            created=charged,
         )
 
 
 def ask(
-    graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], *, in_memory: bool
+    graph: Graph,
+    mechanism: Mechanism,
+    sources: Iterable[NodeId],
+    *,
+    in_memory: bool,
+    window: int | None = None,
 ) -> Question:
     """Check what is asked for and say what it would protect; only public values are looked at.
 
@@ -105,6 +151,8 @@ def ask(
         What is asked for.
     in_memory : bool
         Whether all rows have to fit into memory together.
+    window : int, optional
+        Of the ledger: how many snapshots its caps count over.
 
     Raises
     ------
@@ -124,7 +172,7 @@ def ask(
     listed = tuple(indices)
     if not listed:
         raise ParameterError("sources must name at least one node, got none")
-    guarantee = mechanism.guarantee(len(listed))
+    guarantee = replace(mechanism.guarantee(len(listed)), window=window)
     if graph.intake.nodes_from_edges:
         promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
         guarantee = replace(guarantee, promise="; ".join(promises))
@@ -163,26 +211,6 @@ def check_promise(question: Question) -> None:
         question.mechanism.check_promise(question.graph)
 
 
-def fresh_noise(noise: NoiseSource | None) -> NoiseSource:
-    """The noise of a release that no ledger keeps: new and secure, or the given seeded one."""
-    if noise is None:
-        return NoiseSource.secure()
-    if noise.private:
-        # In two releases it would draw the same noise twice, which can then be subtracted.
-        raise ParameterError("noise= takes a seeded source; leave it out for a private release")
-    return noise
-
-
-def price_of(question: Question, payment: Payment) -> Price:
-    """What the ledger would charge. Whether a promise holds is not looked at: it would tell."""
-    return payment.ledger.price(
-        question.key_in(payment),
-        question.charge(),
-        question.graph.fingerprint,
-        **payment.about(question.graph),
-    )
-
-
 def _in_few_words(parameters: dict[str, Any]) -> str:
     """The parameters for people; of a long list (candidates) only how long it is."""
     return json.dumps(
@@ -190,20 +218,4 @@ def _in_few_words(parameters: dict[str, Any]) -> str:
             name: f"{len(value)} of them" if isinstance(value, tuple) and len(value) > 20 else value
             for name, value in parameters.items()
         }
-    )
-
-
-def reserve(question: Question, payment: Payment) -> Reservation:
-    """Charge the ledger, unless the question was charged before."""
-    note = {
-        "mechanism": question.mechanism.name,
-        "parameters": _in_few_words(parameters_of(question.mechanism)),
-        "nonce": payment.nonce,
-    }
-    return payment.ledger.reserve(
-        question.key_in(payment),
-        question.charge(),
-        note,
-        fingerprint=question.graph.fingerprint,
-        **payment.about(question.graph),
     )

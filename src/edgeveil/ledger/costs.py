@@ -1,0 +1,108 @@
+"""What rows cost, in whole nano-epsilons."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from edgeveil.errors import BudgetError, ParameterError
+from edgeveil.privacy.epsilon import exact_epsilon
+from edgeveil.privacy.guarantee import Guarantee
+
+NANO = 10**9
+MOST_NANO = 2**63 - 1  # what both databases can hold
+
+
+def to_nano(epsilon: float) -> int:
+    """Whole nano-epsilons, rounded up from the number that epsilon prints as.
+
+    >>> to_nano(0.5)
+    500000000
+    >>> to_nano(0.1)
+    100000000
+    """
+    return math.ceil(exact_epsilon(epsilon) * NANO)
+
+
+def in_words(nano: int) -> str:
+    """Nano-epsilons as a decimal number, exactly.
+
+    >>> in_words(1_500_000_000)
+    '1.5'
+    """
+    return f"{(Decimal(nano) / NANO).normalize():f}"
+
+
+class Cost(NamedTuple):
+    """What a batch costs: each recipient (joint) or everybody (public), and all who pool."""
+
+    model: Literal["joint", "public"]
+    epsilon_nano: int
+    pooled_nano: int
+
+
+def cost_of_growth(guarantee: Callable[[int], Guarantee], before: int, after: int) -> Cost:
+    """What a campaign of `before` rows costs more when it has `after` rows.
+
+    All its rows together are one release (docs/theory/time.md, Theorem 1), so what was paid so
+    far is the price of a release of `before` rows.
+
+    Raises
+    ------
+    BudgetError
+        If the release protects nothing: no budget pays for that.
+    ParameterError
+        If the guarantee has a delta, or gets weaker for rows that were given out before.
+    """
+    late, early = _cost(guarantee(after)), _cost(guarantee(before)) if before else None
+    if early is None:
+        return late
+    epsilon = late.epsilon_nano if late.model == "joint" else late.epsilon_nano - early.epsilon_nano
+    pooled = late.pooled_nano - early.pooled_nano
+    same = late.model == early.model and (late.model == "public" or epsilon == early.epsilon_nano)
+    if not same or epsilon < 0 or pooled < 0:
+        raise ParameterError("the guarantee of a row must not depend on how many rows there are")
+    return Cost(late.model, epsilon, pooled)
+
+
+def _cost(guarantee: Guarantee) -> Cost:
+    if not guarantee.protects or guarantee.model == "none":
+        raise BudgetError(
+            "this release is not private (exact values or seeded noise), so no budget covers it"
+        )
+    if guarantee.delta:
+        raise ParameterError(
+            f"the ledger counts pure epsilon, it cannot charge delta = {guarantee.delta:g}"
+        )
+    pooled = math.ceil(guarantee.pooled(guarantee.n_sources) * NANO)
+    return Cost(guarantee.model, to_nano(guarantee.epsilon), pooled)
+
+
+def check_text(what: str, text: str) -> None:
+    """Raise ParameterError unless both databases can hold `text` as it is."""
+    try:
+        fits = isinstance(text, str) and "\0" not in text and bool(text.encode() or True)
+    except UnicodeEncodeError:
+        fits = False
+    if not fits:
+        raise ParameterError(f"{what} must be text without NUL characters")
+
+
+def cap_nano(name: str, epsilon: float) -> int:
+    """Check a cap and give it in whole nano-epsilons."""
+    if not 0 < epsilon <= MOST_NANO // NANO:
+        raise ParameterError(f"{name} must be a positive number up to 9e9, got {epsilon}")
+    return to_nano(epsilon)
+
+
+def note_text(note: Mapping[str, str]) -> str:
+    """Check a note and give it as JSON."""
+    if not all(isinstance(part, str) for pair in note.items() for part in pair):
+        raise ParameterError("purpose, operator and the rest of a note must be text")
+    text = json.dumps(dict(note), sort_keys=True)
+    if len(text) > 10_000:
+        raise ParameterError(f"a note must be small (10 000 characters), got {len(text)}")
+    return text
