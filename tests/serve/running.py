@@ -70,7 +70,7 @@ class Service:
     def stop(self, number=signal.SIGTERM):
         if self.process is not None:
             self.process.send_signal(number)
-            code = self.process.wait(timeout=30)
+            code = self.process.wait(timeout=120)
             self.log.close()
             self.process = None
             return code
@@ -106,10 +106,10 @@ class Got:
 def request(port, path, method="GET", headers=(), body=None, certificate=None):
     began = time.perf_counter()
     if certificate is None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     else:
         trusted = ssl.create_default_context(cafile=certificate)
-        connection = http.client.HTTPSConnection("localhost", port, timeout=30, context=trusted)
+        connection = http.client.HTTPSConnection("localhost", port, timeout=120, context=trusted)
     try:
         connection.request(method, path, body=body, headers=dict(headers))
         answer = connection.getresponse()

@@ -132,7 +132,7 @@ def test_members_can_only_look(service, network, method):
 
 def test_a_large_body_is_not_read(service, network):
     head = "POST /me/suggestions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
-    assert b" 413 " in talk(service.port, head.encode() + b"x" * 100_000)
+    assert b" 413 " in talk(service.port, head.encode() + b"x" * 1_000)
     chunked = "GET /me/suggestions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert b" 413 " in talk(service.port, chunked.encode())
 

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from edgeveil.errors import EdgeveilError
 from edgeveil.serve.guards import Guard, Metrics, RateLimit, error
 from edgeveil.serve.making import Making
-from edgeveil.serve.member import add_pages
+from edgeveil.serve.member import SHARED_PAGES, add_pages
 from edgeveil.serve.tokens import Tokens
 
 __all__ = ["curator_app", "curator_key"]
@@ -30,7 +30,7 @@ __all__ = ["curator_app", "curator_key"]
 _PAGES = {
     "/": ("curator.html", "text/html; charset=utf-8"),
     "/curator.js": ("curator.js", "text/javascript; charset=utf-8"),
-    "/service.css": ("service.css", "text/css; charset=utf-8"),
+    **SHARED_PAGES,
 }
 _API = ("/health", "/status", "/spends", "/metrics", "/advance", "/ahead", "/accuracy")
 _LATEST = 500  # spends that the page gets; the ledger's report has all
@@ -179,8 +179,9 @@ def _spends(making: Making) -> list[dict[str, Any]]:
         {
             "number": spend.seq,
             "time": spend.created,
-            "epsilon": spend.epsilon,
-            "recipients": spend.n_recipients,
+            "epsilon": spend.epsilon_nano / 1e9,
+            "lists": spend.n_rows or 0,
+            "snapshot": spend.snapshot,
             "released": spend.released,
         }
         for spend in making.ledger.spends()[-_LATEST:]

@@ -176,6 +176,7 @@ class Making:
         return found
 
     def _work(self) -> None:
+        _load_kernels()
         while True:
             with self._wake:
                 while not (self._waiting or self._ahead or self._stopped):
@@ -244,6 +245,14 @@ class Making:
             edition.lists.put(index, body)
             bodies.append(edition.lists.get(index) or body)
         return bodies
+
+
+def _load_kernels() -> None:
+    """Make a list of a tiny graph, so that no member waits for what is compiled once."""
+    from edgeveil.datasets import social_network
+    from edgeveil.engine.api import suggest
+
+    suggest(social_network(150).graph, [0], epsilon=1.0)
 
 
 class _Answer:

@@ -21,12 +21,16 @@ from edgeveil.serve.guards import Guard, Metrics, RateLimit, error
 from edgeveil.serve.making import Making, Unavailable, UsedUp
 from edgeveil.serve.tokens import Refused, Tokens
 
-__all__ = ["add_pages", "member_app"]
+__all__ = ["SHARED_PAGES", "add_pages", "member_app"]
 
+SHARED_PAGES = {
+    "/service.css": ("service.css", "text/css; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
 _PAGES = {
     "/": ("member.html", "text/html; charset=utf-8"),
     "/member.js": ("member.js", "text/javascript; charset=utf-8"),
-    "/service.css": ("service.css", "text/css; charset=utf-8"),
+    **SHARED_PAGES,
 }
 _API = ("/me/suggestions", "/me/protection", "/me/spending", "/openapi.json")
 

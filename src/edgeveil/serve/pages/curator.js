@@ -110,7 +110,7 @@ function counts(text) {
 
 function spending(spends) {
   let sum = 0;
-  const points = spends.map((spend) => [Date.parse(spend.time), (sum += spend.recipients)]);
+  const points = spends.map((spend) => [Date.parse(spend.time), (sum += spend.lists)]);
   chart(at("spending"), points, { name: "time", show: (v) => new Date(v).toLocaleString() }, "Lists charged");
 }
 

@@ -27,19 +27,20 @@ function add(parent, kind, name, text) {
   return made;
 }
 
-function bar(line, places) {
+// Places from 1 to `worst` on a logarithmic axis: what matters is at its left.
+function bar(line, worst) {
   const shape = (kind, values) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", kind);
     for (const [key, value] of Object.entries(values)) made.setAttribute(key, value);
     return made;
   };
-  const end = Math.min(line.last, places);
-  const drawn = shape("svg", { viewBox: `0 0 ${places} 1`, preserveAspectRatio: "none" });
+  const x = (place) => 100 * Math.log(place) / Math.log(worst + 1);
+  const drawn = shape("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none" });
   drawn.setAttribute("aria-hidden", "true");
   drawn.append(
-    shape("rect", { class: "track", x: 0, y: 0.42, width: places, height: 0.16 }),
-    shape("rect", { class: "span", x: line.first - 1, y: 0.1, width: end - line.first + 1, height: 0.8 }),
-    shape("rect", { class: "dot", x: line.place - 0.7, y: 0, width: 0.4, height: 1 }),
+    shape("rect", { class: "track", x: 0, y: 4, width: 100, height: 2 }),
+    shape("rect", { class: "span", x: x(line.first), y: 1, width: x(line.last + 1) - x(line.first), height: 8 }),
+    shape("rect", { class: "dot", x: x(line.place), y: 0, width: 1.5, height: 10 }),
   );
   return drawn;
 }
@@ -50,17 +51,17 @@ function showList(answer) {
   const old = answer.current ? "" : " It is an earlier one: your privacy budget is used up, so no new list is made.";
   at("about").textContent = `For ${list.member}, made on ${day}.${old}`;
   at("remark").textContent = list.remark ? `${list.remark[0].toUpperCase()}${list.remark.slice(1)}.` : "";
-  const places = list.suggestions.length;
+  const worst = Math.max(...list.suggestions.map((line) => line.last), 1);
   for (const line of list.suggestions) {
     const row = add(at("people"), "li");
     add(row, "span", "place", String(line.place));
     add(add(row, "span", "who", String(line.node)), "span", "why", line.why);
     const range = add(row, "span", "range");
-    range.append(bar(line, places));
-    const words = line.first === line.last ? `place ${line.first}` : `could be place ${line.first} to ${line.last}`;
+    range.append(bar(line, worst));
+    const words = line.first === line.last ? `place ${line.first}` : `could be place ${line.first} to ${line.last.toLocaleString()}`;
     add(range, "span", "open", words);
   }
-  if (!places) at("remark").textContent = "There is nobody to suggest.";
+  if (!list.suggestions.length) at("remark").textContent = "There is nobody to suggest.";
 }
 
 async function show() {
