@@ -24,7 +24,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _MOST_BODY = 1024  # bytes; no endpoint needs more
 _MOST_HEAD = 16_384  # bytes of a request's head
-_SECONDS_FOR_HEAD = 10.0
+_SECONDS_FOR_HEAD = 5.0
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
