@@ -72,7 +72,7 @@ class Accuracy:
             )
             rows = [
                 {"members": r.scope, "of": r.mechanism, "epsilon": r.epsilon, "hits": r.mean}
-                for r in found
+                for r in found.results
                 if r.metric == f"hits@{offer.places}"
             ]
             self.state = {"state": "measured", "snapshot": edition.snapshot, "rows": rows}
