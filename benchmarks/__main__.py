@@ -21,7 +21,7 @@ PARTS = (
 )
 # Run when named: they need a cluster, much disk, or the right to set a memory limit; or have a
 # file of figures of their own (tail).
-MORE = ("streaming", "cluster", "beyond-memory", "tail")
+MORE = ("streaming", "cluster", "beyond-memory", "tail", "service")
 HOME = Path(__file__).resolve().parent
 
 

@@ -64,7 +64,7 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     whole("members", members, 1, 10_000)
     check_place(out)
     start = time.perf_counter()
-    graph = _named_network(seed)
+    graph = named_network(seed)
     split = hide_edges(graph, seed=seed)
     say(
         f"A generated network of {graph.n_nodes:,} members and {graph.n_edges:,} friendships. A "
@@ -100,7 +100,7 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     sys.stdout.write(f"{out.resolve()}\n")
 
 
-def _named_network(seed: int) -> Graph:
+def named_network(seed: int) -> Graph:
     """The built-in network, with names for ids."""
     from edgeveil.datasets import social_network
     from edgeveil.graph import Graph

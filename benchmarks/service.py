@@ -1,0 +1,146 @@
+"""The service under load, beside a bare endpoint of the same framework, in one run.
+
+    ./run bench service --json benchmarks/results/service.json
+
+Needs the load generator wrk (Debian: apt install wrk). All traffic is on loopback.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.graphs import draw_edges
+from benchmarks.settings import Settings
+from edgeveil.graph import Graph
+from edgeveil.nodes import NodeSet
+from tests.serve.running import Service, free_port, request, resident_bytes
+
+__all__ = ["run"]
+
+BARE = """
+import sys
+from fastapi import FastAPI
+from edgeveil.serve.server import Place, serve
+app = FastAPI()
+@app.get("/bare")
+async def bare():
+    return {"ok": True}
+serve([(Place.of(sys.argv[1]), app)], lambda: None)
+"""
+LUA = """
+local tokens = {{}}
+for line in io.lines("{tokens}") do tokens[#tokens + 1] = "Bearer " .. line end
+local at = math.random(#tokens)
+request = function()
+  at = at % #tokens + 1
+  return wrk.format("GET", "/me/suggestions", {{["Authorization"] = tokens[at]}})
+end
+"""
+CONNECTIONS, SECONDS = 32, 8
+
+
+def run(settings: Settings) -> dict[str, Any]:
+    """Measure, print and return."""
+    wrk = shutil.which("wrk")
+    if wrk is None:
+        raise SystemExit("this needs the load generator wrk: apt install wrk")
+    n = 2_000 if settings.tiny else 1_000_000
+    rounds = 1 if settings.tiny else 5
+    with tempfile.TemporaryDirectory(dir=settings.work) as folder:
+        u, v = draw_edges(n, 10 * n, seed=1)
+        graph = Graph.from_edges(u, v, NodeSet.range(n))
+        service = Service(Path(folder), graph, epsilon=1.0, cap=1.0, options=["--top", "20"])
+        return _measured(wrk, service, n, rounds, Path(folder))
+
+
+def _measured(wrk: str, service: Service, n: int, rounds: int, folder: Path) -> dict[str, Any]:
+    service.start()
+    first = _first_lists(wrk, service, n, folder)
+    began = time.perf_counter()
+    service.curator("/ahead", "POST")
+    while service.curator("/status").json["ahead_left"]:
+        time.sleep(1)
+    ahead = time.perf_counter() - began
+    port = free_port()
+    bare = subprocess.Popen([sys.executable, "-c", BARE, f"127.0.0.1:{port}"])
+    try:
+        _wait(port)
+        service.stop()
+        service.start()
+        asked = _tokens(service, range(0, n, max(1, n // 50_000)), folder / "tokens")
+        script = folder / "ask.lua"
+        script.write_text(LUA.format(tokens=asked))
+        stored, plain = [], []
+        for _ in range(rounds):  # one after the other: both have the machine to themselves
+            plain.append(_load(wrk, port, "/bare", None)["per_second"])
+            stored.append(_load(wrk, service.port, "/me/suggestions", script)["per_second"])
+        half = _load(wrk, service.port, "/", script, connections=4)
+        memory = resident_bytes(service.process.pid)
+    finally:
+        bare.terminate()
+        service.stop()
+    found = {
+        "members": n,
+        "first_lists_per_second": first,
+        "ahead_seconds": ahead,
+        "stored_per_second": stored,
+        "bare_per_second": plain,
+        "share_of_bare": statistics.median(s / b for s, b in zip(stored, plain, strict=True)),
+        "at_half_load": half,
+        "resident_bytes": memory,
+    }
+    print("\nservice:", {name: value for name, value in found.items() if name != "at_half_load"})
+    print("  at half load:", half)
+    return found
+
+
+def _first_lists(wrk: str, service: Service, n: int, folder: Path) -> float:
+    """First lists a second with the charge on disk: many members ask at once, once each."""
+    tokens = _tokens(service, range(0, n, max(1, n // 20_000)), folder / "first")
+    script = folder / "first.lua"
+    script.write_text(LUA.format(tokens=tokens))
+    request(service.port, "/me/suggestions", headers={"Authorization": f"Bearer {service.token(1)}"})
+    found = _load(wrk, service.port, "/me/suggestions", script, connections=512)
+    return found["per_second"]
+
+
+def _tokens(service: Service, members: Any, path: Path) -> Path:
+    path.write_text("\n".join(service.token(member) for member in members))
+    return path
+
+
+def _load(wrk: str, port: int, path: str, script: Path | None, connections: int = CONNECTIONS) -> Any:
+    words = [wrk, "-t1", f"-c{connections}", f"-d{SECONDS}s", "--latency", "--timeout", "20s"]
+    words += ["-s", str(script)] if script else []
+    said = subprocess.run(
+        [*words, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, check=True
+    ).stdout
+    per_second = float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1])  # type: ignore[index]
+    late = re.search(r"99%\s+([\d.]+)(us|ms|s)", said)
+    assert late is not None, said
+    scale = {"us": 1e-6, "ms": 1e-3, "s": 1.0}[late[2]]
+    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
+    return {
+        "per_second": per_second,
+        "p99_seconds": float(late[1]) * scale,
+        "not_ok": int(bad[1]) if bad else 0,
+    }
+
+
+def _wait(port: int) -> None:
+    for _ in range(500):
+        try:
+            request(port, "/bare")
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise SystemExit("the bare endpoint did not start")

@@ -1,0 +1,112 @@
+"""How much each release may cost so that a budget lasts: arithmetic on public numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from edgeveil.errors import BudgetError, ParameterError
+from edgeveil.ledger.book import Account
+from edgeveil.ledger.costs import NANO
+
+__all__ = ["Plan", "days_of", "plan"]
+
+_DAYS = {"day": 1.0, "week": 7.0, "month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25}
+_LETTERS = {"d": "day", "w": "week", "m": "month", "q": "quarter", "y": "year"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One way to spend a budget.
+
+    Attributes
+    ----------
+    every : str
+        How often there is a release.
+    releases : int
+        How many there are until the end; with a window, within it.
+    epsilon : float
+        What each may cost one recipient. Cut to whole nano-epsilons: they never add up to more
+        than is left.
+    """
+
+    every: str
+    releases: int
+    epsilon: float
+
+
+def days_of(text: str) -> float:
+    """A length of time in days: ``week``, ``2 weeks``, ``90d``, ``6m``, ``1y``.
+
+    >>> days_of("2 weeks"), days_of("1y")
+    (14.0, 365.25)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)?\s*([a-z]+?)s?\s*", text.lower())
+    unit = found and _LETTERS.get(found[2], found[2])
+    if not found or unit not in _DAYS or float(found[1] or 1) <= 0:
+        raise ParameterError(f"expected a time such as week, 2 weeks, 90d, 6m or 1y, got {text!r}")
+    return float(found[1] or 1) * _DAYS[str(unit)]
+
+
+def plan(
+    account: Account,
+    every: str,
+    lasting: str,
+    *,
+    window: int | None = None,
+    pooled: Callable[[float], float] | None = None,
+) -> list[Plan]:
+    """What each release may cost if there is one every so often, and the alternatives.
+
+    Parameters
+    ----------
+    account : Account
+        Of whoever has the least left.
+    every : str
+        How often there is to be one.
+    lasting : str
+        How long the budget is to last, from now on. With a window it lasts for ever.
+    window : int, optional
+        The ledger's.
+    pooled : callable, optional
+        What all recipients together learn from one release at an epsilon; needed where the
+        ledger has a cap for that.
+
+    Returns
+    -------
+    list of Plan
+        The one that was asked for first, then the alternatives, from often to seldom.
+    """
+    days, whole = days_of(every), days_of(lasting)
+    if days > whole:
+        raise ParameterError(f"a budget for {lasting} has no room for a release every {every}")
+    if account.spent_nano >= account.cap_nano:
+        raise BudgetError("nothing is left of the budget: there is nothing to plan")
+    others = [unit for unit, length in _DAYS.items() if length <= whole and length != days]
+
+    def one(unit: str) -> Plan:
+        # The first release is at once, the last one before the end.
+        count = math.ceil(whole / days_of(unit) - 1e-9)
+        if window is not None:
+            count = min(count, window)
+        nano = (account.cap_nano - account.spent_nano) // count
+        if account.pooled_cap_nano is not None and pooled is not None:
+            left = (account.pooled_cap_nano - account.pooled_spent_nano) / count / NANO
+            nano = min(nano, _largest(pooled, left))
+        return Plan(unit, count, nano / NANO)
+
+    return [one(every), *map(one, others)]
+
+
+def _largest(pooled: Callable[[float], float], left: float) -> int:
+    """The largest epsilon, in whole nano-epsilons, of which all recipients may pool one release."""
+    low, high = 0, 10 * NANO
+    while low < high:
+        middle = (low + high + 1) // 2
+        if pooled(middle / NANO) <= left:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,188 @@
+"""What the curator sees, on a socket of its own: snapshots, spending, counts, lists made ahead.
+
+Whoever holds the key may see all of it. Nothing here is for members: numbers of lists and totals
+of budgets tell what the service has done, and the accuracy is measured on the private graph.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from prometheus_client import generate_latest
+from starlette.responses import JSONResponse, Response
+
+from edgeveil.errors import EdgeveilError
+from edgeveil.serve.guards import Guard, Metrics, RateLimit, error
+from edgeveil.serve.making import Making
+from edgeveil.serve.member import SHARED_PAGES, add_pages
+from edgeveil.serve.tokens import Tokens
+
+__all__ = ["curator_app", "curator_key"]
+
+_PAGES = {
+    "/": ("curator.html", "text/html; charset=utf-8"),
+    "/curator.js": ("curator.js", "text/javascript; charset=utf-8"),
+    **SHARED_PAGES,
+}
+_API = ("/health", "/status", "/spends", "/metrics", "/advance", "/ahead", "/accuracy")
+_LATEST = 500  # spends that the page gets; the ledger's report has all
+
+
+def curator_key(path: Path) -> str:
+    """The curator's key: what the file holds, or a new one (mode 0600)."""
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return path.read_text(encoding="ascii").strip()
+    key = secrets.token_urlsafe(32)
+    with os.fdopen(descriptor, "w") as handle:
+        handle.write(f"{key}\n")
+    return key
+
+
+class Accuracy:
+    """How good the lists are, measured on the private graph when the curator asks for it."""
+
+    def __init__(self, making: Making) -> None:
+        self._making = making
+        self._lock = threading.Lock()
+        self.state: dict[str, Any] = {"state": "not measured"}
+
+    def start(self) -> None:
+        """Begin to measure, unless that is going on."""
+        if self._lock.acquire(blocking=False):
+            self.state = {"state": "being measured"}
+            threading.Thread(target=self._measure, name="accuracy", daemon=True).start()
+
+    def _measure(self) -> None:
+        from edgeveil.evaluation.own_graph import evaluate
+
+        try:
+            edition, offer = self._making.edition, self._making.offer
+            found = evaluate(
+                edition.graph, protocol="suggestions", epsilons=[offer.epsilon], k=offer.places
+            )
+            rows = [
+                {"members": r.scope, "of": r.mechanism, "epsilon": r.epsilon, "hits": r.mean}
+                for r in found.results
+                if r.metric == f"hits@{offer.places}"
+            ]
+            self.state = {"state": "measured", "snapshot": edition.snapshot, "rows": rows}
+        except (EdgeveilError, OSError, ImportError) as problem:
+            self.state = {"state": "failed", "why": str(problem)}
+        finally:
+            self._lock.release()
+
+
+def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> Any:
+    """The curator's side of the service; every path but /health and the page needs the key."""
+    app = FastAPI(title="edgeveil, for the curator", docs_url=None, redoc_url=None)
+    fails, accuracy = RateLimit(1, 30), Accuracy(making)
+    wanted = f"Bearer {key}".encode()
+
+    async def answer(request: Request, work: Callable[[], Any]) -> Response:
+        if not hmac.compare_digest(request.headers.get("authorization", "").encode(), wanted):
+            client = request.client.host if request.client else ""
+            if not fails.allows(client):
+                return error(429, "too many requests; wait a little")
+            return error(401, "this needs the curator's key")
+        try:
+            return JSONResponse(await asyncio.to_thread(work))
+        except (EdgeveilError, OSError) as problem:
+            return error(409, str(problem))
+
+    @app.get("/health")
+    async def health() -> Response:
+        """Whether the service answers; 503 if lists cannot be made."""
+        return JSONResponse({"ok": not making.trouble}, 503 if making.trouble else 200)
+
+    @app.get("/status")
+    async def status(request: Request) -> Response:
+        """What is served, what is left of the budget, what is wrong."""
+        return await answer(request, lambda: _status(making, tokens))
+
+    @app.get("/spends")
+    async def spends(request: Request) -> Response:
+        """The latest spends, the oldest first."""
+        return await answer(request, lambda: _spends(making))
+
+    @app.post("/advance")
+    async def advance(request: Request) -> Response:
+        """Take the graph as it is now for a new snapshot."""
+        return await answer(request, lambda: {"snapshot": making.advance()})
+
+    @app.post("/ahead")
+    async def ahead(request: Request) -> Response:
+        """Make the lists of all members who have none."""
+
+        def begin() -> dict[str, int]:
+            making.make_ahead()
+            return {"left": making.ahead_left}
+
+        return await answer(request, begin)
+
+    @app.get("/accuracy")
+    async def known_accuracy(request: Request) -> Response:
+        """How good the lists are. NOT PRIVATE."""
+        return await answer(request, lambda: accuracy.state)
+
+    @app.post("/accuracy")
+    async def measure_accuracy(request: Request) -> Response:
+        """Measure that anew."""
+
+        def begin() -> dict[str, Any]:
+            accuracy.start()
+            return accuracy.state
+
+        return await answer(request, begin)
+
+    @app.get("/metrics")
+    async def counts(request: Request) -> Response:
+        """For Prometheus."""
+        refused = await answer(request, dict)
+        if refused.status_code != 200:
+            return refused
+        return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
+
+    add_pages(app, _PAGES)
+    return Guard(app, Metrics(), frozenset([*_PAGES, *_API]))
+
+
+def _status(making: Making, tokens: Tokens) -> dict[str, Any]:
+    edition, offer = making.edition, making.offer
+    least = making.ledger.account()
+    return {
+        "label": offer.label,
+        "snapshot": edition.snapshot,
+        "members": edition.graph.n_nodes,
+        "places": offer.places,
+        "epsilon": offer.epsilon,
+        "cap": making.ledger.epsilon,
+        "least_left": least.left,
+        "lists_left_for_everybody": int(least.left / offer.epsilon + 1e-9),
+        "ahead_left": making.ahead_left,
+        "trouble": making.trouble,
+        "trouble_with_keys": tokens.trouble,
+    }
+
+
+def _spends(making: Making) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": spend.seq,
+            "time": spend.created,
+            "epsilon": spend.epsilon_nano / 1e9,
+            "lists": spend.n_rows or 0,
+            "snapshot": spend.snapshot,
+            "released": spend.released,
+        }
+        for spend in making.ledger.spends()[-_LATEST:]
+    ]

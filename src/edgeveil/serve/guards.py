@@ -1,0 +1,186 @@
+"""What stands before every endpoint: limits, headers, counts; and connections that are too slow.
+
+Nothing here knows who asks but for the rate limit, which forgets it within a minute. Neither logs
+nor counts hold ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.responses import JSONResponse, Response
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+__all__ = ["Guard", "GuardedProtocol", "Metrics", "RateLimit", "error"]
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_MOST_BODY = 1024  # bytes; no endpoint needs more
+_MOST_HEAD = 16_384  # bytes of a request's head
+_SECONDS_FOR_HEAD = 5.0
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def error(status: int, words: str, **headers: str) -> Response:
+    """An answer that says what is wrong: the same for every graph."""
+    return JSONResponse({"error": words}, status, headers)
+
+
+class Metrics:
+    """Counts for Prometheus: requests by route and status, and how long they took."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "edgeveil_requests", "Requests.", ["route", "status"], registry=self.registry
+        )
+        self._seconds = Histogram(
+            "edgeveil_request_seconds",
+            "Time to answer.",
+            ["route"],
+            registry=self.registry,
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+        )
+        self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """Add one request."""
+        found = self._children.get((route, status))
+        if found is None:
+            found = self._requests.labels(route, str(status)), self._seconds.labels(route)
+            self._children[route, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
+
+
+class RateLimit:
+    """So many requests a second for each name, with a reserve of so many at once."""
+
+    def __init__(self, per_second: float, at_once: int) -> None:
+        self._rate, self._most = per_second, float(at_once)
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def allows(self, name: str) -> bool:
+        """Whether one more is allowed now; it then counts."""
+        now = time.monotonic()
+        left, since = self._left.get(name, (self._most, now))
+        left = min(self._most, left + (now - since) * self._rate)
+        if len(self._left) > 100_000:
+            self._forget(now)
+        self._left[name] = (left - 1 if left >= 1 else left), now
+        return left >= 1
+
+    def _forget(self, now: float) -> None:
+        """Forget everybody whose reserve is full again."""
+        full = self._most / self._rate
+        self._left = {k: v for k, v in self._left.items() if now - v[1] < full}
+        if len(self._left) > 100_000:  # so many at once: begin anew rather than grow
+            self._left = {}
+
+
+class Guard:
+    """ASGI middleware: refuses bodies and strange hosts, adds headers, counts, hides errors."""
+
+    def __init__(
+        self, app: App, metrics: Metrics, routes: frozenset[str], *, https: bool = False
+    ) -> None:
+        self._app, self._metrics, self._routes = app, metrics, routes
+        more = {"Strict-Transport-Security": "max-age=31536000"} if https else {}
+        self._headers = [
+            (name.lower().encode(), value.encode()) for name, value in {**_HEADERS, **more}.items()
+        ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, path, status = time.monotonic(), scope["path"], 500
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *self._headers]
+            await send(message)
+
+        try:
+            if _has_large_body(scope):
+                refusal = error(413, "no request here has a body of that size", Connection="close")
+                await refusal(scope, receive, sending)
+            else:
+                await self._app(scope, receive, sending)
+        finally:
+            # Unknown paths are one route: nobody can fill the counts with names.
+            route = path if path in self._routes else "other"
+            self._metrics.count(route, status, time.monotonic() - began)
+
+
+def _has_large_body(scope: Scope) -> bool:
+    headers = dict(scope["headers"])
+    length = headers.get(b"content-length", b"0")
+    return b"transfer-encoding" in headers or not length.isdigit() or int(length) > _MOST_BODY
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """A connection whose requests must arrive within seconds, with heads of a few KB."""
+
+    _deadline: asyncio.TimerHandle | None = None
+    _head = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the clock."""
+        super().connection_made(transport)
+        self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop it."""
+        self._relax()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Count a head's bytes until it is complete."""
+        if self._deadline is not None:
+            self._head += len(data)
+            if self._head > _MOST_HEAD:
+                self.transport.abort()
+                return
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        """Another request on the same connection."""
+        super().on_message_begin()
+        if self._deadline is None:
+            self._expect()
+
+    def on_headers_complete(self) -> None:
+        """The head is there."""
+        self._relax()
+        super().on_headers_complete()
+
+    def _expect(self) -> None:
+        self._head = 0
+        self._deadline = self.loop.call_later(_SECONDS_FOR_HEAD, self.transport.abort)
+
+    def _relax(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+

@@ -1,0 +1,281 @@
+"""Making lists for the service: charged and stored by the engine, one thread, many at a time.
+
+Requests that wait for a first list are made together, so that many of them share one write to the
+ledger. What was asked for by nobody yet is made ahead, if wanted, while nobody waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgeveil.errors import BudgetError, EdgeveilError
+from edgeveil.ledger import Ledger
+from edgeveil.serve.lists import Lists, render
+
+if TYPE_CHECKING:
+    from edgeveil.graph import Graph
+    from edgeveil.nodes import NodeSet
+    from edgeveil.suggestions import Suggestions
+
+__all__ = ["Edition", "Making", "Offer", "Unavailable", "UsedUp"]
+
+_AT_ONCE = 256  # lists of one batch: a request waits for one batch at most before its own
+_log = logging.getLogger("edgeveil.serve")
+
+
+class UsedUp(Exception):  # noqa: N818  (an answer)
+    """The member's budget does not pay for another list."""
+
+
+class Unavailable(Exception):  # noqa: N818  (an answer)
+    """The list cannot be made now; whether it was charged is in the ledger, and asking is free."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What the service gives: all of it public."""
+
+    epsilon: float
+    places: int = 20
+    label: str = ""
+    knows_followers: bool = False
+    purpose: str = "service"
+
+
+@dataclass(frozen=True)
+class Edition:
+    """One snapshot's graph, and the lists that were made of it."""
+
+    snapshot: int
+    graph: Graph
+    lists: Lists
+
+
+class Making:
+    """The lists of all members, made when first asked for.
+
+    Parameters
+    ----------
+    read : callable
+        Gives the graph as it is now.
+    ledger : Ledger
+        What pays.
+    offer : Offer
+        What is given.
+    folder : path
+        Where the service keeps copies of lists; for nobody else's eyes.
+    """
+
+    def __init__(
+        self, read: Callable[[], Graph], ledger: Ledger, offer: Offer, folder: Path
+    ) -> None:
+        self._read, self.ledger, self.offer, self._folder = read, ledger, offer, folder
+        self._wake = threading.Condition()
+        self._waiting: deque[tuple[Edition, int, _Answer]] = deque()
+        self._stopped = False
+        self._ahead: Iterator[Sequence[int]] | None = None
+        self.ahead_left = 0
+        self.trouble = ""
+        self.edition = self._edition(ledger.snapshot(offer.label), read())
+        self._earlier = self._kept_editions()
+        self._thread = threading.Thread(target=self._work, name="lists", daemon=True)
+        self._thread.start()
+
+    def stored(self, index: int) -> bytes | None:
+        """The current list of a member, if it was made."""
+        return self.edition.lists.get(index)
+
+    def earlier(self, member: int | str) -> bytes | None:
+        """The latest list of an earlier snapshot, for a member whose budget is used up."""
+        for nodes, lists in reversed(self._earlier):
+            if member in nodes:
+                found = lists.get(nodes.index(member))
+                # The same nodes may have been in another order.
+                if found is not None and json.loads(found)["member"] == member:
+                    return found
+        return None
+
+    async def make(self, index: int) -> bytes:
+        """Charge, make and keep one member's list, together with others that are waited for.
+
+        Raises
+        ------
+        UsedUp, Unavailable
+            If there is none.
+        """
+        answer = _Answer(asyncio.get_running_loop())
+        with self._wake:
+            self._waiting.append((self.edition, index, answer))
+            self._wake.notify()
+        return await answer.future
+
+    def advance(self) -> int:
+        """Take the graph as it is now for a new snapshot, and give that one's number."""
+        graph = self._read()
+        snapshot = self.ledger.advance(self.offer.label)
+        with self._wake:
+            self._earlier.append((self.edition.graph.nodes, self.edition.lists))
+            self.edition = self._edition(snapshot, graph)
+            self._ahead, self.ahead_left = None, 0
+        return snapshot
+
+    def make_ahead(self) -> None:
+        """Make the lists of all members who have none, while nobody waits."""
+        edition = self.edition
+        missing = [i for i in range(edition.graph.n_nodes) if edition.lists.get(i) is None]
+        with self._wake:
+            self.ahead_left = len(missing)
+            self._ahead = (
+                missing[first : first + _AT_ONCE] for first in range(0, len(missing), _AT_ONCE)
+            )
+            self._wake.notify()
+
+    def stop(self) -> None:
+        """End after the batch that is being made."""
+        with self._wake:
+            self._stopped = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _edition(self, snapshot: int, graph: Graph) -> Edition:
+        about = {
+            "snapshot": snapshot,
+            "epsilon": self.offer.epsilon,
+            "knows_followers": self.offer.knows_followers,
+            "series": self._series(graph.nodes),
+        }
+        name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+        path = self._folder / f"{snapshot:06d}-{name}.lists"
+        return Edition(snapshot, graph, Lists.open(path, about, graph.nodes, self.offer.places))
+
+    def _series(self, nodes: NodeSet) -> str:
+        """Stands for ledger, label and node set."""
+        return self.ledger.key_of(f"lists {self.offer.label} {self.ledger.node_set_digest(nodes)}")
+
+    def _kept_editions(self) -> list[tuple[NodeSet, Lists]]:
+        """Lists of earlier snapshots of the same members, the oldest first."""
+        nodes = self.edition.graph.nodes
+        series, found = self._series(nodes), []
+        for path in sorted(self._folder.glob("*.lists")):
+            kept = Lists.kept(path)
+            if kept is not None and kept.about["series"] == series:
+                if kept.about["snapshot"] < self.edition.snapshot:
+                    found.append((nodes, kept))
+                else:
+                    kept.close()
+        return found
+
+    def _work(self) -> None:
+        _load_kernels()
+        while True:
+            with self._wake:
+                while not (self._waiting or self._ahead or self._stopped):
+                    self._wake.wait()
+                if self._stopped:
+                    return
+                edition = self._waiting[0][0] if self._waiting else self.edition
+                asked: dict[int, list[_Answer]] = {}
+                while self._waiting and self._waiting[0][0] is edition and len(asked) < _AT_ONCE:
+                    _, index, answer = self._waiting.popleft()
+                    asked.setdefault(index, []).append(answer)
+                ahead: Sequence[int] = ()
+                if not asked and self._ahead:
+                    ahead = next(self._ahead, ())
+                    self._ahead = self._ahead if ahead else None
+            if asked:
+                self._make(edition, list(asked), asked)
+            elif ahead:
+                self._make(edition, ahead, {})
+                self.ahead_left = max(0, self.ahead_left - len(ahead))
+
+    def _make(
+        self, edition: Edition, indices: Sequence[int], asked: dict[int, list[_Answer]]
+    ) -> None:
+        """Make lists and answer who waits; half by half if somebody's budget is used up."""
+        try:
+            found = self._lists_of(edition, indices)
+        except BudgetError:
+            if len(indices) == 1:
+                _tell(asked, indices, UsedUp())
+                return
+            middle = len(indices) // 2
+            self._make(edition, indices[:middle], asked)
+            self._make(edition, indices[middle:], asked)
+            return
+        except (EdgeveilError, OSError) as error:
+            # The words of an error may name a file or a key, never an edge; no member is named.
+            self.trouble = f"{type(error).__name__}: {error}"
+            _log.error("lists cannot be made: %s", self.trouble)
+            _tell(asked, indices, Unavailable())
+            return
+        self.trouble = ""
+        for index, body in zip(indices, found, strict=True):
+            for answer in asked.get(index, ()):
+                answer.give(body)
+
+    def _lists_of(self, edition: Edition, indices: Sequence[int]) -> list[bytes]:
+        from edgeveil.engine.api import suggest  # kernels: not before the first list
+
+        graph, offer = edition.graph, self.offer
+        members = graph.nodes.take(indices)
+        made: Suggestions = suggest(
+            graph,
+            members,
+            epsilon=offer.epsilon,
+            k=offer.places,
+            knows_followers=offer.knows_followers,
+            ledger=self.ledger,
+            label=offer.label,
+            purpose=offer.purpose,
+        )
+        today, bodies = datetime.now(UTC).date().isoformat(), []
+        for at, (index, member) in enumerate(zip(indices, members, strict=True)):
+            alone = replace(made, values=made.values[at : at + 1], members=(member,))
+            body = render(alone, member, edition.snapshot, today)
+            edition.lists.put(index, body)
+            bodies.append(edition.lists.get(index) or body)
+        return bodies
+
+
+def _load_kernels() -> None:
+    """Make a list of a tiny graph, so that no member waits for what is compiled once."""
+    from edgeveil.datasets import social_network
+    from edgeveil.engine.api import suggest
+
+    suggest(social_network(150).graph, [0], epsilon=1.0)
+
+
+class _Answer:
+    """What a request waits for, given from another thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self.future = loop, loop.create_future()
+
+    def give(self, found: bytes | Exception) -> None:
+        def settle() -> None:
+            if self.future.done():  # whoever asked has gone
+                return
+            if isinstance(found, Exception):
+                self.future.set_exception(found)
+            else:
+                self.future.set_result(found)
+
+        self._loop.call_soon_threadsafe(settle)
+
+
+def _tell(
+    asked: dict[int, list[_Answer]], indices: Sequence[int], outcome: Exception
+) -> None:
+    for index in indices:
+        for answer in asked.get(index, ()):
+            answer.give(outcome)

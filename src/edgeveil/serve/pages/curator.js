@@ -1,0 +1,156 @@
+"use strict";
+
+// The key comes in the part of the address that browsers do not send, and is removed from it.
+const KEY = "edgeveil-key";
+const given = new URLSearchParams(location.hash.slice(1)).get("key");
+if (given) {
+  sessionStorage.setItem(KEY, given);
+  history.replaceState(null, "", location.pathname);
+}
+
+const at = (id) => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
+
+async function ask(path, method = "GET") {
+  const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}` };
+  const answer = await fetch(path, { method, headers, cache: "no-store" });
+  const json = answer.headers.get("content-type").startsWith("application/json");
+  const found = json ? await answer.json() : await answer.text();
+  if (!answer.ok) throw new Error(found.error ?? answer.status);
+  return found;
+}
+
+function shape(parent, kind, values, text) {
+  const made = document.createElementNS(SVG, kind);
+  for (const [key, value] of Object.entries(values)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+
+function table(place, heads, rows) {
+  const line = (kind, cells) => {
+    const made = document.createElement("tr");
+    for (const cell of cells) {
+      const one = document.createElement(kind);
+      one.textContent = String(cell);
+      if (typeof cell === "number") one.className = "number";
+      made.append(one);
+    }
+    return made;
+  };
+  place.replaceChildren(line("th", heads), ...rows.map((row) => line("td", row)));
+}
+
+function chart(place, points, across, up) {
+  const [wide, high, left, low] = [640, 200, 56, 24];
+  const drawn = document.createElementNS(SVG, "svg");
+  drawn.setAttribute("viewBox", `0 0 ${wide} ${high}`);
+  drawn.setAttribute("role", "img");
+  drawn.setAttribute("aria-label", `${up} against ${across.name}`);
+  place.replaceChildren(drawn);
+  if (!points.length) {
+    shape(drawn, "text", { x: left, y: high / 2 }, "nothing yet");
+    return;
+  }
+  const [x0, x1] = [points[0][0], points.at(-1)[0]];
+  const most = Math.max(...points.map((p) => p[1]), 1e-9);
+  const x = (v) => left + ((v - x0) / (x1 - x0 || 1)) * (wide - left - 12);
+  const y = (v) => high - low - (v / most) * (high - low - 16);
+  for (const share of [0, 0.5, 1]) {
+    shape(drawn, "line", { class: "axis", x1: left, x2: wide - 12, y1: y(share * most), y2: y(share * most) });
+    const value = Number((share * most).toPrecision(3)).toLocaleString();
+    shape(drawn, "text", { x: left - 6, y: y(share * most) + 4, "text-anchor": "end" }, value);
+  }
+  shape(drawn, "polyline", { class: "line", points: points.map((p) => `${x(p[0])},${y(p[1])}`).join(" ") });
+  for (const p of points.length < 60 ? points : []) {
+    shape(drawn, "circle", { class: "dot", cx: x(p[0]), cy: y(p[1]), r: 3 });
+  }
+  shape(drawn, "text", { x: left, y: high - 6 }, across.show(x0));
+  if (x1 > x0) shape(drawn, "text", { x: wide - 12, y: high - 6, "text-anchor": "end" }, across.show(x1));
+}
+
+function facts(status) {
+  const said = {
+    "graph": status.label || "(no label)",
+    "snapshot": status.snapshot,
+    "members": status.members.toLocaleString(),
+    "a list": `${status.places} places at epsilon ${status.epsilon}`,
+    "cap for one member": status.cap,
+    "left, at least": status.least_left,
+    "more lists for everybody": status.lists_left_for_everybody,
+    "still to be made ahead": status.ahead_left.toLocaleString(),
+  };
+  at("facts").replaceChildren(
+    ...Object.entries(said).flatMap(([name, value]) => {
+      const [term, words] = [document.createElement("dt"), document.createElement("dd")];
+      term.textContent = name;
+      words.textContent = String(value);
+      return [term, words];
+    }),
+  );
+  at("trouble").textContent = [status.trouble, status.trouble_with_keys].filter(Boolean).join("; ");
+}
+
+function counts(text) {
+  const requests = [];
+  const buckets = new Map();
+  for (const line of text.split("\n")) {
+    let found = /^edgeveil_requests_total\{route="([^"]*)",status="(\d+)"\} (\S+)/.exec(line);
+    if (found) requests.push([found[1], found[2], Number(found[3])]);
+    found = /^edgeveil_request_seconds_bucket\{le="([^"]*)",route="\/me\/suggestions"\} (\S+)/.exec(line);
+    if (found && found[1] !== "+Inf") buckets.set(Number(found[1]) * 1000, Number(found[2]));
+  }
+  table(at("requests"), ["path", "status", "number"], requests);
+  const total = Math.max(...buckets.values(), 1);
+  const points = [...buckets].map(([limit, number]) => [Math.log10(limit), (100 * number) / total]);
+  const across = { name: "time", show: (v) => `${Math.round(10 ** v)} ms` };
+  chart(at("latency"), buckets.size ? points : [], across, "Share of lists given within this time, in percent");
+}
+
+function spending(spends) {
+  let sum = 0;
+  const points = spends.map((spend) => [Date.parse(spend.time), (sum += spend.lists)]);
+  chart(at("spending"), points, { name: "time", show: (v) => new Date(v).toLocaleString() }, "Lists charged");
+}
+
+function accuracy(found) {
+  at("state").textContent = found.why ? `${found.state}: ${found.why}` : found.state;
+  if (!found.rows) return;
+  const rows = found.rows.map((row) => [row.members, row.of, row.epsilon ?? "", Number(row.hits.toFixed(3))]);
+  table(at("accuracy"), ["members with", "lists", "epsilon", "hidden friends found"], rows);
+}
+
+async function refresh() {
+  try {
+    const [status, spends, metrics, measured] = await Promise.all([
+      ask("status"), ask("spends"), ask("metrics"), ask("accuracy"),
+    ]);
+    facts(status);
+    spending(spends);
+    counts(metrics);
+    accuracy(measured);
+    at("about").textContent = `As of ${new Date().toLocaleTimeString()}.`;
+    at("about").className = "soft";
+  } catch (problem) {
+    at("about").textContent = `No answer: ${problem.message}.`;
+    at("about").className = "alarm";
+  }
+}
+
+function button(id, path, words) {
+  at(id).addEventListener("click", async () => {
+    try {
+      at("done").textContent = words(await ask(path, "POST"));
+    } catch (problem) {
+      at("done").textContent = problem.message;
+    }
+    refresh();
+  });
+}
+
+button("ahead", "ahead", (found) => `${found.left.toLocaleString()} lists to be made.`);
+button("advance", "advance", (found) => `This is snapshot ${found.snapshot} now.`);
+button("measure", "accuracy", () => "Being measured.");
+refresh();
+setInterval(refresh, 5000);

@@ -1,0 +1,123 @@
+"""A service as a curator starts it: the command, a process of its own, real sockets."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from edgeveil.io import save_graph
+from edgeveil.ledger import Ledger
+from edgeveil.serve.tokens import new_key, sign
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+class Service:
+    """One folder with graph, ledger and keys; the process can be stopped and started again."""
+
+    def __init__(self, folder, graph, *, epsilon=0.5, cap=2.0, options=(), curator=True):
+        self.folder = Path(folder)
+        self.graph, self.ledger = self.folder / "graph", self.folder / "ledger"
+        if not self.ledger.exists():
+            save_graph(graph, self.graph)
+            Ledger.create(self.ledger, epsilon=cap)
+            self.secret = new_key(self.folder / "keys.json")
+        self.port, self.curator_port = free_port(), free_port()
+        place = ("--curator", f"127.0.0.1:{self.curator_port}") if curator else ()
+        self.epsilon, self.options = epsilon, (*place, *options)
+        self.process = None
+
+    def start(self, *options, wait=True):
+        command = [sys.executable, "-m", "edgeveil", "serve", str(self.graph)]
+        command += ["--ledger", str(self.ledger), "--epsilon", str(self.epsilon), "--top", "10"]
+        command += ["--keys", str(self.folder / "keys.json"), "--at", f"127.0.0.1:{self.port}"]
+        command += ["--pad", "0.2"]
+        self.log = (self.folder / "log").open("ab")
+        self.process = subprocess.Popen(
+            [*command, *self.options, *options], stdout=self.log, stderr=self.log
+        )
+        if wait:
+            self.wait()
+        return self
+
+    def wait(self, seconds=60):
+        return self._until(lambda: self.curator("/health", key=None), seconds)
+
+    def wait_for_members(self, seconds=60):
+        return self._until(lambda: self.get("/"), seconds)
+
+    def _until(self, ask, seconds):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            try:
+                return ask()
+            except OSError:
+                time.sleep(0.02)
+        raise AssertionError("the service did not start")
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process is not None:
+            self.process.send_signal(number)
+            code = self.process.wait(timeout=120)
+            self.log.close()
+            self.process = None
+            return code
+        return None
+
+    @property
+    def key(self):
+        return (Path(f"{self.ledger}.service") / "curator.key").read_text().strip()
+
+    def token(self, member, **changed):
+        return sign(str(member), self.secret, "edgeveil", **changed)
+
+    def get(self, path="/me/suggestions", member=None, *, token=None, headers=(), method="GET", **more):
+        given = dict(headers)
+        if member is not None or token is not None:
+            given["Authorization"] = f"Bearer {token or self.token(member)}"
+        return request(self.port, path, method, given, **more)
+
+    def curator(self, path, method="GET", key=""):
+        given = {} if key is None else {"Authorization": f"Bearer {key or self.key}"}
+        return request(self.curator_port, path, method, given)
+
+
+class Got:
+    def __init__(self, status, headers, body, seconds):
+        self.status, self.headers, self.body, self.seconds = status, headers, body, seconds
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+def request(port, path, method="GET", headers=(), body=None, certificate=None):
+    began = time.perf_counter()
+    if certificate is None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    else:
+        trusted = ssl.create_default_context(cafile=certificate)
+        connection = http.client.HTTPSConnection("localhost", port, timeout=120, context=trusted)
+    try:
+        connection.request(method, path, body=body, headers=dict(headers))
+        answer = connection.getresponse()
+        return Got(answer.status, answer.headers, answer.read(), time.perf_counter() - began)
+    finally:
+        connection.close()
+
+
+def resident_bytes(pid):
+    fields = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,125 @@
+"""The curator's side: closed by default, and to nobody without the key."""
+
+from __future__ import annotations
+
+import json
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from edgeveil.io import save_graph
+from edgeveil.ledger import Ledger
+from tests.serve.running import Service, request
+
+
+@pytest.mark.parametrize("path", ["/status", "/spends", "/metrics", "/accuracy"])
+@pytest.mark.parametrize("key", [None, "wrong"])
+def test_without_the_key_nothing_is_said(service, path, key):
+    found = service.curator(path, key=key)
+    assert found.status == 401
+    assert found.json == {"error": "this needs the curator's key"}
+
+
+@pytest.mark.parametrize("path", ["/advance", "/ahead", "/accuracy"])
+def test_without_the_key_nothing_is_done(service, path):
+    before = service.curator("/status").json
+    assert service.curator(path, "POST", key=None).status == 401
+    after = service.curator("/status").json
+    assert after["snapshot"] == before["snapshot"]
+    assert after["ahead_left"] == 0
+
+
+def test_a_members_token_does_not_open_the_curators_side_nor_the_key_the_members(service, network):
+    assert service.curator("/status", key=service.token(network.nodes[0])).status == 401
+    assert service.get(token=service.key).status == 401
+    for path in ("/status", "/spends", "/metrics", "/advance", "/ahead", "/health"):
+        assert service.get(path, network.nodes[0]).status == 404
+
+
+def test_it_is_closed_unless_it_is_asked_for(network, tmp_path):
+    made = Service(tmp_path, network, curator=False).start(wait=False)
+    try:
+        made.wait_for_members()
+        with pytest.raises(OSError, match="refused"):
+            request(made.curator_port, "/health")
+    finally:
+        made.stop()
+
+
+def test_status_spends_and_metrics_hold_numbers_and_no_ids(service, network):
+    service.get(member=network.nodes[20])
+    status = service.curator("/status").json
+    assert status["members"] == network.n_nodes
+    assert status["epsilon"] == 0.5
+    assert status["trouble"] == ""
+    spends = service.curator("/spends").json
+    assert sum(spend["lists"] for spend in spends) >= 1
+    text = json.dumps([status, spends]) + service.curator("/metrics").body.decode()
+    assert not any(node in text for node in network.nodes)
+
+
+def test_lists_are_made_ahead_and_then_served_at_once(own_service, network):
+    running = own_service.start()
+    assert running.curator("/ahead", "POST").json["left"] == network.n_nodes
+    until = time.monotonic() + 60
+    while running.curator("/status").json["ahead_left"]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    first = running.get(member=network.nodes[3])
+    assert first.status == 200
+    assert first.seconds < 0.15
+    ledger = Ledger.open(running.ledger)
+    assert sum((spend.n_rows or 0) for spend in ledger.spends()) == network.n_nodes
+
+
+def test_a_new_snapshot_gives_new_lists_until_the_budget_is_used_up(own_service, network):
+    running, member = own_service.start(), network.nodes[3]
+    lists = [running.get(member=member).json]
+    for number in range(2, 5):  # the cap is 2, a list costs 0.5
+        changed = network.with_edge_flipped(0, number)
+        save_graph(changed, running.graph, overwrite=True)
+        assert running.curator("/advance", "POST").json == {"snapshot": number}
+        lists.append(running.get(member=member).json)
+    assert [one["list"]["snapshot"] for one in lists] == [1, 2, 3, 4]
+    assert running.get("/me/spending", member).json["left"] == 0
+    assert running.curator("/advance", "POST").json == {"snapshot": 5}
+    last = running.get(member=member).json
+    assert last["current"] is False
+    assert last["list"] == lists[-1]["list"]
+    running.stop()
+    assert running.start().get(member=member).json == last  # also after it was started anew
+    other = running.get(member=network.nodes[4])  # somebody who has not asked before
+    assert other.json["current"] is True
+
+
+def test_a_graph_that_was_replaced_without_a_new_snapshot_is_an_honest_error(own_service, network):
+    running = own_service.start()
+    first = running.get(member=network.nodes[3])
+    running.stop()
+    save_graph(network.with_edge_flipped(0, 1), running.graph, overwrite=True)
+    running.start()
+    assert running.get(member=network.nodes[3]).body == first.body  # stored
+    other = running.get(member=network.nodes[4])
+    assert other.status == 503
+    assert other.json == {"error": "there is no list for you now; try again later"}
+    assert "another one" in running.curator("/status").json["trouble"]
+    assert running.curator("/health", key=None).status == 503
+    spent = Ledger.open(running.ledger).account(str(network.nodes[4])).spent
+    assert spent == 0
+
+
+def test_the_key_and_the_lists_are_for_their_owner_alone(service):
+    folder = Path(f"{service.ledger}.service")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for path in [*folder.iterdir(), service.folder / "keys.json", service.ledger]:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    artifacts = Path(f"{service.ledger}.artifacts")
+    assert stat.S_IMODE(artifacts.stat().st_mode) == 0o700
+
+
+def test_the_curators_page_is_there_without_data(service):
+    page = request(service.curator_port, "/")
+    assert page.status == 200
+    assert b"For the curator" in page.body

@@ -1,0 +1,95 @@
+"""Slots of one size: what is put in is what comes out, and everything else is not there."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("fastapi")
+
+from edgeveil.errors import InputError
+from edgeveil.nodes import NodeSet
+from edgeveil.serve.lists import Lists, slot_bytes
+
+NODES = NodeSet.of(["ann", "bob", "cem", "dan"])
+ABOUT = {"snapshot": 1, "series": "x"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "state" / "000001.lists"
+
+
+def test_what_was_put_comes_back_padded_to_one_length(path):
+    lists = Lists.open(path, ABOUT, NODES, 3)
+    assert [lists.get(i) for i in range(4)] == [None] * 4
+    lists.put(2, b'{"a":1}')
+    lists.put(0, b'{"b":[1,2,3]}')
+    assert lists.get(2).rstrip() == b'{"a":1}'
+    assert len(lists.get(0)) == len(lists.get(2)) == lists.slot - 4
+    assert lists.get(1) is None
+    lists.close()
+    again = Lists.open(path, ABOUT, NODES, 3)
+    assert again.get(0).rstrip() == b'{"b":[1,2,3]}'
+
+
+def test_the_file_is_for_its_owner_alone(path):
+    Lists.open(path, ABOUT, NODES, 3)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("changed", [{"snapshot": 2}, {"series": "y"}])
+def test_lists_of_something_else_are_not_taken_for_these(path, changed):
+    Lists.open(path, ABOUT, NODES, 3).put(0, b"{}")
+    assert Lists.open(path, {**ABOUT, **changed}, NODES, 3).get(0) is None
+
+
+def test_a_slot_that_was_half_written_or_moved_is_not_there(path):
+    lists = Lists.open(path, ABOUT, NODES, 3)
+    lists.put(0, b'{"a":1}')
+    content = bytearray(path.read_bytes())
+    slot = lists.slot
+    content[4096 + slot : 4096 + 2 * slot] = content[4096 : 4096 + slot]  # ann's list as bob's
+    content[4096 + 10] ^= 1
+    path.write_bytes(content)
+    again = Lists.open(path, ABOUT, NODES, 3)
+    assert again.get(0) is None
+    assert again.get(1) is None
+
+
+def test_a_cut_file_is_made_anew(path):
+    lists = Lists.open(path, ABOUT, NODES, 3)
+    lists.put(3, b"{}")
+    os.truncate(path, 5000)
+    assert Lists.kept(path) is None
+    assert Lists.open(path, ABOUT, NODES, 3).get(3) is None
+
+
+def test_empty_slots_take_no_room_on_the_disk(path):
+    Lists.open(path, ABOUT, NodeSet.range(100_000), 20)
+    assert path.stat().st_size > 100 << 20
+    assert path.stat().st_blocks * 512 < 1 << 20
+
+
+@given(st.lists(st.text(min_size=1, max_size=40), min_size=1, unique=True), st.integers(1, 50))
+def test_the_public_size_holds_any_list(names, places):
+    from edgeveil.serve.lists import _json
+
+    longest = max(names, key=lambda name: len(_json(name)))
+    line = {"place": places, "node": longest, "first": 10**9, "last": 10**9}
+    line["why"] = "followed by about 1000000000 whom you follow"
+    remark = "with 1000000000 friends at epsilon 0.123456789012 this list is mostly what everybody gets"
+    whole = {"member": longest, "snapshot": 10**9, "made": "2026-01-01", "remark": remark}
+    body = _json({**whole, "suggestions": [line] * places})
+    assert len(body) + 4 <= slot_bytes(NodeSet.of(names), places)
+
+
+def test_what_does_not_fit_is_an_error_and_no_shorter_list(path):
+    lists = Lists.open(path, ABOUT, NODES, 3)
+    with pytest.raises(InputError):
+        lists.put(0, b"{" * (lists.slot + 1))
+    assert lists.get(0) is None

@@ -1,0 +1,199 @@
+"""Each member sees its own list, and nobody else's."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+
+import pytest
+
+from edgeveil.ledger import Ledger
+
+REFUSED = {"error": "this needs a valid token of a member"}
+
+
+def test_a_member_gets_its_list_once_charged_and_then_free(service, network):
+    member = network.nodes[5]
+    first = service.get(member=member)
+    assert first.status == 200
+    assert first.json["current"] is True
+    own = first.json["list"]
+    assert own["member"] == member
+    assert len(own["suggestions"]) == 10
+    assert [line["place"] for line in own["suggestions"]] == list(range(1, 11))
+    names = {line["node"] for line in own["suggestions"]}
+    assert member not in names
+    assert not names & set(network.nodes.take(network.neighbours(5)))
+    spent = service.get("/me/spending", member)
+    assert spent.json == {"spent": 0.5, "left": 1.5, "whole": 2.0}
+    again = service.get(member=member)
+    assert again.body == first.body
+    assert again.seconds < 0.15
+    assert service.get("/me/spending", member).json == spent.json
+
+
+def test_the_list_is_the_one_that_the_ledger_holds(service, network):
+    from edgeveil import suggest
+
+    member = network.nodes[6]
+    served = service.get(member=member).json["list"]["suggestions"]
+    ledger = Ledger.open(service.ledger)
+    before = len(ledger.spends())
+    kept = suggest(network, [member], epsilon=0.5, k=10, ledger=ledger).for_member(member)
+    assert [line.node for line in kept] == [line["node"] for line in served]
+    assert len(ledger.spends()) == before
+
+
+def test_everybody_is_told_what_is_protected(service, network):
+    said = service.get("/me/protection", network.nodes[7]).json
+    assert said["epsilon"] == 0.5
+    assert "factor of at most 1.65" in said["in_short"]
+    assert "every edge that does not touch that source" in said["in_full"]
+
+
+@pytest.mark.parametrize("path", ["/me/suggestions", "/me/protection", "/me/spending"])
+@pytest.mark.parametrize("kind", ["none", "another scheme", "garbage", "no member", "expired"])
+def test_without_a_valid_token_all_answers_are_one(service, network, path, kind):
+    member = network.nodes[8]
+    headers = {
+        "none": {},
+        "another scheme": {"Authorization": f"Basic {service.token(member)}"},
+        "garbage": {"Authorization": "Bearer abc"},
+        "no member": {"Authorization": f"Bearer {service.token('nobody at all')}"},
+        "expired": {"Authorization": f"Bearer {service.token(member, seconds=-3600)}"},
+    }[kind]
+    time.sleep(0.05)
+    found = service.get(path, headers=headers)
+    assert found.status == 401
+    assert found.json == REFUSED
+    assert found.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/me/suggestions?member={other}",
+        "/me/suggestions?sub={other}&node={other}",
+        "/me//suggestions",
+        "/me/suggestions/{other}",
+        "/{other}/suggestions",
+        "/me/../{other}/suggestions",
+        "/me/%2e%2e/suggestions",
+        "/me/suggestions%00{other}",
+        "//me/suggestions",
+        "/me/suggestions;{other}",
+        "http://other/me/suggestions",
+    ],
+)
+def test_no_path_or_query_leads_to_another_members_list(service, network, path):
+    member, other = network.nodes[5], network.nodes[9]
+    found = service.get(path.format(other=other.replace(" ", "%20")), member)
+    if found.status == 200:
+        assert found.json["list"]["member"] == member
+    else:
+        assert found.status in (400, 404, 405)
+        assert other.encode() not in found.body
+
+
+@pytest.mark.parametrize("name", ["X-Forwarded-User", "X-Member", "X-Original-URL", "Host", "Cookie"])
+def test_no_header_names_the_member(service, network, name):
+    member, other = network.nodes[5], network.nodes[9]
+    token = {"Authorization": f"Bearer {service.token(member)}"}
+    found = service.get(headers={**token, name: other.encode()})
+    assert found.json["list"]["member"] == member
+
+
+def test_two_tokens_in_one_request_are_no_way_to_another_list(service, network):
+    mine, other = (service.token(network.nodes[i]) for i in (5, 9))
+    text = f"GET /me/suggestions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {mine}\r\n"
+    text += f"Authorization: Bearer {other}\r\nConnection: close\r\n\r\n"
+    answer = talk(service.port, text.encode())
+    assert network.nodes[9].encode() + b'","snapshot"' not in answer
+
+
+def talk(port, data, seconds=5.0):
+    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as line:
+        line.sendall(data)
+        found = b""
+        try:
+            while more := line.recv(65536):
+                found += more
+        except (TimeoutError, ConnectionError):
+            pass
+        return found
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_members_can_only_look(service, network, method):
+    found = service.get(member=network.nodes[5], method=method)
+    assert found.status == 405
+
+
+def test_a_large_body_is_not_read(service, network):
+    head = "POST /me/suggestions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
+    assert b" 413 " in talk(service.port, head.encode() + b"x" * 1_000)
+    chunked = "GET /me/suggestions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert b" 413 " in talk(service.port, chunked.encode())
+
+
+def test_a_huge_head_ends_the_connection(service):
+    began = time.monotonic()
+    answer = talk(service.port, b"GET / HTTP/1.1\r\nX: " + b"a" * 200_000)
+    assert b" 200 " not in answer
+    assert time.monotonic() - began < 4
+
+
+def test_header_injection_stays_inside_of_its_line(service):
+    answer = talk(service.port, b"GET /%0d%0aSet-Cookie:%20a=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert b"Set-Cookie" not in answer.split(b"\r\n\r\n")[0]
+    assert b" 404 " in answer
+
+
+def test_too_many_requests_are_slowed_down(service, network):
+    member = network.nodes[11]
+    service.get(member=member)
+    statuses = [service.get("/me/protection", member).status for _ in range(80)]
+    assert 429 in statuses
+    assert service.get("/me/protection", network.nodes[12]).status == 200  # others are not
+
+
+def test_answers_carry_headers_that_keep_browsers_strict(service, network):
+    for found in (service.get("/"), service.get(member=network.nodes[5]), service.get("/nothing")):
+        policy = found.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert found.headers["X-Content-Type-Options"] == "nosniff"
+        assert found.headers["Cache-Control"] == "no-store"
+        assert found.headers["Server"] is None
+
+
+def test_the_description_names_all_that_there_is(service):
+    found = service.get("/openapi.json").json
+    assert set(found["paths"]) == {"/me/suggestions", "/me/protection", "/me/spending"}
+    for path in found["paths"].values():
+        assert set(path) == {"get"}
+        assert "parameters" not in path["get"]
+    assert "401" in found["paths"]["/me/suggestions"]["get"]["responses"]
+
+
+def test_integer_ids_are_read_as_they_are_written(tmp_path):
+    from edgeveil.datasets import social_network
+    from tests.serve.running import Service
+
+    running = Service(tmp_path, social_network(200).graph).start()
+    try:
+        assert running.get(member=7).json["list"]["member"] == 7
+        for odd in ("07", "+7", " 7", "7.0", "-0", "٧", "1e1", "200", "9" * 50):
+            assert running.get("/me/protection", token=running.token(odd)).status == 401, odd
+    finally:
+        running.stop()
+
+
+def test_nothing_about_who_asked_is_logged(service, network):
+    member = network.nodes[13]
+    service.get(member=member)
+    assert json.dumps(member) not in (service.folder / "log").read_text()
+    metrics = service.curator("/metrics").body.decode()
+    assert "edgeveil_requests_total" in metrics
+    assert not any(node in metrics for node in network.nodes)

@@ -1,0 +1,110 @@
+"""The two pages in a real browser, as they are served."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a page of the service; it may ask its own server only and complain of nothing."""
+    contexts = []
+
+    def go(url, **options):
+        context = browser.new_context(**options)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.asked, page.complaints = [], []
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("console", lambda message: page.complaints.append(message.text))
+        page.goto(url)
+        contexts.append(context)
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+
+
+def test_a_member_sees_its_list_and_how_sure_it_is(visit, service, network):
+    member = network.nodes[30]
+    home = f"http://127.0.0.1:{service.port}/"
+    page = visit(f"{home}#token={service.token(member)}")
+    page.wait_for_selector("#spending:not([hidden])")
+    lines = page.locator("#people li")
+    assert lines.count() == 10
+    served = service.get(member=member).json["list"]["suggestions"]
+    for at, line in enumerate(served):
+        text = lines.nth(at).inner_text()
+        assert line["node"] in text
+        assert line["why"] in text
+        assert f"place {line['first']}" in text
+    assert "factor of at most 1.65" in page.locator("#protection").inner_text()
+    assert "0.5 is used up" in page.locator("#spent").inner_text()
+    assert page.url == home  # the token is gone from the address
+    assert all(url.startswith(home) for url in page.asked)
+    assert not page.complaints
+    page.reload()  # and kept for this tab
+    page.wait_for_selector("#people li")
+
+
+def test_the_page_works_by_keyboard_on_a_phone_and_in_the_dark(visit, service, network):
+    url = f"http://127.0.0.1:{service.port}/#token={service.token(network.nodes[31])}"
+    page = visit(url, viewport={"width": 360, "height": 740}, color_scheme="dark")
+    page.wait_for_selector("#protection:not([hidden])")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.locator("#full").is_visible()
+    assert "every edge that does not touch" in page.locator("#full").inner_text()
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    light = visit(f"http://127.0.0.1:{service.port}/").evaluate(
+        "getComputedStyle(document.body).backgroundColor"
+    )
+    assert dark != light
+
+
+def test_without_a_token_the_page_says_so(visit, service):
+    page = visit(f"http://127.0.0.1:{service.port}/")
+    page.wait_for_selector("#about.alarm")
+    assert "this needs a valid token of a member" in page.locator("#about").inner_text()
+    assert page.locator("#people li").count() == 0
+
+
+def test_names_that_look_like_html_stay_names(visit, tmp_path):
+    from edgeveil.graph import Graph
+    from edgeveil.nodes import NodeSet
+    from tests.serve.running import Service
+
+    names = [f"<img src=x onerror=alert({i})>" for i in range(40)]
+    u, v = zip(*[(i, (i + s) % 40) for i in range(40) for s in (1, 2, 3)], strict=True)
+    running = Service(tmp_path, Graph.from_edges(u, v, NodeSet.of(names))).start()
+    try:
+        page = visit(f"http://127.0.0.1:{running.port}/#token={running.token(names[0])}")
+        page.wait_for_selector("#people li")
+        assert page.locator("#people img").count() == 0
+        assert "onerror" in page.locator("#people").inner_text()
+        assert not page.complaints
+    finally:
+        running.stop()
+
+
+def test_the_curator_sees_spending_requests_and_times(visit, service, network):
+    service.get(member=network.nodes[32])
+    home = f"http://127.0.0.1:{service.curator_port}/"
+    page = visit(f"{home}#key={service.key}")
+    page.wait_for_selector("#facts dd")
+    assert "400" in page.locator("#facts").inner_text()
+    assert page.locator("#spending svg polyline").count() == 1
+    assert page.locator("#latency svg polyline").count() == 1
+    assert "/me/suggestions" in page.locator("#requests").inner_text()
+    assert "Not private" in page.locator("main").inner_text()
+    assert page.url == home
+    assert not page.complaints
+
+
+def test_the_curator_without_the_key_sees_nothing(visit, service):
+    page = visit(f"http://127.0.0.1:{service.curator_port}/")
+    page.wait_for_selector("#about.alarm")
+    assert page.locator("#facts dd").count() == 0

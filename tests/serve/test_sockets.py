@@ -1,0 +1,104 @@
+"""Where the service listens: HTTPS, Unix sockets, slow clients, a place that is taken."""
+
+from __future__ import annotations
+
+import datetime
+import socket
+import stat
+import subprocess
+import sys
+import time
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.serve.running import Service
+
+
+def certificate(folder):
+    """A certificate for localhost that nobody else trusts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 7, now, now + datetime.timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False)
+        .add_extension(x509.BasicConstraints(True, None), True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "chain.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return folder / "chain.pem", folder / "key.pem"
+
+
+def test_by_https_with_a_certificate(network, tmp_path):
+    chain, key = certificate(tmp_path)
+    options = ["--certificate", str(chain), "--private-key", str(key)]
+    running = Service(tmp_path, network, options=options).start()
+    try:
+        found = running.get(member=network.nodes[1], certificate=chain)
+        assert found.status == 200
+        assert found.headers["Strict-Transport-Security"]
+    finally:
+        running.stop()
+
+
+def test_on_a_unix_socket_that_is_its_owners_alone(network, tmp_path):
+    path = tmp_path / "members"
+    running = Service(tmp_path, network, options=["--at", f"unix:{path}"])
+    try:
+        for _ in range(2):  # a socket that a killed process left behind is no obstacle
+            running.start()
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            with socket.socket(socket.AF_UNIX) as line:
+                line.connect(str(path))
+                token = running.token(network.nodes[1])
+                head = f"GET /me/protection HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
+                line.sendall(head.encode())
+                assert b" 200 " in line.recv(1000)
+            running.stop(9)
+    finally:
+        running.stop()
+
+
+def test_slow_clients_are_sent_away_and_hold_up_nobody(service, network):
+    began = time.monotonic()
+    lines = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(50)]
+    try:
+        for line in lines:
+            line.sendall(b"GET / HTTP/1.1\r\nX: ")
+        assert service.get(member=network.nodes[5]).status == 200
+        for line in lines:
+            line.settimeout(10)
+            assert line.recv(100) == b""
+        assert 4 < time.monotonic() - began < 10
+    finally:
+        for line in lines:
+            line.close()
+
+
+def test_a_place_that_is_taken_is_a_plain_error(service, network, tmp_path):
+    made = Service(tmp_path, network)
+    made.port = service.port
+    made.start(wait=False)
+    assert made.process.wait(timeout=60) == 1
+    said = (tmp_path / "log").read_text()
+    assert f"cannot listen at http://127.0.0.1:{service.port}: Address already in use" in said
+    assert "Traceback" not in said
+
+
+def test_without_its_packages_the_command_says_what_is_missing(tmp_path):
+    program = (
+        "import sys\nsys.modules['fastapi'] = None\nfrom edgeveil.cli.app import main\n"
+        "sys.exit(main(['serve', '--trial']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "pip install 'edgeveil[serve]'" in done.stderr
