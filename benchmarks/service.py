@@ -107,7 +107,9 @@ def _first_lists(wrk: str, service: Service, n: int, folder: Path) -> float:
     tokens = _tokens(service, range(0, n, max(1, n // 20_000)), folder / "first")
     script = folder / "first.lua"
     script.write_text(LUA.format(tokens=tokens))
-    request(service.port, "/me/suggestions", headers={"Authorization": f"Bearer {service.token(1)}"})
+    request(
+        service.port, "/me/suggestions", headers={"Authorization": f"Bearer {service.token(1)}"}
+    )
     found = _load(wrk, service.port, "/me/suggestions", script, connections=512)
     return found["per_second"]
 
@@ -117,7 +119,9 @@ def _tokens(service: Service, members: Any, path: Path) -> Path:
     return path
 
 
-def _load(wrk: str, port: int, path: str, script: Path | None, connections: int = CONNECTIONS) -> Any:
+def _load(
+    wrk: str, port: int, path: str, script: Path | None, connections: int = CONNECTIONS
+) -> Any:
     words = [wrk, "-t1", f"-c{connections}", f"-d{SECONDS}s", "--latency", "--timeout", "20s"]
     words += ["-s", str(script)] if script else []
     said = subprocess.run(

@@ -83,11 +83,13 @@ class Service:
     def token(self, member, **changed):
         return sign(str(member), self.secret, "edgeveil", **changed)
 
-    def get(self, path="/me/suggestions", member=None, *, token=None, headers=(), method="GET", **more):
+    def get(
+        self, path="/me/suggestions", member=None, *, token=None, headers=(), method="GET", **more
+    ):
         given = dict(headers)
         if member is not None or token is not None:
             given["Authorization"] = f"Bearer {token or self.token(member)}"
-        return request(self.port, path, method, given, **more)
+        return request(self.port, path, headers=given, **more)
 
     def curator(self, path, method="GET", key=""):
         given = {} if key is None else {"Authorization": f"Bearer {key or self.key}"}

@@ -82,7 +82,9 @@ def test_the_public_size_holds_any_list(names, places):
     longest = max(names, key=lambda name: len(_json(name)))
     line = {"place": places, "node": longest, "first": 10**9, "last": 10**9}
     line["why"] = "followed by about 1000000000 whom you follow"
-    remark = "with 1000000000 friends at epsilon 0.123456789012 this list is mostly what everybody gets"
+    remark = (
+        "with 1000000000 friends at epsilon 0.123456789012 this list is mostly what everybody gets"
+    )
     whole = {"member": longest, "snapshot": 10**9, "made": "2026-01-01", "remark": remark}
     body = _json({**whole, "suggestions": [line] * places})
     assert len(body) + 4 <= slot_bytes(NodeSet.of(names), places)

@@ -96,7 +96,9 @@ def test_no_path_or_query_leads_to_another_members_list(service, network, path):
         assert other.encode() not in found.body
 
 
-@pytest.mark.parametrize("name", ["X-Forwarded-User", "X-Member", "X-Original-URL", "Host", "Cookie"])
+@pytest.mark.parametrize(
+    "name", ["X-Forwarded-User", "X-Member", "X-Original-URL", "Host", "Cookie"]
+)
 def test_no_header_names_the_member(service, network, name):
     member, other = network.nodes[5], network.nodes[9]
     token = {"Authorization": f"Bearer {service.token(member)}"}
@@ -145,7 +147,10 @@ def test_a_huge_head_ends_the_connection(service):
 
 
 def test_header_injection_stays_inside_of_its_line(service):
-    answer = talk(service.port, b"GET /%0d%0aSet-Cookie:%20a=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    answer = talk(
+        service.port,
+        b"GET /%0d%0aSet-Cookie:%20a=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    )
     assert b"Set-Cookie" not in answer.split(b"\r\n\r\n")[0]
     assert b" 404 " in answer
 

@@ -60,8 +60,8 @@ def test_on_a_unix_socket_that_is_its_owners_alone(network, tmp_path):
             with socket.socket(socket.AF_UNIX) as line:
                 line.connect(str(path))
                 token = running.token(network.nodes[1])
-                head = f"GET /me/protection HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
-                line.sendall(head.encode())
+                head = f"GET /me/protection HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}"
+                line.sendall(f"{head}\r\n\r\n".encode())
                 assert b" 200 " in line.recv(1000)
             running.stop(9)
     finally:

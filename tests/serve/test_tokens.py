@@ -64,7 +64,8 @@ def token(key=ED, algorithm="EdDSA", kid="ed", **changed):
 
 
 @pytest.mark.parametrize(
-    ("key", "algorithm", "kid"), [(ED, "EdDSA", "ed"), (RSA, "RS256", "rsa"), (SECRET, "HS256", "hs")]
+    ("key", "algorithm", "kid"),
+    [(ED, "EdDSA", "ed"), (RSA, "RS256", "rsa"), (SECRET, "HS256", "hs")],
 )
 def test_a_token_of_each_kind_of_key_names_its_subject(checker, key, algorithm, kid):
     assert checker.subject(token(key, algorithm, kid)) == "ann"
@@ -72,7 +73,9 @@ def test_a_token_of_each_kind_of_key_names_its_subject(checker, key, algorithm, 
 
 
 def unsigned():
-    head, body = (text(json.dumps(part).encode()) for part in ({"alg": "none", "kid": "ed"}, claims()))
+    head, body = (
+        text(json.dumps(part).encode()) for part in ({"alg": "none", "kid": "ed"}, claims())
+    )
     return f"{head}.{body}."
 
 
@@ -119,11 +122,15 @@ BAD = {
     "dots": "..",
     "no token": "abc",
     "not ASCII": "ä.ö.ü",
-    "deep": ".".join([text(json.dumps({"alg": "EdDSA", "kid": "ed"}).encode()), text(b"[" * 1000), "AA"]),
+    "deep": ".".join(
+        [text(json.dumps({"alg": "EdDSA", "kid": "ed"}).encode()), text(b"[" * 1000), "AA"]
+    ),
     "an expiry that is no number": jwt.api_jws.encode(
         json.dumps(claims(exp="soon")).encode(), ED, algorithm="EdDSA", headers={"kid": "ed"}
     ),
-    "a body that is no object": jwt.api_jws.encode(b"[1]", ED, algorithm="EdDSA", headers={"kid": "ed"}),
+    "a body that is no object": jwt.api_jws.encode(
+        b"[1]", ED, algorithm="EdDSA", headers={"kid": "ed"}
+    ),
     "a critical header": jwt.encode(
         claims(), ED, algorithm="EdDSA", headers={"kid": "ed", "crit": ["exp"]}
     ),

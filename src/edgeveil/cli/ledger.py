@@ -1,4 +1,4 @@
-"""``edgeveil ledger create | advance | show | verify | backup``."""
+"""``edgeveil ledger create | advance | show | verify | backup``; plan and report elsewhere."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ ledger = App(
     "Example: edgeveil ledger create follows.ledger --epsilon 4",
     help_format="plaintext",
 )
+ledger.command("edgeveil.cli.spending:plan", name="plan")
+ledger.command("edgeveil.cli.spending:report", name="report")
 
 
 @ledger.command

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from edgeveil.cli.options import FOLLOWS_FILE, FollowsFile, LedgerAt, default
+from edgeveil.cli import options
+from edgeveil.cli.options import LedgerAt, default
 from edgeveil.cli.output import Format, print_table, say
 from edgeveil.errors import ParameterError
 
 __all__ = ["plan", "report"]
-
-_HITS = "hits"
 
 
 def plan(
@@ -26,7 +25,7 @@ def plan(
     members: int | None = None,
     graph: Path | None = None,
     top: int = 20,
-    reading: FollowsFile = FOLLOWS_FILE,
+    reading: options.GraphFile = options.GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
     """Say what each list may cost so that the budget lasts, beside the alternatives.
@@ -53,16 +52,28 @@ def plan(
         table, json or csv.
     """
     from edgeveil.ledger import Ledger
+    from edgeveil.ledger.plan import plan as plan_of
+    from edgeveil.mechanisms.suggest import Suggest
 
     opened = Ledger.open(location)
     read = None
     if graph is not None:
         from edgeveil.cli.reading import read_and_say
 
-        read = read_and_say(graph, reading, counts=False)
+        read = read_and_say(graph, reading, directed=False, counts=False)
         members = read.n_nodes if members is None else members
-    plans = opened.plan(every, lasting, members=members)
-    columns, rows = ["every", "releases", "epsilon"], [(p.every, p.releases, p.epsilon) for p in plans]
+    if opened.pooled_epsilon is not None and members is None:
+        raise ParameterError(
+            "the ledger has a cap on what all may pool: say how many get a list (--members)"
+        )
+
+    def pooled(epsilon: float) -> float:
+        many = members or 1
+        return Suggest(epsilon=epsilon).guarantee(many).pooled_epsilon if epsilon else 0.0
+
+    plans = plan_of(opened.account(), every, lasting, window=opened.window, pooled=pooled)
+    columns = ["every", "releases", "epsilon"]
+    rows: list[tuple[Any, ...]] = [(p.every, p.releases, p.epsilon) for p in plans]
     if read is not None:
         from edgeveil.cli.progress import counting
         from edgeveil.evaluation.own_graph import evaluate

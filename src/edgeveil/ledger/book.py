@@ -32,6 +32,7 @@ class Spend:
     label: str | None
     snapshot: int | None
     n_rows: int | None
+    most_nano: int | None  # what the one who had learnt the most had learnt after it
 
 
 @dataclass(frozen=True)

@@ -211,6 +211,11 @@ class Ledger:
         """
         return hmac.digest(self._header.ledger_id.encode(), question.encode(), "sha256").hex()
 
+    def snapshot(self, label: str = "") -> int:
+        """Number of a label's current snapshot; 1 before its first release."""
+        with self._transaction(write=False) as transaction:
+            return snapshots.current_number(transaction, label)
+
     def advance(self, label: str = "") -> int:
         """Declare a new snapshot of a label's graph; gives its number.
 

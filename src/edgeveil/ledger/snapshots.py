@@ -26,6 +26,12 @@ def _current(transaction: Transaction, label: str) -> SnapshotRow | None:
     return of_label[-1] if of_label else None
 
 
+def current_number(transaction: Transaction, label: str) -> int:
+    """Number of a label's current snapshot; 1 before its first release."""
+    current = _current(transaction, label)
+    return 1 if current is None else current.number
+
+
 def _add_snapshot(
     transaction: Transaction, header: Header, label: str, number: int, fingerprint: str | None
 ) -> None:

@@ -318,8 +318,8 @@ OPEN_OF_CAMPAIGN = (
 LAST_UP_TO_SNAPSHOT = "SELECT max(seq) FROM spends WHERE snapshot <= ?"
 _SHOWN_SPEND = (
     "SELECT spends.seq, spends.created, spends.key, fingerprint, model, epsilon_nano, "
-    "pooled_nano, note, releases.key IS NOT NULL, campaign, label, snapshot, n_rows FROM spends "
-    "LEFT JOIN releases ON releases.key = spends.key "
+    "pooled_nano, note, releases.key IS NOT NULL, campaign, label, snapshot, n_rows, "
+    "public_total + greatest_total FROM spends LEFT JOIN releases ON releases.key = spends.key "
 )
 SHOWN_SPENDS = f"{_SHOWN_SPEND} WHERE coalesce(n_rows, 1) > 0 ORDER BY spends.seq"
 SPENDS_OF_RECIPIENT = (

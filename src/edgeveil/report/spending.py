@@ -42,7 +42,6 @@ def spending_rows(spends: Sequence[Spend]) -> list[tuple[Any, ...]]:
             "stored" if spend.released else "charged, not stored",
         )
         for spend in spends
-        if spend.n_rows != 0  # the opening of a campaign costs nothing
     ]
 
 
@@ -56,7 +55,7 @@ def render_spending(ledger: Ledger, recipient: str | None = None) -> str:
     recipient : str, optional
         Only what this one got; the page then names them.
     """
-    spends = [spend for spend in ledger.spends(recipient) if spend.n_rows != 0]
+    spends = ledger.spends(recipient)
     rows = spending_rows(spends)
     shown = [[_cell(name, value) for name, value in zip(COLUMNS, row, strict=True)] for row in rows]
     assets = files(__package__)
@@ -120,18 +119,20 @@ def _chart(ledger: Ledger, spends: Sequence[Spend], recipient: str | None) -> st
     if not spends:
         return "<p>Nothing was spent so far.</p>"
     times = [datetime.fromisoformat(spend.created).timestamp() for spend in spends]
-    totals, own = [], 0.0
+    totals, own = list[float](), 0.0
     for spend in spends:
         own += spend.epsilon_nano / 1e9
-        totals.append(own if recipient is not None else spend.most_nano / 1e9)
+        before = totals[-1] if totals else 0.0  # what nobody wrote down before version 2
+        most = before if spend.most_nano is None else spend.most_nano / 1e9
+        totals.append(own if recipient is not None else most)
     first, last = times[0], max(times[-1], times[0] + 1)
-    most = max(ledger.epsilon, *totals)
+    highest = max(ledger.epsilon, *totals)
 
     def x(time: float) -> float:
         return _LEFT + (time - first) / (last - first) * (_WIDE - _LEFT - 10)
 
     def y(value: float) -> float:
-        return _HIGH - _LOW - value / most * (_HIGH - _LOW - 20)
+        return _HIGH - _LOW - value / highest * (_HIGH - _LOW - 20)
 
     path, level = f"M{x(first):.1f} {y(0):.1f}", 0.0
     for time, total in zip(times, totals, strict=True):

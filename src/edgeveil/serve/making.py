@@ -100,8 +100,7 @@ class Making:
         for nodes, lists in reversed(self._earlier):
             if member in nodes:
                 found = lists.get(nodes.index(member))
-                # The same nodes may have been in another order.
-                if found is not None and json.loads(found)["member"] == member:
+                if found is not None:
                     return found
         return None
 
@@ -160,7 +159,10 @@ class Making:
 
     def _series(self, nodes: NodeSet) -> str:
         """Stands for ledger, label and node set."""
-        return self.ledger.key_of(f"lists {self.offer.label} {self.ledger.node_set_digest(nodes)}")
+        ids = hashlib.sha256(nodes.kind.encode())
+        for name, array in sorted(nodes.arrays.items()):
+            ids.update(name.encode() + array.tobytes())
+        return self.ledger.key_of(json.dumps(["lists", self.offer.label, ids.hexdigest()]))
 
     def _kept_editions(self) -> list[tuple[NodeSet, Lists]]:
         """Lists of earlier snapshots of the same members, the oldest first."""
@@ -259,7 +261,8 @@ class _Answer:
     """What a request waits for, given from another thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self.future = loop, loop.create_future()
+        self._loop = loop
+        self.future: asyncio.Future[bytes] = loop.create_future()
 
     def give(self, found: bytes | Exception) -> None:
         def settle() -> None:
@@ -273,9 +276,7 @@ class _Answer:
         self._loop.call_soon_threadsafe(settle)
 
 
-def _tell(
-    asked: dict[int, list[_Answer]], indices: Sequence[int], outcome: Exception
-) -> None:
+def _tell(asked: dict[int, list[_Answer]], indices: Sequence[int], outcome: Exception) -> None:
     for index in indices:
         for answer in asked.get(index, ()):
             answer.give(outcome)
