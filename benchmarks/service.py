@@ -57,7 +57,7 @@ def run(settings: Settings) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=settings.work) as folder:
         u, v = draw_edges(n, 10 * n, seed=1)
         graph = Graph.from_edges(u, v, NodeSet.range(n))
-        service = Service(Path(folder), graph, epsilon=1.0, cap=1.0, options=["--top", "20"])
+        service = Service(Path(folder), graph, epsilon=1.0, cap=1.0, top=20)
         return _measured(wrk, service, n, rounds, Path(folder))
 
 

@@ -26,7 +26,7 @@ def free_port():
 class Service:
     """One folder with graph, ledger and keys; the process can be stopped and started again."""
 
-    def __init__(self, folder, graph, *, epsilon=0.5, cap=2.0, options=(), curator=True):
+    def __init__(self, folder, graph, *, epsilon=0.5, cap=2.0, top=10, options=(), curator=True):
         self.folder = Path(folder)
         self.graph, self.ledger = self.folder / "graph", self.folder / "ledger"
         if not self.ledger.exists():
@@ -35,14 +35,16 @@ class Service:
             self.secret = new_key(self.folder / "keys.json")
         self.port, self.curator_port = free_port(), free_port()
         place = ("--curator", f"127.0.0.1:{self.curator_port}") if curator else ()
-        self.epsilon, self.options = epsilon, (*place, *options)
+        self.epsilon, self.top, self.options = epsilon, top, (*place, *options)
         self.process = None
 
     def start(self, *options, wait=True):
         command = [sys.executable, "-m", "edgeveil", "serve", str(self.graph)]
-        command += ["--ledger", str(self.ledger), "--epsilon", str(self.epsilon), "--top", "10"]
-        command += ["--keys", str(self.folder / "keys.json"), "--at", f"127.0.0.1:{self.port}"]
-        command += ["--pad", "0.2"]
+        command += ["--ledger", str(self.ledger), "--epsilon", str(self.epsilon)]
+        command += ["--top", str(self.top)]
+        command += ["--keys", str(self.folder / "keys.json"), "--pad", "0.2"]
+        if "--at" not in self.options:
+            command += ["--at", f"127.0.0.1:{self.port}"]
         self.log = (self.folder / "log").open("ab")
         self.process = subprocess.Popen(
             [*command, *self.options, *options], stdout=self.log, stderr=self.log
@@ -83,9 +85,7 @@ class Service:
     def token(self, member, **changed):
         return sign(str(member), self.secret, "edgeveil", **changed)
 
-    def get(
-        self, path="/me/suggestions", member=None, *, token=None, headers=(), method="GET", **more
-    ):
+    def get(self, path="/me/suggestions", member=None, *, token=None, headers=(), **more):
         given = dict(headers)
         if member is not None or token is not None:
             given["Authorization"] = f"Bearer {token or self.token(member)}"

@@ -38,25 +38,39 @@ def check(ledger, members, seen):
     return lists
 
 
-def test_killed_again_and_again_it_goes_on_where_it_was(own_service, network):
-    running, members, seen, stop = own_service, list(network.nodes)[:120], [], threading.Event()
-    starts, rng = [], random.Random(5)
+def wait_for(seen, more, seconds=60):
+    """Wait until so many more answers were given."""
+    wanted, until = len(seen) + more, time.monotonic() + seconds
+    while len(seen) < wanted and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def killed_again_and_again(running, members, kills, rng):
+    """Kill the service under load; gives all that was answered, and how long it took to start."""
+    seen, stop, starts = [], threading.Event(), []
     with ThreadPoolExecutor(4) as pool:
         asking = [pool.submit(ask_all, [running], members, seen, stop) for _ in range(4)]
         try:
-            for _ in range(6):
+            for _ in range(kills):
                 began = time.monotonic()
                 running.start()
                 starts.append(time.monotonic() - began)
-                time.sleep(rng.uniform(0.2, 1.2))
+                wait_for(seen, rng.randrange(1, 8))
+                time.sleep(rng.uniform(0, 0.3))
                 running.stop(9)
             running.start()
-            time.sleep(1)
+            wait_for(seen, 10)
         finally:
             stop.set()
         for done in asking:
             done.result()
-    assert len(check(running.ledger, members, seen)) > 20
+    return seen, starts
+
+
+def test_killed_again_and_again_it_goes_on_where_it_was(own_service, network):
+    members = list(network.nodes)[:120]
+    seen, _ = killed_again_and_again(own_service, members, 4, random.Random(5))
+    assert len(check(own_service.ledger, members, seen)) > 10
 
 
 def test_two_instances_that_race_for_the_same_members_agree(own_service, network):
@@ -64,18 +78,19 @@ def test_two_instances_that_race_for_the_same_members_agree(own_service, network
     second = Service(first.folder, network, options=["--state", str(first.folder / "second")])
     second.secret = first.secret
     members, seen, stop = list(network.nodes)[:60], [], threading.Event()
-    second.state_folder = first.folder / "second"
     first.start()
-    second.start()
+    second.start(wait=False)
     try:
+        second.wait_for_members()
         with ThreadPoolExecutor(4) as pool:
             asking = [pool.submit(ask_all, [first, second], members, seen, stop) for _ in range(4)]
-            time.sleep(6)
+            wait_for(seen, 60)
             stop.set()
             for done in asking:
                 done.result()
     finally:
         second.stop()
     lists = check(first.ledger, members, seen)
-    assert len(lists) > 20
-    assert sum((s.n_rows or 0) for s in Ledger.open(first.ledger).spends()) == len(lists)
+    assert len(lists) > 10
+    charged = sum(spend.n_rows or 0 for spend in Ledger.open(first.ledger).spends())
+    assert charged >= len(lists)  # one that was charged may have been asked for by nobody who waited

@@ -89,6 +89,7 @@ def test_a_place_that_is_taken_is_a_plain_error(service, network, tmp_path):
     made.port = service.port
     made.start(wait=False)
     assert made.process.wait(timeout=60) == 1
+    made.log.close()
     said = (tmp_path / "log").read_text()
     assert f"cannot listen at http://127.0.0.1:{service.port}: Address already in use" in said
     assert "Traceback" not in said
