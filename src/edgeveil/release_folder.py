@@ -135,10 +135,7 @@ class ReleaseFolder:
     def from_record(cls, artifact: Path) -> ReleaseFolder:
         """The finished folder that a ledger recorded.
 
-        Raises
-        ------
-        LedgerError
-            If it is gone or is another one by now. Its noise cannot be drawn again.
+        LedgerError if it is gone or another one by now: its noise cannot be drawn again.
         """
         kept = json.loads(artifact.read_text())
         folder = Path(kept["folder"])
@@ -152,13 +149,7 @@ class ReleaseFolder:
         return found
 
     def verify(self) -> None:
-        """Read every part and compare its digest with the manifest's.
-
-        Raises
-        ------
-        InputError
-            At the first part that is missing or changed.
-        """
+        """Compare the digest of every part with the manifest's; InputError at the first change."""
         for part in self.parts:
             self._check(part)
 

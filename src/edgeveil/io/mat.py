@@ -80,9 +80,10 @@ def _variables(path: Path) -> Iterator[Parts]:
     """The parts of every variable."""
     view = np.memmap(path, np.uint8, "r").data  # ValueError for an empty file
     order = {b"IM": "<", b"MI": ">"}.get(bytes(view[126:_HEADER]))
-    if 2 in view[124:126] or 0 in view[:4]:
-        kind = "a MATLAB 7.3" if 2 in view[124:126] else "no MATLAB 5"
-        raise InputError(f"{path} is {kind} file; save it with -v7 first")
+    if 0 in view[:4]:
+        raise InputError(f"{path} is a MATLAB 4 file, or none; save it with -v7 first")
+    if 2 in view[124:126]:
+        raise InputError(f"{path} is a MATLAB 7.3 file; save it with -v7 first")
     if order is None:
         raise ValueError("no byte order")
     at = _HEADER
@@ -143,7 +144,8 @@ def _matrix(kind: int, shape: list[int], parts: Parts, what: str) -> Any:
         starts = starts[: shape[1] + 1].astype(np.int64)
         stored = int(starts[-1])
         rows = rows[:stored].astype(np.int64)
-        matrix = sp.csc_array((values[:stored], rows, starts), shape=tuple(shape))
+        height, width = shape
+        matrix = sp.csc_array((values[:stored], rows, starts), shape=(height, width))
     except (*_DAMAGE, TypeError) as error:
         raise InputError(f"{what} is damaged: its parts do not fit together") from error
     refuse_broken(matrix, what)
