@@ -63,14 +63,7 @@ def load_mat(path: Path, key: str) -> Any:
         raise InputError(f"{path} {error}; save the graph as a sparse matrix") from error
     except InputError:
         raise
-    except (
-        StopIteration,
-        IndexError,
-        OverflowError,
-        ValueError,
-        struct.error,
-        zlib.error,
-    ) as error:
+    except _DAMAGE as error:
         raise InputError(f"{path} is not a readable MATLAB file") from error
     listed = ", ".join(names) or "none"
     raise InputError(f"{path} has no variable {key!r}; its variables are: {listed}")
