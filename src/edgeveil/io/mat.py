@@ -119,7 +119,8 @@ def _parts(view: memoryview, order: str) -> Parts:
             start, after = at + 8, at + 8 + -(-size // 8) * 8
         if start + size > len(view) or (word >> 16 and size > 4):
             raise ValueError("cut off")
-        yield np.frombuffer(view[start : start + size], order + _TYPES[kind])
+        numbers = np.frombuffer(view[start : start + size], order + _TYPES[kind])
+        yield numbers.astype(_TYPES[kind])  # a copy: aligned, of this machine, not of the file
         at = after
 
 
