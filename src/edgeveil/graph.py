@@ -157,8 +157,8 @@ class Graph:
         rows = rows_of_pairs(u, v, n, directed=directed)
         if rows is None:
             raise InputError(f"an edge names a node outside of the {n} nodes given")
-        indptr, indices, self_loops, repeated, both_directions = rows
-        if must_be_symmetric and both_directions != len(indices) // 2:
+        indptr, indices = rows.indptr, rows.indices
+        if must_be_symmetric and rows.both_directions != len(indices) // 2:
             raise InputError(
                 "the input is directed: some pairs are given in one direction only; "
                 "pass directed=True to read every arc as an undirected edge, "
@@ -166,9 +166,9 @@ class Graph:
             )
         intake = Intake(
             entries=len(u),
-            self_loops=self_loops,
-            repeated=repeated,
-            both_directions=both_directions,
+            self_loops=rows.self_loops,
+            repeated=rows.repeated,
+            both_directions=rows.both_directions,
             weighted=weighted,
             nodes_from_edges=nodes_from_edges,
         )
@@ -265,13 +265,13 @@ class Graph:
         """
         if x == y:
             raise InputError("a self-loop is not an edge")
-        u = np.repeat(np.arange(self.n_nodes), self.degrees)
-        v = self._indices
-        once = (u < v) | self._directed
-        pairs = {*zip(u[once].tolist(), v[once].tolist(), strict=True)}
-        pairs ^= {(x, y) if self._directed else (min(x, y), max(x, y))}
-        ends = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
-        return Graph.from_edges(ends[:, 0], ends[:, 1], self._nodes, directed=self._directed)
+        u, v = np.repeat(np.arange(self.n_nodes), self.degrees), self._indices
+        flipped = (u == x) & (v == y)
+        if not self._directed:
+            flipped |= (u == y) & (v == x)
+        u, v = (u[~flipped], v[~flipped]) if flipped.any() else (np.r_[u, x], np.r_[v, y])
+        flip = Graph.from_edges(u, v, self._nodes, directed=self._directed)
+        return Graph(flip.indptr, flip.indices, self._nodes, directed=self._directed)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):

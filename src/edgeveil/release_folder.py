@@ -122,13 +122,7 @@ class ReleaseFolder:
         write_atomically(self.path / _MANIFEST, lambda path: path.write_text(text))
 
     def verify(self) -> None:
-        """Read every part and compare its digest with the manifest's.
-
-        Raises
-        ------
-        InputError
-            At the first part that is missing or changed.
-        """
+        """Compare the digest of every part with the manifest's; InputError at the first change."""
         for part in self.parts:
             self._check(part)
 

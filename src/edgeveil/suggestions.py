@@ -189,9 +189,8 @@ class Suggestions:
         return exports.polars_frame(self._columns())
 
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
-        there = ~np.isnan(self.values[:, :, 0])
-        member, place = np.nonzero(there)
-        listed = self.values[there]
+        member, place = np.nonzero(~np.isnan(self.values[:, :, 0]))
+        listed = self.values[member, place]
         return {
             "member": NodeSet.of(self.members).ids[member],
             "rank": place + 1,

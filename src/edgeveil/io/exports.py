@@ -1,17 +1,6 @@
 """Rows of a release -> tables and files of other libraries, which are imported only here and late.
 
-A guarantee travels where the target has a place for it:
-
-=============== ==========================================================================
-pandas          ``frame.attrs["edgeveil"]``: plain data
-pyarrow         ``table.schema.metadata[b"edgeveil"]``: the same as JSON; survives Parquet
-gensim          ``vectors.edgeveil``: the same as plain data
-CSV             the column ``guarantee``, in a few words on every line
-polars, numpy,  no place: keep the release beside them
-scipy, Arrow
-streams,
-word2vec text
-=============== ==========================================================================
+A guarantee travels where the target has a place for it, as each function says.
 """
 
 from __future__ import annotations
@@ -28,7 +17,7 @@ import numpy.typing as npt
 
 from edgeveil._files import write_atomically
 from edgeveil.errors import EdgeveilError, ParameterError
-from edgeveil.io.labelled_tables import as_json
+from edgeveil.io.labelled_tables import KEY, as_json
 from edgeveil.nodes import NodeId, NodeSet
 
 if TYPE_CHECKING:
@@ -50,7 +39,6 @@ __all__ = [
     "write_word2vec",
 ]
 
-KEY = "edgeveil"
 
 Columns = dict[str, npt.NDArray[Any]]
 Floats = npt.NDArray[np.float64]
@@ -89,14 +77,9 @@ def polars_frame(columns: Columns) -> pl.DataFrame:
     """A polars table; it has no place for a label."""
     import polars as pl
 
-    return pl.DataFrame(
-        [
-            pl.Series(name, values.tolist(), dtype=pl.String)
-            if values.dtype == object
-            else pl.Series(name, np.ascontiguousarray(values))
-            for name, values in columns.items()
-        ]
-    )
+    schema = {n: pl.String for n, values in columns.items() if values.dtype == object}
+    plain = {n: v.tolist() if n in schema else np.ascontiguousarray(v) for n, v in columns.items()}
+    return pl.DataFrame(plain, schema_overrides=schema)
 
 
 def pandas_frame(columns: Columns, label: Mapping[str, Any]) -> pd.DataFrame:
@@ -111,12 +94,8 @@ def pandas_frame(columns: Columns, label: Mapping[str, Any]) -> pd.DataFrame:
 def arrow_table(columns: Columns, label: Mapping[str, Any]) -> pa.Table:
     """A pyarrow table with the label, as JSON, in the metadata of its schema."""
     arrow = load_library("pyarrow", "to_arrow")
-    table = arrow.table(
-        {
-            name: arrow.array(values, type=arrow.string() if values.dtype == object else None)
-            for name, values in columns.items()
-        }
-    )
+    kinds = {n: arrow.string() if v.dtype == object else None for n, v in columns.items()}
+    table = arrow.table({n: arrow.array(v, type=kinds[n]) for n, v in columns.items()})
     return table.replace_schema_metadata({KEY: json.dumps(as_json(label))})
 
 

@@ -17,22 +17,16 @@ from typing import Any
 from edgeveil._files import write_atomically
 from edgeveil.errors import InputError, ParameterError
 
-__all__ = [
-    "as_json",
-    "read_labelled_table",
-    "write_labelled_table",
-]
+__all__ = ["KEY", "as_json", "read_labelled_table", "write_labelled_table"]
 
-_KEY = "edgeveil"
+KEY = "edgeveil"
+"""Where the label is, in files and in tables of other libraries."""
 
 
 def write_labelled_table(
     path: str | os.PathLike[str], columns: Mapping[str, Any], label: Mapping[str, Any]
 ) -> None:
-    """Write columns of equal length and their label, atomically.
-
-    The suffix chooses the format: .parquet or .json. The file appears whole or not at all.
-    """
+    """Write columns of equal length and their label, atomically, to .parquet or .json."""
     target = Path(path)
     if target.suffix not in (".parquet", ".json"):
         raise ParameterError(f"a release is kept as .parquet or .json, got {target.name!r}")
@@ -44,7 +38,7 @@ def write_labelled_table(
             # Through memory, because polars does not say reliably that a disk is full.
             buffer = io.BytesIO()
             pl.DataFrame(dict(columns)).write_parquet(
-                buffer, metadata={_KEY: json.dumps(as_json(label))}
+                buffer, metadata={KEY: json.dumps(as_json(label))}
             )
             path.write_bytes(buffer.getbuffer())
         else:
@@ -52,7 +46,7 @@ def write_labelled_table(
                 name: values.tolist() if hasattr(values, "tolist") else list(values)
                 for name, values in columns.items()
             }
-            path.write_text(json.dumps({_KEY: as_json(label), "columns": listed}))
+            path.write_text(json.dumps({KEY: as_json(label), "columns": listed}))
 
     write_atomically(target, write)
 
@@ -73,21 +67,15 @@ def as_json(value: Any) -> Any:
 
 
 def read_labelled_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Give the columns (as arrays or lists) and the label of a file.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, damaged, or no labelled table.
-    """
+    """Give the columns (as arrays or lists) and the label of a file; InputError if it is none."""
     source = Path(path)
     try:
         if source.suffix == ".json":
             whole = json.loads(source.read_text())
-            return whole["columns"], whole[_KEY]
+            return whole["columns"], whole[KEY]
         import polars as pl
 
-        label = json.loads(pl.read_parquet_metadata(source)[_KEY])
+        label = json.loads(pl.read_parquet_metadata(source)[KEY])
         # glob=False: a name like "a[1].parquet" is a name
         frame = pl.read_parquet(source, glob=False)
         return {c.name: c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in frame}, label

@@ -63,14 +63,7 @@ def load_mat(path: Path, key: str) -> Any:
         raise InputError(f"{path} {error}; save the graph as a sparse matrix") from error
     except InputError:
         raise
-    except (
-        StopIteration,
-        IndexError,
-        OverflowError,
-        ValueError,
-        struct.error,
-        zlib.error,
-    ) as error:
+    except _DAMAGE as error:
         raise InputError(f"{path} is not a readable MATLAB file") from error
     listed = ", ".join(names) or "none"
     raise InputError(f"{path} has no variable {key!r}; its variables are: {listed}")
@@ -80,9 +73,10 @@ def _variables(path: Path) -> Iterator[Parts]:
     """The parts of every variable."""
     view = np.memmap(path, np.uint8, "r").data  # ValueError for an empty file
     order = {b"IM": "<", b"MI": ">"}.get(bytes(view[126:_HEADER]))
-    if 2 in view[124:126] or 0 in view[:4]:
-        kind = "a MATLAB 7.3" if 2 in view[124:126] else "no MATLAB 5"
-        raise InputError(f"{path} is {kind} file; save it with -v7 first")
+    if 0 in view[:4]:
+        raise InputError(f"{path} is a MATLAB 4 file, or none; save it with -v7 first")
+    if 2 in view[124:126]:
+        raise InputError(f"{path} is a MATLAB 7.3 file; save it with -v7 first")
     if order is None:
         raise ValueError("no byte order")
     at = _HEADER
@@ -125,7 +119,8 @@ def _parts(view: memoryview, order: str) -> Parts:
             start, after = at + 8, at + 8 + -(-size // 8) * 8
         if start + size > len(view) or (word >> 16 and size > 4):
             raise ValueError("cut off")
-        yield np.frombuffer(view[start : start + size], order + _TYPES[kind])
+        numbers = np.frombuffer(view[start : start + size], order + _TYPES[kind])
+        yield numbers.astype(_TYPES[kind])  # a copy: aligned, of this machine, not of the file
         at = after
 
 
@@ -143,7 +138,8 @@ def _matrix(kind: int, shape: list[int], parts: Parts, what: str) -> Any:
         starts = starts[: shape[1] + 1].astype(np.int64)
         stored = int(starts[-1])
         rows = rows[:stored].astype(np.int64)
-        matrix = sp.csc_array((values[:stored], rows, starts), shape=tuple(shape))
+        height, width = shape
+        matrix = sp.csc_array((values[:stored], rows, starts), shape=(height, width))
     except (*_DAMAGE, TypeError) as error:
         raise InputError(f"{what} is damaged: its parts do not fit together") from error
     refuse_broken(matrix, what)

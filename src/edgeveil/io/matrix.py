@@ -52,6 +52,9 @@ def refuse_broken(matrix: Any, what: str) -> None:
     if hasattr(matrix, "check_format"):
         try:
             matrix.check_format(full_check=True)
+            # scipy looks no further if the last row starts at 0 or before
+            if np.any(np.diff(matrix.indptr) < 0):
+                raise ValueError("rows that end before they start")
         except ValueError as error:
             raise InputError(f"{what} is damaged: its indices do not fit its shape") from error
 

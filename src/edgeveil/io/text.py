@@ -75,7 +75,7 @@ def read_edge_list(
         if nodes is None:
             raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
         return Graph.from_edges([], [], nodes, directed=directed)
-    body = data[layout.body :] if layout.body else data
+    body = data[layout.body :]  # no copy if that is all of it
     del data
     try:
         return _graph(body, layout, nodes, directed)

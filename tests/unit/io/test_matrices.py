@@ -362,3 +362,18 @@ def test_a_matrix_file_that_is_not_square_is_one_sentence(tmp_path):
     scipy.io.savemat(tmp_path / "g.mat", {"network": np.ones((2, 3))})
     with pytest.raises(InputError, match=r"network in .*g\.mat is 2 x 3"):
         read_graph(tmp_path / "g.mat")
+
+
+def test_a_file_of_matlab_4_says_how_to_convert_it(tmp_path):
+    path = tmp_path / "g.mat"
+    scipy.io.savemat(path, {"network": DENSE * 1.0}, format="4")
+    with pytest.raises(InputError, match=r"MATLAB 4 file, or none; save it with -v7"):
+        read_graph(path)
+
+
+@pytest.mark.parametrize("starts", [[0, 2, 0], [0, 1, -1]])
+def test_a_matrix_whose_rows_end_before_they_start_is_refused(starts):
+    broken = sp.csr_array((2, 2))
+    broken.indptr = np.array(starts)
+    with pytest.raises(InputError, match="its indices do not fit its shape"):
+        as_graph(broken)
