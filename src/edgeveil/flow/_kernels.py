@@ -17,7 +17,7 @@ from typing import Any
 
 from numba import njit
 
-from edgeveil.flow._lanes import VERSION, apart, high, load, low, splat, store, sum_rows, wide
+from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows, wide
 
 __all__ = [
     "LANES",
@@ -112,7 +112,7 @@ def _make(lanes: int, version: int) -> Kernels:
             new = high(low(old + relax * (target - old), limit), zero)
             store(new, g, v)
             # What v is off by now, and what it adds to the neighbours that came before it.
-            off = apart(target, new) + factor * apart(new, old)
+            off = size(target - new) + factor * size(new - old)
             bound = bound + wide(splat(lanes, degree[v], g) * off)
         store(bound, residual, 0)
 
@@ -154,7 +154,7 @@ def _make(lanes: int, version: int) -> Kernels:
             old = load(lanes, g, v)
             new = old + relax * (target - old)
             store(new, g, v)
-            off = apart(target, new) + factor * apart(new, old)
+            off = size(target - new) + factor * size(new - old)
             weight = splat(lanes, degree[v], g)
             bound = bound + wide(weight * off)
             total = total + wide(weight * new)

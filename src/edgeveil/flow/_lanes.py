@@ -2,7 +2,7 @@
 
 numba switches LLVM's straight-line vectoriser off, so a short loop over the lanes of a row
 becomes scalar code at less than half the speed. Here a row is one value of an LLVM vector
-type, with +, -, *, `low`, `high` and `apart` lane by lane. Nothing is contracted or reordered:
+type, with +, -, *, `low`, `high` and `size` lane by lane. Nothing is contracted or reordered:
 a lane gets the same bits at any width.
 
 `sum_rows` fixes the order of every sum over neighbours. Entry k of a node goes to accumulator
@@ -27,7 +27,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-__all__ = ["VERSION", "apart", "high", "load", "low", "splat", "store", "sum_rows", "wide"]
+__all__ = ["VERSION", "high", "load", "low", "size", "splat", "store", "sum_rows", "wide"]
 
 # numba keeps compiled kernels until their own file changes, and would not notice a change of
 # this one. What a kernel closes over is part of the key, so kernels close over this number.
@@ -131,13 +131,20 @@ def _lanewise(build: Callable[[Any, Any, Any], Any]) -> Any:
     return operation
 
 
-def _high(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
-
-
 low = _lanewise(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
-high = _lanewise(_high)
-apart = _lanewise(lambda builder, a, b: _high(builder, builder.fsub(a, b), builder.fsub(b, a)))
+high = _lanewise(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+
+
+@intrinsic
+def size(_typing: Any, row: Any) -> Any:
+    """Absolute values."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        zero = ir.Constant(values[0].type, [0.0] * row.lanes)
+        negative = builder.fsub(zero, values[0])
+        return builder.select(builder.fcmp_ordered(">", values[0], zero), values[0], negative)
+
+    return row(row), generate
 
 
 class _TwoRows(AbstractTemplate):  # type: ignore[misc]  # numba has no types
