@@ -56,7 +56,7 @@ def test_the_commands_of_the_readme_run_and_print_what_it_shows(two_files, monke
     lines = re.findall(r"^    (edgeveil .*\n)", text, re.MULTILINE)
     assert len(lines) == 2
     said = run_shell(Block("shell", "".join(lines), 1), "README.md")
-    assert "friends.ledger: charged epsilon = 1; 3 left for alice." in said
+    assert "friends.ledger: charged epsilon = 1; 3 left for alice, enough" in said
     shown = [line.split("┃") for line in (text + said).splitlines() if "┃ rank ┃" in line]
     assert len(shown) == 2
     assert [cell.strip() for cell in shown[0][1:]] == [cell.strip() for cell in shown[1][1:]]
