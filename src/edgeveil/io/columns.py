@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +25,8 @@ __all__ = [
     "graph_of_indexed",
     "index_columns",
     "is_integer",
+    "places_in",
+    "text_of",
 ]
 
 Array = npt.NDArray[Any]
@@ -93,7 +97,7 @@ def graph_of_indexed(
     if nodes is None:
         nodes = _node_set(ids)
     else:
-        place = _places(ids, nodes)
+        place = places_in(nodes)(ids)
         u, v = place[u], place[v]
         outside = (u < 0) | (v < 0)
         if outside.any():
@@ -220,32 +224,46 @@ def _node_set(ids: pl.Series) -> NodeSet:
         if ids[0] == 0 and ids[-1] == len(ids) - 1:
             return NodeSet.range(len(ids))
         return NodeSet.from_arrays("int", {"ids": ids.to_numpy()})
+    return NodeSet.from_arrays("str", text_of(ids))
+
+
+def text_of(ids: pl.Series) -> dict[str, Array]:
+    """Give strings as their UTF-8 bytes, one after another, and where each begins."""
     offsets = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(ids.str.len_bytes().to_numpy(), out=offsets[1:])
     step = 1 << 20  # one polars string holds at most 4 GB
     text = b"".join(
         ids.slice(start, step).str.join("").item().encode() for start in range(0, len(ids), step)
     )
-    arrays: dict[str, Array] = {"text": np.frombuffer(text, np.uint8), "offsets": offsets}
-    return NodeSet.from_arrays("str", arrays)
+    return {"text": np.frombuffer(text, np.uint8), "offsets": offsets}
 
 
-def _places(ids: pl.Series, nodes: NodeSet) -> Array:
-    """Give the index of every id in a node list, -1 where there is none."""
+def places_in(nodes: NodeSet) -> Callable[[pl.Series], Array]:
+    """Give the function from ids to their indices in a node list, -1 where there is none."""
     import polars as pl
 
-    if len(ids) and (ids.dtype == pl.String) != (nodes.kind == "str"):
-        mine, other = ("text", "integers") if ids.dtype == pl.String else ("integers", "text")
-        raise RowError(f"the ids of the edges are {mine}, those of the node list {other}", 0)
-    if len(ids) == 0 or len(nodes) == 0:
-        return np.full(len(ids), -1)
     if nodes.kind == "str":
         text, offsets = nodes.arrays["text"].tobytes(), nodes.arrays["offsets"].tolist()
         listed = [text[i:j].decode() for i, j in pairwise(offsets)]
-        return _places_of_names(ids, pl.Series("id", listed, dtype=pl.String))
-    known = np.arange(len(nodes)) if nodes.kind == "range" else nodes.arrays["ids"]
-    order = np.argsort(known, kind="stable")
-    wanted = ids.to_numpy()
+        names = pl.Series("id", listed, dtype=pl.String)
+        find = partial(_places_of_names, names=names)
+    else:
+        known = np.arange(len(nodes)) if nodes.kind == "range" else nodes.arrays["ids"]
+        find = partial(_places_of_integers, known=known, order=np.argsort(known, kind="stable"))
+
+    def places(ids: pl.Series) -> Array:
+        if len(ids) and (ids.dtype == pl.String) != (nodes.kind == "str"):
+            mine, other = ("text", "integers") if ids.dtype == pl.String else ("integers", "text")
+            raise RowError(f"the ids of the edges are {mine}, those of the node list {other}", 0)
+        if len(ids) == 0 or len(nodes) == 0:
+            return np.full(len(ids), -1)
+        return find(ids)
+
+    return places
+
+
+def _places_of_integers(column: pl.Series, known: Array, order: Array) -> Array:
+    wanted = column.to_numpy()
     index = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
     return np.where(known[index] == wanted, index, -1)
 
