@@ -15,6 +15,7 @@ from edgeveil.datasets import load_blogcatalog, social_network
 __all__ = [
     "described",
     "draw_edges",
+    "draw_ends",
     "large_graph",
     "nodes_for",
     "scaled_graph",
@@ -64,13 +65,14 @@ def draw_edges(n: int, edges: int, seed: int = 1) -> tuple[npt.NDArray[Any], npt
     """
     names = np.random.default_rng(seed).permutation(n).astype(np.int32)
     u, v = np.empty(edges, dtype=np.int32), np.empty(edges, dtype=np.int32)
-    _draw_ends(names, seed, u)
-    _draw_ends(names, seed + 1, v)
+    draw_ends(names, seed, u)
+    draw_ends(names, seed + 1, v)
     return u, v
 
 
 @njit(cache=True)
-def _draw_ends(names: Any, seed: int, out: Any) -> None:
+def draw_ends(names: Any, seed: int, out: Any) -> None:
+    """Draw ends of edges; see `draw_edges`."""
     np.random.seed(seed)  # numba's own generator, nothing private
     n = len(names)
     shift = n / 10_000

@@ -132,7 +132,9 @@ def build_graph(
             move_in(build.folder, path)
             clear_away(build.folder)
     except KeyboardInterrupt as interrupt:
-        raise KeyboardInterrupt(f"the same call goes on from {build.folder}") from interrupt
+        raise KeyboardInterrupt(
+            f"what was done is kept in {build.folder}, and the same call goes on"
+        ) from interrupt
     except OSError as error:
         reason = error.strerror or "the disk refused"
         raise EdgeveilError(
@@ -179,19 +181,19 @@ class _Build:
             yield
 
     def _refuse_another_plan(self) -> None:
-        nodes = self.reading.nodes
-        about = [(str(p.absolute()), p.stat().st_size, p.stat().st_mtime_ns) for p in self.parts]
-        digest = None if nodes is None else _digest(nodes)
-        options = [self.reading.header, self.reading.columns, self.reading.delimiter]
-        plan = json.loads(json.dumps([about, options, self.directed, digest]))
+        nodes, options = self.reading.nodes, self.reading
+        plan = {
+            "parts": [str(part.absolute()) for part in self.parts],
+            "options": [options.header, options.columns, options.delimiter, self.directed],
+            "nodes": None if nodes is None else _digest(nodes),
+        }
         file = self.folder / "plan.json"
         if not file.exists():
             self._refuse_small_disk(sum(map(count_rows, self.parts)))
             write_note(file, plan)
-        elif json.loads(file.read_text()) != plan:
+        elif json.loads(file.read_text()) != json.loads(json.dumps(plan)):
             raise InputError(
-                f"{self.folder} was begun with other parts or options, or a part was changed; "
-                "delete it to begin anew"
+                f"{self.folder} was begun with other parts or options; delete it to begin anew"
             )
 
     def _refuse_small_disk(self, rows: int) -> None:
@@ -231,6 +233,7 @@ class _Build:
                 weighted=sum(part["weighted"] for part in found),
                 nodes_from_edges=self.reading.nodes is None,
             )
+            self.progress("folder described", 0, 1)
             describe_folder(new, kind, n, intake, directed=self.directed)
             write_note(done, True)
         for file in self.folder.glob("part-*"):
@@ -252,12 +255,16 @@ class _Build:
     def _read_part(self, number: int, ids: Ids) -> dict[str, Any]:
         self.progress("parts read", number, len(self.parts))
         note = self.folder / f"part-{number}.json"
-        if note.exists():
-            return dict(json.loads(note.read_text()))
         nodes, path = self.reading.nodes, self.parts[number]
+        file = [path.stat().st_size, path.stat().st_mtime_ns]
+        if note.exists():
+            before: dict[str, Any] = json.loads(note.read_text())
+            if before["file"] == file:
+                return before
+            raise InputError(f"{path} was changed; delete {self.folder} to begin anew")
         as_text = ids == "text" or (nodes is not None and nodes.kind == "str")
         numbering = Numbering(ids, nodes, min(self.memory // 16, MOST_NODES))
-        found: dict[str, Any] = {"entries": 0, "weighted": 0, "pieces": [], "ids": ids}
+        found = {"file": file, "entries": 0, "weighted": 0, "pieces": list[str](), "ids": ids}
         reading = replace(self.reading, as_text=as_text)
         for edges, weighted in edges_by_pieces(path, reading, self.memory):
             piece = f"part-{number}-{len(found['pieces'])}"

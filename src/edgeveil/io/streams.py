@@ -66,8 +66,7 @@ def count_rows(path: Path) -> int:
         import polars as pl
 
         return int(_collected(path, _scanned(path).select(pl.len())).item())
-    with _opened(path) as handle:
-        head: bytes = handle.read(_HEAD)
+    head = next(_whole_lines(path, _HEAD), (1, b""))[1]
     packed = 4 if path.suffix.lower() == ".gz" else 1  # lists of edges: 2 to 10 times
     return packed * path.stat().st_size * head.count(b"\n") // max(1, len(head)) + 1
 
