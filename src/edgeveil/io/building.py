@@ -264,7 +264,13 @@ class _Build:
             raise InputError(f"{path} was changed; delete {self.folder} to begin anew")
         as_text = ids == "text" or (nodes is not None and nodes.kind == "str")
         numbering = Numbering(ids, nodes, min(self.memory // 16, MOST_NODES))
-        found = {"file": file, "entries": 0, "weighted": 0, "pieces": list[str](), "ids": ids}
+        found: dict[str, Any] = {
+            "file": file,
+            "entries": 0,
+            "weighted": 0,
+            "pieces": [],
+            "ids": ids,
+        }
         reading = replace(self.reading, as_text=as_text)
         for edges, weighted in edges_by_pieces(path, reading, self.memory):
             piece = f"part-{number}-{len(found['pieces'])}"
