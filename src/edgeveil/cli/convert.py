@@ -34,8 +34,10 @@ def convert(
 ) -> None:
     """Turn a graph file, or many, into a folder that opens in milliseconds.
 
-    Says what was normalised away. Parts, and files that do not fit into memory, are read piece by
-    piece; interrupted, the same command goes on. Example: edgeveil convert 2024/*.parquet f.graph
+    Says what was normalised away. Example: edgeveil convert follows.csv f.graph
+
+    Parts, and a file that does not fit into memory, are read piece by piece.
+    Interrupted, the same command goes on. Example: edgeveil convert 2024/*.csv f.graph
 
     Parameters
     ----------

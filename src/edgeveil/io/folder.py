@@ -185,8 +185,8 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     Several processes that open one folder share its pages in memory. Opening takes one pass
     over the arrays, a tenth of a second for a hundred million entries in memory: it sees to it
     that no index leads out of them, since the compiled loops that follow an index check none.
-    Arrays of more than 67 million entries that are still the very files that were written on
-    this machine (not a copy, and not touched since, by the system's own account) are opened in
+    Arrays of more than 67 million entries that are still the very files that this user wrote on
+    this machine (no copies, and not touched since, by the system's own account) are opened in
     milliseconds, without that pass.
 
     Parameters
@@ -243,15 +243,27 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
     if graph.n_nodes != n or graph.n_edges != description.get("n_edges"):
         raise InputError(f"the graph in {path} is damaged: its sizes are not those noted")
-    known = graph.indices.size > _ALWAYS_CHECKED and all(
-        described[name].get("file") == _identity(path / f"{name}.npy") for name in names
-    )
-    if not known and not (_is_in_range(graph) and _are_texts(graph.nodes)):
+    ours = graph.indices.size > _ALWAYS_CHECKED and _is_as_written(path, described)
+    if not ours and not (_is_in_range(graph) and _are_texts(graph.nodes)):
         raise InputError(f"the graph in {path} is damaged: an index leads out of its arrays")
     if verify and not (_is_sound(graph) and len(set(graph.nodes)) == graph.n_nodes):
         kind = "directed" if directed else "undirected"
         raise InputError(f"the graph in {path} is damaged: it is no simple {kind} graph")
     return graph
+
+
+def _is_as_written(path: Path, described: dict[str, Any]) -> bool:
+    """Tell whether these are the files that this user wrote here, untouched since.
+
+    Nobody else can make files of this user, and nobody can set the time of the last change of
+    a file's record: a folder that came from elsewhere is not taken for one of ours.
+    """
+    files = {name: path / f"{name}.npy" for name in described}
+    if hasattr(os, "geteuid"):
+        owners = {file.stat().st_uid for file in (path / "graph.json", *files.values())}
+        if owners != {os.geteuid()}:
+            return False
+    return all(described[name].get("file") == _identity(file) for name, file in files.items())
 
 
 def _description(path: Path) -> dict[str, Any]:

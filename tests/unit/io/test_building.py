@@ -335,6 +335,14 @@ def test_files_as_they_were_written_are_opened_without_a_pass(large, monkeypatch
         open_graph(large)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="files have no owner that can be asked for")
+def test_files_of_somebody_else_are_looked_at(large, monkeypatch):
+    monkeypatch.setattr(folder, "_is_in_range", lambda graph: False)
+    monkeypatch.setattr(os, "geteuid", lambda: (large / "indices.npy").stat().st_uid + 1)
+    with pytest.raises(InputError, match="leads out"):
+        open_graph(large)
+
+
 @pytest.mark.parametrize("how", ["written to", "copied", "copied with its times"])
 def test_other_files_are_looked_at_before_an_index_is_followed(tmp_path, large, how):
     times = (large / "indices.npy").stat()
