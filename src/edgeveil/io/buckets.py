@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._csr import Keys, columns_over_keys, deal_pairs
-from edgeveil._files import write_atomically, write_note
+from edgeveil._files import flush, write_atomically, write_note
 from edgeveil.graph import index_type
 from edgeveil.io.growing import GrowingArray
 
@@ -174,6 +174,7 @@ def _write_group(
     with degrees.open("r+b") as handle:
         handle.seek(4 * begin)
         counts.tofile(handle)
+        flush(handle)
     return Tally(last, indices.length, repeated, dropped)
 
 

@@ -115,6 +115,8 @@ def build_graph(
     listed = [_checked(Path(part)) for part in given]
     if not listed:
         raise ParameterError("there is no part to read edges from")
+    if memory is not None and memory < 1:
+        raise ParameterError(f"memory must be a positive number of bytes, got {memory}")
     check_columns(columns, header, delimiter)
     refuse_taken(path, overwrite)
     reading = Reading(nodes=read_nodes(nodes), header=header, columns=columns, delimiter=delimiter)
@@ -189,7 +191,11 @@ class _Build:
         }
         file = self.folder / "plan.json"
         if not file.exists():
-            self._refuse_small_disk(sum(map(count_rows, self.parts)))
+            try:
+                self._refuse_small_disk(sum(map(count_rows, self.parts)))
+            except EdgeveilError:
+                clear_away(self.folder)  # nothing was done yet
+                raise
             write_note(file, plan)
         elif json.loads(file.read_text()) != json.loads(json.dumps(plan)):
             raise InputError(
@@ -202,9 +208,6 @@ class _Build:
         needed -= sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
         free = shutil.disk_usage(self.folder).free
         if needed > free:
-            with suppress(OSError):
-                (self.folder / "lock").unlink()
-                self.folder.rmdir()  # if nothing was done yet
             raise EdgeveilError(
                 f"the disk of {self.folder.parent} has {free / 1e9:.1f} GB free, "
                 f"{needed / 1e9:.1f} GB are needed until the graph is built"

@@ -240,6 +240,13 @@ def test_an_edge_beyond_the_node_list_is_refused(tmp_path, parts):
         shutil.rmtree(tmp_path / ".graph.building")
 
 
+def test_there_must_be_parts_and_some_memory(tmp_path, parts):
+    with pytest.raises(ParameterError, match="no part"):
+        build_graph([], tmp_path / "graph")
+    with pytest.raises(ParameterError, match="memory must be"):
+        build_graph(parts, tmp_path / "graph", memory=0)
+
+
 @pytest.mark.parametrize("name", ["edges.mat", "edges.xyz", "edges.parquet.gz"])
 def test_what_is_no_part_is_refused(tmp_path, name):
     (tmp_path / name).write_bytes(b"x")
@@ -253,6 +260,7 @@ def test_damaged_parts_are_refused_in_words(tmp_path):
     for name, words in (("a.parquet", "readable Parquet"), ("a.csv.gz", "whole gzip")):
         with pytest.raises(InputError, match=words):
             build_graph(tmp_path / name, tmp_path / "graph")
+        assert not [*tmp_path.glob(".*")]
 
 
 # -- what is held at a time ---------------------------------------------------------------
