@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -166,6 +167,12 @@ class _Build:
     def owned(self) -> Iterator[None]:
         """Make the folder, or go on with the one that is there; no other process may."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
+        about = self.folder.lstat()
+        ours = not hasattr(os, "geteuid") or (
+            about.st_uid == os.geteuid() and stat.S_IMODE(about.st_mode) & 0o077 == 0
+        )
+        if not (stat.S_ISDIR(about.st_mode) and ours):  # it will hold the private graph
+            raise EdgeveilError(f"{self.folder} is not a folder that only its owner can read")
         with (self.folder / "lock").open("w") as lock:
             with suppress(ImportError):  # not on Windows
                 import fcntl

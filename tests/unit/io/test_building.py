@@ -201,6 +201,20 @@ def test_two_processes_do_not_build_one_graph(tmp_path, parts):
         build_graph(parts, tmp_path / "graph", progress=again)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="folders have no such rights")
+@pytest.mark.parametrize("how", ["readable for others", "a link"])
+def test_a_folder_that_somebody_laid_out_is_not_written_to(tmp_path, parts, how):
+    place = tmp_path / ".graph.building"
+    if how == "a link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        place.symlink_to(tmp_path / "elsewhere")
+    else:
+        place.mkdir(mode=0o755)
+    with pytest.raises(EdgeveilError, match="only its owner can read"):
+        build_graph(parts, tmp_path / "graph")
+    assert not [*place.iterdir()]
+
+
 # -- refusals -----------------------------------------------------------------------------
 
 
