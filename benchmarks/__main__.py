@@ -1,4 +1,4 @@
-"""./run bench [PART ...]: run all parts, or those named; or write the page of the figures."""
+"""./run bench [PART ...]: run all parts, or those named; write the page (docs), draw (pictures)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PARTS = (
     *("reading", "startup", "scale"),
 )
 # Run when named: they need a cluster, much disk, or the right to set a memory limit; or have a
-# file of figures of their own (tail).
-MORE = ("streaming", "cluster", "beyond-memory", "tail", "service")
+# file of figures of their own (tail, billion, service).
+MORE = ("streaming", "cluster", "beyond-memory", "tail", "billion", "service")
 HOME = Path(__file__).resolve().parent
 
 
@@ -32,6 +32,11 @@ def main(words: list[str] | None = None) -> None:
         from benchmarks.page import write_page
 
         write_page(arguments.json or HOME / "results" / "benchmarks.json")
+        return
+    if arguments.parts == ["pictures"]:
+        from benchmarks.pictures import draw
+
+        draw(json.loads(arguments.json.read_text()), HOME / "results")
         return
     for part in arguments.parts:
         if part not in (*PARTS, *MORE):
@@ -44,6 +49,8 @@ def main(words: list[str] | None = None) -> None:
         rounds=arguments.rounds,
         rounds_large=arguments.rounds_large,
         max_edges=arguments.max_edges,
+        edges=arguments.edges,
+        memory=arguments.memory,
         paper_rounds=arguments.paper_rounds,
         tiny=arguments.tiny,
     )
@@ -99,6 +106,8 @@ def _parser() -> argparse.ArgumentParser:
         "--rounds-large", type=int, default=3, help="the same on the large graph; 0: leave it out"
     )
     parser.add_argument("--max-edges", type=int, default=100_000_000, help="limit of scale")
+    parser.add_argument("--edges", type=int, default=10**9, help="largest graph of billion")
+    parser.add_argument("--memory", type=int, default=8 * 10**9, help="bytes to build it in")
     parser.add_argument(
         "--paper-rounds", type=int, default=8, help="rounds of the paper's algorithm in Python"
     )

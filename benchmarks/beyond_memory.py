@@ -24,7 +24,7 @@ from edgeveil.flow import push_flow_cap
 from edgeveil.mechanisms import TwoHop
 from edgeveil.mechanisms.run import make_rows, shared_part
 
-__all__ = ["run"]
+__all__ = ["forget", "run"]
 
 _V1, _V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
 _CALLS = ("two-hop", "fixed point")
@@ -78,7 +78,7 @@ def _limited(limit: int | None) -> Iterator[None]:
         group.rmdir()
 
 
-def _forget(folder: Path) -> None:
+def forget(folder: Path) -> None:
     """Take the files out of the page cache: pages that another process read are not counted."""
     for path in folder.iterdir():
         with path.open("rb") as file:
@@ -87,7 +87,7 @@ def _forget(folder: Path) -> None:
 
 def solve(folder: str, what: str, limit: int | None) -> dict[str, Any]:
     """Rank two sources under the limit; the first one also loads the kernels."""
-    _forget(Path(folder))
+    forget(Path(folder))
     with _limited(limit):
         graph = open_graph(folder)
         noise, mechanism = NoiseSource.insecure(1), TwoHop(epsilon=1.0)

@@ -15,6 +15,7 @@ from edgeveil.datasets import load_blogcatalog, social_network
 __all__ = [
     "described",
     "draw_edges",
+    "draw_spread_ends",
     "large_graph",
     "nodes_for",
     "scaled_graph",
@@ -79,6 +80,19 @@ def _draw_ends(names: Any, seed: int, out: Any) -> None:
     for i in range(len(out)):
         x = (low + np.random.random() * (high - low)) ** 3 - shift
         out[i] = names[min(int(x), n - 1)]
+
+
+@njit(cache=True)
+def draw_spread_ends(n: int, seed: int, out: Any) -> None:
+    """The same, with names spread by a multiplication: no table of n names is needed."""
+    np.random.seed(seed)
+    shift = n / 10_000
+    low = shift ** (1 / 3)
+    high = (n + shift) ** (1 / 3)
+    factor = 2_654_435_761  # a prime: every node has a name of its own
+    for i in range(len(out)):
+        x = (low + np.random.random() * (high - low)) ** 3 - shift
+        out[i] = min(int(x), n - 1) * factor % n
 
 
 def some_sources(graph: Graph, count: int, seed: int = 0) -> npt.NDArray[np.int64]:

@@ -40,6 +40,8 @@ def draw(figures: Figures, folder: Path) -> None:
                 _bars(graph, part["error_wanted"], folder / f"exact-{size}.svg")
         if "scale" in figures["parts"]:
             _scale(figures["parts"]["scale"], folder / "scale.svg")
+        if "billion" in figures["parts"]:
+            _billion(figures["parts"]["billion"], folder / "billion.svg")
 
 
 def _bars(graph: Figures, wanted: float, file: Path) -> None:
@@ -124,7 +126,54 @@ def _scale(part: Figures, file: Path) -> None:
     _save(figure, file)
 
 
+STEPS = {
+    "parts read": OURS,
+    "pieces dealt": SAME,
+    "buckets of rows": "#c8553d",
+    "folder described": WEAK,
+}
+
+
+def _billion(part: Figures, file: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.6), layout="constrained")
+    sizes = part["sizes"]
+    names = [f"{_short(row['edges'])} edges" for row in sizes]
+    for y, row in enumerate(sizes):
+        start = 0.0
+        for step, colour in STEPS.items():
+            width = row["building"]["steps"][step] / row["edges"] * 1e9
+            left.barh(y, width, left=start, color=colour, height=0.6, label=step if not y else None)
+            start += width
+        said = f"{row['building']['seconds']:.0f} s"
+        left.annotate(said, (start, y), (5, 0), textcoords="offset points", va="center")
+    left.set_title("building: ns of wall time per edge", loc="left", fontsize=10.5, weight="bold")
+    left.legend(frameon=False, fontsize=8.5, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncol=2)
+    left.set_yticks(range(len(sizes)), names)
+    left.margins(x=0.12)
+    shown = {
+        "building": [row["building"]["peak_bytes"] for row in sizes],
+        "lists": [row["lists"]["peak_bytes"] for row in sizes],
+        "the graph folder": [row["building"]["folder_bytes"] for row in sizes],
+    }
+    for (name, values), colour in zip(shown.items(), (OURS, "#8a6fb0", PEER), strict=True):
+        right.plot([row["edges"] for row in sizes], [v / 1e9 for v in values], "o-",
+                   color=colour, lw=2, ms=5, label=name)  # fmt: skip
+    right.axhline(part["memory"] / 1e9, color=INK, lw=1, ls=":", label="memory allowed")
+    right.set_xscale("log")
+    right.set_yscale("log")
+    right.set_xticks([row["edges"] for row in sizes], names)
+    right.minorticks_off()
+    right.set_title("peak memory, GB", loc="left", fontsize=10.5, weight="bold")
+    right.grid(alpha=0.25, which="major")
+    right.legend(frameon=False, fontsize=8.5, loc="upper left")
+    _save(figure, file)
+
+
 def _short(count: int) -> str:
+    if count >= 1e9:
+        return f"{count / 1e9:.3g} billion"
     return f"{count / 1e6:.3g}M" if count >= 1e5 else f"{count:,}"
 
 

@@ -35,6 +35,10 @@ class Settings:
         The same on the large graph; 0 leaves it out.
     max_edges : int
         Largest graph of the part ``scale``.
+    edges : int
+        Edges of the largest graph of the part ``billion``.
+    memory : int
+        Bytes in which that graph is built.
     paper_rounds : int
         Rounds of the paper's algorithm in Python that are really run.
     tiny : bool
@@ -46,6 +50,8 @@ class Settings:
     rounds: int = 7
     rounds_large: int = 3
     max_edges: int = 100_000_000
+    edges: int = 1_000_000_000
+    memory: int = 8_000_000_000
     paper_rounds: int = 8
     tiny: bool = False
 

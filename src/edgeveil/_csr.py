@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MOST_NODES", "Rows", "rows_of_pairs"]
+__all__ = [
+    "MOST_NODES",
+    "Keys",
+    "Rows",
+    "columns_over_keys",
+    "deal_pairs",
+    "rows_of_pairs",
+    "width_of_buckets",
+]
 
 Array = npt.NDArray[Any]
 
@@ -38,7 +46,7 @@ class Rows(NamedTuple):
     both_directions: int
 
 
-class _Keys(NamedTuple):
+class Keys(NamedTuple):
     """The keys of all arcs: bucket k is keys[starts[k] : starts[k + 1]], rows k << shift on."""
 
     keys: Array
@@ -51,11 +59,14 @@ def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows
     """Build the rows of the graph with these entries; None if an index is not in 0 .. n-1."""
     bits = max(1, (n - 1).bit_length())
     small = directed or len(u) < _LARGE  # for arcs in one direction sorting them is fast enough
-    made = _deal_small(u, v, n, bits, directed=directed) if small else _deal(u, v, n, bits)
+    if small:
+        made = _deal_small(u, v, n, bits, directed=directed)
+    else:
+        made = deal_pairs(u, v, n, width_of_buckets(n, 2 * len(u)))
     if made is None:
         return None
     degrees = np.zeros(n, dtype=np.int32)
-    total, repeated, dropped = _columns_over_keys(made, bits, degrees)
+    total, repeated, dropped = columns_over_keys(made, bits, degrees)
     # gives the rest of the memory back without a copy; no view of the keys is left
     words = made.keys.itemsize // 4
     made.keys.resize(-(-total // words), refcheck=False)
@@ -70,7 +81,7 @@ def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows
     )
 
 
-def _deal_small(u: Array, v: Array, n: int, bits: int, *, directed: bool = False) -> _Keys | None:
+def _deal_small(u: Array, v: Array, n: int, bits: int, *, directed: bool = False) -> Keys | None:
     """Make the keys of few entries, or of arcs whose direction is kept: one bucket."""
     # what does not fit into 63 bits becomes negative
     u, v = (ends.astype(np.int64, copy=False) for ends in (u, v))
@@ -81,25 +92,30 @@ def _deal_small(u: Array, v: Array, n: int, bits: int, *, directed: bool = False
     keys = u << (bits + 1) | v << 1
     if not directed:
         keys = np.concatenate([keys, v << (bits + 1) | u << 1 | 1])
-    return _Keys(keys, np.array([0, len(keys)]), bits, len(kept) - len(u))
+    return Keys(keys, np.array([0, len(keys)]), bits, len(kept) - len(u))
 
 
-def _deal(u: Array, v: Array, n: int, bits: int) -> _Keys | None:
-    """Make the keys of many entries, in compiled loops."""
+def width_of_buckets(n: int, arcs: int) -> int:
+    """Give the number of bits of a row within its bucket, for so many arcs of n nodes."""
+    bits = max(1, (n - 1).bit_length())
+    return bits - min(_MOST_BUCKETS_LOG, (arcs // _BUCKET).bit_length(), bits)
+
+
+def deal_pairs(u: Array, v: Array, n: int, shift: int, *, directed: bool = False) -> Keys | None:
+    """Make the keys of many entries, in compiled loops; None if an index is not in 0 .. n-1."""
     from edgeveil._csr_kernels import count_arcs, deal_arcs
 
+    bits = max(1, (n - 1).bit_length())
     kind = np.int32 if u.dtype == v.dtype == np.int32 else np.int64
     u, v = (_plain(ends, kind) for ends in (u, v))
-    bucket_bits = min(_MOST_BUCKETS_LOG, (2 * len(u) // _BUCKET).bit_length(), bits)
-    shift = bits - bucket_bits
     starts = np.zeros(max(1, ((n - 1) >> shift) + 1) + 1, dtype=np.int64)
-    loops = count_arcs(u, v, n, shift, starts[1:])
+    loops = count_arcs(u, v, n, shift, not directed, starts[1:])
     if loops < 0:
         return None
     np.cumsum(starts, out=starts)
     keys = np.empty(int(starts[-1]), dtype=np.uint32 if shift + bits + 1 <= 32 else np.uint64)
-    deal_arcs(u, v, shift, bits, starts[:-1].copy(), keys)
-    return _Keys(keys, starts, shift, loops)
+    deal_arcs(u, v, shift, bits, not directed, starts[:-1].copy(), keys)
+    return Keys(keys, starts, shift, loops)
 
 
 def _plain(array: Array, kind: type[np.signedinteger[Any]]) -> Array:
@@ -109,7 +125,7 @@ def _plain(array: Array, kind: type[np.signedinteger[Any]]) -> Array:
     return plain
 
 
-def _columns_over_keys(made: _Keys, bits: int, degrees: Array) -> tuple[int, int, int]:
+def columns_over_keys(made: Keys, bits: int, degrees: Array) -> tuple[int, int, int]:
     """Write the columns of all rows to the front of the memory of the keys, and their degrees.
 
     Gives how many columns there are, how many keys repeat another, and how many were dropped.

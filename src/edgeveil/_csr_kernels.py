@@ -19,6 +19,7 @@ def count_arcs(
     v: Any,  # IN  (m)
     n: int,
     shift: int,
+    both: bool,  # whether an entry is an arc each way
     counts: Any,  # OUT (K) arcs of each bucket, loops left out; K > (n - 1) >> shift
 ) -> int:
     """Count, and give the number of loops; -1 if an index is not in 0 .. n-1."""
@@ -32,7 +33,8 @@ def count_arcs(
             loops += 1
         else:
             counts[a >> shift] += 1
-            counts[b >> shift] += 1
+            if both:
+                counts[b >> shift] += 1
     return loops
 
 
@@ -42,10 +44,11 @@ def deal_arcs(
     v: Any,  # IN  (m)
     shift: int,
     bits: int,
+    both: bool,
     cursor: Any,  # IN OUT (K) where the next key of a bucket goes, from the counts of count_arcs
     keys: Any,  # OUT (arcs)
 ) -> None:
-    """Write the keys of both arcs of every entry into the buckets of their rows."""
+    """Write the keys of the arcs of every entry into the buckets of their rows."""
     within = (1 << shift) - 1
     for i in range(len(u)):
         a = np.int64(u[i])
@@ -54,6 +57,7 @@ def deal_arcs(
             place = cursor[a >> shift]
             cursor[a >> shift] = place + 1
             keys[place] = (a & within) << (bits + 1) | b << 1
-            place = cursor[b >> shift]
-            cursor[b >> shift] = place + 1
-            keys[place] = (b & within) << (bits + 1) | a << 1 | 1
+            if both:
+                place = cursor[b >> shift]
+                cursor[b >> shift] = place + 1
+                keys[place] = (b & within) << (bits + 1) | a << 1 | 1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["flush", "move", "sha256_of", "sync_folder", "write_atomically"]
+__all__ = ["flush", "move", "sha256_of", "sync_folder", "write_atomically", "write_note"]
 
 
 def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
@@ -29,6 +30,11 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
         move(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_note(target: Path, value: Any) -> None:
+    """Write what JSON can hold as a file that appears whole."""
+    write_atomically(target, lambda part: part.write_text(json.dumps(value), encoding="utf-8"))
 
 
 def flush(handle: IO[Any]) -> None:

@@ -18,6 +18,7 @@ import pytest
 import edgeveil
 from edgeveil.cli import app as cli_app
 from edgeveil.cli.options import EmbeddingMechanism, ListMechanism, ScoreMechanism
+from edgeveil.io import open_graph
 
 
 def test_rank_gives_json_with_its_guarantee(run_process):
@@ -311,3 +312,31 @@ def test_ctrl_c_ends_with_130_and_no_traceback(folder, run):
     _, words = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in words
+
+
+def test_convert_builds_one_folder_from_parts(folder, run):
+    lines = (folder / "follows.csv").read_text().splitlines(keepends=True)
+    (folder / "a.csv").write_text("".join(lines[:3]))
+    (folder / "b.csv").write_text(lines[0] + "".join(lines[3:]))
+    assert run("convert follows.csv one.graph").returncode == 0
+    done = run("convert a.csv b.csv parts.graph --memory 0.1")
+    assert done.returncode == 0
+    assert "2 parts: 5 nodes, 6 edges" in done.stderr
+    assert open_graph("parts.graph") == open_graph("one.graph")
+    assert run("convert follows.csv by-pieces.graph --memory 1e-9").returncode == 0
+    assert open_graph("by-pieces.graph") == open_graph("one.graph")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("a.csv", "name the graph file, or all its parts"),
+        ("follows.csv follows.csv f.graph --memory -1", "--memory must be a positive number"),
+        ("follows.csv missing.csv f.graph", "there is no file missing.csv"),
+        ("follows.csv follows.csv", "exists and is no saved graph"),
+    ],
+)
+def test_convert_refuses_in_words(run, arguments, words):
+    done = run(f"convert {arguments}")
+    assert done.returncode in (2, 4)
+    assert words in done.stderr

@@ -92,7 +92,10 @@ def test_the_compiled_loops_deal_what_numpy_deals(as_if_large):
     as_if_large(bucket=8)
     u, v = np.random.default_rng(3).integers(0, 50, (2, 400))
     bits = 6
-    dealt, whole = _csr._deal(u, v, 50, bits), _csr._deal_small(u, v, 50, bits)
+    dealt, whole = (
+        _csr.deal_pairs(u, v, 50, _csr.width_of_buckets(50, 2 * len(u))),
+        _csr._deal_small(u, v, 50, bits),
+    )
     assert len(dealt.starts) > 2
     assert dealt.self_loops == whole.self_loops
     bucket = np.repeat(np.arange(len(dealt.starts) - 1), np.diff(dealt.starts)).astype(np.uint64)

@@ -24,7 +24,7 @@ COMMANDS = {
     "serve": "Give each member its own list over HTTP, and nobody else's.",
     "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.",
     "mechanisms": "List what there is, what each protects, and when to use it.",
-    "convert": "Turn a graph file into a folder that opens in milliseconds.",
+    "convert": "Turn a graph file, or many, into a folder that opens in milliseconds.",
     "evaluate": "Measure on your own graph what private results are worth. For the curator only.",
     "audit": "Attack a mechanism on its worst pair of graphs and compare with what it claims.",
     "completion": "Print a script that lets a shell complete commands, options and their values.",

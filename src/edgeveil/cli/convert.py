@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from edgeveil.cli.options import GRAPH_FILE, ArcsAsEdges, Flag, GraphFile
+from cyclopts import Parameter
+
+from edgeveil.cli.options import GRAPH_FILE, ArcsAsEdges, Flag, GraphFile, default
 from edgeveil.cli.output import say
 
 if TYPE_CHECKING:
@@ -13,39 +17,101 @@ if TYPE_CHECKING:
 
 __all__ = ["convert"]
 
+# Bytes that reading takes at the peak, for every byte of a file; packed text unpacks to 10 times
+_TEXT, _PARQUET, _PACKED = 8, 16, 80
+
 
 def convert(
-    graph: Path,
-    folder: Path,
-    /,
-    *,
+    *paths: Annotated[
+        Path,
+        Parameter(
+            help="The graph file, or all its parts, and last the folder to write. Edge lists "
+            "(.csv, .tsv, .txt, also .gz) and Parquet may come in parts; a .mat, a MatrixMarket "
+            "file and a graph folder are one."
+        ),
+    ],
     reading: GraphFile = GRAPH_FILE,
     directed: ArcsAsEdges = False,
     keep_directions: Flag = False,
+    memory: Annotated[float | None, default("half of the machine's")] = None,
     overwrite: Flag = False,
 ) -> None:
-    """Turn a graph file into a folder that opens in milliseconds.
+    """Turn a graph file, or many, into a folder that opens in milliseconds.
 
-    Says what was normalised away. Example: edgeveil convert follows.csv follows.graph
+    Says what was normalised away. Example: edgeveil convert follows.csv f.graph
+
+    Parts, and a file that does not fit into memory, are read piece by piece.
+    Interrupted, the same command goes on. Example: edgeveil convert 2024/*.csv f.graph
 
     Parameters
     ----------
-    graph
-        Edge list (.csv, .tsv, .txt, also .gz), Parquet, .mat, MatrixMarket or a graph folder.
-    folder
-        The folder to write.
     keep_directions
         Keep who follows whom, for `edgeveil suggest`; other commands refuse the folder.
+    memory
+        GB to use for parts and large files, beside 0.3 for the program.
     overwrite
         Replace an older graph folder.
     """
-    from edgeveil.cli.reading import read_and_say
+    from edgeveil.cli.reading import read_and_say, say_what_was_read
     from edgeveil.errors import ParameterError
-    from edgeveil.io import save_graph
+    from edgeveil.io import build_graph, open_graph, save_graph
+    from edgeveil.memory import total_memory
 
+    if len(paths) < 2:
+        raise ParameterError("name the graph file, or all its parts, and then the folder to write")
+    if memory is not None and not 0 < memory < 1e9:
+        raise ParameterError(f"--memory must be a positive number of GB, got {memory:g}")
     if keep_directions and directed:
         raise ParameterError("--directed drops directions: leave it or --keep-directions out")
     arcs: Directed = "keep" if keep_directions else directed
-    read = read_and_say(graph, reading, directed=arcs, counts=True)
-    save_graph(read, folder, overwrite=overwrite)
+    *parts, folder = paths
+    bytes_of_memory = total_memory() // 2 if memory is None else int(memory * 1e9)
+    if len(parts) == 1 and _fits(parts[0], bytes_of_memory):
+        graph = read_and_say(parts[0], reading, directed=arcs, counts=True)
+        save_graph(graph, folder, overwrite=overwrite)
+    else:
+        with _bars() as progress:
+            build_graph(
+                parts,
+                folder,
+                nodes=reading.nodes,
+                directed=arcs,
+                header=reading.header,
+                memory=bytes_of_memory,
+                overwrite=overwrite,
+                progress=progress,
+            )
+        say_what_was_read(f"{len(parts)} parts", open_graph(folder), counts=True)
     say(f"written to {folder}")
+
+
+def _fits(path: Path, memory: int) -> bool:
+    """Tell whether reading a file at once takes at most so much memory."""
+    from edgeveil.io.lines import suffix_of
+    from edgeveil.io.read import PARQUET, TEXT
+
+    if not path.is_file() or suffix_of(path) not in (*TEXT, *PARQUET):
+        return True  # one that cannot be read by pieces
+    packed = path.suffix.lower() == ".gz"
+    factor = _PARQUET if suffix_of(path) in PARQUET else _PACKED if packed else _TEXT
+    return factor * path.stat().st_size <= memory
+
+
+@contextmanager
+def _bars() -> Iterator[Callable[[str, int, int], None]]:
+    """One bar after another, as what is counted changes; lines where there is no terminal."""
+    from edgeveil.cli.progress import counting
+
+    with ExitStack() as bar:
+        shown: list[str] = []
+        show: Callable[[int, int], None] | None = None
+
+        def told(what: str, done: int, total: int) -> None:
+            nonlocal show
+            if show is None or what != shown[-1]:
+                bar.close()
+                shown.append(what)
+                show = bar.enter_context(counting(what, lines=True))
+            show(done, total)
+
+        yield told

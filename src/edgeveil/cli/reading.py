@@ -16,7 +16,7 @@ from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
 from edgeveil.nodes import NodeId, NodeSet
 
-__all__ = ["check_out", "check_place", "read_and_say", "wanted_nodes"]
+__all__ = ["check_out", "check_place", "read_and_say", "say_what_was_read", "wanted_nodes"]
 
 _SUFFIXES = (".parquet", ".json", ".csv")
 
@@ -32,6 +32,12 @@ def read_and_say(path: Path, reading: GraphFile, *, directed: Directed, counts: 
     header = reading.header if text else None  # other formats know for themselves
     with _without_words_of_libraries():
         graph = read_graph(path, nodes=reading.nodes, directed=directed, header=header)
+    say_what_was_read(path, graph, counts=counts)
+    return graph
+
+
+def say_what_was_read(path: Path | str, graph: Graph, *, counts: bool) -> None:
+    """Say how large a graph is; see `read_and_say`."""
     if counts:
         size = f"{counted(graph.n_nodes, 'node')}, {counted(graph.n_edges, 'edge')}"
         say(f"{path}: {size}; {graph.intake} (curator)")
@@ -40,7 +46,6 @@ def read_and_say(path: Path, reading: GraphFile, *, directed: Directed, counts: 
     if graph.intake.nodes_from_edges and (counts or sys.stderr.isatty()):
         # Every guarantee says so too; this is in time to do something about it.
         say("No node list was given (--nodes): who appears at all is taken to be public.")
-    return graph
 
 
 def wanted_nodes(nodes: NodeSet, named: list[str] | None, listed: Path | None) -> list[NodeId]:

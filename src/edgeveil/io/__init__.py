@@ -4,12 +4,14 @@
     as_graph     an object in memory: scipy, numpy, networkx, igraph, networkit, any Arrow table
     save_graph   a graph -> a folder
     open_graph   that folder -> the graph, memory-mapped
+    build_graph  files of edges larger than memory -> a folder
 
 No foreign library is imported here: objects are recognised, polars and scipy.io load late.
 """
 
+from edgeveil.io.building import build_graph
 from edgeveil.io.folder import open_graph, save_graph
 from edgeveil.io.objects import as_graph
 from edgeveil.io.read import read_graph
 
-__all__ = ["as_graph", "open_graph", "read_graph", "save_graph"]
+__all__ = ["as_graph", "build_graph", "open_graph", "read_graph", "save_graph"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ __all__ = [
     "graph_of_indexed",
     "index_columns",
     "is_integer",
+    "places_in",
+    "text_of",
 ]
 
 Array = npt.NDArray[Any]
@@ -81,7 +84,7 @@ def graph_of_indexed(
     if nodes is None:
         nodes = _node_set(ids)
     else:
-        place = _places_in(nodes, ids)
+        place = places_in(nodes)(ids)
         u, v = place[u], place[v]
         outside = (u < 0) | (v < 0)
         if outside.any():
@@ -171,20 +174,31 @@ def _node_set(ids: pl.Series) -> NodeSet:
         if ids[0] == 0 and ids[-1] == len(ids) - 1:
             return NodeSet.range(len(ids))
         return NodeSet("int", {"ids": ids.to_numpy()})
+    return NodeSet("str", text_of(ids))
+
+
+def text_of(ids: pl.Series) -> dict[str, Array]:
+    """Give strings as their UTF-8 bytes, one after another, and where each begins."""
     offsets = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(ids.str.len_bytes().to_numpy(), out=offsets[1:])
     text = np.frombuffer("".join(ids.to_list()).encode(), np.uint8)
-    return NodeSet("str", {"text": text, "offsets": offsets})
+    return {"text": text, "offsets": offsets}
 
 
-def _places_in(nodes: NodeSet, ids: pl.Series) -> Array:
-    """Give the index of every id in a node list, -1 where there is none."""
+def places_in(nodes: NodeSet) -> Callable[[pl.Series], Array]:
+    """Give the function from ids to their indices in a node list, -1 where there is none."""
     import polars as pl
 
-    if len(ids) and (ids.dtype == pl.String) != (nodes.kind == "str"):
-        mine, other = ("text", "integers") if ids.dtype == pl.String else ("integers", "text")
-        raise RowError(f"the ids of the edges are {mine}, those of the node list {other}", 0)
-    return _places(ids, pl.Series("id", nodes.ids.tolist(), dtype=ids.dtype))
+    text = nodes.kind == "str"
+    known = pl.Series("id", nodes.ids.tolist(), dtype=pl.String if text else pl.Int64)
+
+    def places(ids: pl.Series) -> Array:
+        if len(ids) and (ids.dtype == pl.String) != text:
+            mine, other = ("text", "integers") if ids.dtype == pl.String else ("integers", "text")
+            raise RowError(f"the ids of the edges are {mine}, those of the node list {other}", 0)
+        return _places(ids, known.cast(ids.dtype))
+
+    return places
 
 
 def _places(column: pl.Series, known: pl.Series) -> Array:

@@ -1,7 +1,7 @@
 """The folder format: graph.json and plain .npy arrays, opened memory-mapped.
 
-    graph.json     format, version, sizes, kind of ids, dtype and SHA-256 of every array;
-                   version 2 is a directed graph, 1 an undirected one
+    graph.json     format, version, sizes, kind of ids, dtype and SHA-256 of every array, and
+                   which file of this machine it is; version 2 is a directed graph, 1 not
     indptr.npy     the CSR structure
     indices.npy
     ids.npy | text.npy, offsets.npy    the ids, unless they are 0 .. n-1
@@ -29,11 +29,21 @@ from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Graph, Intake
 from edgeveil.nodes import NodeSet
 
-__all__ = ["open_graph", "save_graph"]
+__all__ = [
+    "clear_away",
+    "describe_folder",
+    "move_in",
+    "open_graph",
+    "refuse_taken",
+    "save_graph",
+]
 
 _FORMAT = "edgeveil graph"
 _UNDIRECTED, _DIRECTED = 1, 2  # versions: who knows the first only must not read the other
 _ARRAYS_OF_IDS = {"range": (), "int": ("ids",), "str": ("text", "offsets")}
+
+# Indices that are checked at every opening: a tenth of a second
+_ALWAYS_CHECKED = 1 << 26
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -66,25 +76,26 @@ def save_graph(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = 
         If the disk is full or cannot be written; nothing is left behind.
     """
     path = Path(path)
-    if not path.parent.is_dir():
-        raise ParameterError(f"there is no folder {path.parent} to save the graph in")
-    _refuse_taken(path, overwrite)
+    refuse_taken(path, overwrite)
     # named before it is made: whenever Ctrl-C comes, it is known what to clear away
     work = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     try:
         work.mkdir(mode=0o700)
         (work / "new").mkdir(mode=0o700)
         _write(graph, work / "new")
-        _move_in(work, path)
+        move_in(work, path)
     except OSError as error:
         reason = error.strerror or "the disk refused"
         raise EdgeveilError(f"the graph was not saved in {path}: {reason}") from error
     finally:
-        _clear_away(work)
+        clear_away(work)
     return path
 
 
-def _refuse_taken(path: Path, overwrite: bool) -> None:
+def refuse_taken(path: Path, overwrite: bool) -> None:
+    """Refuse a place that has no parent, or that holds what must not be replaced."""
+    if not path.parent.is_dir():
+        raise ParameterError(f"there is no folder {path.parent} to save the graph in")
     if not (path.exists() or path.is_symlink()):
         return
     try:
@@ -95,8 +106,8 @@ def _refuse_taken(path: Path, overwrite: bool) -> None:
         raise ParameterError(f"{path} exists; pass overwrite=True to replace the graph there")
 
 
-def _move_in(work: Path, path: Path) -> None:
-    """Put the new folder in its place; a graph that is there already steps aside first."""
+def move_in(work: Path, path: Path) -> None:
+    """Put ``work/new`` in its place; a graph that is there already steps aside first."""
     try:
         if path.exists():
             path.rename(work / "old")
@@ -108,7 +119,7 @@ def _move_in(work: Path, path: Path) -> None:
     sync_folder(path.parent)
 
 
-def _clear_away(work: Path) -> None:
+def clear_away(work: Path) -> None:
     """Remove the work folder; a Ctrl-C meanwhile has to wait until it is gone."""
     interrupt: KeyboardInterrupt | None = None
     while work.exists():
@@ -125,20 +136,35 @@ def _write(graph: Graph, folder: Path) -> None:
     kind = graph.nodes.kind
     arrays: Arrays = {"indptr": graph.indptr, "indices": graph.indices}
     arrays |= {name: graph.nodes.arrays[name] for name in _ARRAYS_OF_IDS[kind]}
-    described = {}
     for name, array in arrays.items():
-        file = folder / f"{name}.npy"
-        with file.open("wb") as handle:
+        with (folder / f"{name}.npy").open("wb") as handle:
             np.save(handle, array, allow_pickle=False)
             flush(handle)
-        described[name] = {"dtype": array.dtype.str, "size": array.size, "sha256": sha256_of(file)}
+    describe_folder(folder, kind, graph.n_nodes, graph.intake, directed=graph.directed)
+
+
+def describe_folder(
+    folder: Path, kind: str, n_nodes: int, intake: Intake, *, directed: bool
+) -> None:
+    """Write graph.json, the last file of a folder that has all its arrays."""
+    described = {}
+    for name in ("indptr", "indices", *_ARRAYS_OF_IDS[kind]):
+        file = folder / f"{name}.npy"
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+        described[name] = {
+            "dtype": array.dtype.str,
+            "size": array.size,
+            "sha256": sha256_of(file),
+            "file": _identity(file),
+        }
+    entries = described["indices"]["size"]
     description = {
         "format": _FORMAT,
-        "version": _DIRECTED if graph.directed else _UNDIRECTED,
-        "n_nodes": graph.n_nodes,
-        "n_edges": graph.n_edges,
+        "version": _DIRECTED if directed else _UNDIRECTED,
+        "n_nodes": n_nodes,
+        "n_edges": entries if directed else entries // 2,
         "ids": kind,
-        "intake": asdict(graph.intake),
+        "intake": asdict(intake),
         "arrays": described,
     }
     with (folder / "graph.json").open("w", encoding="utf-8") as handle:
@@ -147,12 +173,21 @@ def _write(graph: Graph, folder: Path) -> None:
     sync_folder(folder)
 
 
+def _identity(file: Path) -> list[int]:
+    """What no copy of a file and no later writing to it has: the system's own numbers."""
+    about = file.stat()
+    return [about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns]
+
+
 def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     """Open a folder of `save_graph`, memory-mapped.
 
     Several processes that open one folder share its pages in memory. Opening takes one pass
     over the arrays, a tenth of a second for a hundred million entries in memory: it sees to it
     that no index leads out of them, since the compiled loops that follow an index check none.
+    Arrays of more than 67 million entries that are still the very files that this user wrote on
+    this machine (no copies, and not touched since, by the system's own account) are opened in
+    milliseconds, without that pass.
 
     Parameters
     ----------
@@ -160,9 +195,8 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         The folder.
     verify : bool
         Check everything: the hash of every array, that the graph is sorted and, if undirected,
-        symmetric,
-        and that ids are distinct. Do so for a folder of which you do not know the history:
-        without it a damaged folder may be another graph, but reads no foreign memory.
+        symmetric, and that ids are distinct. Do so for a folder of which you do not know the
+        history: without it a damaged folder may be another graph, but reads no foreign memory.
 
     Returns
     -------
@@ -209,12 +243,27 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
     if graph.n_nodes != n or graph.n_edges != description.get("n_edges"):
         raise InputError(f"the graph in {path} is damaged: its sizes are not those noted")
-    if not (_is_in_range(graph) and _are_texts(graph.nodes)):
+    ours = graph.indices.size > _ALWAYS_CHECKED and _is_as_written(path, described)
+    if not ours and not (_is_in_range(graph) and _are_texts(graph.nodes)):
         raise InputError(f"the graph in {path} is damaged: an index leads out of its arrays")
     if verify and not (_is_sound(graph) and len(set(graph.nodes)) == graph.n_nodes):
         kind = "directed" if directed else "undirected"
         raise InputError(f"the graph in {path} is damaged: it is no simple {kind} graph")
     return graph
+
+
+def _is_as_written(path: Path, described: dict[str, Any]) -> bool:
+    """Tell whether these are the files that this user wrote here, untouched since.
+
+    Nobody else can make files of this user, and nobody can set the time of the last change of
+    a file's record: a folder that came from elsewhere is not taken for one of ours.
+    """
+    files = {name: path / f"{name}.npy" for name in described}
+    if hasattr(os, "geteuid"):
+        owners = {file.stat().st_uid for file in (path / "graph.json", *files.values())}
+        if owners != {os.geteuid()}:
+            return False
+    return all(described[name].get("file") == _identity(file) for name, file in files.items())
 
 
 def _description(path: Path) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.table import Columns, read_parquet
 from edgeveil.io.text import read_edge_list
 
-__all__ = ["read_graph"]
+__all__ = ["PARQUET", "TEXT", "check_columns", "read_graph"]
 
-_TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
-_PARQUET = (".parquet", ".pq")
+TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
+PARQUET = (".parquet", ".pq")
 
 
 def read_graph(
@@ -123,7 +123,7 @@ def read_graph(
         return graph
     suffix = suffix_of(path)
     packed = path.suffix.lower() == ".gz"
-    known = (*_TEXT, ".mtx") if packed else (*_TEXT, *_PARQUET, ".mat", ".mtx")
+    known = (*TEXT, ".mtx") if packed else (*TEXT, *PARQUET, ".mat", ".mtx")
     read_bytes(path, limit=1)  # one place that says why a file cannot be opened
     if suffix not in known:
         raise InputError(
@@ -131,9 +131,9 @@ def read_graph(
             + ("" if packed else " and folders of save_graph")
         )
     node_set = read_nodes(nodes)
-    if suffix in _TEXT:
+    if suffix in TEXT:
         _only(given, ("header", "columns", "delimiter"), "a text file")
-        _check_text_options(columns, header, delimiter)
+        check_columns(columns, header, delimiter)
         return read_edge_list(
             path,
             nodes=node_set,
@@ -142,9 +142,9 @@ def read_graph(
             delimiter=delimiter,
             directed=directed == "keep",
         )
-    if suffix in _PARQUET:
+    if suffix in PARQUET:
         _only(given, ("columns",), "a Parquet file")
-        _check_text_options(columns, None, None)
+        check_columns(columns, None, None)
         return read_parquet(path, nodes=node_set, columns=columns, directed=directed == "keep")
     if suffix == ".mat":
         _only(given, ("key",), "a .mat file")
@@ -159,9 +159,8 @@ def _only(given: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
             raise ParameterError(f"{name}= has no meaning for {what}")
 
 
-def _check_text_options(
-    columns: Columns | None, header: bool | None, delimiter: str | None
-) -> None:
+def check_columns(columns: Columns | None, header: bool | None, delimiter: str | None) -> None:
+    """Refuse columns or a delimiter that cannot be."""
     if columns is not None:
         pair = not isinstance(columns, str) and len(columns) == 2 and columns[0] != columns[1]
         if not (pair and all(isinstance(c, (str, int)) for c in columns)):

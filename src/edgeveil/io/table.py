@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Columns",
     "count_weighted",
+    "id_columns",
     "pick_columns",
     "read_id_column",
     "read_parquet",
@@ -116,17 +117,26 @@ def _frame_graph(
     where: str,
     directed: bool,
 ) -> Graph:
-    import polars as pl
-
-    first, second, weight = pick_columns(frame.columns, frame.width, columns, where)
+    picked = pick_columns(frame.columns, frame.width, columns, where)
+    as_text = nodes is not None and nodes.kind == "str"
     try:
-        a, b = _id_column(frame.to_series(first)), _id_column(frame.to_series(second))
-        if pl.String in (a.dtype, b.dtype) or (nodes is not None and nodes.kind == "str"):
-            a, b = a.cast(pl.String), b.cast(pl.String)
-        weighted = 0 if weight is None else count_weighted(frame.to_series(weight))
+        a, b, weighted = id_columns(frame, picked, as_text=as_text)
         return graph_of_columns(a, b, nodes, weighted=weighted, directed=directed)
     except RowError as error:
         raise InputError(f"{where}, row {error.row + 1}: {error.reason}") from error
+
+
+def id_columns(
+    frame: pl.DataFrame, picked: tuple[int, int, int | None], *, as_text: bool
+) -> tuple[pl.Series, pl.Series, int]:
+    """Give the ids of both ends, both Int64 or both String, and the number of weights."""
+    import polars as pl
+
+    first, second, weight = picked
+    a, b = _id_column(frame.to_series(first)), _id_column(frame.to_series(second))
+    if as_text or pl.String in (a.dtype, b.dtype):
+        a, b = a.cast(pl.String), b.cast(pl.String)
+    return a, b, 0 if weight is None else count_weighted(frame.to_series(weight))
 
 
 def count_weighted(weights: pl.Series) -> int:

@@ -31,7 +31,9 @@ from edgeveil.nodes import NodeSet
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["read_edge_list"]
+    Edges = Indexed | tuple[pl.Series, pl.Series]
+
+__all__ = ["Layout", "edges_of", "layout_of", "line_number", "read_edge_list"]
 
 _BLANKS = " \t\r"  # around a field they mean nothing
 _HEADERS = {
@@ -45,8 +47,8 @@ _HEADERS = {
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """How the lines of one file are made."""
+class Layout:
+    """How the lines of one file are made; `line` is that of the first edge in what is read."""
 
     path: Path
     delimiter: str
@@ -56,6 +58,7 @@ class _Layout:
     weight: int | None
     width: int  # fields in every line
     body: int  # offset of the first edge
+    line: int  # number of its line
     sample: list[str]  # fields of the first edge, empty if there is none
 
 
@@ -70,7 +73,7 @@ def read_edge_list(
 ) -> Graph:
     """Read a text file with one edge per line; see `edgeveil.read_graph`."""
     data = content(path)
-    layout = _layout(path, data, header=header, columns=columns, delimiter=delimiter, nodes=nodes)
+    layout = layout_of(path, data, header=header, columns=columns, delimiter=delimiter, nodes=nodes)
     if not layout.sample:
         if nodes is None:
             raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
@@ -80,14 +83,14 @@ def read_edge_list(
     try:
         return _graph(body, layout, nodes, directed)
     except RowError as error:
-        number = _line_number(layout, error.row)
+        number = line_number(body, layout, error.row)
         raise InputError(f"{path}, line {number}: {error.reason}") from error
 
 
 # -- the layout ---------------------------------------------------------------------------
 
 
-def _layout(
+def layout_of(
     path: Path,
     data: bytes,
     *,
@@ -95,26 +98,28 @@ def _layout(
     columns: Columns | None,
     delimiter: str | None,
     nodes: NodeSet | None,
-) -> _Layout:
+) -> Layout:
+    """Find out how the lines of a file are made, from its beginning."""
     if (not data or data.isspace()) and nodes is None:
         raise InputError(f"{path} is empty")
     head = [
-        (start, decode(line, f"{path}, line {number}"))
+        (start, decode(line, f"{path}, line {number}"), number)
         for number, start, line in islice(data_lines(data), 2)
     ]
     if not head:  # comments only
-        return _Layout(path, delimiter or ",", None, 0, 1, None, 2, len(data), [])
+        return Layout(path, delimiter or ",", None, 0, 1, None, 2, len(data), 1, [])
     delimiter = delimiter or sniff_delimiter(head[0][1])
-    rows = [fields(line, delimiter) for _, line in head]
+    rows = [fields(line, delimiter) for _, line, _ in head]
     if header is None:
         # With a node list two members are an edge, whatever their names are.
         known = nodes is not None and all(name in nodes for name in rows[0][:2])
         header = not known and _has_header(rows, columns)
     names = rows.pop(0) if header else None
-    body = head[1][0] if header and len(head) > 1 else len(data) if header else head[0][0]
+    first_edge = head[int(header) : int(header) + 1]
+    body, _, line = first_edge[0] if first_edge else (len(data), "", 1)
     width = len(names or rows[0])
     picked = pick_columns(names, width, columns, str(path))
-    return _Layout(path, delimiter, names, *picked, width, body, rows[0] if rows else [])
+    return Layout(path, delimiter, names, *picked, width, body, line, rows[0] if rows else [])
 
 
 def _has_header(rows: list[list[str]], columns: Columns | None) -> bool:
@@ -130,22 +135,34 @@ def _has_header(rows: list[list[str]], columns: Columns | None) -> bool:
 # -- the columns --------------------------------------------------------------------------
 
 
-def _graph(body: bytes, layout: _Layout, nodes: NodeSet | None, directed: bool) -> Graph:
+def _graph(body: bytes, layout: Layout, nodes: NodeSet | None, directed: bool) -> Graph:
     as_text = nodes is not None and nodes.kind == "str"
+    edges, weighted = edges_of(body, layout, as_text=as_text)
+    if not isinstance(edges, Indexed):
+        return graph_of_columns(*edges, nodes, weighted=weighted, directed=directed)
+    return graph_of_indexed(edges, nodes, weighted=weighted, directed=directed)
+
+
+def edges_of(body: bytes, layout: Layout, *, as_text: bool) -> tuple[Edges, int]:
+    """Read lines: two columns of integers, or names indexed; and the number of weights.
+
+    Raises
+    ------
+    RowError
+        If an id is none; `line_number` tells where.
+    """
     plain = not as_text and len(layout.sample) == layout.width
     if plain and all(is_integer(layout.sample[i]) for i in (layout.first, layout.second)):
         found = _read_integers(body, layout) or _read_integers(tidy(body, layout.delimiter), layout)
         if found is not None:
-            first, second, weighted = found
-            return graph_of_columns(first, second, nodes, weighted=weighted, directed=directed)
+            return found
     edges, weighted = _read_names(body, layout)
     if not as_text and bool(edges.ids.str.contains(INTEGER).all()):
-        first, second = _to_integers(edges)
-        return graph_of_columns(first, second, nodes, weighted=weighted, directed=directed)
-    return graph_of_indexed(edges, nodes, weighted=weighted, directed=directed)
+        return _to_integers(edges), weighted
+    return edges, weighted
 
 
-def _read_integers(body: bytes, layout: _Layout) -> tuple[pl.Series, pl.Series, int] | None:
+def _read_integers(body: bytes, layout: Layout) -> tuple[Edges, int] | None:
     """Read the plain case; None for everything that is not wholly plain."""
     import polars as pl
 
@@ -163,10 +180,10 @@ def _read_integers(body: bytes, layout: _Layout) -> tuple[pl.Series, pl.Series, 
     if any(column.has_nulls() for column in frame):
         return None
     weighted = 0 if layout.weight is None else count_weighted(frame.to_series(layout.weight))
-    return frame.to_series(layout.first), frame.to_series(layout.second), weighted
+    return (frame.to_series(layout.first), frame.to_series(layout.second)), weighted
 
 
-def _read_names(body: bytes, layout: _Layout) -> tuple[Indexed, int]:
+def _read_names(body: bytes, layout: Layout) -> tuple[Indexed, int]:
     """Read any two columns as strings; give the number of weights other than 1 too."""
     frame = _read_strings(body, layout)
     weighted = 0 if layout.weight is None else _text_weights(frame.to_series(layout.weight))
@@ -184,7 +201,7 @@ def _read_names(body: bytes, layout: _Layout) -> tuple[Indexed, int]:
     return edges, weighted
 
 
-def _read_strings(body: bytes, layout: _Layout) -> pl.DataFrame:
+def _read_strings(body: bytes, layout: Layout) -> pl.DataFrame:
     import polars as pl
 
     kinds: list[type[pl.DataType]] = [pl.String] * layout.width
@@ -200,10 +217,10 @@ def _read_strings(body: bytes, layout: _Layout) -> pl.DataFrame:
     try:
         frame = parse(tidy(body, layout.delimiter), layout.delimiter, kinds, layout.path)
     except InputError as error:
-        _explain(layout)
+        _explain(body, layout)
         raise InputError(f"{layout.path} cannot be read as an edge list") from error
     if any(column.has_nulls() for column in frame):
-        _explain(layout)  # an empty field beyond the ids is no fault, a short line is one
+        _explain(body, layout)  # an empty field beyond the ids is no fault, a short line is one
     return frame
 
 
@@ -233,13 +250,10 @@ def _text_weights(column: pl.Series) -> int:
 # -- the first bad line -------------------------------------------------------------------
 
 
-def _explain(layout: _Layout) -> None:
+def _explain(body: bytes, layout: Layout) -> None:
     """Raise for the first line that is not UTF-8, too short, too long or without an id."""
-    data = content(layout.path)
-    for number, start, line in data_lines(data):
-        if start < layout.body:
-            continue
-        where = f"{layout.path}, line {number}"
+    for number, _, line in data_lines(body):
+        where = f"{layout.path}, line {layout.line - 1 + number}"
         found = fields(decode(line, where), layout.delimiter)
         if len(found) != layout.width:
             like = "the header" if layout.names else "the first line"
@@ -248,7 +262,6 @@ def _explain(layout: _Layout) -> None:
             raise InputError(f"{where}: an id is empty")
 
 
-def _line_number(layout: _Layout, row: int) -> int:
+def line_number(body: bytes, layout: Layout, row: int) -> int:
     """Give the line number of the row-th edge (from 0)."""
-    edges = (line for line in data_lines(content(layout.path)) if line[1] >= layout.body)
-    return next(islice(edges, row, None), (0, 0, b""))[0]
+    return layout.line - 1 + next(islice(data_lines(body), row, None), (0, 0, b""))[0]
