@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
-from prometheus_client import generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import JSONResponse, Response
 
 from edgeveil.errors import EdgeveilError
@@ -56,11 +56,12 @@ class Accuracy:
         self._lock = threading.Lock()
         self.state: dict[str, Any] = {"state": "not measured"}
 
-    def start(self) -> None:
+    def start(self) -> dict[str, Any]:
         """Begin to measure, unless that is going on."""
         if self._lock.acquire(blocking=False):
             self.state = {"state": "being measured"}
             threading.Thread(target=self._measure, name="accuracy", daemon=True).start()
+        return self.state
 
     def _measure(self) -> None:
         from edgeveil.evaluation.own_graph import evaluate
@@ -88,69 +89,51 @@ def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> A
     fails, accuracy = RateLimit(1, 30), Accuracy(making)
     wanted = f"Bearer {key}".encode()
 
-    async def answer(request: Request, work: Callable[[], Any]) -> Response:
-        if not hmac.compare_digest(request.headers.get("authorization", "").encode(), wanted):
-            client = request.client.host if request.client else ""
-            if not fails.allows(client):
-                return error(429, "too many requests; wait a little")
-            return error(401, "this needs the curator's key")
-        try:
-            return JSONResponse(await asyncio.to_thread(work))
-        except (EdgeveilError, OSError) as problem:
-            return error(409, str(problem))
+    def refusal(request: Request) -> Response | None:
+        if hmac.compare_digest(request.headers.get("authorization", "").encode(), wanted):
+            return None
+        if not fails.allows(request.client.host if request.client else ""):
+            return error(429, "too many requests; wait a little")
+        return error(401, "this needs the curator's key")
+
+    def add(method: str, path: str, work: Callable[[], Any]) -> None:
+        async def answer(request: Request) -> Response:
+            refused = refusal(request)
+            if refused is not None:
+                return refused
+            try:
+                return JSONResponse(await asyncio.to_thread(work))
+            except (EdgeveilError, OSError) as problem:
+                return error(409, str(problem))
+
+        app.add_api_route(path, answer, methods=[method], description=work.__doc__)
+
+    def advance() -> dict[str, int]:
+        """Take the graph as it is now for a new snapshot."""
+        return {"snapshot": making.advance()}
+
+    def ahead() -> dict[str, int]:
+        """Make the lists of all members who have none."""
+        making.make_ahead()
+        return {"left": making.ahead_left}
+
+    add("GET", "/status", lambda: _status(making, tokens))
+    add("GET", "/spends", lambda: _spends(making))
+    add("POST", "/advance", advance)
+    add("POST", "/ahead", ahead)
+    add("GET", "/accuracy", lambda: accuracy.state)
+    add("POST", "/accuracy", accuracy.start)
 
     @app.get("/health")
     async def health() -> Response:
         """Whether the service answers; 503 if lists cannot be made."""
         return JSONResponse({"ok": not making.trouble}, 503 if making.trouble else 200)
 
-    @app.get("/status")
-    async def status(request: Request) -> Response:
-        """What is served, what is left of the budget, what is wrong."""
-        return await answer(request, lambda: _status(making, tokens))
-
-    @app.get("/spends")
-    async def spends(request: Request) -> Response:
-        """The latest spends, the oldest first."""
-        return await answer(request, lambda: _spends(making))
-
-    @app.post("/advance")
-    async def advance(request: Request) -> Response:
-        """Take the graph as it is now for a new snapshot."""
-        return await answer(request, lambda: {"snapshot": making.advance()})
-
-    @app.post("/ahead")
-    async def ahead(request: Request) -> Response:
-        """Make the lists of all members who have none."""
-
-        def begin() -> dict[str, int]:
-            making.make_ahead()
-            return {"left": making.ahead_left}
-
-        return await answer(request, begin)
-
-    @app.get("/accuracy")
-    async def known_accuracy(request: Request) -> Response:
-        """How good the lists are. NOT PRIVATE."""
-        return await answer(request, lambda: accuracy.state)
-
-    @app.post("/accuracy")
-    async def measure_accuracy(request: Request) -> Response:
-        """Measure that anew."""
-
-        def begin() -> dict[str, Any]:
-            accuracy.start()
-            return accuracy.state
-
-        return await answer(request, begin)
-
     @app.get("/metrics")
     async def counts(request: Request) -> Response:
         """For Prometheus."""
-        refused = await answer(request, dict)
-        if refused.status_code != 200:
-            return refused
-        return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
+        counted = Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        return refusal(request) or counted
 
     add_pages(app, _PAGES)
     return Guard(app, Metrics(), frozenset([*_PAGES, *_API]))

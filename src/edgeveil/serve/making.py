@@ -91,10 +91,6 @@ class Making:
         self._thread = threading.Thread(target=self._work, name="lists", daemon=True)
         self._thread.start()
 
-    def stored(self, index: int) -> bytes | None:
-        """The current list of a member, if it was made."""
-        return self.edition.lists.get(index)
-
     def earlier(self, member: int | str) -> bytes | None:
         """The latest list of an earlier snapshot, for a member whose budget is used up."""
         for nodes, lists in reversed(self._earlier):
@@ -104,7 +100,7 @@ class Making:
                     return found
         return None
 
-    async def make(self, index: int) -> bytes:
+    async def make(self, edition: Edition, index: int) -> bytes:
         """Charge, make and keep one member's list, together with others that are waited for.
 
         Raises
@@ -114,7 +110,7 @@ class Making:
         """
         answer = _Answer(asyncio.get_running_loop())
         with self._wake:
-            self._waiting.append((self.edition, index, answer))
+            self._waiting.append((edition, index, answer))
             self._wake.notify()
         return await answer.future
 

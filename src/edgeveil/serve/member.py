@@ -9,16 +9,16 @@ import asyncio
 import math
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI, Request
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
-from edgeveil.errors import EdgeveilError
+from edgeveil.errors import EdgeveilError, UnknownNodeError
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.serve.guards import Guard, Metrics, RateLimit, error
-from edgeveil.serve.making import Making, Unavailable, UsedUp
+from edgeveil.serve.making import Edition, Making, Unavailable, UsedUp
 from edgeveil.serve.tokens import Refused, Tokens
 
 __all__ = ["SHARED_PAGES", "add_pages", "member_app"]
@@ -116,40 +116,21 @@ def member_app(making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, 
         docs_url=None,
         redoc_url=None,
     )
-    asks, fails = RateLimit(10, 40), RateLimit(1, 60)
-
-    def asking(request: Request) -> tuple[NodeId, int] | Response:
-        """Who asks, as an id and its index, or why not."""
-        client = request.client.host if request.client else ""
-        try:
-            kind, _, token = request.headers.get("authorization", "").partition(" ")
-            if kind.lower() != "bearer":
-                raise Refused
-            subject = tokens.subject(token.strip())
-            nodes = making.edition.graph.nodes
-            member = _member(subject, nodes)
-        except Refused:
-            if not fails.allows(client):
-                return error(429, "too many requests; wait a little", **{"Retry-After": "10"})
-            return error(401, _REFUSED, **{"WWW-Authenticate": "Bearer"})
-        if not asks.allows(subject):
-            return error(429, "too many requests; wait a little", **{"Retry-After": "1"})
-        return member, nodes.index(member)
+    door = _Door(making, tokens)
 
     @app.get("/me/suggestions", response_model=Answer, responses=_FAILURES)
     async def suggestions(request: Request) -> Response:
         """Your list: whom you may know."""
         began = asyncio.get_running_loop().time()
-        who = asking(request)
+        who = door.who(request)
         if isinstance(who, Response):
             return who
-        member, index = who
-        body, current = making.stored(index), b"true"
+        body, current = who.edition.lists.get(who.at), b"true"
         if body is None:
             try:
-                body = await making.make(index)
+                body = await making.make(who.edition, who.at)
             except UsedUp:
-                body, current = making.earlier(member), b"false"
+                body, current = making.earlier(who.member), b"false"
             except Unavailable:
                 body = None
             await _wait_for_the_next(began, pad)
@@ -162,7 +143,7 @@ def member_app(making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, 
     @app.get("/me/protection", response_model=Protection, responses=_FAILURES)
     async def protection(request: Request) -> Response:
         """What protects everybody's friendships from whoever sees your list."""
-        who = asking(request)
+        who = door.who(request)
         if isinstance(who, Response):
             return who
         return JSONResponse(await asyncio.to_thread(_protection, making))
@@ -170,11 +151,11 @@ def member_app(making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, 
     @app.get("/me/spending", response_model=Spending, responses=_FAILURES)
     async def spending(request: Request) -> Response:
         """What you may have learnt so far about others' friendships, as epsilon."""
-        who = asking(request)
+        who = door.who(request)
         if isinstance(who, Response):
             return who
         try:
-            found = await asyncio.to_thread(making.ledger.account, str(who[0]))
+            found = await asyncio.to_thread(making.ledger.account, str(who.member))
         except (EdgeveilError, OSError):
             return error(503, "the ledger cannot be read now; try again later")
         whole = found.spent + found.left
@@ -184,16 +165,47 @@ def member_app(making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, 
     return Guard(app, metrics, frozenset([*_PAGES, *_API]), https=https)
 
 
+class _Who(NamedTuple):
+    """A member who asks, and its place in the edition that is current at that moment."""
+
+    edition: Edition
+    member: NodeId
+    at: int
+
+
+class _Door:
+    """Lets in whoever has a valid token, not too often."""
+
+    def __init__(self, making: Making, tokens: Tokens) -> None:
+        self._making, self._tokens = making, tokens
+        self._asks, self._fails = RateLimit(10, 40), RateLimit(1, 60)
+
+    def who(self, request: Request) -> _Who | Response:
+        """Who asks, or why not."""
+        edition = self._making.edition
+        try:
+            kind, _, token = request.headers.get("authorization", "").partition(" ")
+            if kind.lower() != "bearer":
+                raise Refused
+            subject = self._tokens.subject(token.strip())
+            member = _member(subject, edition.graph.nodes)
+            index = edition.graph.nodes.index(member)
+        except (Refused, UnknownNodeError):
+            if not self._fails.allows(request.client.host if request.client else ""):
+                return error(429, "too many requests; wait a little", **{"Retry-After": "10"})
+            return error(401, _REFUSED, **{"WWW-Authenticate": "Bearer"})
+        if not self._asks.allows(subject):
+            return error(429, "too many requests; wait a little", **{"Retry-After": "1"})
+        return _Who(edition, member, index)
+
+
 def _member(subject: str, nodes: NodeSet) -> NodeId:
-    """The node that a token's subject names. Whether there is one is public."""
-    member: NodeId = subject
-    if nodes.kind != "str":
-        if not subject.isascii() or not subject.isdigit() or str(int(subject[:20])) != subject:
-            raise Refused
-        member = int(subject)
-    if member not in nodes:
+    """The id that a token's subject names. Whether there is such a node is public."""
+    if nodes.kind == "str":
+        return subject
+    if not subject.isascii() or not subject.isdigit() or str(int(subject[:20])) != subject:
         raise Refused
-    return member
+    return int(subject)
 
 
 async def _wait_for_the_next(began: float, pad: float) -> None:
