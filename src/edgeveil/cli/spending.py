@@ -82,12 +82,13 @@ def plan(
         with counting("lines measured", lines=True) as progress:
             found = evaluate(read, worth, protocol="suggestions", k=top, progress=progress)
         hits = {
-            r.epsilon: r.mean
+            (r.scope, r.epsilon): r.mean
             for r in found.results
-            if r.mechanism == "suggest" and r.metric == f"hits@{top}" and r.scope == "all"
+            if r.mechanism == "suggest" and r.metric == f"hits@{top}"
         }
-        columns.append(f"hits@{top}")
-        rows = [(*row, hits.get(row[2])) for row in rows]
+        groups = list(dict.fromkeys(scope for scope, _ in hits))
+        columns += [f"hits@{top}, {group}" for group in groups]
+        rows = [(*row, *(hits.get((group, row[2])) for group in groups)) for row in rows]
         say("FOR THE CURATOR, NOT PRIVATE: the hits come from the exact graph.")
     print_table(columns, rows, style=format, about={"for": lasting}, title="what lists may cost")
     if opened.window is not None:

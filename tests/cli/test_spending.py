@@ -1,0 +1,140 @@
+"""`edgeveil ledger plan` and `edgeveil ledger report`, as a privacy officer uses them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from edgeveil.cli.app import main
+from edgeveil.datasets import social_network
+from edgeveil.engine import suggest
+from edgeveil.ledger import Ledger
+
+
+@pytest.fixture
+def used(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graph = social_network(200).graph
+    ledger = Ledger.create("friends.ledger", epsilon=4)
+    suggest(graph, [7, 8], epsilon=1.0, ledger=ledger, label="friends", purpose="<b>weekly</b>")
+    ledger.advance("friends")
+    suggest(graph, [7], epsilon=0.5, ledger=ledger, label="friends", operator="ops")
+    return ledger
+
+
+def test_plan_names_the_epsilon_that_lasts(used, capsys):
+    words = ["ledger", "plan", "friends.ledger", "--every", "week", "--for", "10w"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "week" in said
+    assert "0.25" in said  # 2.5 of 4 is left for the one who has the least
+    assert (
+        main(
+            [
+                "ledger",
+                "plan",
+                "friends.ledger",
+                "--every",
+                "week",
+                "--for",
+                "10w",
+                "--format",
+                "json",
+            ]
+        )
+        == 0
+    )
+    [first, *others] = json.loads(capsys.readouterr().out)["rows"]
+    assert first == {"every": "week", "releases": 10, "epsilon": 0.25}
+    assert {row["every"] for row in others} == {"day", "month"}
+
+
+def test_plan_with_the_graph_says_what_each_epsilon_buys(used, capsys, tmp_path):
+    from edgeveil.io import save_graph
+
+    save_graph(social_network(400, average_degree=20).graph, tmp_path / "graph")
+    words = "ledger plan friends.ledger --every month --for 3m --graph graph --format json"
+    assert main(words.split()) == 0
+    shown = capsys.readouterr()
+    rows = json.loads(shown.out)["rows"]
+    columns = [name for name in rows[0] if name.startswith("hits@20, ")]
+    assert columns
+    assert all(0 <= row[name] <= 1 for row in rows for name in columns)
+    assert len({row["epsilon"] for row in rows}) >= 2
+    assert "NOT PRIVATE" in shown.err
+
+
+def test_plan_of_a_pooled_cap_asks_how_many_there_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Ledger.create("pooled.ledger", epsilon=4, pooled_epsilon=100)
+    assert main(["ledger", "plan", "pooled.ledger"]) == 2
+    assert "--members" in capsys.readouterr().err
+    assert main(["ledger", "plan", "pooled.ledger", "--members", "50"]) == 0
+
+
+def test_report_lists_every_spend_with_what_is_known_of_it(used, capsys):
+    assert main(["ledger", "report", "friends.ledger", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["recipients"] for row in rows] == [2, 1]
+    assert [row["snapshot"] for row in rows] == [1, 2]
+    assert [row["purpose"] for row in rows] == ["<b>weekly</b>", ""]
+    assert [row["operator"] for row in rows] == ["", "ops"]
+    assert [row["epsilon_each"] for row in rows] == [1.0, 0.5]
+    assert {row["mechanism"] for row in rows} == {"suggest"}
+    assert {row["state"] for row in rows} == {"stored"}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_report_to_a_file_is_the_same_table(used, suffix, tmp_path, capsys):
+    assert main(["ledger", "report", "friends.ledger", "--out", f"report{suffix}"]) == 0
+    assert capsys.readouterr().out == ""
+    text = (tmp_path / f"report{suffix}").read_text()
+    if suffix == ".csv":
+        assert [row["recipients"] for row in csv.DictReader(io.StringIO(text))] == ["2", "1"]
+    else:
+        assert len(json.loads(text)["rows"]) == 2
+
+
+def test_report_of_one_recipient_names_it_and_nobody_else(used, tmp_path):
+    assert (
+        main(["ledger", "report", "friends.ledger", "--recipient", "8", "--out", "eight.html"]) == 0
+    )
+    page = (tmp_path / "eight.html").read_text()
+    assert "8 has learnt 1; 3 is left." in page
+    assert page.count("<tr>") == 2  # the head and one spend
+
+
+def test_report_page_says_it_in_words_and_keeps_text_text(used, tmp_path, capsys):
+    assert main(["ledger", "report", "friends.ledger", "--out", "report.html"]) == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "has learnt 1.5; 2.5 is left" in page
+    assert "<b>weekly" not in page
+    assert "&lt;b&gt;weekly" in page
+    assert "<script" not in page
+    assert main(["ledger", "report", "friends.ledger", "--out", "report.pdf"]) == 2
+    assert ".html, .csv or .json" in capsys.readouterr().err
+
+
+def test_report_page_in_a_browser(used, tmp_path, browser):
+    assert main(["ledger", "report", "friends.ledger", "--out", "report.html"]) == 0
+    context = browser.new_context(viewport={"width": 400, "height": 800})
+    page, complaints, asked = context.new_page(), [], []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.locator("svg path.spent").count() == 1
+    assert page.locator("tbody tr").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert len(asked) == 1
+    assert not complaints
+    context.close()
+
+
+def test_an_empty_ledger_has_an_empty_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Ledger.create("new.ledger", epsilon=1)
+    assert main(["ledger", "report", "new.ledger", "--out", "report.html"]) == 0
+    assert "Nothing was spent so far" in (tmp_path / "report.html").read_text()
