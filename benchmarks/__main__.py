@@ -20,8 +20,11 @@ PARTS = (
     *("reading", "startup", "scale"),
 )
 # Run when named: they need a cluster, much disk, or the right to set a memory limit; or have a
-# file of figures of their own (tail, billion, service).
-MORE = ("streaming", "cluster", "beyond-memory", "tail", "billion", "service")
+# file of figures of their own.
+MORE = (
+    *("streaming", "cluster", "beyond-memory"),
+    *("tail", "lists", "billion", "ledger", "service"),
+)
 HOME = Path(__file__).resolve().parent
 
 

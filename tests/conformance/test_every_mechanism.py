@@ -188,6 +188,7 @@ BAD = {
     "prepush": ["no", "", 0, 1, None, np.True_],
     "directed": ["no", "", 0, 1, None, np.True_],
     "knows_followers": ["no", "", 0, 1, None, np.True_],
+    "densely": ["no", "", 0, 1, None, np.True_],
     "dimension": [0, -1, 2.0, math.nan, math.inf, True, "8", None, [8]],
     "hash_key": [None, 3, b"key", "\ud800", ["key"]],
     "promised_min_degree": [0, -1, 1.0, math.nan, math.inf, True, "2", None, [2]],

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._place_kernels import ahead, at_degree, best, nearness, open_points
 from edgeveil.estimate._suggestion_kernels import (
     beside,
     circles,
@@ -29,14 +30,12 @@ __all__ = ["FIELDS", "weigh_friends", "write_lists"]
 
 FIELDS = 7  # of a place: node, score, first, last, common friends, why, friends of the member
 
-_OPEN = 0.02  # posterior mass left out on either side of a place's range
 _TELLING = 2.0  # a reason multiplies the expected sum by this
 _DEVIATIONS = 2.0  # of the number of nodes ahead
 _TAIL_GROWTH = 0.5  # the tail's share grows with this power of the degree
 _LEAST_UNIT = 0.02  # of the grid
 _CLEAR = 1.5  # by how much weighted sums must exceed what noise alone reaches
 _TINY = 1e-300
-_TIES = 1e-9  # scores that differ by less are equal: roundings decide no place
 
 
 @compiled
@@ -58,14 +57,17 @@ def weigh_friends(
         out[:] = 1.0
         if last == first:
             continue
-        degrees = of_friends[lists[first:last]]
-        falling = degrees[_best(degrees, len(out))]
-        mean = sums[first:last].mean()
+        degrees, mean = np.empty(last - first), 0.0
+        for u in range(len(out)):
+            degrees[u] = of_friends[lists[first + u]]
+            mean += sums[first + u] / len(out)
+        falling = best(degrees, len(out))
         for quantile in (0.75, 0.9):
             at = (1 - quantile) * (len(out) - 1)
             low = int(at)
             high = min(low + 1, len(out) - 1)
-            start = falling[low] + (at - low) * (falling[high] - falling[low])
+            upper, lower = degrees[falling[low]], degrees[falling[high]]
+            start = upper + (at - low) * (lower - upper)
             whole = 0.0
             for u in range(len(out)):
                 whole += min(1.0, start / degrees[u])
@@ -108,16 +110,17 @@ def write_lists(
         seen = slice(place_starts[i], place_starts[i + 1])
         strangers, noisy = _strangers(members[i], lists[mine], places[seen], sums[seen])
         known = followers[follower_starts[i] : follower_starts[i + 1]]
-        fans, _ = _strangers(members[i], lists[mine], known, np.empty(len(known)))
-        bonus = _follow_back(lists[mine], known)
+        fans, _ = _strangers(members[i], lists[mine], known, friend_sums)
         row = (members[i], lists[mine], friend_sums[mine], weights[mine], strangers, noisy)
-        _write_list(row, fans, bonus, shared, table, order, allowed, rates, limit, out[i])
+        cells, model = _read(row, _follow_back(lists[mine], known), shared, table, rates, limit)
+        _rank(row, cells, fans, shared, table, order, allowed, model, out[i])
 
 
 @compiled
 def _strangers(member: int, own: Any, places: Any, sums: Any) -> Any:
     """What is left of a member's row without itself and its friends: noise may lift them."""
-    kept, values, count, at = np.empty(len(places), dtype=np.int64), np.empty(len(places)), 0, 0
+    kept, values = np.empty(len(places), dtype=np.int64), np.empty(len(places))
+    count = at = 0
     for j in range(len(places)):
         while at < len(own) and own[at] < places[j]:
             at += 1
@@ -141,8 +144,8 @@ def _follow_back(own: Any, followers: Any) -> float:
 
 @compiled
 def _holds(ordered: Any, value: Any) -> bool:
-    at = np.searchsorted(ordered, value)
-    return at < len(ordered) and ordered[at] == value
+    at = place_of(ordered, value)
+    return at > 0 and ordered[at - 1] == value
 
 
 @compiled
@@ -161,28 +164,14 @@ def _between(log_degree: float, at: int, logs: Any) -> Any:
 
 
 @compiled
-def _at_degree(by_cell: Any, at: int, part: float) -> float:
-    return by_cell[at] + part * (by_cell[at + 1] - by_cell[at])
-
-
-@compiled
-def _write_list(
-    row: Any,
-    fans: Any,
-    bonus: float,
-    shared: Any,
-    table: Any,
-    order: Any,
-    allowed: Any,
-    rates: Any,
-    limit: float,
-    out: Any,
-) -> None:
-    """Read one row and write its list; the arguments are those of `write_lists`."""
+def _read(row: Any, bonus: float, shared: Any, table: Any, rates: Any, limit: float) -> Any:
+    """Read one row: the cells of the strangers in it, and what they and all others may be."""
     _, own, friend_sums, weights, nodes, sums = row
     cell, counts, _, total, centres, _, of_friends = shared
     rate, fine = rates[0], len(counts) // len(centres)
-    theirs = of_friends[own]
+    theirs = np.empty(len(own))
+    for u in range(len(own)):
+        theirs[u] = of_friends[own[u]]
     expected, counted = np.empty((5, len(centres))), np.empty(len(centres))
     mean_counts(centres, theirs, weights, total, expected, counted)
     share, typical = circles(centres, theirs, friend_sums, counted, total, rates[1])
@@ -194,7 +183,9 @@ def _write_list(
     typical_weight = whole / len(own) if len(own) else 1.0
     typical = max(1.0, typical * typical_weight)
     unit = max(squares / reach if reach > 0 else 1.0, _LEAST_UNIT)
-    highest = sums.max() if len(sums) else 0.0
+    highest = 0.0
+    for i in range(len(sums)):
+        highest = max(highest, sums[i])
     points, width = points_to(min(whole, max(8 * typical, highest + 10 / rate)), unit)
     unseen = np.empty(len(points))
     for x in range(len(points)):
@@ -222,8 +213,8 @@ def _write_list(
     for c in range(len(centres)):
         popular[c] = odds * expected[2, c] if c == 0 else max(popular[c - 1], odds * expected[2, c])
     bonus *= max(reach, 1.0) / share
-    model = (points, rate, unseen, law, ranking, popular, bonus, below)
-    _rank(row, cells, fans, shared, table, order, allowed, model, typical_weight, out)
+    model = (points, rate, unseen, law, ranking, popular, bonus, below, typical_weight)
+    return cells, model
 
 
 @compiled
@@ -252,14 +243,13 @@ def _rank(
     order: Any,
     allowed: Any,
     model: Any,
-    typical_weight: float,
     out: Any,
 ) -> None:
     """Score candidates: who stands out, who follows, and the popular. The best are the list."""
     _, own, _, _, nodes, sums = row
     cell, counts, _, _, centres, degrees, _ = shared
     logs, fine = table[0], len(counts) // len(centres)
-    points, rate, unseen, law, ranking, popular, bonus, _ = model
+    points, rate, unseen, law, ranking, popular, bonus, _, typical_weight = model
     named, fan = _candidates(row, fans, degrees, order, len(out))
     low_sums = _means(ranking, points, unseen)
     tables = _ranking_tables(ranking, points, rate, cells)
@@ -270,8 +260,8 @@ def _rank(
     for i in range(size):
         v = named[i]
         at[i], part[i] = _between(math.log(degrees[v]), cell[v] // fine, logs)
-        offsets[i] = _at_degree(popular, at[i], part[i]) + (bonus if fan[i] else 0.0)
-        low = _at_degree(low_sums, at[i], part[i])
+        offsets[i] = at_degree(popular, at[i], part[i]) + (bonus if fan[i] else 0.0)
+        low = at_degree(low_sums, at[i], part[i])
         alone[i] = low + offsets[i]
         scores[i] = alone[i]
         if i < len(nodes):
@@ -282,27 +272,26 @@ def _rank(
             scores[i] = max(mean, low) + offsets[i]
         if len(allowed) and not allowed[v]:
             scores[i] = -np.inf
-    best = _best(scores, len(out))
-    if len(best) == 0:
+    chosen = best(scores, len(out))
+    if len(chosen) == 0:
         return
     known = (_means(law, points, unseen), _means(law, points, np.ones(len(points))))
-    ranges = np.empty((2, len(best)))  # highest and lowest true score that noise leaves open
-    near, mass = np.empty((2, len(points)))
-    for r in range(len(best)):
-        i = best[r]
+    ranges = np.empty((2, len(chosen)))  # highest and lowest true score that noise leaves open
+    near = np.empty(len(points))
+    for r in range(len(chosen)):
+        i = chosen[r]
         c, above = cell[named[i]] // fine, i < len(nodes)
-        common, shares = _at_degree(known[0], at[i], part[i]), False
+        common, shares = at_degree(known[0], at[i], part[i]), False
         if above:
-            _nearness(points, sums[i], rate, near)
+            nearness(points, sums[i], rate, near)
             common, none = _posterior(law[c], near, points)
             shares = none < 0.5
-            shares &= common >= _TELLING * _at_degree(known[1], at[i], part[i])
+            shares &= common >= _TELLING * at_degree(known[1], at[i], part[i])
             # On the list without its sum? Then that is not why it is there.
-            shares &= alone[i] < scores[best[-1]]
+            shares &= alone[i] < scores[chosen[-1]]
         else:
             near[:] = unseen
-        mass[:] = ranking[c] * near
-        low, high = _open_points(mass)
+        low, high = open_points(ranking[c], near)
         ranges[0, r], ranges[1, r] = points[high] + offsets[i], points[low] + offsets[i]
         line = out[r]
         line[0], line[1] = named[i], scores[i]
@@ -314,12 +303,12 @@ def _rank(
         if not _holds(nodes, v):
             following[cell[v]] += 1
     limits = ranges.ravel()
-    ahead, spread = _ahead(limits, cells, offsets, ahead_of, tables, table, following, model)
+    count, spread = ahead(limits, cells, offsets, ahead_of, tables, table, following, model)
     strangers = max(len(degrees) - len(own) - 1, 1)
-    for r in range(len(best)):
-        first = math.floor(ahead[r] - _DEVIATIONS * math.sqrt(spread[r] + 1)) + 1
-        q = len(best) + r
-        last = math.ceil(ahead[q] + _DEVIATIONS * math.sqrt(spread[q] + 1)) + 1
+    for r in range(len(chosen)):
+        first = math.floor(count[r] - _DEVIATIONS * math.sqrt(spread[r] + 1)) + 1
+        q = len(chosen) + r
+        last = math.ceil(count[q] + _DEVIATIONS * math.sqrt(spread[q] + 1)) + 1
         out[r, 2] = min(max(first, 1.0), r + 1.0)
         out[r, 3] = max(min(last, float(strangers)), r + 1.0)
 
@@ -335,7 +324,7 @@ def _candidates(row: Any, fans: Any, degrees: Any, order: Any, k: int) -> Any:
     if len(fans):
         for i in range(size):
             fan[i] = _holds(fans, nodes[i])
-        for i in _best(degrees[fans], len(fans)):
+        for i in best(degrees[fans], len(fans)):
             if not _holds(nodes, fans[i]):
                 named[size], fan[size] = fans[i], True
                 size += 1
@@ -354,11 +343,14 @@ def _ranking_tables(law: Any, points: Any, rate: float, cells: Any) -> Any:
     """Tables of `laplace_tables` for the law and its first moment, of the cells that are needed."""
     decays, made = decays_of(points, rate), np.zeros(len(law), dtype=np.bool_)
     left, right, left_sums, right_sums = np.empty((4, len(law), len(points) + 1))
+    moment = np.empty(len(points))
     for c in cells:
         if not made[c]:
             made[c] = True
             laplace_tables(law[c], decays, left[c], right[c])
-            laplace_tables(law[c] * points, decays, left_sums[c], right_sums[c])
+            for x in range(len(points)):
+                moment[x] = law[c, x] * points[x]
+            laplace_tables(moment, decays, left_sums[c], right_sums[c])
     return left, right, left_sums, right_sums
 
 
@@ -374,17 +366,6 @@ def _expected_sum(tables: Any, c: int, points: Any, z: float, rate: float) -> An
 
 
 @compiled
-def _nearness(points: Any, z: float, rate: float, near: Any) -> None:
-    """OUT ``near``: exp(-rate |z - x|), relative to the nearest point: not all may underflow."""
-    least = np.inf
-    for x in range(len(points)):
-        near[x] = rate * abs(z - points[x])
-        least = min(least, near[x])
-    for x in range(len(points)):
-        near[x] = math.exp(least - near[x])
-
-
-@compiled
 def _posterior(law: Any, near: Any, points: Any) -> Any:
     """Expected true sum, and the chance that it is 0."""
     whole = first = 0.0
@@ -394,137 +375,3 @@ def _posterior(law: Any, near: Any, points: Any) -> Any:
         first += mass * points[x]
     whole = max(whole, _TINY)
     return first / whole, law[0] * near[0] / whole
-
-
-@compiled
-def _open_points(mass: Any) -> Any:
-    """The points between which all but `_OPEN` of the mass on either side lies."""
-    whole = mass.sum()
-    so_far, low, high, last = 0.0, 0, 0, len(mass) - 1
-    for x in range(len(mass)):
-        so_far += mass[x]
-        low += so_far < _OPEN * whole
-        high += so_far < (1 - _OPEN) * whole
-    return min(low, last), min(high, last)
-
-
-@compiled
-def _best(scores: Any, k: int) -> Any:
-    """Places of the k largest, best first; of equal ones the first. Those of -inf are left out."""
-    heap, size = np.empty(min(k, len(scores)), dtype=np.int64), 0  # the worst on top
-    for i in range(len(scores)):
-        if scores[i] == -np.inf:
-            continue
-        if size < len(heap):
-            heap[size] = i
-            size += 1
-            child = size - 1
-            while child > 0 and _worse(scores, heap[child], heap[(child - 1) // 2]):
-                parent = (child - 1) // 2
-                heap[child], heap[parent] = heap[parent], heap[child]
-                child = parent
-        elif _worse(scores, heap[0], i):
-            heap[0] = i
-            _sift(scores, heap, size)
-    for last in range(size - 1, 0, -1):
-        heap[0], heap[last] = heap[last], heap[0]
-        _sift(scores, heap, last)
-    return heap[:size]
-
-
-@compiled
-def _worse(scores: Any, i: int, j: int) -> bool:
-    return scores[i] < scores[j] or (scores[i] == scores[j] and i > j)
-
-
-@compiled
-def _sift(scores: Any, heap: Any, size: int) -> None:
-    """Put what is on top of the heap where it belongs."""
-    top = 0
-    while 2 * top + 1 < size:
-        child = 2 * top + 1
-        if child + 1 < size and _worse(scores, heap[child + 1], heap[child]):
-            child += 1
-        if not _worse(scores, heap[child], heap[top]):
-            break
-        heap[top], heap[child] = heap[child], heap[top]
-        top = child
-
-
-@compiled
-def _ahead(
-    limits: Any,  # IN  (q) scores
-    cells: Any,
-    offsets: Any,  # IN  what a candidate's score has beside its sum; first those of `cells`
-    ahead_of: Any,  # IN  (3, m) of `_expected_sum`
-    tables: Any,
-    table: Any,
-    following: Any,  # IN  (fine cells) followers below the threshold
-    model: Any,
-) -> Any:
-    """Mean and variance of the number of strangers whose true score exceeds each limit."""
-    points, _, unseen, _, ranking, popular, bonus, below = model
-    size, fine = len(points), len(below) // len(ranking)
-    order = _best(-limits, len(limits))
-    limits = limits[order]
-    mean, variance = np.zeros((2, len(limits)))
-    # chance[c, j]: that a sum below the threshold is at point j or beyond
-    chance = np.zeros((len(ranking), size + 1))
-    for c in range(len(ranking)):
-        for x in range(size - 1, -1, -1):
-            chance[c, x] = chance[c, x + 1] + ranking[c, x] * unseen[x]
-        chance[c] /= max(chance[c, 0], _TINY)
-    for f in range(len(below)):
-        offset = _at_degree(popular, table[2][f], table[3][f])
-        for follows in range(2):
-            count = following[f] if follows else below[f] - following[f]
-            if count == 0:
-                continue
-            offset += bonus if follows else 0.0
-            of, j = chance[f // fine], 0
-            for q in range(len(limits)):
-                while j < size and points[j] <= limits[q] - offset + _TIES:
-                    j += 1
-                if j == size:
-                    break
-                mean[q] += count * of[j]
-                variance[q] += count * of[j] * (1 - of[j])
-    _ahead_of_seen(limits, cells, offsets, ahead_of, tables, model, mean, variance)
-    of_order, spread = np.empty((2, len(limits)))
-    of_order[order], spread[order] = mean, variance
-    return of_order, spread
-
-
-@compiled
-def _ahead_of_seen(
-    limits: Any, cells: Any, offsets: Any, ahead_of: Any, tables: Any, model: Any,
-    mean: Any, variance: Any,
-) -> None:  # fmt: skip
-    """INOUT ``mean``, ``variance``: add how many of the nodes above the threshold may be ahead."""
-    points, rate = model[0], model[1]
-    left, right, _, _ = tables
-    size = len(points)
-    decay = np.empty((size, size))  # exp(-rate * distance), i <= j
-    steps = decays_of(points, rate)
-    for i in range(size):
-        value = 1.0
-        for j in range(i, size):
-            decay[i, j] = value
-            value = value * steps[j] if value > 1e-250 else 0.0
-    for i in range(len(cells)):
-        c, p, below, above = cells[i], int(ahead_of[0, i]), ahead_of[1, i], ahead_of[2, i]
-        j = 0  # how many points are at most the limit
-        for q in range(len(limits)):
-            while j < size and points[j] <= limits[q] - offsets[i] + _TIES:
-                j += 1
-            if j == size:
-                break
-            if j == 0:
-                chance = 1.0
-            elif j <= p:
-                chance = 1 - left[c, j] * decay[j - 1, p - 1] * below
-            else:
-                chance = right[c, j] * decay[p, j] * above
-            chance = min(max(chance, 0.0), 1.0)
-            mean[q] += chance
-            variance[q] += chance * (1 - chance)

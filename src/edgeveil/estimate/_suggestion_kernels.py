@@ -15,21 +15,25 @@ from typing import Any
 import numpy as np
 
 from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._mixture_kernels import KINDS, PLAIN, TAIL, fit_mixture, fit_share
 
-__all__ = ["KINDS", "PLAIN", "STEPS", "circles", "fit_laws", "mean_counts", "points_to"]
+__all__ = [
+    "STEPS",
+    "beside",
+    "circles",
+    "decays_of",
+    "fit_laws",
+    "laplace_tables",
+    "mean_counts",
+    "place_of",
+    "points_to",
+]
 
-PLAIN = 5  # Poisson laws, about what t = 1/4, 1/2, 1, 2, 4 times as many pairs explain
-TAIL = (0.5, 1.0, 2.5)  # means of the exponentials, in friends' mean sums
-KINDS = PLAIN + len(TAIL)
 
-_TAIL_MOST = 0.5  # of the nodes of a cell
-_FIRST_SHARE = 0.001  # of each exponential, before the fit
 _PSEUDO = 0.2  # nodes that each component of the tail has beforehand, and
 _SEATS = 0.5  # strangers in the member's circles for each friend in them, beforehand
 _FOR_CIRCLES, _FOR_DEGREE = 0.5, 1.5  # friends beforehand: popularity if in doubt
-_ROUNDS = 60
-_SETTLED = 1e-3  # a fit ends when no share moves by more, relatively
-_POSSIBLE = 1e-290  # values that are less likely under all laws tell nothing, and would overflow
+_SHARE_ROUNDS = 60
 
 
 _UNIT_STEPS = 30  # points of the grid lie one unit apart up to here
@@ -45,6 +49,7 @@ def _steps() -> Any:
 
 STEPS = _steps()
 _LOG_FACTORIALS = np.array([math.lgamma(step + 1) for step in STEPS])
+_INVERSES = 1 / np.maximum(STEPS, 1.0)
 
 
 @compiled
@@ -101,7 +106,7 @@ def _poisson(mean: float, width: Any, out: Any) -> None:
                 gap = STEPS[j] - STEPS[j - 1]
                 value *= math.exp(gap * log_mean - (_LOG_FACTORIALS[j] - _LOG_FACTORIALS[j - 1]))
             elif j > 0:
-                value *= mean / STEPS[j]
+                value *= mean * _INVERSES[j]
             if value < 1e-250:  # numbers near the end of the floats are slow
                 value = 0.0
             out[j] = value * width[j]
@@ -115,7 +120,7 @@ def _poisson(mean: float, width: Any, out: Any) -> None:
             out[j] = math.exp(out[j] - top) * width[j]
             whole += out[j]
     for j in range(size):
-        out[j] /= whole
+        out[j] *= 1 / whole
 
 
 @compiled
@@ -162,8 +167,15 @@ def laplace_tables(mass: Any, decays: Any, left: Any, right: Any) -> None:
 
 @compiled
 def place_of(points: Any, z: float) -> int:
-    """How many points are at most z."""
-    return np.searchsorted(points, z, side="right")
+    """How many points, which rise, are at most z."""
+    low, high = 0, len(points)
+    while low < high:
+        middle = (low + high) // 2
+        if points[middle] <= z:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled
@@ -201,7 +213,10 @@ def circles(
     # The friends' degrees are size-biased: they have cells of their own.
     cells, typical, highest = np.empty(size, dtype=np.int64), 0.0, -np.inf
     for u in range(size):
-        cells[u] = min(np.searchsorted(centres, degrees[u]), len(centres) - 1)
+        c = 0
+        while c < len(centres) - 1 and centres[c] < degrees[u]:
+            c += 1
+        cells[u] = c
         typical += sums[u] - by_degree[cells[u]]
         highest = max(highest, sums[u])
     typical = max(typical / size, 1.0)
@@ -227,22 +242,7 @@ def circles(
         one = left[-1, at] * below + right[-1, at] * above
         other = left[c, at] * below + right[c, at] * above
         odds[u] = one / other if other > 0 else (np.inf if one > 0 else 1.0)
-    return fit_share(odds, _FOR_CIRCLES, _FOR_DEGREE, _ROUNDS), typical
-
-
-@compiled
-def fit_share(odds: Any, for_one: float, for_other: float, rounds: int) -> float:
-    """Fit by EM the share of the first of two laws, of which each value has one.
-
-    IN ``odds``: likelihood under the first law, divided by that under the second.
-    """
-    share = for_one / (for_one + for_other)
-    for _ in range(rounds):
-        count, against = for_one, (1 - share) / share
-        for i in range(len(odds)):
-            count += 1 / (1 + against / odds[i]) if odds[i] > 0 else 0.0
-        share = count / (len(odds) + for_one + for_other)
-    return share
+    return fit_share(odds, _FOR_CIRCLES, _FOR_DEGREE, _SHARE_ROUNDS), typical
 
 
 @compiled
@@ -264,26 +264,29 @@ def fit_laws(
     """Law of a true sum by cell: a mixture whose shares are fitted to the member's row."""
     points, width = grid
     size, count = len(points), len(below)
-    rows = count * PLAIN  # row of the first exponential; cell c has rows c * PLAIN and on
-    mass = np.empty((rows + len(TAIL), size))
+    mass = np.empty((count, size, KINDS))  # components side by side: loops over them are one step
+    tail = np.empty((len(TAIL), size))
+    for j in range(len(TAIL)):
+        _exponential(TAIL[j] * typical, points, width, tail[j])
     for c in range(count):
         for t in range(PLAIN):
-            _poisson(expected[t, c] / unit, width, mass[c * PLAIN + t])
-    for j in range(len(TAIL)):
-        _exponential(TAIL[j] * typical, points, width, mass[rows + j])
+            _poisson(expected[t, c] / unit, width, mass[c, :, t])
+        for x in range(size):
+            for j in range(len(TAIL)):
+                mass[c, x, PLAIN + j] = tail[j, x]
     likelihoods, items, often = _likelihoods(mass, points, rate, unseen, below, cells, sums)
     mix = np.empty((count, KINDS))
     for more in range(2):
         pseudo = _PSEUDO + (_SEATS * seats / len(TAIL) if more else 0.0)
-        fit_mixture(likelihoods, items, often, growth, pseudo, mix)
+        fit_mixture(likelihoods, items, often, growth, pseudo, more == 1, mix)
         out = ranking if more else law
         for c in range(count):
-            one = out[c]
-            one[:] = 0.0
-            for k in range(KINDS):
-                share, of = mix[c, k], mass[c * PLAIN + k if k < PLAIN else rows + k - PLAIN]
-                for x in range(size):
-                    one[x] += share * of[x]
+            its = mix[c]
+            for x in range(size):
+                value, of = 0.0, mass[c, x]
+                for k in range(KINDS):
+                    value += its[k] * of[k]
+                out[c, x] = value
 
 
 @compiled
@@ -295,77 +298,28 @@ def _likelihoods(
     First those below the threshold, one for each cell, then the others.
     """
     size, count = len(points), len(below)
-    rows = count * PLAIN
-    found = np.empty((count + len(sums), KINDS))
+    found = np.zeros((count + len(sums), KINDS))
     items, often = np.empty(len(found), dtype=np.int64), np.ones(len(found))
     for c in range(count):
         items[c], often[c] = c, below[c]
-        for k in range(KINDS):
-            of, chance = mass[c * PLAIN + k if k < PLAIN else rows + k - PLAIN], 0.0
-            for x in range(size):
-                chance += of[x] * unseen[x]
-            found[c, k] = chance
+        for x in range(size):
+            for k in range(KINDS):
+                found[c, k] += mass[c, x, k] * unseen[x]
     decays, made = decays_of(points, rate), np.zeros(count, dtype=np.bool_)
-    left, right = np.empty((2, len(mass), size + 1))
-    for k in range(rows, len(mass)):
-        laplace_tables(mass[k], decays, left[k], right[k])
+    left, right = np.empty((2, count, size + 1, KINDS))  # of `laplace_tables`
     for i in range(len(sums)):
         c = items[count + i] = cells[i]
         if not made[c]:
             made[c] = True
-            for k in range(c * PLAIN, (c + 1) * PLAIN):
-                laplace_tables(mass[k], decays, left[k], right[k])
+            left[c, 0], right[c, size] = 0.0, 0.0
+            for x in range(size):
+                for k in range(KINDS):
+                    left[c, x + 1, k] = left[c, x, k] * decays[x - 1] + mass[c, x, k]
+            for x in range(size - 1, -1, -1):
+                for k in range(KINDS):
+                    right[c, x, k] = right[c, x + 1, k] * decays[x] + mass[c, x, k]
         at = place_of(points, sums[i])
         before, after = beside(points, at, sums[i], rate)
         for k in range(KINDS):
-            row = c * PLAIN + k if k < PLAIN else rows + k - PLAIN
-            found[count + i, k] = left[row, at] * before + right[row, at] * after
+            found[count + i, k] = left[c, at, k] * before + right[c, at, k] * after
     return found, items, often
-
-
-@compiled
-def fit_mixture(
-    likelihoods: Any,  # IN  (m, k) of each value under each component
-    cells: Any,  # IN  (m) degree cell of each
-    often: Any,  # IN  (m) how often it was seen
-    growth: Any,  # IN  (c) how the share of the tail grows with the degree
-    pseudo: float,  # counts that each component of the tail has beforehand; the others have 1
-    mix: Any,  # OUT (c, k) shares by cell
-) -> None:
-    """Fit the shares of a mixture to one row by EM."""
-    shares, counts = np.full(KINDS, _FIRST_SHARE), np.empty(KINDS)
-    shares[:PLAIN] = 1 / PLAIN
-    exposure, moved = 1.0, np.inf
-    for i in range(len(cells)):
-        exposure += often[i] * growth[cells[i]]
-    for turn in range(_ROUNDS + 1):
-        whole_tail = 0.0
-        for k in range(PLAIN, KINDS):
-            whole_tail += shares[k]
-        for c in range(len(growth)):
-            cut = growth[c] * min(1.0, _TAIL_MOST / (whole_tail * growth[c]))
-            for k in range(PLAIN):
-                mix[c, k] = shares[k] * (1 - whole_tail * cut)
-            for k in range(PLAIN, KINDS):
-                mix[c, k] = shares[k] * cut
-        if turn == _ROUNDS or moved < _SETTLED:
-            break
-        counts[:PLAIN] = 1.0
-        counts[PLAIN:] = pseudo
-        for i in range(len(cells)):
-            of, its = likelihoods[i], mix[cells[i]]
-            whole = 0.0
-            for k in range(KINDS):
-                whole += its[k] * of[k]
-            if whole > _POSSIBLE:
-                scale = often[i] / whole
-                for k in range(KINDS):
-                    counts[k] += its[k] * of[k] * scale
-        explained = 0.0
-        for k in range(PLAIN):
-            explained += counts[k]
-        moved = 0.0
-        for k in range(KINDS):
-            new = counts[k] / (explained if k < PLAIN else exposure)
-            moved = max(moved, abs(new - shares[k]) / (new + 1e-9))
-            shares[k] = new

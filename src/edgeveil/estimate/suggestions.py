@@ -14,7 +14,7 @@ docs/theory/suggestions.md. The order of use:
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -105,7 +105,9 @@ def friend_weights(
     weights = np.empty(len(own.lists))
     of_friends = popularity.estimates.of_friends
     clear = math.log(max(len(popularity.order) / 40, math.e)) / rate
-    kernels.weigh_friends(own.lists, own.starts, friend_sums, of_friends, clear, weights)
+    kernels.weigh_friends(
+        _whole(own.lists), _whole(own.starts), _real(friend_sums), _real(of_friends), clear, weights
+    )
     return weights
 
 
@@ -152,24 +154,24 @@ def lists(
     known = own.followers or (none,) * len(own.sources)
     shared = (
         popularity.cell,
-        popularity.counts,
-        popularity.degrees,
+        _real(popularity.counts),
+        _real(popularity.degrees),
         popularity.total,
-        popularity.cell_degrees,
-        popularity.estimates.degrees,
-        popularity.estimates.of_friends,
+        _real(popularity.cell_degrees),
+        _real(popularity.estimates.degrees),
+        _real(popularity.estimates.of_friends),
     )
     kernels.write_lists(
-        own.sources,
-        own.lists,
-        own.starts,
-        released.friend_sums,
-        released.weights,
-        released.places,
-        released.sums,
-        released.starts,
-        np.concatenate([none, *known]),
-        np.cumsum([0, *map(len, known)]),
+        _whole(own.sources),
+        _whole(own.lists),
+        _whole(own.starts),
+        _real(released.friend_sums),
+        _real(released.weights),
+        _whole(released.places),
+        _real(released.sums),
+        _whole(released.starts),
+        _whole(np.concatenate([none, *known])),
+        _whole(np.cumsum([0, *map(len, known)])),
         shared,
         order,
         allowed,
@@ -178,3 +180,20 @@ def lists(
         out,
     )
     return out
+
+
+# Arrays of one type each: for every other one the loops would be compiled again.
+
+
+def _whole(values: Indices) -> Indices:
+    return _for_reading(np.ascontiguousarray(values, dtype=np.int64))
+
+
+def _real(values: Vector) -> Vector:
+    return _for_reading(np.ascontiguousarray(values, dtype=np.float64))
+
+
+def _for_reading(values: Any) -> Any:
+    view = values.view()
+    view.flags.writeable = False
+    return view

@@ -67,6 +67,9 @@ class Suggest:
     knows_followers : bool
         Directed: members know who follows them, so that edges to a member are not protected from
         it, and its followers may rank higher. Else every edge is that does not start at it.
+    densely : bool
+        Draw the noise of all nodes, also where it is not seen: slower, but how long the noise takes
+        does not depend on edges. The lists have the same distribution.
     """
 
     name: ClassVar[str] = "suggest"
@@ -78,6 +81,7 @@ class Suggest:
     candidates: tuple[NodeId, ...] | None = None
     directed: bool = False
     knows_followers: bool = False
+    densely: bool = False
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -85,7 +89,7 @@ class Suggest:
         given = self.candidates
         if given is not None and not (isinstance(given, tuple) and given):
             raise ParameterError(f"candidates must be a tuple of node ids, or None, got {given!r}")
-        for name in ("directed", "knows_followers"):
+        for name in ("directed", "knows_followers", "densely"):
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.knows_followers and not self.directed:
@@ -145,6 +149,7 @@ class Suggest:
             calibration=_noise(n, epsilon, 1),
             at_least=threshold(n, float(epsilon)),
             part=_PART,
+            densely=self.densely,
         )
 
     def estimate(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
+from edgeveil.estimate import _mixture_kernels as mixtures
 from edgeveil.estimate import _suggestion_kernels as kernels
 from edgeveil.estimate import suggestions
 from edgeveil.evaluation.hits import hide_edges, hits, popularity
@@ -126,10 +127,10 @@ def test_the_share_of_two_laws_is_found():
     rng = np.random.default_rng(5)
     values = np.where(rng.random(4000) < 0.3, rng.normal(3, 1, 4000), rng.normal(0, 1, 4000))
     one, other = (np.exp(-((values - m) ** 2) / 2) for m in (3, 0))
-    share = kernels.fit_share(one / other, 0.5, 0.5, 200)
+    share = mixtures.fit_share(one / other, 0.5, 0.5, 200)
     assert share == pytest.approx(0.3, abs=0.03)
     assert share == pytest.approx(plain.fit_share(one, other, 0.5, 0.5, 200))
-    assert kernels.fit_share(one[:0], 0.5, 1.5, 20) == pytest.approx(0.25)
+    assert mixtures.fit_share(one[:0], 0.5, 1.5, 20) == pytest.approx(0.25)
 
 
 def test_what_stays_below_the_threshold_has_the_chance_of_the_laplace_law():

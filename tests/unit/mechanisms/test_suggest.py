@@ -13,7 +13,7 @@ from edgeveil.errors import ParameterError, UnknownNodeError
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import Suggest, TwoHop
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
-from edgeveil.mechanisms.run import exact_loss
+from edgeveil.mechanisms.run import exact_loss, rows_of
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.suggestions import Suggestions
 from tests.dense_flows import every_graph
@@ -104,6 +104,18 @@ def test_an_edge_between_friends_and_one_to_a_stranger_cost_the_same_and_not_bot
     )
     for pair in (both, stranger):
         assert exact_loss(mechanism, pair) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_lists_may_be_drawn_densely_and_name_as_many_friends_of_friends():
+    graph = social_network(4000, average_degree=20, communities=20, seed=3).graph
+    members = [int(v) for v in np.argsort(-graph.degrees)[100:180]]
+    both = [
+        rows_of(Suggest(epsilon=2.0, densely=densely), graph, members, NoiseSource.insecure(seed))
+        for seed, densely in enumerate((False, True))
+    ]
+    scores = [rows[:, :, 1].mean() for rows in both]
+    assert (both[0] != both[1]).any()
+    assert scores[0] == pytest.approx(scores[1], rel=0.1)
 
 
 def test_another_call_says_so():
