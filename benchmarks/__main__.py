@@ -37,9 +37,9 @@ def main(words: list[str] | None = None) -> None:
         write_page(arguments.json or HOME / "results" / "benchmarks.json")
         return
     if arguments.parts == ["pictures"]:
-        from benchmarks.pictures import draw
+        from benchmarks.scale_page import draw_and_write
 
-        draw(json.loads(arguments.json.read_text()), HOME / "results")
+        draw_and_write(arguments.json, HOME.parent)
         return
     for part in arguments.parts:
         if part not in (*PARTS, *MORE):

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.markdown import number
 
-__all__ = ["draw"]
+__all__ = ["STEPS", "draw"]
 
 OURS, PEER, SAME, WEAK, INK = "#0f6b5c", "#9aa5b1", "#5b8fb9", "#d9b8a7", "#26323d"
 COLOURS = {"ours": OURS, "peer": PEER, "other method": SAME}

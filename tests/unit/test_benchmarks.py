@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import billion
 from benchmarks.exact import _tune
 from benchmarks.goals import outcomes
-from benchmarks.graphs import draw_edges
+from benchmarks.graphs import draw_edges, draw_spread_ends
 from benchmarks.measure import interleaved, ratios, summary
 from benchmarks.page import page
 from benchmarks.paper_python import as_lists, push_lists, push_rows
 from benchmarks.peers import MAKERS
-from benchmarks.pictures import draw
+from benchmarks.pictures import STEPS, draw
 from benchmarks.problem import Problem
 from benchmarks.scale import exponent
+from benchmarks.scale_page import BEGIN, END, tables
 from benchmarks.settings import ERROR, ROUNDS, SIGMA
 from edgeveil.datasets import social_network
 from edgeveil.flow import push_flow_cap
@@ -79,6 +81,32 @@ def _check_page(figures: dict[str, Any], folder: Path) -> None:
 def test_committed_page_is_that_of_the_committed_figures() -> None:
     figures = json.loads(FIGURES.read_text())
     assert (ROOT / "docs" / "benchmarks.md").read_text() == page(figures)
+
+
+def test_scale_page_says_what_the_figures_of_a_billion_edges_say(tmp_path: Path) -> None:
+    figures = json.loads((FIGURES.parent / "billion.json").read_text())
+    assert BEGIN + tables(figures) + END in (ROOT / "docs" / "scale.md").read_text()
+    draw(figures, tmp_path)
+    assert (tmp_path / "billion.svg").stat().st_size > 5000
+
+
+def test_edges_are_drawn_built_opened_and_lists_made(tmp_path: Path) -> None:
+    job = {"folder": str(tmp_path), "edges": 20_000}
+    assert billion.draw(**job)["parts"] == 1
+    built = billion.build(**job, memory=1 << 20)
+    assert set(built["steps"]) >= set(STEPS)
+    assert 10_000 < built["n_edges"] < 20_000
+    assert billion.open_again(**job)["seconds"]["runs"] == billion.OPENED
+    assert billion.make_lists(**job)["median_degree"] > 10
+
+
+def test_names_of_drawn_nodes_are_all_different() -> None:
+    ends = np.empty(50_000, dtype=np.int32)
+    draw_spread_ends(500, 1, ends)
+    degrees = np.bincount(ends, minlength=500)
+    assert len(degrees) == 500
+    assert degrees.min() > 0
+    assert 10 * np.median(degrees) < degrees.max()
 
 
 def test_plain_python_is_the_paper_s_algorithm() -> None:
