@@ -20,8 +20,8 @@ PARTS = (
     *("reading", "startup", "scale"),
 )
 # Run when named: they need a cluster, much disk, or the right to set a memory limit; or have a
-# file of figures of their own (tail).
-MORE = ("streaming", "cluster", "beyond-memory", "tail")
+# file of figures of their own (tail, ledger).
+MORE = ("streaming", "cluster", "beyond-memory", "tail", "ledger")
 HOME = Path(__file__).resolve().parent
 
 

@@ -66,10 +66,10 @@ def release_to(
         if there is not None:
             raise _another(folder)
         return _stream(folder, question, given)
-    price = check_price(question, given)
+    campaign, price = check_price(question, given)
     if there is not None and price.n_new + price.n_open:
         raise _another(folder)
-    batches = sorted(stored_batches(question, given), key=lambda batch: batch.number)
+    batches = sorted(stored_batches(question, given, campaign), key=lambda batch: batch.number)
     if there is not None:
         names = [part_name(number, batch.key) for number, batch in enumerate(batches)]
         same_rows = set(there.sources) == set(question.sources)

@@ -16,7 +16,7 @@ from edgeveil.errors import LedgerError
 _NAME = re.compile(r"\.?([0-9a-f]{64})(\..*)?", re.DOTALL)
 
 
-def write_draft(folder: Path, key: str, suffix: str, writer: Callable[[Path], None]) -> Path | None:
+def write_draft(folder: Path, key: str, writer: Callable[[Path], None]) -> Path | None:
     """Let `writer` write an artifact beside its place, and make it durable there.
 
     Returns
@@ -30,7 +30,7 @@ def write_draft(folder: Path, key: str, suffix: str, writer: Callable[[Path], No
         sync_folder(folder.parent)
     desk = _desks(folder, key) / secrets.token_hex(8)
     desk.mkdir(mode=0o700, parents=True)
-    draft = desk / f"{key}{suffix}"
+    draft = desk / key
     try:
         writer(draft)
     except BaseException:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -50,6 +50,8 @@ class Campaign:
         Which code makes the rows: a batch that was begun is finished by the same code only.
     note : mapping of str to str
         A few words for people: mechanism, purpose, operator.
+    snapshot : int, optional
+        Refuse if the label's snapshot is another one by now.
     """
 
     question: str
@@ -58,6 +60,7 @@ class Campaign:
     fingerprint: str = ""
     code: str = ""
     note: Mapping[str, str] = field(default_factory=dict)
+    snapshot: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ class Price:
 
     Attributes
     ----------
+    snapshot : int
+        Of which snapshot of the graph.
     n_new, n_open, n_stored : int
         How many of the rows are to be charged, were charged but not stored, and are stored.
     whom : str or None
@@ -78,6 +83,7 @@ class Price:
         Empty, or in words why it would be refused.
     """
 
+    snapshot: int
     n_new: int
     n_open: int
     n_stored: int
@@ -114,11 +120,8 @@ class Asked(NamedTuple):
     snapshot: int
     names: list[str]
     there: dict[str, int]  # the spend of each row that was charged before
-
-    @property
-    def new(self) -> list[str]:
-        """Who has no row yet."""
-        return [name for name in self.names if name not in self.there]
+    new: list[str]  # who has no row yet
+    rows: int  # that the campaign has so far
 
 
 def asked_for(
@@ -126,68 +129,64 @@ def asked_for(
 ) -> Asked:
     """Look up which rows were charged before, stored or not."""
     there = dict(transaction.among(sql.ROWS_OF_CAMPAIGN, names, key))
-    return Asked(campaign, key, snapshot, names, there)
+    rows = sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, key))
+    new = [name for name in names if name not in there]
+    return Asked(campaign, key, snapshot, names, there, new, rows)
 
 
 def price(transaction: Transaction, header: Header, asked: Asked) -> Price:
     """What the rows would cost; nothing is written."""
     unfinished = {row[0] for row in transaction.run(sql.OPEN_OF_CAMPAIGN, asked.key)}
     n_open = sum(seq in unfinished for seq in asked.there.values())
-    cost, before = _cost(transaction, header, asked, asked.new or asked.names)
-    held = _held_against_caps(transaction, header, asked, cost, before)
-    return Price(len(asked.new), n_open, len(asked.there) - n_open, *held)
+    return _priced(transaction, header, asked, n_open)[2]
 
 
-def _cost(
-    transaction: Transaction, header: Header, asked: Asked, names: list[str]
-) -> tuple[Cost, Standing]:
-    """What the campaign's growth by the new rows costs, and what these recipients have spent."""
-    bound = left_window_of(transaction, header, asked.snapshot)
+def _priced(
+    transaction: Transaction, header: Header, asked: Asked, n_open: int = 0
+) -> tuple[Cost, Standing, Price]:
+    """What the new rows cost, what was spent before, and both held against the caps."""
+    bound, names = left_window_of(transaction, header, asked.snapshot), asked.new or asked.names
     before = standing(transaction, header, names, bound)
-    rows, new = _campaign_rows(transaction, asked.key), len(asked.new)
-    cost = cost_of_growth(asked.campaign.guarantee, rows, rows + max(new, 1))
-    return (cost if new else Cost(cost.model, 0, 0)), before
-
-
-def _campaign_rows(transaction: Transaction, key: str) -> int:
-    return sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, key))
-
-
-def _held_against_caps(
-    transaction: Transaction, header: Header, asked: Asked, cost: Cost, before: Standing
-) -> tuple[str | None, int, int, int, int | None, str]:
-    """Whom it leaves the least, the numbers of a `Price`, and why it would be refused."""
+    cost = cost_of_growth(asked.campaign.guarantee, asked.rows, asked.rows + max(len(asked.new), 1))
+    if not asked.new:
+        cost = Cost(cost.model, 0, 0)
     cap, pooled_cap = header.epsilon_nano, header.pooled_nano
     if cost.model == "public":
-        bound = left_window_of(transaction, header, asked.snapshot)
         poorest, own = least_left(transaction, header, bound)
         least = "" if poorest is None else f" (recipient {poorest!r} has the least)"
         name, who = None, f"everybody{least}"
     else:
-        name = max(asked.new or asked.names, key=before.of)
+        name = max(names, key=before.of)
         own, who = before.of(name), f"recipient {name!r}"
     spent, short = before.public + own, ""
     for needs, used, limit, whom in (
         (cost.epsilon_nano, spent, cap, who),
         (cost.pooled_nano, before.pooled, pooled_cap, "all recipients together"),
+        (cost.pooled_nano, before.pooled_ever, MOST_NANO, "a ledger to count"),
     ):
-        if not short and limit is not None and used + needs > limit and asked.new:
+        if asked.new and not short and limit is not None and used + needs > limit:
             short = (
                 f"the budget does not allow this: it needs epsilon {in_words(needs)}, "
                 f"{in_words(limit - used)} of {in_words(limit)} is left for {whom}"
             )
-            if asked.there:
-                short += (
-                    f"; the rows of {len(asked.there):,} of the {len(asked.names):,} were charged "
-                    "before and cost nothing: ask for these alone"
-                )
-    if (
-        not short
-        and (before.last.pooled_total if before.last else 0) + cost.pooled_nano > MOST_NANO
-    ):
-        short = "the pooled total would be larger than a ledger can count"
-    pooled_left = None if pooled_cap is None else pooled_cap - before.pooled
-    return name, cost.epsilon_nano, cap - spent, cost.pooled_nano, pooled_left, short
+    if short and asked.there:
+        short += (
+            f"; the rows of {len(asked.there):,} of the {len(asked.names):,} were charged before "
+            "and cost nothing: ask for these alone"
+        )
+    price = Price(
+        snapshot=asked.snapshot,
+        n_new=len(asked.new),
+        n_open=n_open,
+        n_stored=len(asked.there) - n_open,
+        whom=name,
+        needs_nano=cost.epsilon_nano,
+        left_nano=cap - spent,
+        pooled_needs_nano=cost.pooled_nano,
+        pooled_left_nano=None if pooled_cap is None else pooled_cap - before.pooled,
+        short=short,
+    )
+    return cost, before, price
 
 
 def add_batch(transaction: Transaction, header: Header, asked: Asked) -> SpendRow | None:
@@ -202,17 +201,15 @@ def add_batch(transaction: Transaction, header: Header, asked: Asked) -> SpendRo
     """
     if not asked.new:
         return None
-    cost, before = _cost(transaction, header, asked, asked.new)
-    if short := _held_against_caps(transaction, header, asked, cost, before)[-1]:
-        raise BudgetError(short)
-    rows = _campaign_rows(transaction, asked.key)
-    if not transaction.run(sql.SPEND_OF_KEY, asked.key):
-        opening = _add_spend(
-            transaction, asked, before, asked.key, Cost(cost.model, 0, 0), (), rows
-        )
+    cost, before, price = _priced(transaction, header, asked)
+    if price.short:
+        raise BudgetError(price.short)
+    if not asked.rows:
+        nothing = Cost(cost.model, 0, 0)
+        opening = _add_spend(transaction, asked, before, asked.key, nothing, [])
         before = before._replace(last=opening, hash=opening.hash)
     key = secrets.token_hex(32)  # not derived: a ledger put back must not name two batches alike
-    return _add_spend(transaction, asked, before, key, cost, asked.new, rows + len(asked.new))
+    return _add_spend(transaction, asked, before, key, cost, asked.new)
 
 
 def _add_spend(
@@ -221,8 +218,7 @@ def _add_spend(
     before: Standing,
     key: str,
     cost: Cost,
-    names: Iterable[str],
-    campaign_rows: int,
+    names: list[str],
 ) -> SpendRow:
     each, last = cost.epsilon_nano if cost.model == "joint" else 0, before.last
     costs = dict.fromkeys(names, each)
@@ -245,7 +241,7 @@ def _add_spend(
         label=asked.campaign.label,
         snapshot=asked.snapshot,
         n_rows=len(costs),
-        campaign_rows=campaign_rows,
+        campaign_rows=asked.rows + len(names),
         code=asked.campaign.code,
     )
     spend = sealed(row, before.hash)

@@ -83,27 +83,13 @@ class Batch:
         files.clear_drafts(folder, self.key)
         return found
 
-    def store(self, writer: Callable[[Path], None], *, suffix: str = "") -> Batch:
-        """Write the artifact, mark the batch stored and erase the secret.
+    def store(self, writer: Callable[[Path], None]) -> Batch:
+        """Write the artifact, mark the batch stored and erase the secret; gives the stored one.
 
-        Parameters
-        ----------
-        writer : callable
-            Writes the artifact to exactly the path it is given. It must write the same values
-            whenever it is called for this batch.
-        suffix : str
-            End of the file's name, such as ``".npz"``.
-
-        Returns
-        -------
-        Batch
-            The stored one. If another process was faster, its artifact stays as it is.
+        `writer` writes the artifact to exactly the path it is given, and the same values whenever
+        it is called for this batch. If another process was faster, its artifact stays as it is.
         """
-        if self.stored:
-            return self
-        if not re.fullmatch(r"(\.[A-Za-z0-9]{1,16}){0,3}", suffix):
-            raise ParameterError(f"suffix must look like '.npz', got {suffix!r}")
-        return self._ledger._store_batch(self, writer, suffix)
+        return self if self.stored else self._ledger._store_batch(self, writer)
 
 
 class Charged(NamedTuple):
@@ -280,7 +266,12 @@ class Ledger:
         self, transaction: Transaction, campaign: Campaign, names: list[str], *, write: bool
     ) -> campaigns.Asked:
         number = snapshots.number_for(
-            transaction, self._header, campaign.label, campaign.fingerprint, write=write
+            transaction,
+            self._header,
+            campaign.label,
+            campaign.fingerprint,
+            wanted=campaign.snapshot,
+            write=write,
         )
         label = snapshots.plain_label(campaign.label)
         key = self.key_of(json.dumps([campaign.question, label, number]))
@@ -377,9 +368,9 @@ class Ledger:
         made_from = (entry.secret, entry.recipients, entry.artifact)
         return Batch(spend.key, spend.seq, spend.created, *made_from, self)
 
-    def _store_batch(self, batch: Batch, writer: Callable[[Path], None], suffix: str) -> Batch:
+    def _store_batch(self, batch: Batch, writer: Callable[[Path], None]) -> Batch:
         folder, key = self._folder(), batch.key
-        draft = files.write_draft(folder, key, suffix, writer)
+        draft = files.write_draft(folder, key, writer)
         file = (draft.name, sha256_of(draft)) if draft else None
         with self._transaction(write=True) as transaction:
             # Under the lock: of two processes with the same batch, one renames and records.
