@@ -10,7 +10,7 @@ import pytest
 
 from edgeveil.datasets import social_network
 from edgeveil.engine import Local, making, release, release_to
-from edgeveil.engine.tasks import Part, RowsTask
+from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import BudgetError, InputError, ParameterError, UnknownNodeError
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, TwoHop, TwoHopEmbedding
@@ -82,7 +82,7 @@ def test_the_same_bits_whatever_is_computed_at_once(mechanism, monkeypatch):
     noise = seeded()
     shared = shared_part(mechanism, GRAPH, noise.derive("shared"))
     found = []
-    task = RowsTask(mechanism=mechanism, graph=GRAPH, shared=shared)
+    task = Task(mechanism=mechanism, graph=GRAPH, shared=shared)
     monkeypatch.setattr(runner, "_LANES", 1)
     for at_once in (1, 3, 8, 256):
         monkeypatch.setattr(runner, "_GROUP_BYTES", at_once * 8 * GRAPH.n_nodes)

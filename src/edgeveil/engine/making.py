@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -11,7 +12,7 @@ import numpy as np
 
 from edgeveil.engine.question import How, Options, Question, ask, check_promise
 from edgeveil.engine.stored import StoredRows, read_rows, read_shared, write_rows, write_shared
-from edgeveil.engine.tasks import Computed, Part, RowsTask, release_of
+from edgeveil.engine.tasks import Computed, Part, Task, release_of
 from edgeveil.errors import BudgetError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Batch, Campaign, Price
@@ -115,20 +116,20 @@ class Group(NamedTuple):
     batch: Batch | None = None
 
 
-def task_for(question: Question, noise: NoiseSource) -> RowsTask:
+def task_for(question: Question, noise: NoiseSource) -> Task:
     """The shared part is drawn once, then every row has noise of its own: order is free."""
     numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
     return _task(question, numbers)
 
 
-def _task(question: Question, numbers: Any) -> RowsTask:
+def _task(question: Question, numbers: Any) -> Task:
     graph, mechanism = question.graph, question.mechanism
     shared = None if numbers is None else mechanism.learn(numbers, graph.nodes)
-    return RowsTask(mechanism=mechanism, graph=graph, shared=shared)
+    return Task(mechanism=mechanism, graph=graph, shared=shared)
 
 
 def drawn(
-    task: RowsTask, groups: Iterable[Group], question: Question, how: How, done: int = 0
+    task: Task, groups: Iterable[Group], question: Question, how: How, done: int = 0
 ) -> Iterator[tuple[Group, Computed]]:
     """The rows of each group as soon as all are there; parts of several run side by side."""
     size = rows_at_once(task.graph.n_nodes, _PART_BYTES)
@@ -173,6 +174,11 @@ def _put(made: Computed, here: Any, part: Computed) -> Computed:
 # -- with a ledger ------------------------------------------------------------------------
 
 
+def rows_in_a_batch(question: Question) -> int:
+    """How many rows are charged, made and kept in memory together."""
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * math.prod(question.shape))))
+
+
 def check_price(question: Question, how: How) -> tuple[Campaign, Price]:
     """Refuse what the budget does not allow as a whole, before its first batch.
 
@@ -194,8 +200,7 @@ def stored_batches(question: Question, how: How, campaign: Campaign) -> Iterator
     """
     ledger = how.ledger
     assert ledger is not None
-    row_bytes = 8 * int(np.prod(question.shape))
-    size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+    size = rows_in_a_batch(question)
     shared: list[Batch] = []
     stored: list[Batch] = []
     seen: set[str] = set()

@@ -19,11 +19,8 @@ _NAME = re.compile(r"\.?([0-9a-f]{64})(\..*)?", re.DOTALL)
 def write_draft(folder: Path, key: str, writer: Callable[[Path], None]) -> Path | None:
     """Let `writer` write an artifact beside its place, and make it durable there.
 
-    Returns
-    -------
-    Path or None
-        The draft, not yet visible under its name. None if there is no file: the writer wrote
-        none, or another process that released the same key has cleared it away.
+    None if there is no file: the writer wrote none, or another process that stored the same key
+    has cleared it away.
     """
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.chain import Header, SnapshotRow, SpendRow, expect, seal_of, sealed
 from edgeveil.ledger.costs import NANO, in_words
-from edgeveil.ledger.snapshots import plain_label, snapshots, window_in_words
+from edgeveil.ledger.snapshots import plain_label, snapshots
 from edgeveil.ledger.tables import Transaction
 
 
@@ -204,7 +204,9 @@ def show(transaction: Transaction, header: Header, most: int = 20) -> list[str]:
     lines = [f"public: {in_words(public)} spent; each recipient may learn {in_words(cap)} in all"]
     if header.window is not None:
         lines[0] = lines[0].replace("in all", f"within any {header.window} snapshots")
-        lines.append(window_in_words(header.window))
+        lines.append(
+            "what happens to an edge within these is protected, not one that stays for ever"
+        )
     for one in everyone[:most]:
         spent = one.spent_nano
         lines.append(f"  {one.recipient!r}: {in_words(spent)} spent, {in_words(cap - spent)} left")

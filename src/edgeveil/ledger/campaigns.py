@@ -6,13 +6,17 @@ must be a writing one, so that nothing changes between the check and the entry.
 
 from __future__ import annotations
 
+import json
 import math
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from edgeveil.errors import BudgetError
+from edgeveil.errors import BudgetError, LedgerError
+from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.book import Standing, least_left, left_window_of, standing
 from edgeveil.ledger.chain import (
@@ -28,6 +32,9 @@ from edgeveil.ledger.chain import (
 from edgeveil.ledger.costs import MOST_NANO, NANO, Cost, cost_of_growth, in_words, note_text
 from edgeveil.ledger.tables import Transaction
 from edgeveil.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from edgeveil.ledger.ledger import Ledger
 
 SECRET_BYTES = 32
 
@@ -112,6 +119,63 @@ class Price:
         return max(0, min(counts)) if counts else math.inf
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a campaign that were charged together, or (without recipients) what all rows share.
+
+    Attributes
+    ----------
+    key : str
+        Names the artifact.
+    number : int
+        Of its spend.
+    created : str
+        When it was charged.
+    secret : bytes
+        32 random bytes from which all noise of this batch must be derived, and nothing else; the
+        same for every retry. Empty once stored.
+    recipients : tuple of str
+        Whose rows are to be made. Empty once stored: the artifact knows.
+    """
+
+    key: str
+    number: int
+    created: str
+    secret: bytes = field(repr=False)
+    recipients: tuple[str, ...] = field(repr=False)
+    _file: tuple[str, str] | None = field(repr=False)
+    _ledger: Ledger = field(repr=False, compare=False)
+
+    @property
+    def stored(self) -> bool:
+        """Whether the artifact is written."""
+        return self._file is not None
+
+    @cached_property
+    def artifact(self) -> Path:
+        """Where the artifact is, with its digest checked; of a stored batch."""
+        if self._file is None:
+            raise LedgerError("the batch is not stored yet")
+        found = files.find(self._ledger.folder, self.key, *self._file)
+        files.clear_drafts(self._ledger.folder, self.key)
+        return found
+
+    def store(self, writer: Callable[[Path], None]) -> Batch:
+        """Write the artifact, mark the batch stored and erase the secret; gives the stored one.
+
+        `writer` writes the artifact to exactly the path it is given, and the same values whenever
+        it is called for this batch. If another process was faster, its artifact stays as it is.
+        """
+        return self if self.stored else self._ledger._store_batch(self, writer)
+
+
+class Charged(NamedTuple):
+    """What all rows of a campaign share, and the batches with the rows that were asked for."""
+
+    shared: Batch
+    batches: tuple[Batch, ...]
+
+
 class Asked(NamedTuple):
     """Rows that somebody asks for, of a campaign on its snapshot."""
 
@@ -193,11 +257,6 @@ def add_batch(transaction: Transaction, header: Header, asked: Asked) -> SpendRo
     """Charge the rows that nobody paid for yet, as one spend with a secret of its own.
 
     Before the first one of a campaign a spend for nothing: its secret is for what all rows share.
-
-    Raises
-    ------
-    BudgetError
-        If a cap forbids it.
     """
     if not asked.new:
         return None
@@ -255,31 +314,32 @@ def _add_spend(
     return spend
 
 
-class Entry(NamedTuple):
-    """A spend of a campaign: where its artifact is, or what is needed to make it."""
-
-    spend: SpendRow
-    artifact: tuple[str, str] | None  # name and digest
-    secret: bytes
-    recipients: tuple[str, ...]  # of an open one
-
-
-def entries_of(transaction: Transaction, asked: Asked, added: SpendRow | None) -> list[Entry]:
-    """What all rows share, then the batches that hold the rows asked for."""
+def batches_of(
+    transaction: Transaction, asked: Asked, added: SpendRow | None, ledger: Ledger
+) -> Charged:
+    """What all rows share, and the batches that hold the rows asked for."""
     seqs = {*asked.there.values(), *([added.seq] if added else [])}
     rows = transaction.run(sql.SPEND_OF_KEY, asked.key)
     rows += transaction.among(sql.SPENDS_AT, sorted(seqs))
-    return [entry_of(transaction, SpendRow(*row)) for row in rows]
+    shared, *batches = [_batch(transaction, SpendRow(*row), asked, ledger) for row in rows]
+    return Charged(shared, tuple(batches))
 
 
-def entry_of(transaction: Transaction, spend: SpendRow) -> Entry:
-    """Read the state of a spend."""
-    for released in transaction.run(sql.RELEASE_OF_KEY, spend.key):
-        return Entry(spend, released, b"", ())
+def _batch(transaction: Transaction, spend: SpendRow, asked: Asked, ledger: Ledger) -> Batch:
+    known = spend.key, spend.seq, spend.created
+    for file in transaction.run(sql.RELEASE_OF_KEY, spend.key):
+        return Batch(*known, b"", (), file, ledger)
+    if spend.code != asked.campaign.code:  # under one secret it could draw other values
+        made_by = json.loads(spend.note).get("version", "another version")
+        raise LedgerError(
+            f"some of these rows were charged on {spend.created} by other code (edgeveil "
+            f"{made_by}) and never finished: let that code finish them, leave them out, or declare "
+            "a new snapshot (edgeveil ledger advance), where all are charged anew"
+        )
     stored = transaction.run(sql.SECRET_OF_KEY, spend.key)
     expect(bool(stored), f"the secret of key {spend.key[:12]}... is missing")
     names = tuple(row[0] for row in transaction.run(sql.RECIPIENTS_OF, spend.seq))
-    return Entry(spend, None, bytes.fromhex(stored[0][0]), names)
+    return Batch(*known, bytes.fromhex(stored[0][0]), names, None, ledger)
 
 
 def add_release(transaction: Transaction, header: Header, key: str, name: str, sha256: str) -> None:

@@ -60,11 +60,7 @@ def number_for(
 ) -> int:
     """Number of the label's snapshot; its first use fixes which graph it is.
 
-    Raises
-    ------
-    LedgerError
-        If the graph is another one (for the curator's eyes: that depends on the graph), or the
-        snapshot is not the wanted one.
+    That another graph is refused is for the curator's eyes: it depends on the graph.
     """
     current = _current(transaction, label)
     if current is None and header.window is not None and snapshots(transaction):
@@ -90,11 +86,3 @@ def number_for(
     if write and (current is None or current.fingerprint is None):
         _add_snapshot(transaction, header, label, number, fingerprint)
     return number
-
-
-def window_in_words(window: int) -> str:
-    """What a window protects, in one sentence."""
-    return (
-        f"This protects what happens to an edge within {window} consecutive snapshots, not an "
-        "edge that stays for ever."
-    )

@@ -136,7 +136,7 @@ def test_a_ledger_with_a_window_is_for_one_label_and_says_what_it_protects(place
         reserve(ledger, "q", joint(1, "ann"), label="papers")
     assert place.open().window == 4
     assert "may learn 2 within any 4 snapshots" in ledger.show()
-    assert "not an edge that stays for ever" in ledger.show()
+    assert "not one that stays for ever" in ledger.show()
 
 
 def test_a_window_can_not_be_changed(place, joint, reserve):
