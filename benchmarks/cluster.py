@@ -18,7 +18,7 @@ from benchmarks.streaming import MECHANISMS, settings_of
 from edgeveil import NoiseSource, release, release_to
 from edgeveil.engine import Local, Ray
 from edgeveil.engine.packing import pack
-from edgeveil.engine.tasks import Part, RowsTask
+from edgeveil.engine.tasks import Part, Task
 from edgeveil.mechanisms import TwoHop
 
 __all__ = ["run"]
@@ -116,7 +116,7 @@ def _memory(settings: Settings) -> dict[str, Any]:
     graph = scaled_graph(edges, settings)
     mechanism = TwoHop(epsilon=1.0)
     release(graph, mechanism, [graph.nodes[i] for i in range(16)], engine=Ray(workers=2))
-    packed = pack(RowsTask(mechanism=mechanism, graph=graph, shared=None))
+    packed = pack(Task(mechanism=mechanism, graph=graph, shared=None))
     return {
         "graph": described(f"generated, {edges:,} edges", graph),
         "graph_bytes": sum(buffer.nbytes for buffer in packed.buffers),

@@ -21,8 +21,8 @@ from edgeveil.datasets import social_network
 from edgeveil.engine import Local, Ray, embed, keys, ray_cluster, release, release_to
 from edgeveil.engine.packing import pack, unpack
 from edgeveil.engine.ray_cluster import _run_part
-from edgeveil.engine.tasks import Part, RowsTask
-from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.engine.tasks import Part, Task
+from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.io import open_graph, save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, EdgeFlipping, TwoHopEmbedding
@@ -78,7 +78,7 @@ def test_workers_share_one_read_only_graph(cluster):
         views = any(np.shares_memory(indices, buffer) for buffer in packed.buffers)
         return indices.flags.writeable, indices.flags.owndata, views
 
-    task = RowsTask(mechanism=SLOW, graph=GRAPH, shared=None)
+    task = Task(mechanism=SLOW, graph=GRAPH, shared=None)
     shared = cluster.put(pack(task))
     writeable, owned, is_view = cluster.get(cluster.remote(where).remote(shared))
     assert not writeable
@@ -88,7 +88,7 @@ def test_workers_share_one_read_only_graph(cluster):
 
 def test_a_graph_in_a_shared_folder_travels_as_its_path(cluster, tmp_path):
     path = save_graph(GRAPH, tmp_path / "graph")
-    task = RowsTask(mechanism=SLOW, graph=open_graph(path), shared=None)
+    task = Task(mechanism=SLOW, graph=open_graph(path), shared=None)
     assert sum(b.nbytes for b in pack(task).buffers) > GRAPH.indices.nbytes
     assert sum(b.nbytes for b in pack(task, path).buffers) == 0
     engine = Ray(graph_path=path)
@@ -102,7 +102,7 @@ def test_a_graph_in_a_shared_folder_travels_as_its_path(cluster, tmp_path):
 
 def test_a_folder_that_is_another_graph_on_the_worker_is_refused(tmp_path):
     path = save_graph(GRAPH, tmp_path / "graph")
-    packed = pack(RowsTask(mechanism=SLOW, graph=GRAPH, shared=None), path)
+    packed = pack(Task(mechanism=SLOW, graph=GRAPH, shared=None), path)
     save_graph(GRAPH.with_edge_flipped(0, 1), path, overwrite=True)
     with pytest.raises(EdgeveilError, match="another graph"):
         unpack(packed)
@@ -273,13 +273,17 @@ def test_a_full_disk_ends_in_a_plain_error_and_room_lets_it_go_on(cluster, ledge
     assert len(ledger.spends()) == 1
 
 
-def test_an_error_in_a_worker_is_the_error_one_gets(cluster, tmp_path):
-    def lose(done, total):
-        for unfinished in tmp_path.glob("out*"):
-            shutil.rmtree(unfinished)
+def test_an_error_in_a_worker_is_the_error_one_gets(cluster, tmp_path, monkeypatch):
+    path = save_graph(GRAPH, tmp_path / "graph")
 
-    with pytest.raises(FileNotFoundError):
-        release_to(tmp_path / "out", GRAPH, SLOW, ALL, engine=Ray(workers=1), progress=lose)
+    def replaced(task, folder):
+        packed = pack(task, folder)
+        save_graph(GRAPH.with_edge_flipped(0, 1), path, overwrite=True)
+        return packed
+
+    monkeypatch.setattr(ray_cluster, "pack", replaced)
+    with pytest.raises(InputError, match="another graph here than where the work was started"):
+        release(GRAPH, SLOW, ALL, engine=Ray(workers=1, graph_path=path))
 
 
 @pytest.mark.parametrize("deaf", [False, True])
@@ -310,7 +314,7 @@ def test_what_is_cancelled_has_ended_and_writes_nothing_more(deaf, cluster, tmp_
 
 def test_a_worker_with_other_code_refuses_the_part(monkeypatch):
     """It could draw other values under the same key, or less noise."""
-    packed = pack(RowsTask(mechanism=SLOW, graph=GRAPH, shared=None))
+    packed = pack(Task(mechanism=SLOW, graph=GRAPH, shared=None))
     part, key = Part(0, 0, (0, 1)), seeded().hand_over()
     code = keys.code_of(SLOW)
     assert _run_part(packed, "one", code, part, key).rows.shape == (2, 8)

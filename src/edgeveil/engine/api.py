@@ -25,16 +25,7 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-__all__ = [
-    "Quote",
-    "embed",
-    "known_to",
-    "price",
-    "rank",
-    "release",
-    "release_to",
-    "suggest",
-]
+__all__ = ["Quote", "embed", "known_to", "price", "rank", "release", "release_to", "suggest"]
 
 _SAY_EPSILON = "say how much may be learnt: epsilon=1, for instance"
 
@@ -194,13 +185,7 @@ def rank(
 def known_to(
     graph: Graph, mechanism: Mechanism, source: NodeId, *, itself: bool, neighbours: bool
 ) -> list[NodeId]:
-    """Whom a ranking for `source` need not show: the source, and those whom it knows already.
-
-    Raises
-    ------
-    ParameterError
-        If the neighbours are asked for and anyone may see what the mechanism gives.
-    """
+    """Whom a ranking for `source` need not show: the source, and those whom it knows already."""
     if neighbours and mechanism.guarantee(1).model == "public":
         raise ParameterError(
             "leaving out the source's neighbours would show them to anyone: it needs model='joint'"
@@ -303,13 +288,7 @@ def _chosen(
     n_nodes: int | None = None,
     dimension: int | None = None,
 ) -> Mechanism:
-    """The mechanism that was named, or the recommended one.
-
-    Raises
-    ------
-    ParameterError
-        If neither an epsilon nor a mechanism is given, or the two say different things.
-    """
+    """The mechanism that was named, or the recommended one."""
     if mechanism is None:
         if epsilon is None:
             raise ParameterError(_SAY_EPSILON)

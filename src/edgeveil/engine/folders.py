@@ -5,16 +5,27 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
+import numpy as np
+
 from edgeveil._files import move, sha256_of
-from edgeveil.engine.making import check_price, rows_in, stored_batches, task_for
+from edgeveil.engine.making import (
+    Group,
+    check_price,
+    drawn,
+    rows_in,
+    rows_in_a_batch,
+    stored_batches,
+    task_for,
+)
 from edgeveil.engine.question import How, Options, Question, ask, check_promise
-from edgeveil.engine.tasks import Part, WriteTask, part_name, release_of
+from edgeveil.engine.stored import StoredRows
+from edgeveil.engine.tasks import Computed, release_of
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Mechanism
@@ -45,8 +56,7 @@ def release_to(
     Parameters
     ----------
     path : path
-        The folder to make; it appears when it is whole. On a cluster the place must be the same
-        on all machines.
+        The folder to make; it appears when it is whole.
     graph, mechanism, sources, ledger, label, purpose, operator, noise, engine, progress
         As for `edgeveil.release`.
 
@@ -65,77 +75,73 @@ def release_to(
     if given.ledger is None:
         if there is not None:
             raise _another(folder)
-        return _stream(folder, question, given)
-    price = check_price(question, given)
+        noise = given.noise or NoiseSource.secure()
+        guarantee = replace(question.guarantee, private=noise.private)
+        about = guarantee, question.provenance(noise.kind)
+        return _written(folder, question, _drawn_parts(question, noise, given), *about)
+    campaign, price = check_price(question, given)
     if there is not None and price.n_new + price.n_open:
         raise _another(folder)
-    batches = sorted(stored_batches(question, given), key=lambda batch: batch.number)
+    batches = sorted(stored_batches(question, given, campaign), key=lambda batch: batch.number)
     if there is not None:
-        names = [part_name(number, batch.key) for number, batch in enumerate(batches)]
+        names = [_part_name(number, batch.key) for number, batch in enumerate(batches)]
         same_rows = set(there.sources) == set(question.sources)
         if not same_rows or [part.name for part in there.parts] != names:
             raise _another(folder)
         return there
     provenance = question.provenance("secure", charged=max(b.created for b in batches))
-    parts: list[PartFile] = []
-    indices: list[int] = []
-    with _new_folder(folder) as place:
-        for number, batch in enumerate(batches):
-            rows = rows_in(question, batch)
-            path = place / part_name(number, batch.key)
-            about = question.guarantee, provenance
-            some = rows.sources.tolist()
-            release_of(mechanism.gives, graph.nodes, some, rows.made, *about).write(path)
-            parts.append(PartFile(path.name, sha256_of(path), len(some)))
-            indices += some
-        _finish(place, question, *about, parts, graph.nodes.take(indices))
-    return ReleaseFolder.open(folder)
+    stored = ((batch.key, rows_in(question, batch)) for batch in batches)
+    return _written(folder, question, stored, question.guarantee, provenance)
 
 
-def _stream(folder: Path, question: Question, how: How) -> ReleaseFolder:
-    """Let the workers write all parts."""
-    noise = how.noise or NoiseSource.secure()
-    guarantee = replace(question.guarantee, private=noise.private)
-    provenance, key = question.provenance(noise.kind), noise.derive("rows").hand_over()
-    total, done = len(question.indices), 0
-    starts = range(0, total, _ROWS_PER_PART)
-    parts = [Part(i, 0, question.indices[at : at + _ROWS_PER_PART]) for i, at in enumerate(starts)]
-    with _new_folder(folder) as place:
-        task = WriteTask(
-            rows=task_for(question, noise),
-            folder=str(place),
-            guarantee=guarantee,
-            provenance=provenance,
-        )
-        written: dict[int, PartFile] = {}
-        for part, file in how.engine.run(task, ((part, key) for part in parts)):
-            written[part.batch] = file
-            done += file.rows
-            if how.progress:
-                how.progress(done, total)
-        in_order = [written[number] for number in sorted(written)]
-        _finish(place, question, guarantee, provenance, in_order, question.sources)
-    return ReleaseFolder.open(folder)
+def _drawn_parts(
+    question: Question, noise: NoiseSource, how: How
+) -> Iterator[tuple[str, StoredRows]]:
+    """Rows in the order of the sources: a group that is done early waits for those before it."""
+    key, indices = noise.derive("rows").hand_over(), question.indices
+    size = min(_ROWS_PER_PART, rows_in_a_batch(question))
+    groups = [Group(indices[at : at + size], key) for at in range(0, len(indices), size)]
+    early: dict[Sequence[int], Computed] = {}
+    task, waiting = task_for(question, noise), iter(groups)
+    due = next(waiting, None)
+    for group, made in drawn(task, groups, question, how):
+        early[group.sources] = made
+        while due is not None and due.sources in early:
+            yield "of-one-call", StoredRows(np.asarray(due.sources), early.pop(due.sources))
+            due = next(waiting, None)
 
 
-def _finish(
-    place: Path,
+def _written(
+    folder: Path,
     question: Question,
+    parts: Iterable[tuple[str, StoredRows]],
     guarantee: Guarantee,
     provenance: Provenance,
-    parts: list[PartFile],
-    sources: Iterable[NodeId],
-) -> None:
-    """Look at every part once more; then write what makes them a release."""
-    made = ReleaseFolder(
-        path=place,
-        gives=question.mechanism.gives,
-        guarantee=guarantee,
-        provenance=provenance,
-        parts=tuple(parts),
-    )
-    made.verify()
-    made.finish(tuple(sources))
+) -> ReleaseFolder:
+    """Write each part as a release of its own, look at all of them once more, and finish."""
+    files: list[PartFile] = []
+    indices: list[int] = []
+    gives, nodes = question.mechanism.gives, question.graph.nodes
+    with _new_folder(folder) as place:
+        for number, (batch, rows) in enumerate(parts):
+            path, some = place / _part_name(number, batch), rows.sources.tolist()
+            release_of(gives, nodes, some, rows.made, guarantee, provenance).write(path)
+            files.append(PartFile(path.name, sha256_of(path), len(some)))
+            indices += some
+        made = ReleaseFolder(
+            path=place,
+            gives=gives,
+            guarantee=guarantee,
+            provenance=provenance,
+            parts=tuple(files),
+        )
+        made.verify()
+        made.finish(tuple(nodes.take(indices)))
+    return ReleaseFolder.open(folder)
+
+
+def _part_name(number: int, batch: str) -> str:
+    return f"part-{number:06d}-{batch[:12]}.parquet"
 
 
 # -- the folder ---------------------------------------------------------------------------

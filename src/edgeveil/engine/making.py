@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -10,18 +11,11 @@ from typing import Any, NamedTuple, Unpack, overload
 import numpy as np
 
 from edgeveil.engine.question import How, Options, Question, ask, check_promise
-from edgeveil.engine.stored import (
-    SUFFIX,
-    StoredRows,
-    read_rows,
-    read_shared,
-    write_rows,
-    write_shared,
-)
-from edgeveil.engine.tasks import Computed, Part, RowsTask, release_of
+from edgeveil.engine.stored import StoredRows, read_rows, read_shared, write_rows, write_shared
+from edgeveil.engine.tasks import Computed, Part, Task, release_of
 from edgeveil.errors import BudgetError
 from edgeveil.graph import Graph
-from edgeveil.ledger import Batch, Price
+from edgeveil.ledger import Batch, Campaign, Price
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest
@@ -108,8 +102,8 @@ def release(
         guarantee = replace(question.guarantee, private=noise.private)
         provenance = question.provenance(noise.kind)
     else:
-        check_price(question, given)
-        made, charged = _gathered(question, stored_batches(question, given))
+        campaign, _ = check_price(question, given)
+        made, charged = _gathered(question, stored_batches(question, given, campaign))
         guarantee, provenance = question.guarantee, question.provenance("secure", charged=charged)
     return release_of(mechanism.gives, graph.nodes, question.indices, made, guarantee, provenance)
 
@@ -122,20 +116,20 @@ class Group(NamedTuple):
     batch: Batch | None = None
 
 
-def task_for(question: Question, noise: NoiseSource) -> RowsTask:
+def task_for(question: Question, noise: NoiseSource) -> Task:
     """The shared part is drawn once, then every row has noise of its own: order is free."""
     numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
     return _task(question, numbers)
 
 
-def _task(question: Question, numbers: Any) -> RowsTask:
+def _task(question: Question, numbers: Any) -> Task:
     graph, mechanism = question.graph, question.mechanism
     shared = None if numbers is None else mechanism.learn(numbers, graph.nodes)
-    return RowsTask(mechanism=mechanism, graph=graph, shared=shared)
+    return Task(mechanism=mechanism, graph=graph, shared=shared)
 
 
 def drawn(
-    task: RowsTask, groups: Iterable[Group], question: Question, how: How, done: int = 0
+    task: Task, groups: Iterable[Group], question: Question, how: How, done: int = 0
 ) -> Iterator[tuple[Group, Computed]]:
     """The rows of each group as soon as all are there; parts of several run side by side."""
     size = rows_at_once(task.graph.n_nodes, _PART_BYTES)
@@ -180,25 +174,33 @@ def _put(made: Computed, here: Any, part: Computed) -> Computed:
 # -- with a ledger ------------------------------------------------------------------------
 
 
-def check_price(question: Question, how: How) -> Price:
-    """Refuse what the budget does not allow as a whole, before its first batch."""
+def rows_in_a_batch(question: Question) -> int:
+    """How many rows are charged, made and kept in memory together."""
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * math.prod(question.shape))))
+
+
+def check_price(question: Question, how: How) -> tuple[Campaign, Price]:
+    """Refuse what the budget does not allow as a whole, before its first batch.
+
+    From then on the campaign is that of this snapshot, should another one be declared meanwhile.
+    """
     assert how.ledger is not None
-    price = how.ledger.price(how.campaign(question), question.names)
+    campaign = how.campaign(question)
+    price = how.ledger.price(campaign, question.names)
     if price.short:
         raise BudgetError(price.short)
-    return price
+    return replace(campaign, snapshot=price.snapshot), price
 
 
-def stored_batches(question: Question, how: How) -> Iterator[Batch]:
+def stored_batches(question: Question, how: How, campaign: Campaign) -> Iterator[Batch]:
     """All batches that hold the rows asked for, stored; missing rows are charged and made.
 
     A batch that somebody has charged and not finished is made here, wholly, from its secret: so
     it does not matter who else is at work, or was.
     """
-    ledger, campaign = how.ledger, how.campaign(question)
+    ledger = how.ledger
     assert ledger is not None
-    row_bytes = 8 * int(np.prod(question.shape))
-    size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+    size = rows_in_a_batch(question)
     shared: list[Batch] = []
     stored: list[Batch] = []
     seen: set[str] = set()
@@ -222,7 +224,7 @@ def stored_batches(question: Question, how: How) -> Iterator[Batch]:
         for group, made in drawn(task, chain([first], groups), question, how):
             assert group.batch is not None
             rows = StoredRows(np.asarray(group.sources), made)
-            yield group.batch.store(lambda path, rows=rows: write_rows(path, rows), suffix=SUFFIX)  # type: ignore[misc]
+            yield group.batch.store(lambda path, rows=rows: write_rows(path, rows))  # type: ignore[misc]
     yield from stored
 
 
@@ -232,7 +234,7 @@ def _shared_once(question: Question, batch: Batch) -> Any:
         noise = NoiseSource.from_secret(batch.secret).derive("shared")
         numbers = shared_numbers(question.mechanism, question.graph, noise)
         nodes = question.graph.nodes
-        batch = batch.store(lambda path: write_shared(path, numbers, nodes), suffix=SUFFIX)
+        batch = batch.store(lambda path: write_shared(path, numbers, nodes))
     return read_shared(batch.artifact)
 
 

@@ -41,25 +41,13 @@ class GraphAt:
 
     @classmethod
     def of(cls, path: Path, graph: Graph) -> GraphAt:
-        """The folder as a stand-in for `graph`.
-
-        Raises
-        ------
-        ParameterError
-            If the folder holds another graph.
-        """
+        """The folder as a stand-in for `graph`, if it holds that graph."""
         if open_graph(path) != graph:
             raise ParameterError(f"{path} holds another graph than the one given")
         return cls(str(path.resolve()), _header(path))
 
     def open(self) -> Graph:
-        """The graph, memory-mapped.
-
-        Raises
-        ------
-        InputError
-            If the folder is not the one that was checked.
-        """
+        """The graph, memory-mapped, if the folder is the one that was checked."""
         # graph.json records the digests of all arrays, so equal headers mean equal graphs.
         if _header(Path(self.path)) != self.header:
             raise InputError(f"{self.path} is another graph here than where the work was started")

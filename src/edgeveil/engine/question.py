@@ -142,25 +142,8 @@ def ask(
 ) -> Question:
     """Check what is asked for and say what it would protect; only public values are looked at.
 
-    Whatever could fail later for public reasons (calibration, shapes, memory) fails here, before
-    anything is charged.
-
-    Parameters
-    ----------
-    graph, mechanism, sources
-        What is asked for.
-    in_memory : bool
-        Whether all rows have to fit into memory together.
-    window : int, optional
-        Of the ledger: how many snapshots its caps count over.
-
-    Raises
-    ------
-    ParameterError
-        If `sources` is not a list with at least one id, the release could never be made, or the
-        graph is directed and the mechanism is not for such graphs.
-    UnknownNodeError
-        If a source is not in the public node set.
+    Whatever could fail later for public reasons (calibration, shapes, unknown ids, all rows at
+    once `in_memory`) fails here, before anything is charged. `window` is the ledger's.
     """
     check_directions(mechanism, graph)
     if isinstance(sources, str) or not isinstance(sources, Iterable):

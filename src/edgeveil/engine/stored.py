@@ -14,9 +14,8 @@ from edgeveil.errors import LedgerError
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.statistic import Noised, NoisedTail
 
-__all__ = ["SUFFIX", "StoredRows", "read_rows", "read_shared", "write_rows", "write_shared"]
+__all__ = ["StoredRows", "read_rows", "read_shared", "write_rows", "write_shared"]
 
-SUFFIX = ".npz"
 _KINDS: dict[str, type[Noised]] = {"numbers": Noised, "tail": NoisedTail}
 
 

@@ -1,4 +1,4 @@
-"""What engines run: parts of a release, and the two things that are done with a part's rows.
+"""What engines run: the rows of a part of a release.
 
 A task is plain data and can be sent to another process; the key to its noise is sent apart
 from it, because what is shared between machines may be spilled to a disk and a key must not.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from edgeveil._files import sha256_of
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Gives, Mechanism, Rows
 from edgeveil.mechanisms.run import rows_with_uncertainty
@@ -19,21 +17,11 @@ from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
 from edgeveil.provenance import Provenance
-from edgeveil.release_folder import PartFile, Result
+from edgeveil.release_folder import Result
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-__all__ = [
-    "Computed",
-    "Engine",
-    "Part",
-    "Parts",
-    "RowsTask",
-    "Task",
-    "WriteTask",
-    "part_name",
-    "release_of",
-]
+__all__ = ["Computed", "Engine", "Part", "Parts", "Task", "release_of"]
 
 
 @dataclass(frozen=True)
@@ -56,17 +44,24 @@ class Computed(NamedTuple):
     uncertainty: Rows | None
 
 
-class Task(Protocol):
-    """What is done for one part. Must give the same result however often it is run."""
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Compute a part's rows and give them back: the same ones, however often it is run."""
 
-    @property
-    def mechanism(self) -> Mechanism:
-        """Whose code it runs."""
-        ...
+    mechanism: Mechanism
+    graph: Graph
+    shared: Any  # what `Mechanism.learn` gave
 
-    def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Any:
-        """Do the part; `check` is called between blocks and may raise to stop."""
-        ...
+    def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Computed:
+        """Every source has its own noise, so what a part holds does not matter.
+
+        `check` is called between blocks and may raise to stop.
+        """
+        return Computed(
+            *rows_with_uncertainty(
+                self.mechanism, self.graph, self.shared, part.sources, noise, check
+            )
+        )
 
 
 class Engine(Protocol):
@@ -80,71 +75,6 @@ class Engine(Protocol):
         stops the work.
         """
         ...
-
-
-def part_name(number: int, batch: str) -> str:
-    """Name of a part's file."""
-    return f"part-{number:06d}-{batch[:12]}.parquet"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowsTask:
-    """Compute a part's rows and give them back.
-
-    Attributes
-    ----------
-    mechanism, graph
-        What to run on what.
-    shared
-        What all sources share: what `Mechanism.learn` gave.
-    """
-
-    mechanism: Mechanism
-    graph: Graph
-    shared: Any
-
-    def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Computed:
-        """Every source has its own noise, so what a part holds does not matter."""
-        return Computed(
-            *rows_with_uncertainty(
-                self.mechanism, self.graph, self.shared, part.sources, noise, check
-            )
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class WriteTask:
-    """Compute a part's rows and write them as a release file of their own.
-
-    Attributes
-    ----------
-    rows : RowsTask
-        How to compute them.
-    folder : str
-        Where to write; the same place for every worker.
-    guarantee, provenance
-        Of the whole release; every part carries them.
-    """
-
-    rows: RowsTask
-    folder: str
-    guarantee: Guarantee
-    provenance: Provenance
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """Whose code it runs."""
-        return self.rows.mechanism
-
-    def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> PartFile:
-        """Write the part, wholly or not at all."""
-        made, nodes = self.rows(part, noise, check), self.rows.graph.nodes
-        path = Path(self.folder) / part_name(part.batch, "of-one-call")
-        whole = release_of(
-            self.mechanism.gives, nodes, part.sources, made, self.guarantee, self.provenance
-        )
-        whole.write(path)
-        return PartFile(path.name, sha256_of(path), len(part.sources))
 
 
 def release_of(

@@ -16,21 +16,18 @@ from edgeveil.errors import LedgerError
 _NAME = re.compile(r"\.?([0-9a-f]{64})(\..*)?", re.DOTALL)
 
 
-def write_draft(folder: Path, key: str, suffix: str, writer: Callable[[Path], None]) -> Path | None:
+def write_draft(folder: Path, key: str, writer: Callable[[Path], None]) -> Path | None:
     """Let `writer` write an artifact beside its place, and make it durable there.
 
-    Returns
-    -------
-    Path or None
-        The draft, not yet visible under its name. None if there is no file: the writer wrote
-        none, or another process that released the same key has cleared it away.
+    None if there is no file: the writer wrote none, or another process that stored the same key
+    has cleared it away.
     """
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         sync_folder(folder.parent)
     desk = _desks(folder, key) / secrets.token_hex(8)
     desk.mkdir(mode=0o700, parents=True)
-    draft = desk / f"{key}{suffix}"
+    draft = desk / key
     try:
         writer(draft)
     except BaseException:

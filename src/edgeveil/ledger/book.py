@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.chain import Header, SnapshotRow, SpendRow, expect, seal_of, sealed
 from edgeveil.ledger.costs import NANO, in_words
-from edgeveil.ledger.snapshots import plain_label, snapshots, window_in_words
+from edgeveil.ledger.snapshots import plain_label, snapshots
 from edgeveil.ledger.tables import Transaction
 
 
@@ -99,15 +98,20 @@ class Standing(NamedTuple):
     public: int  # what everybody has learned within the window
     pooled: int
 
+    @property
+    def pooled_ever(self) -> int:
+        """What all recipients together have learned, window or not."""
+        return self.last.pooled_total if self.last else 0
+
     def of(self, name: str) -> int:
         """What a recipient's own rows have cost within the window."""
         return self.totals.get(name, 0) - self.past.get(name, 0)
 
 
 def standing(
-    transaction: Transaction, header: Header, recipients: Iterable[str], left_window: int
+    transaction: Transaction, header: Header, names: list[str], left_window: int
 ) -> Standing:
-    """Read the running totals that a charge of `recipients` goes by.
+    """Read the running totals that a charge of these recipients goes by.
 
     They are not believed: the last spend must continue the chain, and the latest total of every
     one of the recipients must carry the seal that it got from its spend. What a spend before
@@ -119,7 +123,6 @@ def standing(
     if last:
         previous = rows[1].hash if len(rows) > 1 else previous
         expect(last == sealed(last, previous), f"spend {last.seq} was changed")
-    names = list(recipients)
     totals = _totals(transaction, names, last.seq if last else 0)
     past = _totals(transaction, names, left_window) if left_window else {}
     greatest = max((row[1] for row in transaction.run(sql.GREATEST_TOTAL)), default=0)
@@ -202,7 +205,9 @@ def show(transaction: Transaction, header: Header, most: int = 20) -> list[str]:
     lines = [f"public: {in_words(public)} spent; each recipient may learn {in_words(cap)} in all"]
     if header.window is not None:
         lines[0] = lines[0].replace("in all", f"within any {header.window} snapshots")
-        lines.append(window_in_words(header.window))
+        lines.append(
+            "what happens to an edge within these is protected, not one that stays for ever"
+        )
     for one in everyone[:most]:
         spent = one.spent_nano
         lines.append(f"  {one.recipient!r}: {in_words(spent)} spent, {in_words(cap - spent)} left")

@@ -6,13 +6,17 @@ must be a writing one, so that nothing changes between the check and the entry.
 
 from __future__ import annotations
 
+import json
 import math
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from edgeveil.errors import BudgetError
+from edgeveil.errors import BudgetError, LedgerError
+from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.book import Standing, least_left, left_window_of, standing
 from edgeveil.ledger.chain import (
@@ -28,6 +32,9 @@ from edgeveil.ledger.chain import (
 from edgeveil.ledger.costs import MOST_NANO, NANO, Cost, cost_of_growth, in_words, note_text
 from edgeveil.ledger.tables import Transaction
 from edgeveil.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from edgeveil.ledger.ledger import Ledger
 
 SECRET_BYTES = 32
 
@@ -50,6 +57,8 @@ class Campaign:
         Which code makes the rows: a batch that was begun is finished by the same code only.
     note : mapping of str to str
         A few words for people: mechanism, purpose, operator.
+    snapshot : int, optional
+        Refuse if the label's snapshot is another one by now.
     """
 
     question: str
@@ -58,6 +67,7 @@ class Campaign:
     fingerprint: str = ""
     code: str = ""
     note: Mapping[str, str] = field(default_factory=dict)
+    snapshot: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,8 @@ class Price:
 
     Attributes
     ----------
+    snapshot : int
+        Of which snapshot of the graph.
     n_new, n_open, n_stored : int
         How many of the rows are to be charged, were charged but not stored, and are stored.
     whom : str or None
@@ -78,6 +90,7 @@ class Price:
         Empty, or in words why it would be refused.
     """
 
+    snapshot: int
     n_new: int
     n_open: int
     n_stored: int
@@ -106,6 +119,63 @@ class Price:
         return max(0, min(counts)) if counts else math.inf
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a campaign that were charged together, or (without recipients) what all rows share.
+
+    Attributes
+    ----------
+    key : str
+        Names the artifact.
+    number : int
+        Of its spend.
+    created : str
+        When it was charged.
+    secret : bytes
+        32 random bytes from which all noise of this batch must be derived, and nothing else; the
+        same for every retry. Empty once stored.
+    recipients : tuple of str
+        Whose rows are to be made. Empty once stored: the artifact knows.
+    """
+
+    key: str
+    number: int
+    created: str
+    secret: bytes = field(repr=False)
+    recipients: tuple[str, ...] = field(repr=False)
+    _file: tuple[str, str] | None = field(repr=False)
+    _ledger: Ledger = field(repr=False, compare=False)
+
+    @property
+    def stored(self) -> bool:
+        """Whether the artifact is written."""
+        return self._file is not None
+
+    @cached_property
+    def artifact(self) -> Path:
+        """Where the artifact is, with its digest checked; of a stored batch."""
+        if self._file is None:
+            raise LedgerError("the batch is not stored yet")
+        found = files.find(self._ledger.folder, self.key, *self._file)
+        files.clear_drafts(self._ledger.folder, self.key)
+        return found
+
+    def store(self, writer: Callable[[Path], None]) -> Batch:
+        """Write the artifact, mark the batch stored and erase the secret; gives the stored one.
+
+        `writer` writes the artifact to exactly the path it is given, and the same values whenever
+        it is called for this batch. If another process was faster, its artifact stays as it is.
+        """
+        return self if self.stored else self._ledger._store_batch(self, writer)
+
+
+class Charged(NamedTuple):
+    """What all rows of a campaign share, and the batches with the rows that were asked for."""
+
+    shared: Batch
+    batches: tuple[Batch, ...]
+
+
 class Asked(NamedTuple):
     """Rows that somebody asks for, of a campaign on its snapshot."""
 
@@ -114,11 +184,8 @@ class Asked(NamedTuple):
     snapshot: int
     names: list[str]
     there: dict[str, int]  # the spend of each row that was charged before
-
-    @property
-    def new(self) -> list[str]:
-        """Who has no row yet."""
-        return [name for name in self.names if name not in self.there]
+    new: list[str]  # who has no row yet
+    rows: int  # that the campaign has so far
 
 
 def asked_for(
@@ -126,93 +193,82 @@ def asked_for(
 ) -> Asked:
     """Look up which rows were charged before, stored or not."""
     there = dict(transaction.among(sql.ROWS_OF_CAMPAIGN, names, key))
-    return Asked(campaign, key, snapshot, names, there)
+    rows = sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, key))
+    new = [name for name in names if name not in there]
+    return Asked(campaign, key, snapshot, names, there, new, rows)
 
 
 def price(transaction: Transaction, header: Header, asked: Asked) -> Price:
     """What the rows would cost; nothing is written."""
     unfinished = {row[0] for row in transaction.run(sql.OPEN_OF_CAMPAIGN, asked.key)}
     n_open = sum(seq in unfinished for seq in asked.there.values())
-    cost, before = _cost(transaction, header, asked, asked.new or asked.names)
-    held = _held_against_caps(transaction, header, asked, cost, before)
-    return Price(len(asked.new), n_open, len(asked.there) - n_open, *held)
+    return _priced(transaction, header, asked, n_open)[2]
 
 
-def _cost(
-    transaction: Transaction, header: Header, asked: Asked, names: list[str]
-) -> tuple[Cost, Standing]:
-    """What the campaign's growth by the new rows costs, and what these recipients have spent."""
-    bound = left_window_of(transaction, header, asked.snapshot)
+def _priced(
+    transaction: Transaction, header: Header, asked: Asked, n_open: int = 0
+) -> tuple[Cost, Standing, Price]:
+    """What the new rows cost, what was spent before, and both held against the caps."""
+    bound, names = left_window_of(transaction, header, asked.snapshot), asked.new or asked.names
     before = standing(transaction, header, names, bound)
-    rows, new = _campaign_rows(transaction, asked.key), len(asked.new)
-    cost = cost_of_growth(asked.campaign.guarantee, rows, rows + max(new, 1))
-    return (cost if new else Cost(cost.model, 0, 0)), before
-
-
-def _campaign_rows(transaction: Transaction, key: str) -> int:
-    return sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, key))
-
-
-def _held_against_caps(
-    transaction: Transaction, header: Header, asked: Asked, cost: Cost, before: Standing
-) -> tuple[str | None, int, int, int, int | None, str]:
-    """Whom it leaves the least, the numbers of a `Price`, and why it would be refused."""
+    cost = cost_of_growth(asked.campaign.guarantee, asked.rows, asked.rows + max(len(asked.new), 1))
+    if not asked.new:
+        cost = Cost(cost.model, 0, 0)
     cap, pooled_cap = header.epsilon_nano, header.pooled_nano
     if cost.model == "public":
-        bound = left_window_of(transaction, header, asked.snapshot)
         poorest, own = least_left(transaction, header, bound)
         least = "" if poorest is None else f" (recipient {poorest!r} has the least)"
         name, who = None, f"everybody{least}"
     else:
-        name = max(asked.new or asked.names, key=before.of)
+        name = max(names, key=before.of)
         own, who = before.of(name), f"recipient {name!r}"
     spent, short = before.public + own, ""
     for needs, used, limit, whom in (
         (cost.epsilon_nano, spent, cap, who),
         (cost.pooled_nano, before.pooled, pooled_cap, "all recipients together"),
+        (cost.pooled_nano, before.pooled_ever, MOST_NANO, "a ledger to count"),
     ):
-        if not short and limit is not None and used + needs > limit and asked.new:
+        if asked.new and not short and limit is not None and used + needs > limit:
             short = (
                 f"the budget does not allow this: it needs epsilon {in_words(needs)}, "
                 f"{in_words(limit - used)} of {in_words(limit)} is left for {whom}"
             )
-            if asked.there:
-                short += (
-                    f"; the rows of {len(asked.there):,} of the {len(asked.names):,} were charged "
-                    "before and cost nothing: ask for these alone"
-                )
-    if (
-        not short
-        and (before.last.pooled_total if before.last else 0) + cost.pooled_nano > MOST_NANO
-    ):
-        short = "the pooled total would be larger than a ledger can count"
-    pooled_left = None if pooled_cap is None else pooled_cap - before.pooled
-    return name, cost.epsilon_nano, cap - spent, cost.pooled_nano, pooled_left, short
+    if short and asked.there:
+        short += (
+            f"; the rows of {len(asked.there):,} of the {len(asked.names):,} were charged before "
+            "and cost nothing: ask for these alone"
+        )
+    price = Price(
+        snapshot=asked.snapshot,
+        n_new=len(asked.new),
+        n_open=n_open,
+        n_stored=len(asked.there) - n_open,
+        whom=name,
+        needs_nano=cost.epsilon_nano,
+        left_nano=cap - spent,
+        pooled_needs_nano=cost.pooled_nano,
+        pooled_left_nano=None if pooled_cap is None else pooled_cap - before.pooled,
+        short=short,
+    )
+    return cost, before, price
 
 
 def add_batch(transaction: Transaction, header: Header, asked: Asked) -> SpendRow | None:
     """Charge the rows that nobody paid for yet, as one spend with a secret of its own.
 
     Before the first one of a campaign a spend for nothing: its secret is for what all rows share.
-
-    Raises
-    ------
-    BudgetError
-        If a cap forbids it.
     """
     if not asked.new:
         return None
-    cost, before = _cost(transaction, header, asked, asked.new)
-    if short := _held_against_caps(transaction, header, asked, cost, before)[-1]:
-        raise BudgetError(short)
-    rows = _campaign_rows(transaction, asked.key)
-    if not transaction.run(sql.SPEND_OF_KEY, asked.key):
-        opening = _add_spend(
-            transaction, asked, before, asked.key, Cost(cost.model, 0, 0), (), rows
-        )
+    cost, before, price = _priced(transaction, header, asked)
+    if price.short:
+        raise BudgetError(price.short)
+    if not asked.rows:
+        nothing = Cost(cost.model, 0, 0)
+        opening = _add_spend(transaction, asked, before, asked.key, nothing, [])
         before = before._replace(last=opening, hash=opening.hash)
     key = secrets.token_hex(32)  # not derived: a ledger put back must not name two batches alike
-    return _add_spend(transaction, asked, before, key, cost, asked.new, rows + len(asked.new))
+    return _add_spend(transaction, asked, before, key, cost, asked.new)
 
 
 def _add_spend(
@@ -221,8 +277,7 @@ def _add_spend(
     before: Standing,
     key: str,
     cost: Cost,
-    names: Iterable[str],
-    campaign_rows: int,
+    names: list[str],
 ) -> SpendRow:
     each, last = cost.epsilon_nano if cost.model == "joint" else 0, before.last
     costs = dict.fromkeys(names, each)
@@ -245,7 +300,7 @@ def _add_spend(
         label=asked.campaign.label,
         snapshot=asked.snapshot,
         n_rows=len(costs),
-        campaign_rows=campaign_rows,
+        campaign_rows=asked.rows + len(names),
         code=asked.campaign.code,
     )
     spend = sealed(row, before.hash)
@@ -259,31 +314,32 @@ def _add_spend(
     return spend
 
 
-class Entry(NamedTuple):
-    """A spend of a campaign: where its artifact is, or what is needed to make it."""
-
-    spend: SpendRow
-    artifact: tuple[str, str] | None  # name and digest
-    secret: bytes
-    recipients: tuple[str, ...]  # of an open one
-
-
-def entries_of(transaction: Transaction, asked: Asked, added: SpendRow | None) -> list[Entry]:
-    """What all rows share, then the batches that hold the rows asked for."""
+def batches_of(
+    transaction: Transaction, asked: Asked, added: SpendRow | None, ledger: Ledger
+) -> Charged:
+    """What all rows share, and the batches that hold the rows asked for."""
     seqs = {*asked.there.values(), *([added.seq] if added else [])}
     rows = transaction.run(sql.SPEND_OF_KEY, asked.key)
     rows += transaction.among(sql.SPENDS_AT, sorted(seqs))
-    return [entry_of(transaction, SpendRow(*row)) for row in rows]
+    shared, *batches = [_batch(transaction, SpendRow(*row), asked, ledger) for row in rows]
+    return Charged(shared, tuple(batches))
 
 
-def entry_of(transaction: Transaction, spend: SpendRow) -> Entry:
-    """Read the state of a spend."""
-    for released in transaction.run(sql.RELEASE_OF_KEY, spend.key):
-        return Entry(spend, released, b"", ())
+def _batch(transaction: Transaction, spend: SpendRow, asked: Asked, ledger: Ledger) -> Batch:
+    known = spend.key, spend.seq, spend.created
+    for file in transaction.run(sql.RELEASE_OF_KEY, spend.key):
+        return Batch(*known, b"", (), file, ledger)
+    if spend.code != asked.campaign.code:  # under one secret it could draw other values
+        made_by = json.loads(spend.note).get("version", "another version")
+        raise LedgerError(
+            f"some of these rows were charged on {spend.created} by other code (edgeveil "
+            f"{made_by}) and never finished: let that code finish them, leave them out, or declare "
+            "a new snapshot (edgeveil ledger advance), where all are charged anew"
+        )
     stored = transaction.run(sql.SECRET_OF_KEY, spend.key)
     expect(bool(stored), f"the secret of key {spend.key[:12]}... is missing")
     names = tuple(row[0] for row in transaction.run(sql.RECIPIENTS_OF, spend.seq))
-    return Entry(spend, None, bytes.fromhex(stored[0][0]), names)
+    return Batch(*known, bytes.fromhex(stored[0][0]), names, None, ledger)
 
 
 def add_release(transaction: Transaction, header: Header, key: str, name: str, sha256: str) -> None:

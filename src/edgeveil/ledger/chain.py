@@ -184,13 +184,7 @@ class _Caps:
 
 
 def audit(transaction: Transaction, header: Header) -> Checked:
-    """Recompute hashes, totals, caps and secrets.
-
-    Raises
-    ------
-    LedgerError
-        At the first thing that does not fit.
-    """
+    """Recompute hashes, totals, caps and secrets; LedgerError at the first that does not fit."""
     first = header.schema_version == 1
     hashes, keys = [header.hash("spends")], set()
     public = pooled = greatest = 0

@@ -49,13 +49,6 @@ def cost_of_growth(guarantee: Callable[[int], Guarantee], before: int, after: in
 
     All its rows together are one release (docs/theory/time.md, Theorem 1), so what was paid so
     far is the price of a release of `before` rows.
-
-    Raises
-    ------
-    BudgetError
-        If the release protects nothing: no budget pays for that.
-    ParameterError
-        If the guarantee has a delta, or gets weaker for rows that were given out before.
     """
     late, early = _cost(guarantee(after)), _cost(guarantee(before)) if before else None
     if early is None:

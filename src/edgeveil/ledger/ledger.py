@@ -17,10 +17,10 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from edgeveil._check import whole
 from edgeveil._files import move, sha256_of
@@ -29,7 +29,7 @@ from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import book, campaigns, chain, snapshots
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.book import Account, Spend
-from edgeveil.ledger.campaigns import Campaign, Price
+from edgeveil.ledger.campaigns import Batch, Campaign, Charged, Price
 from edgeveil.ledger.costs import NANO, cap_nano, check_text, note_text
 from edgeveil.ledger.postgres import PostgresStore
 from edgeveil.ledger.sqlite import SqliteStore
@@ -39,78 +39,6 @@ from edgeveil.notebook import html_pre
 __all__ = ["Account", "Batch", "Campaign", "Charged", "Ledger", "Price", "Spend"]
 
 Store = SqliteStore | PostgresStore  # both have the same few methods
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Rows of a campaign that were charged together, or (without recipients) what all rows share.
-
-    Attributes
-    ----------
-    key : str
-        Names the artifact.
-    number : int
-        Of its spend.
-    created : str
-        When it was charged.
-    secret : bytes
-        32 random bytes from which all noise of this batch must be derived, and nothing else; the
-        same for every retry. Empty once stored.
-    recipients : tuple of str
-        Whose rows are to be made. Empty once stored: the artifact knows.
-    """
-
-    key: str
-    number: int
-    created: str
-    secret: bytes = field(repr=False)
-    recipients: tuple[str, ...] = field(repr=False)
-    _file: tuple[str, str] | None = field(repr=False)
-    _ledger: Ledger = field(repr=False, compare=False)
-
-    @property
-    def stored(self) -> bool:
-        """Whether the artifact is written."""
-        return self._file is not None
-
-    @cached_property
-    def artifact(self) -> Path:
-        """Where the artifact is, with its digest checked; of a stored batch."""
-        if self._file is None:
-            raise LedgerError("the batch is not stored yet")
-        folder = self._ledger._folder()
-        found = files.find(folder, self.key, *self._file)
-        files.clear_drafts(folder, self.key)
-        return found
-
-    def store(self, writer: Callable[[Path], None], *, suffix: str = "") -> Batch:
-        """Write the artifact, mark the batch stored and erase the secret.
-
-        Parameters
-        ----------
-        writer : callable
-            Writes the artifact to exactly the path it is given. It must write the same values
-            whenever it is called for this batch.
-        suffix : str
-            End of the file's name, such as ``".npz"``.
-
-        Returns
-        -------
-        Batch
-            The stored one. If another process was faster, its artifact stays as it is.
-        """
-        if self.stored:
-            return self
-        if not re.fullmatch(r"(\.[A-Za-z0-9]{1,16}){0,3}", suffix):
-            raise ParameterError(f"suffix must look like '.npz', got {suffix!r}")
-        return self._ledger._store_batch(self, writer, suffix)
-
-
-class Charged(NamedTuple):
-    """What all rows of a campaign share, and the batches with the rows that were asked for."""
-
-    shared: Batch
-    batches: tuple[Batch, ...]
 
 
 class Ledger:
@@ -231,20 +159,9 @@ class Ledger:
         """Spend budget for the rows that have none yet; on return the spend is on disk.
 
         All in one transaction: which of the rows were charged before, the price of the others
-        (what the campaign costs more with them than without), their spend and its secret.
-
-        Parameters
-        ----------
-        campaign : Campaign
-            Which rows, of which graph.
-        recipients : iterable of str
-            Whose rows.
-
-        Returns
-        -------
-        Charged
-            What all rows share, and all batches that hold one of the rows asked for: stored
-            ones, open ones (to be made by whoever meets them, wholly), and the new one.
+        (what the campaign costs more with them than without), their spend and its secret. Given
+        are what all rows share, and all batches that hold one of the rows: stored ones, open ones
+        (to be made by whoever meets them, wholly), and the new one.
 
         Raises
         ------
@@ -255,7 +172,7 @@ class Ledger:
             cannot be used.
         """
         names = _checked(campaign, recipients)
-        self._folder()  # without a place for the artifact, do not spend
+        self.folder  # noqa: B018  (without a place for the artifact, do not spend)
         with self._transaction(write=True) as transaction:
             if not self._knows_artifacts:  # once is enough: later, `_seen` notices an older copy
                 there = files.keys_in(self._artifacts)
@@ -263,13 +180,10 @@ class Ledger:
                 files.refuse_unknown(there - known)
             asked = self._asked(transaction, campaign, names, write=True)
             added = campaigns.add_batch(transaction, self._header, asked)
-            found = campaigns.entries_of(transaction, asked, added)
-            for entry in found:
-                _refuse_other_code(entry, campaign.code)
+            charged = campaigns.batches_of(transaction, asked, added, self)
             head = (added.seq, added.hash) if added else self._seen
         self._knows_artifacts, self._seen = True, head  # the block has committed
-        batches = [self._batch(entry) for entry in found]
-        return Charged(batches[0], tuple(batches[1:]))
+        return charged
 
     def price(self, campaign: Campaign, recipients: Iterable[str]) -> Price:
         """What `charge` would cost and what is left before it; nothing is spent.
@@ -285,7 +199,12 @@ class Ledger:
         self, transaction: Transaction, campaign: Campaign, names: list[str], *, write: bool
     ) -> campaigns.Asked:
         number = snapshots.number_for(
-            transaction, self._header, campaign.label, campaign.fingerprint, write=write
+            transaction,
+            self._header,
+            campaign.label,
+            campaign.fingerprint,
+            wanted=campaign.snapshot,
+            write=write,
         )
         label = snapshots.plain_label(campaign.label)
         key = self.key_of(json.dumps([campaign.question, label, number]))
@@ -326,12 +245,7 @@ class Ledger:
         Returns
         -------
         str
-            The head: the hash of the last spend.
-
-        Raises
-        ------
-        LedgerError
-            At the first thing that does not fit.
+            The head: the hash of the last spend. LedgerError at the first thing that does not fit.
         """
         self._store.check(deep=True)
         folder = self._artifacts if artifacts else None
@@ -345,7 +259,7 @@ class Ledger:
             )
         files.refuse_unknown(there - found.keys)
         for release in found.releases if folder else ():
-            files.find(self._folder(), release.key, release.name, release.sha256)
+            files.find(self.folder, release.key, release.name, release.sha256)
         return found.hashes[-1]
 
     def backup(self, target: str | os.PathLike[str]) -> str:
@@ -372,19 +286,16 @@ class Ledger:
                 self._seen = head
             yield transaction
 
-    def _folder(self) -> Path:
+    @property
+    def folder(self) -> Path:
+        """Where the artifacts are."""
         if self._artifacts is None:
             raise LedgerError("a ledger in PostgreSQL needs a folder: open it with artifacts=...")
         return self._artifacts
 
-    def _batch(self, entry: campaigns.Entry) -> Batch:
-        spend = entry.spend
-        made_from = (entry.secret, entry.recipients, entry.artifact)
-        return Batch(spend.key, spend.seq, spend.created, *made_from, self)
-
-    def _store_batch(self, batch: Batch, writer: Callable[[Path], None], suffix: str) -> Batch:
-        folder, key = self._folder(), batch.key
-        draft = files.write_draft(folder, key, suffix, writer)
+    def _store_batch(self, batch: Batch, writer: Callable[[Path], None]) -> Batch:
+        folder, key = self.folder, batch.key
+        draft = files.write_draft(folder, key, writer)
         file = (draft.name, sha256_of(draft)) if draft else None
         with self._transaction(write=True) as transaction:
             # Under the lock: of two processes with the same batch, one renames and records.
@@ -426,17 +337,6 @@ def _checked(campaign: Campaign, recipients: Iterable[str]) -> list[str]:
     for name in names:
         check_text("a recipient's name", name)
     return names
-
-
-def _refuse_other_code(entry: campaigns.Entry, code: str) -> None:
-    """Refuse to finish what other code began: under one secret it could draw other values."""
-    if entry.artifact is None and entry.spend.code != code:
-        made_by = json.loads(entry.spend.note).get("version", "another version")
-        raise LedgerError(
-            f"some of these rows were charged on {entry.spend.created} by other code (edgeveil "
-            f"{made_by}) and never finished: let that code finish them, leave them out, or declare "
-            "a new snapshot (edgeveil ledger advance), where all are charged anew"
-        )
 
 
 def _store_at(location: str | os.PathLike[str]) -> Store:

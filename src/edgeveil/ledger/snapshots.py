@@ -56,14 +56,17 @@ def advance(transaction: Transaction, header: Header, label: str) -> int:
 
 
 def number_for(
-    transaction: Transaction, header: Header, label: str, fingerprint: str, *, write: bool = False
+    transaction: Transaction,
+    header: Header,
+    label: str,
+    fingerprint: str,
+    *,
+    wanted: int | None = None,
+    write: bool = False,
 ) -> int:
     """Number of the label's snapshot; its first use fixes which graph it is.
 
-    Raises
-    ------
-    LedgerError
-        If the graph is another one. That is for the curator's eyes: it depends on the graph.
+    That another graph is refused is for the curator's eyes: it depends on the graph.
     """
     current = _current(transaction, label)
     if current is None and header.window is not None and snapshots(transaction):
@@ -81,14 +84,11 @@ def number_for(
             "their id: one person under two ids would have two budgets"
         )
     number = 1 if current is None else current.number
+    if wanted not in (None, number):
+        raise LedgerError(
+            f"snapshot {number} was declared while rows of snapshot {wanted} were made; what is "
+            "stored stays, but nothing more is drawn from a state that is over"
+        )
     if write and (current is None or current.fingerprint is None):
         _add_snapshot(transaction, header, label, number, fingerprint)
     return number
-
-
-def window_in_words(window: int) -> str:
-    """What a window protects, in one sentence."""
-    return (
-        f"This protects what happens to an edge within {window} consecutive snapshots, not an "
-        "edge that stays for ever."
-    )

@@ -124,26 +124,14 @@ _STAYS = "a secret stays until its artifact is released"
 
 
 class Dialect(NamedTuple):
-    """What the two databases write differently.
+    """What the two databases write differently."""
 
-    Attributes
-    ----------
-    mark : str
-        The placeholder of a parameter.
-    before, stamp : tuple of str
-        Statements that `guard` rests on, and that mark the database as one of ours.
-    guard, unguard : callable
-        Statements that make a table append-only, and that allow changes within a transaction.
-    fill : callable
-        Adds many rows of plain values to a table, by a cursor.
-    """
-
-    mark: str
-    before: tuple[str, ...]
-    stamp: tuple[str, ...]
-    guard: Callable[[str], list[str]]
-    unguard: Callable[[str], list[str]]
-    fill: Callable[[Any, str, Iterable[tuple[Any, ...]]], None]
+    mark: str  # the placeholder of a parameter
+    before: tuple[str, ...]  # statements that `guard` rests on
+    stamp: tuple[str, ...]  # statements that mark the database as one of ours
+    guard: Callable[[str], list[str]]  # statements that make a table append-only
+    unguard: Callable[[str], list[str]]  # statements that allow changes within a transaction
+    fill: Callable[[Any, str, Iterable[tuple[Any, ...]]], None]  # adds many rows, by a cursor
 
 
 class Transaction:
@@ -167,7 +155,7 @@ class Transaction:
     def among(self, statement: str, values: Iterable[Any], *more: Any) -> list[tuple[Any, ...]]:
         """Run a statement with ``IN ({})`` for all the values, some hundred at a time.
 
-        Parameters that stand before the values in the statement are given as `more`.
+        `more` are the parameters before them.
         """
         listed, rows = list(values), []
         for start in range(0, len(listed), 500):  # below every database's limit of parameters

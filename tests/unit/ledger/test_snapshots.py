@@ -1,5 +1,7 @@
 """Labels and snapshots: declared, never detected; windows over them."""
 
+from dataclasses import replace
+
 import pytest
 
 from edgeveil.errors import BudgetError, LedgerError
@@ -27,6 +29,15 @@ def test_another_graph_is_refused_until_a_snapshot_is_declared(ledger, joint, re
         reserve(ledger, "q", joint(1, "ann"), fingerprint="monday")
     assert "the graph: snapshot 2, in use since" in ledger.show()
     ledger.verify()
+
+
+def test_a_call_that_began_before_an_advance_does_not_go_on_after_it(ledger, joint, reserve):
+    reserve(ledger, "q", joint(1, "ann"), snapshot=1)
+    ledger.advance()
+    with pytest.raises(LedgerError, match="nothing more is drawn from a state that is over"):
+        reserve(ledger, "q", joint(1, "bob"), snapshot=1)
+    assert len(ledger.spends()) == 1
+    assert "snapshot 2, declared" in ledger.show(), "its graph is not fixed by the old one"
 
 
 def test_the_same_graph_may_be_a_new_snapshot(ledger, joint, reserve):
@@ -125,7 +136,7 @@ def test_a_ledger_with_a_window_is_for_one_label_and_says_what_it_protects(place
         reserve(ledger, "q", joint(1, "ann"), label="papers")
     assert place.open().window == 4
     assert "may learn 2 within any 4 snapshots" in ledger.show()
-    assert "not an edge that stays for ever" in ledger.show()
+    assert "not one that stays for ever" in ledger.show()
 
 
 def test_a_window_can_not_be_changed(place, joint, reserve):
@@ -140,8 +151,13 @@ def test_a_window_can_not_be_changed(place, joint, reserve):
 
 
 def test_verify_finds_a_window_that_was_exceeded(place, joint, reserve, monkeypatch):
-    ledger = place.create(epsilon=2, window=2)
-    monkeypatch.setattr(campaigns, "_held_against_caps", lambda *_: ("",))
+    ledger, original = place.create(epsilon=2, window=2), campaigns._priced
+
+    def never_short(*asked):
+        cost, before, price = original(*asked)
+        return cost, before, replace(price, short="")
+
+    monkeypatch.setattr(campaigns, "_priced", never_short)
     for week in range(4):
         reserve(ledger, "q", joint(1, "ann"), fingerprint=str(week))
         ledger.advance()

@@ -101,7 +101,7 @@ def stored(batch: Batch, point: str = "") -> Batch:
                 die()
             handle.write(content[len(content) // 2 :])
 
-    return batch.store(writer, suffix=".json")
+    return batch.store(writer)
 
 
 def rows_of(ledger: Ledger, question: str, names: list[str], point: str = "") -> dict[str, str]:

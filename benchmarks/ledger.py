@@ -1,0 +1,139 @@
+"""The ledger: members charged in one campaign, what it weighs, a balance; and a loop of kills.
+
+    ./run bench ledger --json benchmarks/results/ledger.json
+
+With ``EDGEVEIL_POSTGRES`` (the URL of a server that may be written to) PostgreSQL is measured as
+well. Goals: a million members in at most 60 s, a file below 300 MB, a balance in milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import summary
+from benchmarks.settings import Settings
+from edgeveil.ledger import Campaign, Ledger
+from edgeveil.privacy.guarantee import Guarantee
+
+__all__ = ["run"]
+
+SIZES = (10_000, 100_000, 1_000_000)
+BATCH = 8192  # as the engine charges lists
+WORKER = Path(__file__).resolve().parents[1] / "tests" / "unit" / "ledger" / "worker.py"
+
+
+def run(settings: Settings) -> dict[str, Any]:
+    """Measure, print, draw and return."""
+    place = settings.work / "ledger"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    stores: dict[str, Callable[[], str]] = {"SQLite": lambda: str(place / secrets.token_hex(4))}
+    if url := os.environ.get("EDGEVEIL_POSTGRES"):
+        stores["PostgreSQL"] = lambda: f"{url}#b{secrets.token_hex(4)}"
+    sizes = (1_000, 2_000) if settings.tiny else SIZES
+    print("\nledger: wall and CPU seconds for all members of a campaign")
+    found: dict[str, Any] = {
+        name: [_measured(name, location(), place / "artifacts", n) for n in sizes]
+        for name, location in stores.items()
+    }
+    result = {"stores": found, "kills": _kills(place, 2 if settings.tiny else 40)}
+    shutil.rmtree(place)
+    if not settings.tiny:
+        _draw(found, Path(__file__).resolve().parent / "results" / "ledger.svg")
+    return result
+
+
+def _guarantee(n: int) -> Guarantee:
+    return Guarantee(
+        epsilon=0.5, shared_epsilon=0.05, model="joint", n_sources=n, theorem="docs/theory/time.md"
+    )
+
+
+def _measured(store: str, location: str, artifacts: Path, n: int) -> dict[str, Any]:
+    """Two campaigns for n members: in the second one everybody has an account already."""
+    ledger = Ledger.create(location, epsilon=4, artifacts=artifacts)
+    names = [str(i) for i in range(n)]
+    row: dict[str, Any] = {"members": n}
+    for what in ("first", "second"):
+        campaign = Campaign(question=what, guarantee=_guarantee)
+        wall, cpu = time.perf_counter(), time.process_time()
+        ledger.price(campaign, names)
+        waiting = iter(names)
+        while some := list(islice(waiting, BATCH)):
+            ledger.charge(campaign, some)
+        row[what] = {
+            "wall_seconds": time.perf_counter() - wall,
+            "cpu_seconds": time.process_time() - cpu,
+        }
+        if store == "SQLite":
+            row[what]["bytes"] = Path(location).stat().st_size
+    row["balance_seconds"] = summary([_timed(lambda: ledger.account(names[7])) for _ in range(20)])
+    row["stored_row_seconds"] = summary(
+        [_timed(lambda: ledger.charge(campaign, [names[7]])) for _ in range(20)]
+    )
+    size = f", {row['first']['bytes'] / 1e6:.0f} MB" if store == "SQLite" else ""
+    wall, cpu = row["first"]["wall_seconds"], row["first"]["cpu_seconds"]
+    print(
+        f"  {store:<11} {n:>9,}  {wall:6.1f} {cpu:6.1f}{size}; a second campaign "
+        f"{row['second']['wall_seconds']:.1f} s; a balance "
+        f"{row['balance_seconds']['median'] * 1e3:.1f} ms"
+    )
+    return row
+
+
+def _timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _kills(place: Path, rounds: int) -> dict[str, Any]:
+    """Kill a process that charges and stores, at random moments; the ledger must verify."""
+    location, chosen = str(place / "killed"), random.Random(0)
+    Ledger.create(location, epsilon=10**6)
+    for number in range(rounds):
+        command = [sys.executable, str(WORKER), location, f"{location}.artifacts", "stream"]
+        with subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(chosen.uniform(0, 0.5))
+            process.kill()
+        Ledger.open(location).verify()
+    spends = Ledger.open(location).spends()
+    print(f"  {rounds} kills: {len(spends):,} spends, each with its artifact or its secret")
+    return {"rounds": rounds, "spends": len(spends), "open": sum(not s.released for s in spends)}
+
+
+def _draw(found: dict[str, Any], file: Path) -> None:
+    import matplotlib as mpl
+
+    from benchmarks.pictures import INK, LINES, OURS
+
+    mpl.use("svg")
+    with mpl.rc_context({"svg.hashsalt": "edgeveil", "font.family": "DejaVu Sans"}):
+        from matplotlib import pyplot as plt
+
+        figure, axes = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
+        for store, colour in zip(found, (OURS, LINES["capped"]), strict=False):
+            sizes = [row["members"] for row in found[store]]
+            for what, style in (("first", "o-"), ("second", "s--")):
+                seconds = [row[what]["wall_seconds"] for row in found[store]]
+                axes.plot(sizes, seconds, style, color=colour, label=f"{store}, {what} campaign")
+        axes.axhline(60, color=INK, lw=1, ls=":")
+        axes.annotate("goal at a million: 60 s", (sizes[0], 60), (0, 4), textcoords="offset points")
+        axes.set(xscale="log", yscale="log", xlabel="members charged in a campaign")
+        axes.set_title("Seconds to charge all members", loc="left", fontsize=10.5, weight="bold")
+        axes.grid(alpha=0.25)
+        axes.legend(frameon=False, fontsize=9)
+        figure.savefig(file, metadata={"Date": None})
+        plt.close(figure)
