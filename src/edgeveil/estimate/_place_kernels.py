@@ -62,7 +62,7 @@ def _sift(scores: Any, heap: Any, size: int) -> None:
 
 
 @inlined
-def at_degree(by_cell: Any, at: int, part: float) -> float:
+def at_degree(by_cell: Any, at: int, part: float) -> Any:
     return by_cell[at] + part * (by_cell[at + 1] - by_cell[at])
 
 
