@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._compile import compiled, inlined
 from edgeveil.estimate._place_kernels import ahead, at_degree, best, nearness, open_points
 from edgeveil.estimate._suggestion_kernels import (
     beside,
@@ -142,13 +142,13 @@ def _follow_back(own: Any, followers: Any) -> float:
     return share / (1 - share) / len(followers)
 
 
-@compiled
+@inlined
 def _holds(ordered: Any, value: Any) -> bool:
     at = place_of(ordered, value)
     return at > 0 and ordered[at - 1] == value
 
 
-@compiled
+@inlined
 def _between(log_degree: float, at: int, logs: Any) -> Any:
     """Between which two cells a degree lies, as the first and the part of the way to the next.
 
@@ -354,7 +354,7 @@ def _ranking_tables(law: Any, points: Any, rate: float, cells: Any) -> Any:
     return left, right, left_sums, right_sums
 
 
-@compiled
+@inlined
 def _expected_sum(tables: Any, c: int, points: Any, z: float, rate: float) -> Any:
     """Expected true sum given the noisy one z; its likelihood, its place and its factors."""
     left, right, left_sums, right_sums = tables

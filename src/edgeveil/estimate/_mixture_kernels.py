@@ -55,12 +55,12 @@ def fit_mixture(
     """
     shares, before, between = np.full(KINDS, _FIRST_SHARE), np.empty(KINDS), np.empty(KINDS)
     shares[:PLAIN] = 1 / PLAIN
-    exposure = 1.0
+    counts, exposure = np.empty(KINDS), 1.0
     for i in range(len(cells)):
         exposure += often[i] * growth[cells[i]]
     for _ in range(_FASTER if faster else _STEPS):
         before[:] = shares
-        _improve(likelihoods, cells, often, growth, pseudo, exposure, shares, mix)
+        _improve(likelihoods, cells, often, growth, pseudo, exposure, shares, mix, counts)
         if not faster:
             moved = 0.0
             for k in range(KINDS):
@@ -69,7 +69,7 @@ def fit_mixture(
                 break
             continue
         between[:] = shares
-        _improve(likelihoods, cells, often, growth, pseudo, exposure, shares, mix)
+        _improve(likelihoods, cells, often, growth, pseudo, exposure, shares, mix, counts)
         moved = slowed = last = 0.0
         for k in range(KINDS):
             first, second = between[k] - before[k], shares[k] - between[k]
@@ -87,7 +87,7 @@ def fit_mixture(
             least = min(least, between[k])
         if least > 0:
             shares[:] = between
-            _improve(likelihoods, cells, often, growth, pseudo, exposure, shares, mix)
+            _improve(likelihoods, cells, often, growth, pseudo, exposure, shares, mix, counts)
     _mix(shares, growth, mix)
 
 
@@ -108,23 +108,21 @@ def _mix(shares: Any, growth: Any, mix: Any) -> None:
 @compiled
 def _improve(
     likelihoods: Any, cells: Any, often: Any, growth: Any, pseudo: float, exposure: float,
-    shares: Any, mix: Any,
+    shares: Any, mix: Any, counts: Any,
 ) -> None:  # fmt: skip
-    """INOUT ``shares``: one step of EM."""
+    """INOUT ``shares``: one step of EM. ``mix`` and ``counts`` (k) are overwritten."""
     _mix(shares, growth, mix)
-    counts = np.empty(KINDS)
     counts[:PLAIN] = 1.0
     counts[PLAIN:] = pseudo
     for i in range(len(cells)):
-        of, its = likelihoods[i], mix[cells[i]]
-        one = other = 0.0
+        c, one, other = cells[i], 0.0, 0.0  # no views here: counting their users would cost most
         for k in range(KINDS // 2):
-            one += its[k] * of[k]
-            other += its[KINDS // 2 + k] * of[KINDS // 2 + k]
+            one += mix[c, k] * likelihoods[i, k]
+            other += mix[c, KINDS // 2 + k] * likelihoods[i, KINDS // 2 + k]
         if one + other > _POSSIBLE:
             scale = often[i] / (one + other)
             for k in range(KINDS):
-                counts[k] += its[k] * of[k] * scale
+                counts[k] += mix[c, k] * likelihoods[i, k] * scale
     explained = 0.0
     for k in range(PLAIN):
         explained += counts[k]

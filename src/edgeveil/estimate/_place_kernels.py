@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._compile import compiled, inlined
 from edgeveil.estimate._suggestion_kernels import decays_of
 
 __all__ = ["ahead", "at_degree", "best", "nearness", "open_points"]
@@ -42,7 +42,7 @@ def best(scores: Any, k: int) -> Any:
     return heap[:size]
 
 
-@compiled
+@inlined
 def _worse(scores: Any, i: int, j: int) -> bool:
     return scores[i] < scores[j] or (scores[i] == scores[j] and i > j)
 
@@ -61,8 +61,8 @@ def _sift(scores: Any, heap: Any, size: int) -> None:
         top = child
 
 
-@compiled
-def at_degree(by_cell: Any, at: int, part: float) -> float:
+@inlined
+def at_degree(by_cell: Any, at: int, part: float) -> Any:
     return by_cell[at] + part * (by_cell[at + 1] - by_cell[at])
 
 
@@ -137,7 +137,7 @@ def ahead(
     return of_order, spread
 
 
-@compiled
+@inlined
 def _add(
     chance: float, count: float, j: int, points: Any, offset: float, limits: Any, q: int,
     mean: Any, variance: Any,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._compile import compiled, inlined
 from edgeveil.estimate._mixture_kernels import KINDS, PLAIN, TAIL, fit_mixture, fit_share
 
 __all__ = [
@@ -165,7 +165,7 @@ def laplace_tables(mass: Any, decays: Any, left: Any, right: Any) -> None:
         right[j] = above
 
 
-@compiled
+@inlined
 def place_of(points: Any, z: float) -> int:
     """How many points, which rise, are at most z."""
     low, high = 0, len(points)
@@ -178,7 +178,7 @@ def place_of(points: Any, z: float) -> int:
     return low
 
 
-@compiled
+@inlined
 def beside(points: Any, at: int, z: float, rate: float) -> Any:
     """What the two table entries of a value between points at - 1 and at are multiplied with.
 
@@ -281,11 +281,10 @@ def fit_laws(
         fit_mixture(likelihoods, items, often, growth, pseudo, more == 1, mix)
         out = ranking if more else law
         for c in range(count):
-            its = mix[c]
             for x in range(size):
-                value, of = 0.0, mass[c, x]
+                value = 0.0
                 for k in range(KINDS):
-                    value += its[k] * of[k]
+                    value += mix[c, k] * mass[c, x, k]
                 out[c, x] = value
 
 

@@ -70,7 +70,8 @@ def learn(noisy: Vector, scale: float) -> Popularity:
     low, high = float(degrees.min()), float(degrees.max())
     fine = CELLS * FINE
     steps = math.log(high / low) / fine if high > low else 1.0
-    cell = np.minimum((np.log(degrees / low) / steps).astype(np.int64), fine - 1)
+    # A byte each: lists look nodes up at random, so it matters whether all fit into a cache.
+    cell = np.minimum(np.log(degrees / low) / steps, fine - 1).astype(np.uint8)
     counts = np.bincount(cell, minlength=fine).astype(np.float64)
     middle = low * np.exp(steps * (np.arange(fine) + 0.5))
     sums = np.bincount(cell, degrees, minlength=fine)

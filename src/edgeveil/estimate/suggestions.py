@@ -185,11 +185,11 @@ def lists(
 # Arrays of one type each: for every other one the loops would be compiled again.
 
 
-def _whole(values: Indices) -> Indices:
+def _whole(values: Indices) -> Any:
     return _for_reading(np.ascontiguousarray(values, dtype=np.int64))
 
 
-def _real(values: Vector) -> Vector:
+def _real(values: Vector) -> Any:
     return _for_reading(np.ascontiguousarray(values, dtype=np.float64))
 
 
