@@ -24,7 +24,7 @@ __all__ = ["Pieces", "Tally", "deal_piece", "write_rows"]
 
 Array = npt.NDArray[Any]
 
-_BLOCK = 1 << 22  # degrees that are summed at a time
+_BLOCK = 1 << 20  # degrees that are summed at a time
 
 
 class Tally(NamedTuple):
@@ -106,6 +106,7 @@ class Pieces:
                 for _, found in self._slices(bucket, bucket + 1)
             ]
             keys = np.concatenate(kept)
+            del kept  # while the keys are sorted they are all that is held
             yield row, end, Keys(keys, np.array([0, len(keys)]), self.shift, 0)
             row = end
 
@@ -156,15 +157,13 @@ def _write_group(
     pieces: Pieces, tally: Tally, most: int, indices: GrowingArray, degrees: Path
 ) -> Tally:
     """Append the columns of as many buckets as fit, at least of one."""
-    first = tally.buckets
-    until = np.cumsum(pieces.sizes[first:])
-    last = first + max(1, int(np.searchsorted(until, most, side="right")))
+    first, last = tally.buckets, _end_of_group(pieces, tally.buckets, most)
     begin, end = first << pieces.shift, min(last << pieces.shift, pieces.n)
     counts = np.zeros(end - begin, dtype=np.int32)
-    if until[0] <= most:
+    if pieces.sizes[first] <= most // 4:
         groups = iter([(0, len(counts), pieces.keys(first, last))])
     else:
-        groups = pieces.keys_of_rows(first, most)
+        groups = pieces.keys_of_rows(first, most // 4)
     repeated, dropped = tally.repeated, tally.dropped
     for row, after, keys in groups:
         found = columns_over_keys(keys, pieces.bits, counts[row:after])
@@ -176,6 +175,22 @@ def _write_group(
         counts.tofile(handle)
         flush(handle)
     return Tally(last, indices.length, repeated, dropped)
+
+
+def _end_of_group(pieces: Pieces, first: int, most: int) -> int:
+    """Give the bucket behind those that are read together; a large one is alone.
+
+    While a bucket is sorted, copies of its keys take three times the room of these: so all that
+    fit are at most `most` keys, and none of them has more than a quarter of that.
+    """
+    sizes = pieces.sizes[first:]
+    large = np.flatnonzero(sizes > most // 4)
+    fitting = min(
+        int(np.searchsorted(np.cumsum(sizes), most, side="right")),
+        int(large[0]) if len(large) else len(sizes),
+        (most // 2) >> pieces.shift,  # rows are counted as well
+    )
+    return first + max(1, fitting)
 
 
 def _write_starts(degrees: Path, n: int, total: int, file: Path) -> None:

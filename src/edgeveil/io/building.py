@@ -79,8 +79,8 @@ def build_graph(
         As in `read_graph`, for every part. A node list is held in memory.
     memory : int, optional
         Bytes that may be used, beside about 0.3 GB for Python and its libraries. Default: half
-        of what the machine has. Twice 8 bytes for every neighbour of the most connected node
-        are used in any case.
+        of what the machine has. 32 bytes for every line or row that names the most connected
+        node are used in any case.
     overwrite : bool
         Replace a graph that was saved there before. Nothing else is ever replaced.
     progress : callable, optional

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -48,7 +49,7 @@ class Numbering:
     def __init__(self, ids: Ids, nodes: NodeSet | None, limit: int) -> None:
         self.ids, self.limit, self._nodes = ids, limit, nodes
         self.seen = np.zeros(0, dtype=np.bool_)
-        self._places = None if nodes is None else places_in(nodes)
+        self._places = None if nodes is None else _places_in(nodes)
 
     def __call__(self, edges: Edges, where: str) -> tuple[Array, pl.Series | None]:
         """Give the numbers, and the ids that they number if these are the piece's own."""
@@ -95,3 +96,19 @@ class Numbering:
 
 def _are_below(limit: int, *columns: Array) -> bool:
     return all(ids.min(initial=0) >= 0 and ids.max(initial=-1) < limit for ids in columns)
+
+
+def _places_in(nodes: NodeSet) -> Callable[[pl.Series], Array]:
+    """Give the function from ids to indices, -1 where there is none; a range needs no table."""
+    if nodes.kind != "range":
+        return places_in(nodes)
+
+    def places(ids: pl.Series) -> Array:
+        import polars as pl
+
+        if ids.dtype == pl.String:
+            raise RowError("the ids of the edges are text, those of the node list integers", 0)
+        wanted = ids.to_numpy()
+        return np.where((wanted >= 0) & (wanted < len(nodes)), wanted, -1)
+
+    return places
