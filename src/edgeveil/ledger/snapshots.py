@@ -81,7 +81,8 @@ def number_for(
             "next state of the same graph, declare a new snapshot (edgeveil ledger advance, "
             "Ledger.advance), and do so by a public schedule, such as every Monday: a new one "
             "just when the graph has changed tells that it has. Whoever stayed must have kept "
-            "their id: one person under two ids would have two budgets"
+            "their id: one person under two ids would have two budgets. (The same data read in "
+            "another way, such as with directions, is another graph: give it another label)"
         )
     number = 1 if current is None else current.number
     if wanted not in (None, number):

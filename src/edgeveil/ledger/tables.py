@@ -320,11 +320,10 @@ TOTALS_AT = "SELECT public_total, pooled_total FROM spends WHERE seq = ?"
 KNOWN_KEYS = "SELECT key FROM spends WHERE key IN ({})"
 
 RECIPIENTS_OF = "SELECT recipient, nano, total, seal FROM recipient_spends WHERE seq = ?"
-# By recipient first, however long the campaign is: not by its index.
+# Not a join: by recipient first, however many rows the campaign has.
 ROWS_OF_CAMPAIGN = (
-    "SELECT recipient, entry.seq FROM recipient_spends AS entry "
-    "JOIN spends ON spends.seq = entry.seq "
-    "WHERE coalesce(campaign, '') = ? AND recipient IN ({})"
+    "SELECT recipient, seq FROM recipient_spends AS entry "
+    "WHERE ? = (SELECT campaign FROM spends WHERE spends.seq = entry.seq) AND recipient IN ({})"
 )
 ORPHAN_RECIPIENT_SPENDS = (
     "SELECT seq FROM recipient_spends WHERE seq NOT IN (SELECT seq FROM spends)"
