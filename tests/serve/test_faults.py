@@ -93,6 +93,4 @@ def test_two_instances_that_race_for_the_same_members_agree(own_service, network
     lists = check(first.ledger, members, seen)
     assert len(lists) > 10
     charged = sum(spend.n_rows or 0 for spend in Ledger.open(first.ledger).spends())
-    assert charged >= len(
-        lists
-    )
+    assert charged >= len(lists)
