@@ -20,6 +20,7 @@ __all__ = [
     "LedgerError",
     "ParameterError",
     "PromiseError",
+    "ReadingWarning",
     "UnknownNodeError",
 ]
 
@@ -45,6 +46,10 @@ class PromiseError(EdgeveilError):
 
 class InputError(EdgeveilError, ValueError):
     """A file or object cannot be read as a graph."""
+
+
+class ReadingWarning(UserWarning):
+    """A file was read as a graph, but may mean something else. It is for the curator only."""
 
 
 class BudgetError(EdgeveilError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -41,6 +41,9 @@ class Intake:
     nodes_from_edges : bool
         No node list was given: the node set is what occurs in the edges. Then who appears at
         all depends on private edges, and every guarantee says so.
+    layout : str
+        Of a text file: what became of its first line, and which columns hold the ids; empty
+        for two columns without a header. Not saved with a graph.
     """
 
     entries: int = 0
@@ -49,6 +52,7 @@ class Intake:
     both_directions: int = 0
     weighted: int = 0
     nodes_from_edges: bool = False
+    layout: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         parts = [

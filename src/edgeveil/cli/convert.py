@@ -77,6 +77,7 @@ def convert(
                 nodes=reading.nodes,
                 directed=arcs,
                 header=reading.header,
+                columns=reading.pair,
                 memory=bytes_of_memory,
                 overwrite=overwrite,
                 progress=progress,

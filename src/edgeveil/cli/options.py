@@ -76,6 +76,22 @@ class GraphFile:
     """File with one node id per line: the public node set."""
     header: Annotated[bool | None, default("guessed")] = None
     """Whether the first line of a text file holds names."""
+    columns: Annotated[str | None, default("the first two, if that is clear")] = None
+    """The two columns with ids, of text and Parquet: their names in the first line, or their
+    positions from 0. For instance: from,to"""
+
+    @property
+    def pair(self) -> tuple[str | int, str | int] | None:
+        """The two columns, as `edgeveil.read_graph` takes them."""
+        from edgeveil.errors import ParameterError
+
+        if self.columns is None:
+            return None
+        words = [word.strip() for word in self.columns.split(",")]
+        if len(words) != 2 or not all(words):
+            raise ParameterError(f"--columns takes two: --columns from,to, got {self.columns!r}")
+        first, second = (int(word) if word.isdecimal() else word for word in words)
+        return first, second
 
 
 @Parameter(name="*")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from edgeveil.cli.options import GraphFile
 from edgeveil.cli.output import counted, say
-from edgeveil.errors import ParameterError
+from edgeveil.errors import ParameterError, ReadingWarning
 from edgeveil.graph import Directed, Graph
 from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
@@ -30,8 +31,14 @@ def read_and_say(path: Path, reading: GraphFile, *, directed: Directed, counts: 
     """
     text = {".csv", ".tsv", ".txt", ".edges", ".edgelist"} & set(path.suffixes)
     header = reading.header if text else None  # other formats know for themselves
-    with _without_words_of_libraries():
-        graph = read_graph(path, nodes=reading.nodes, directed=directed, header=header)
+    with _without_words_of_libraries(), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", ReadingWarning)
+        graph = read_graph(
+            path, nodes=reading.nodes, directed=directed, header=header, columns=reading.pair
+        )
+    for doubt in warned:
+        say(str(doubt.message))
     say_what_was_read(path, graph, counts=counts)
     return graph
 
@@ -43,6 +50,8 @@ def say_what_was_read(path: Path | str, graph: Graph, *, counts: bool) -> None:
         say(f"{path}: {size}; {graph.intake} (curator)")
     elif sys.stderr.isatty():
         say(f"{path}: {counted(graph.n_nodes, 'node')}")
+    if graph.intake.layout and (counts or sys.stderr.isatty()):
+        say(f"{path}: {graph.intake.layout}.")
     if graph.intake.nodes_from_edges and (counts or sys.stderr.isatty()):
         # Every guarantee says so too; this is in time to do something about it.
         say("No node list was given (--nodes): who appears at all is taken to be public.")

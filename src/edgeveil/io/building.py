@@ -37,9 +37,9 @@ from edgeveil.io.lines import read_bytes, suffix_of
 from edgeveil.io.merging import merge_runs, read_map, write_run
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.numbering import Ids, Numbering, OtherIdsError
+from edgeveil.io.picking import Columns
 from edgeveil.io.read import PARQUET, TEXT, check_columns
 from edgeveil.io.streams import Reading, count_rows, edges_by_pieces, rows_within
-from edgeveil.io.table import Columns
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeSet
 

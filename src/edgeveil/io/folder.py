@@ -164,7 +164,7 @@ def describe_folder(
         "n_nodes": n_nodes,
         "n_edges": entries if directed else entries // 2,
         "ids": kind,
-        "intake": asdict(intake),
+        "intake": {k: v for k, v in asdict(intake).items() if k != "layout"},
         "arrays": described,
     }
     with (folder / "graph.json").open("w", encoding="utf-8") as handle:

@@ -13,7 +13,8 @@ from edgeveil.io.lines import read_bytes, suffix_of
 from edgeveil.io.mat import read_mat
 from edgeveil.io.matrix_market import read_matrix_market
 from edgeveil.io.node_lists import Nodes, read_nodes
-from edgeveil.io.table import Columns, read_parquet
+from edgeveil.io.picking import Columns
+from edgeveil.io.table import read_parquet
 from edgeveil.io.text import read_edge_list
 
 __all__ = ["PARQUET", "TEXT", "check_columns", "read_graph"]

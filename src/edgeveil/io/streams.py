@@ -11,10 +11,12 @@ from typing import IO, TYPE_CHECKING
 
 from edgeveil.errors import InputError
 from edgeveil.io.columns import RowError
+from edgeveil.io.layout import layout_of
 from edgeveil.io.lines import MOST_TIMES, MOST_UNPACKED, suffix_of
+from edgeveil.io.picking import SAMPLE, Columns, pick_columns
 from edgeveil.io.read import PARQUET
-from edgeveil.io.table import Columns, id_columns, pick_columns
-from edgeveil.io.text import edges_of, layout_of, line_number
+from edgeveil.io.table import id_columns, sample_of
+from edgeveil.io.text import edges_of, line_number
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -88,8 +90,9 @@ def _collected(path: Path, frame: pl.LazyFrame) -> pl.DataFrame:
 
 def _pieces_of_parquet(path: Path, reading: Reading, rows: int) -> Iterator[tuple[Edges, int]]:
     total = count_rows(path)
-    names = _collected(path, _scanned(path).limit(0)).columns
-    picked = pick_columns(names, len(names), reading.columns, str(path))
+    head = _collected(path, _scanned(path).limit(SAMPLE))
+    names = head.columns
+    picked = pick_columns(names, sample_of(head), reading.columns, reading.nodes, str(path))
     wanted = [names[i] for i in picked if i is not None]
     for start in range(0, total, rows):
         frame = _collected(path, _scanned(path).select(wanted).slice(start, rows))

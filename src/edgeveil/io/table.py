@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io.columns import RowError, graph_of_columns
+from edgeveil.io.picking import SAMPLE, Columns, pick_columns
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "Columns",
     "count_weighted",
     "id_columns",
-    "pick_columns",
     "read_id_column",
     "read_parquet",
     "read_table",
+    "sample_of",
 ]
-
-Columns = tuple[str | int, str | int]
-
-
-def pick_columns(
-    names: Sequence[str] | None, width: int, columns: Columns | None, where: str
-) -> tuple[int, int, int | None]:
-    """Give the positions of the two id columns and of the weight (None: no weight).
-
-    By default the first two columns, and the third is a weight if it is numeric; with `columns`,
-    one called ``weight`` is.
-    """
-    if columns is None:
-        if width < 2:
-            raise InputError(f"{where} has {width} column, an edge needs two")
-        return 0, 1, 2 if width > 2 else None
-    listed = list(names or ())
-    for column in columns:
-        if isinstance(column, int) and not 0 <= column < width:
-            raise InputError(f"{where} has no column {column}: there are {width}, from 0")
-        if isinstance(column, str) and column not in listed:
-            known = ", ".join(listed) or "none"
-            raise InputError(f"{where} has no column {column!r}; its columns are: {known}")
-    first, second = (c if isinstance(c, int) else listed.index(c) for c in columns)
-    weight = listed.index("weight") if "weight" in listed else None
-    return first, second, None if weight in (first, second) else weight
 
 
 def read_parquet(
@@ -56,7 +29,8 @@ def read_parquet(
 ) -> Graph:
     """Read a Parquet file whose rows are edges."""
     frame = _parquet_frame(path)
-    return _frame_graph(frame, columns=columns, nodes=nodes, where=str(path), directed=directed)
+    picked = pick_columns(frame.columns, sample_of(frame), columns, nodes, str(path))
+    return _frame_graph(frame, picked, nodes=nodes, where=str(path), directed=directed)
 
 
 def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
@@ -73,7 +47,8 @@ def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
     # pandas hands a meaningful index over as a last column; it is no weight
     kept = [name for name in frame.columns if not name.startswith("__index_level_")]
     edges = frame.select(kept)
-    return _frame_graph(edges, columns=None, nodes=nodes, where=where, directed=directed)
+    picked = pick_columns(edges.columns, sample_of(edges), None, nodes, where, in_memory=True)
+    return _frame_graph(edges, picked, nodes=nodes, where=where, directed=directed)
 
 
 def _is_labelled_matrix(table: Any) -> bool:
@@ -111,19 +86,23 @@ def _parquet_frame(path: Path) -> pl.DataFrame:
 
 def _frame_graph(
     frame: pl.DataFrame,
+    picked: tuple[int, int, int | None],
     *,
-    columns: Columns | None,
     nodes: NodeSet | None,
     where: str,
     directed: bool,
 ) -> Graph:
-    picked = pick_columns(frame.columns, frame.width, columns, where)
     as_text = nodes is not None and nodes.kind == "str"
     try:
         a, b, weighted = id_columns(frame, picked, as_text=as_text)
         return graph_of_columns(a, b, nodes, weighted=weighted, directed=directed)
     except RowError as error:
         raise InputError(f"{where}, row {error.row + 1}: {error.reason}") from error
+
+
+def sample_of(frame: pl.DataFrame) -> list[list[str]]:
+    """The first rows as text, to see what their columns may be."""
+    return [["" if v is None else str(v) for v in row] for row in frame.head(SAMPLE).iter_rows()]
 
 
 def id_columns(

@@ -7,13 +7,16 @@ over the lines finds the first bad one and says what is wrong with it.
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgeveil.errors import InputError
+import numpy as np
+
+from edgeveil.errors import InputError, ReadingWarning
 from edgeveil.graph import Graph
 from edgeveil.io.columns import (
     INTEGER,
@@ -24,8 +27,10 @@ from edgeveil.io.columns import (
     index_columns,
     is_integer,
 )
-from edgeveil.io.lines import content, data_lines, decode, fields, parse, sniff_delimiter, tidy
-from edgeveil.io.table import Columns, count_weighted, pick_columns
+from edgeveil.io.layout import Layout, layout_of
+from edgeveil.io.lines import content, data_lines, decode, fields, parse, tidy
+from edgeveil.io.picking import Columns
+from edgeveil.io.table import count_weighted
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -33,33 +38,10 @@ if TYPE_CHECKING:
 
     Edges = Indexed | tuple[pl.Series, pl.Series]
 
-__all__ = ["Layout", "edges_of", "layout_of", "line_number", "read_edge_list"]
+__all__ = ["edges_of", "line_number", "read_edge_list"]
 
 _BLANKS = " \t\r"  # around a field they mean nothing
-_HEADERS = {
-    *("source", "target", "src", "dst", "from", "to", "source_id", "target_id", "from_id", "to_id"),
-    *("fromnodeid", "tonodeid", "node1", "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2"),
-    *("follower", "followed", "followee", "following", "user", "friend", "user_id", "friend_id"),
-    *("user1", "user2", "user_1", "user_2", "person1", "person2", "member1", "member2"),
-    *("caller", "callee", "sender", "receiver", "recipient", "payer", "payee", "node_a", "node_b"),
-    *("origin", "destination", "head", "tail", "person_1", "person_2", "member_1", "member_2"),
-}
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the lines of one file are made; `line` is that of the first edge in what is read."""
-
-    path: Path
-    delimiter: str
-    names: list[str] | None  # of the header, None if there is none
-    first: int
-    second: int
-    weight: int | None
-    width: int  # fields in every line
-    body: int  # offset of the first edge
-    line: int  # number of its line
-    sample: list[str]  # fields of the first edge, empty if there is none
+_FEW = 3  # edges: among fewer, names that occur once are nothing strange
 
 
 def read_edge_list(
@@ -81,55 +63,51 @@ def read_edge_list(
     body = data[layout.body :]  # no copy if that is all of it
     del data
     try:
-        return _graph(body, layout, nodes, directed)
+        return _noted(_graph(body, layout, nodes, directed), layout)
     except RowError as error:
         number = line_number(body, layout, error.row)
-        raise InputError(f"{path}, line {number}: {error.reason}") from error
+        hint = _maybe_header(layout, nodes) if error.row == 0 else ""
+        raise InputError(f"{path}, line {number}: {error.reason}{hint}") from error
 
 
-# -- the layout ---------------------------------------------------------------------------
+def _maybe_header(layout: Layout, nodes: NodeSet | None) -> str:
+    """A hint, if the first line was read as an edge and neither of its ends is a node."""
+    ends = [layout.sample[i] for i in (layout.first, layout.second) if i < len(layout.sample)]
+    if nodes is None or layout.names or any(map(is_integer, ends)) or any(e in nodes for e in ends):
+        return ""
+    return f"; line {layout.line} looks like a header: say header=True (--header)"
 
 
-def layout_of(
-    path: Path,
-    data: bytes,
-    *,
-    header: bool | None,
-    columns: Columns | None,
-    delimiter: str | None,
-    nodes: NodeSet | None,
-) -> Layout:
-    """Find out how the lines of a file are made, from its beginning."""
-    if (not data or data.isspace()) and nodes is None:
-        raise InputError(f"{path} is empty")
-    head = [
-        (start, decode(line, f"{path}, line {number}"), number)
-        for number, start, line in islice(data_lines(data), 2)
-    ]
-    if not head:  # comments only
-        return Layout(path, delimiter or ",", None, 0, 1, None, 2, len(data), 1, [])
-    delimiter = delimiter or sniff_delimiter(head[0][1])
-    rows = [fields(line, delimiter) for _, line, _ in head]
-    if header is None:
-        # With a node list two members are an edge, whatever their names are.
-        known = nodes is not None and all(name in nodes for name in rows[0][:2])
-        header = not known and _has_header(rows, columns)
-    names = rows.pop(0) if header else None
-    first_edge = head[int(header) : int(header) + 1]
-    body, _, line = first_edge[0] if first_edge else (len(data), "", 1)
-    width = len(names or rows[0])
-    picked = pick_columns(names, width, columns, str(path))
-    return Layout(path, delimiter, names, *picked, width, body, line, rows[0] if rows else [])
+def _noted(graph: Graph, layout: Layout) -> Graph:
+    """The graph, with what its curator should know about how the file was read."""
+    if graph.intake.nodes_from_edges and not layout.names and layout.guessed:
+        ends = [layout.sample[i] for i in (layout.first, layout.second)]
+        if _stand_alone(graph, ends):
+            # The words are not quoted: they may be an edge.
+            warnings.warn(
+                f"{layout.path}, line {layout.line} was read as an edge but may be a header: its "
+                "words occur in no other line; say header=True (--header) if it is one, "
+                "header=False (--no-header) if not",
+                ReadingWarning,
+                stacklevel=4,
+            )
+    intake = replace(graph.intake, layout=layout.says)
+    return Graph(graph.indptr, graph.indices, graph.nodes, intake, directed=graph.directed)
 
 
-def _has_header(rows: list[list[str]], columns: Columns | None) -> bool:
-    if columns is not None and any(isinstance(column, str) for column in columns):
-        return True
-    top = rows[0][:2]
-    if len({name.lower() for name in top} & _HEADERS) == 2:
-        return True
-    below = rows[1][:2] if len(rows) > 1 else []
-    return len(below) == 2 and all(map(is_integer, below)) and not any(map(is_integer, top))
+def _stand_alone(graph: Graph, ends: list[str]) -> bool:
+    """Whether two names are joined to each other only, in a graph of some more edges."""
+    if (
+        graph.nodes.kind != "str"
+        or graph.n_edges < _FEW
+        or sum(end in graph.nodes for end in set(ends)) < 2
+    ):
+        return False
+    pair = graph.nodes.indices(ends)
+    if graph.degrees[pair].tolist() != [1, 0 if graph.directed else 1]:
+        return False
+    # Degree 1 twice, and the first line joins the two; of directed edges others may lead to them.
+    return not graph.directed or int(np.isin(graph.indices, pair).sum()) == 1
 
 
 # -- the columns --------------------------------------------------------------------------

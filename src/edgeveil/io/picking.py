@@ -1,0 +1,160 @@
+"""Which columns of a list of edges are the two ids; asks where that is not clear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import combinations
+
+from edgeveil.errors import InputError
+from edgeveil.io.columns import is_integer
+from edgeveil.nodes import NodeSet
+
+__all__ = [
+    "SAMPLE",
+    "Columns",
+    "is_number",
+    "looks_like_time",
+    "names_ids",
+    "names_something_else",
+    "pick_columns",
+]
+
+Columns = tuple[str | int, str | int]
+
+SAMPLE = 20  # rows from which it is seen what a column may be
+
+_IDS = {
+    *("source", "target", "src", "dst", "from", "to", "source_id", "target_id", "from_id", "to_id"),
+    *("fromnodeid", "tonodeid", "node1", "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2"),
+    *("follower", "followed", "followee", "following", "user", "friend", "user_id", "friend_id"),
+    *("user1", "user2", "user_1", "user_2", "person1", "person2", "member1", "member2"),
+    *("caller", "callee", "sender", "receiver", "recipient", "payer", "payee", "node_a", "node_b"),
+    *("origin", "destination", "head", "tail", "person_1", "person_2", "member_1", "member_2"),
+}
+_OTHERS = {
+    *("weight", "strength", "count", "rating", "score", "value", "amount", "number", "duration"),
+    *("time", "timestamp", "ts", "date", "datetime", "day", "year", "created", "created_at"),
+    *("createdat", "since", "start", "end", "unixtime", "unix_time", "epoch", "event_time"),
+}
+_TIME = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2}|$)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}:\d\d")
+# Seconds and milliseconds since 1970, from 2001 to 2039
+_SECONDS = (1_000_000_000, 2_200_000_000)
+
+
+def names_ids(names: Sequence[str]) -> bool:
+    """Whether all of these are usual names of the columns with ids."""
+    return all(name.lower() in _IDS for name in names)
+
+
+def names_something_else(name: str) -> bool:
+    """Whether this is a usual name of a column that holds numbers or times."""
+    return name.lower() in _OTHERS
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def looks_like_time(text: str) -> bool:
+    """Whether the text is a date or a time of day."""
+    return _TIME.match(text) is not None
+
+
+def pick_columns(
+    names: Sequence[str] | None,
+    rows: Sequence[Sequence[str]],
+    columns: Columns | None,
+    nodes: NodeSet | None,
+    where: str,
+    *,
+    in_memory: bool = False,
+) -> tuple[int, int, int | None]:
+    """Give the positions of the two id columns and of the weight (None: no weight).
+
+    By default the first two columns, and the third is a weight if it is numeric; with `columns`,
+    one called ``weight`` is. `rows` are the first ones. `in_memory`: a table, not a file.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or three or more and it is not clear which are the ids.
+    """
+    width = len(rows[0] if names is None else names)
+    if columns is None:
+        if width < 2:
+            raise InputError(f"{where} has {width} column, an edge needs two")
+        if width > 2:
+            _refuse_unclear(names, rows, nodes, where, in_memory)
+        return 0, 1, 2 if width > 2 else None
+    listed = list(names or ())
+    for column in columns:
+        if isinstance(column, int) and not 0 <= column < width:
+            raise InputError(f"{where} has no column {column}: there are {width}, from 0")
+        if isinstance(column, str) and column not in listed:
+            known = ", ".join(listed) or "none"
+            raise InputError(f"{where} has no column {column!r}; its columns are: {known}")
+    first, second = (c if isinstance(c, int) else listed.index(c) for c in columns)
+    weight = listed.index("weight") if "weight" in listed else None
+    return first, second, None if weight in (first, second) else weight
+
+
+def _refuse_unclear(
+    names: Sequence[str] | None,
+    rows: Sequence[Sequence[str]],
+    nodes: NodeSet | None,
+    where: str,
+    in_memory: bool,
+) -> None:
+    """Ask for the two columns, unless there is a reason to take the first two.
+
+    The reason is their names, that the node list holds what is in the first row, or what the
+    first rows hold: integers twice, then anything, or names twice, then a number; and no times.
+    """
+    if names is not None and names_ids(names[:2]):
+        return
+    whole = [row for row in rows if len(row) > 2]
+    if nodes is not None and whole and all(_is_node(text, nodes) for text in whole[0][:2]):
+        return
+    named = [pair for pair in combinations(names or (), 2) if names_ids(pair)]
+    if not named and (not whole or _first_two_are_ids(whole)):
+        return
+    if names is None:  # what is in the first line may be an edge: it is not quoted
+        asked, example = f"{len(rows[0])} columns", (1, 2)
+    else:
+        asked, example = f"the columns {', '.join(names)}", (named or [tuple(names[1:3])])[0]
+    how = (
+        f"Say columns={example!r}, or on the command line --columns "
+        f"{','.join(map(str, example))} (names in the first line, or positions from 0)"
+    )
+    if in_memory:
+        how = f"Pass these two only: table[{list(example)!r}]"
+    raise InputError(f"{where} has {asked}. Which two are the ids? {how}")
+
+
+def _is_node(text: str, nodes: NodeSet) -> bool:
+    if nodes.kind == "str":
+        return text in nodes
+    return is_integer(text) and len(text) < 20 and int(text) in nodes
+
+
+def _first_two_are_ids(rows: Sequence[Sequence[str]]) -> bool:
+    first, second, third = ([row[i] for row in rows if row[i]] for i in range(3))
+    if any(map(looks_like_time, first + second)):
+        return False
+    integers = [all(map(is_integer, column)) for column in (first, second, third)]
+    if all(integers) and _are_seconds(first) and not _are_seconds(second):
+        return False
+    return integers[0] == integers[1] and (integers[0] or all(map(is_number, third)))
+
+
+def _are_seconds(column: Sequence[str]) -> bool:
+    """Whether integers are times since 1970, in seconds or milliseconds."""
+    low, high = _SECONDS
+    numbers = [int(text) for text in column if len(text) < 20]
+    return any(all(low * k < number < high * k for number in numbers) for k in (1, 1000))

@@ -1,0 +1,68 @@
+"""One's own file on the command line: which columns, which line, which nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.terminal import on_a_terminal
+
+CALLS = "timestamp,from_user,to_user\n" + "".join(
+    f"2024-03-0{day},{u},{v}\n"
+    for day, (u, v) in enumerate(
+        [("alice", "bob"), ("bob", "carol"), ("carol", "alice"), ("dave", "alice")], 1
+    )
+)
+
+
+@pytest.fixture
+def calls(folder):
+    (folder / "calls.csv").write_text(CALLS)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rank calls.csv --source alice --epsilon 1",
+        "suggest calls.csv --member alice --epsilon 1",
+        "embed calls.csv --epsilon 1 --dim 8 --out e.csv",
+        "convert calls.csv g",
+    ],
+)
+def test_every_command_asks_which_columns_and_takes_them(calls, run, line):
+    asked = run(line)
+    assert asked.returncode == 4
+    assert "--columns from_user,to_user" in asked.stderr
+    assert "alice" not in asked.stderr
+    assert run(f"{line} --columns from_user,to_user").returncode == 0
+
+
+@pytest.mark.parametrize("columns", ["from_user", "a,b,c", ",to_user"])
+def test_columns_are_two(calls, run, columns):
+    said = run(f"convert calls.csv g --columns {columns}")
+    assert said.returncode == 2
+    assert "--columns takes two" in said.stderr
+
+
+def test_convert_of_parts_takes_columns_too(calls, run):
+    (calls / "more.csv").write_text(CALLS)
+    said = run("convert calls.csv more.csv g --columns 1,2 --header")
+    assert said.returncode == 0
+    assert "4 nodes" in said.stderr
+
+
+def test_a_terminal_is_told_what_became_of_the_first_line(calls):
+    line = "rank calls.csv --source alice --epsilon 1 --columns from_user,to_user"
+    said = " ".join(on_a_terminal(calls, line, "", 200)[1].split())
+    taken = "the first line is a header; ids are in the columns 'from_user' and 'to_user' of 3."
+    assert taken in said
+
+
+def test_a_suspected_header_is_said_anywhere(calls, run):
+    words = CALLS.replace("2024-03-0", "").splitlines()[1:]
+    edges = [line.split(",", 1)[1] for line in words]
+    (calls / "two.csv").write_text("\n".join(["user_a,user_b", *edges]))
+    said = run("rank two.csv --source alice --epsilon 1")
+    assert said.returncode == 0
+    assert "two.csv, line 1 was read as an edge but may be a header" in said.stderr
+    assert "may be" not in run("rank two.csv --source alice --epsilon 1 --header").stderr
