@@ -66,6 +66,7 @@ def token(key=ED, algorithm="EdDSA", kid="ed", **changed):
 @pytest.mark.parametrize(
     ("key", "algorithm", "kid"),
     [(ED, "EdDSA", "ed"), (RSA, "RS256", "rsa"), (SECRET, "HS256", "hs")],
+    ids=["EdDSA", "RS256", "HS256"],
 )
 def test_a_token_of_each_kind_of_key_names_its_subject(checker, key, algorithm, kid):
     assert checker.subject(token(key, algorithm, kid)) == "ann"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from edgeveil.estimate.own_lists import OwnLists
 
 from edgeveil.estimate import suggestions
+from edgeveil.estimate.rows import OwnLists
 from edgeveil.graph import Graph
 from tests.unit.estimate import plain_suggestions as plain
 
