@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import overload
@@ -173,7 +174,7 @@ def _compute(
     graph, mechanism = question.graph, question.mechanism
     shared = shared_part(mechanism, graph, noise.derive("shared"))
     task = RowsTask(mechanism=mechanism, graph=graph, shared=shared)
-    total, size = len(question.indices), rows_at_once(graph.n_nodes, _PART_BYTES)
+    total, size = len(question.indices), rows_at_once(math.prod(question.shape), _PART_BYTES)
     made = Computed(np.empty((total, *question.shape)), None)
     done = 0
     for part, computed in engine.run(

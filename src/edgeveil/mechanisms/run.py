@@ -59,6 +59,7 @@ __all__ = [
 _GROUP_BYTES = 1 << 20
 _LANES = 16
 _MOST_ROWS = 256
+_LISTS = 64  # their rows hold two-hop neighbourhoods, whatever the number of nodes
 
 # Outcomes tried for a loss, in scales of the noise beyond the value: what is asked next depends on
 # them, such as which coordinates are large.
@@ -167,9 +168,9 @@ class _RowStreams(Sequence[NoiseSource]):
         return self._made[at]
 
 
-def groups(sources: Sequence[int], n_nodes: int) -> Iterator[Sequence[int]]:
-    """The sources in groups of `rows_at_once`."""
-    size = rows_at_once(n_nodes)
+def groups(mechanism: Mechanism, sources: Sequence[int], n_nodes: int) -> Iterator[Sequence[int]]:
+    """The sources in groups of `rows_at_once`; lists, which are short, in groups of their own."""
+    size = _LISTS if mechanism.gives == "suggestions" else rows_at_once(n_nodes)
     for first in range(0, len(sources), size):
         yield sources[first : first + size]
 
@@ -235,7 +236,7 @@ def _stacked(
     rows = widths = None
     claim, done = mechanism.guarantee(1), 0
     tells = uncertainty and mechanism.gives == "scores" and isinstance(mechanism, KnowsUncertainty)
-    for some in groups(sources, graph.n_nodes):
+    for some in groups(mechanism, sources, graph.n_nodes):
         check()
         streams = None if noise is None else _RowStreams(noise, some)
         made, own = make_rows(mechanism, graph, shared, some, streams, claim=claim)
