@@ -42,6 +42,8 @@ def draw(figures: Figures, folder: Path) -> None:
             _scale(figures["parts"]["scale"], folder / "scale.svg")
         if "billion" in figures["parts"]:
             _billion(figures["parts"]["billion"], folder / "billion.svg")
+        if "lists" in figures["parts"]:
+            _lists(figures, folder / "lists.svg")
 
 
 def _bars(graph: Figures, wanted: float, file: Path) -> None:
@@ -123,6 +125,36 @@ def _scale(part: Figures, file: Path) -> None:
         axes.grid(alpha=0.25, which="major")
         axes.margins(y=0.12)
         axes.legend(frameon=False, fontsize=8.5, loc="upper left")
+    _save(figure, file)
+
+
+def _lists(figures: Figures, file: Path) -> None:
+    """Time of one list against the number of nodes, lazily and densely, and the machine's facts."""
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
+    part, machine = figures["parts"]["lists"], figures["machine"]
+    rows = list(part["sizes"].values())
+    nodes = [row["nodes"] for row in rows]
+    for name, colour in (
+        ("dense, 100 places", PEER), ("lazy, 100 places", OURS), ("lazy, 20 places", SAME)
+    ):  # fmt: skip
+        times = [row[name]["median"] * 1e3 for row in rows]
+        axes.plot(nodes, times, "o-", color=colour, lw=2, ms=5, label=name)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(nodes, [_short(count) for count in nodes])
+    axes.minorticks_off()
+    axes.set_xlabel("nodes")
+    axes.set_title(
+        "CPU ms of a list, whole mechanism, member of median degree\n"
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB, "
+        f"Python {machine['python']}, load at start {part['load_at_start']}",
+        loc="left",
+        fontsize=9.5,
+    )
+    axes.grid(alpha=0.25, which="major")
+    axes.legend(frameon=False, fontsize=8.5)
     _save(figure, file)
 
 

@@ -132,7 +132,7 @@ def drawn(
     task: Task, groups: Iterable[Group], question: Question, how: How, done: int = 0
 ) -> Iterator[tuple[Group, Computed]]:
     """The rows of each group as soon as all are there; parts of several run side by side."""
-    size = rows_at_once(task.graph.n_nodes, _PART_BYTES)
+    size = rows_at_once(math.prod(question.shape), _PART_BYTES)
     begun: dict[int, tuple[Group, Computed]] = {}
     left: dict[int, int] = {}
 

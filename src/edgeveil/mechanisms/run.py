@@ -53,6 +53,7 @@ __all__ = [
 _GROUP_BYTES = 1 << 20
 _LANES = 16
 _MOST_ROWS = 256
+_LISTS = 64  # their rows hold two-hop neighbourhoods, whatever the number of nodes
 
 # Outcomes tried for a loss, in scales of the noise beyond the value: what is asked next depends on
 # them, such as which coordinates are large.
@@ -172,7 +173,7 @@ def rows_with_uncertainty(
         raise ParameterError("sources must name at least one node, got none")
     knows = mechanism if isinstance(mechanism, KnowsUncertainty) else None
     wholes: list[Rows] = []  # one array each: a group's own memory is then used for the next one
-    size = rows_at_once(graph.n_nodes)
+    size = _LISTS if mechanism.gives == "suggestions" else rows_at_once(graph.n_nodes)
     for first in range(0, len(sources), size):
         check()
         some = sources[first : first + size]
