@@ -67,7 +67,9 @@ class PostgresStore:
         """Committed on leaving the block, undone by an exception. Writers exclude each other."""
         try:
             connection = self._psycopg.connect(
-                **{"connect_timeout": BUSY_SECONDS} | self._parameters, autocommit=True
+                **{"connect_timeout": BUSY_SECONDS} | self._parameters,
+                autocommit=True,
+                prepare_threshold=None,  # a plan that does not know the values is a bad one
             )
             try:
                 transaction = Transaction(connection, sql.POSTGRES)
@@ -76,6 +78,9 @@ class PostgresStore:
                 level = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
                 transaction.run(f"BEGIN ISOLATION LEVEL {level}")
                 transaction.run(f"SET LOCAL search_path TO {self._schema}")
+                # What we look up, we look up by an index. A table that grows by thousands of rows
+                # a transaction has statistics by which the server may think otherwise.
+                transaction.run("SET LOCAL enable_seqscan TO off")
                 if write:
                     transaction.run(
                         "SELECT set_config('synchronous_commit', 'on', true) "

@@ -115,7 +115,7 @@ def test_what_fails_the_check_is_not_completed(old_place, version, table, change
 
 
 # How many statements a migration runs is no secret, but not constant either.
-@pytest.mark.parametrize("statement", [*range(1, 60, 7), 10**6])
+@pytest.mark.parametrize("statement", [3, 9, 15, 24, 33, 10**6])
 def test_killed_while_it_is_completed_it_is_the_old_one_or_the_new_one(
     old_place, version, statement
 ):
