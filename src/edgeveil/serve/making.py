@@ -141,6 +141,7 @@ class Making:
         return snapshot
 
     def _take(self, snapshot: int, graph: Graph) -> None:
+        """Make a graph the current edition; whoever calls it is at work."""
         edition = self._edition(snapshot, graph)
         with self._wake:
             self._earlier.append((self.edition.graph.nodes, self.edition.lists))
@@ -210,20 +211,8 @@ class Making:
                 self._make_some()
 
     def _make_some(self) -> None:
-        """Make the lists that are waited for, of the snapshot that is the current one by now."""
-        try:
-            snapshot = self.ledger.snapshot(self.offer.label)
-            if snapshot != self.edition.snapshot:  # declared by another instance, or by a command
-                self._take(snapshot, self._read())
-        except Exception as error:  # noqa: BLE001  (the thread must go on)
-            self._say(error)
-            with self._wake:
-                self._ahead, waiting = None, list(self._waiting)
-                self._waiting.clear()
-            for _, answer in waiting:
-                answer.give(Unavailable())
-            return
-        edition = self.edition
+        """Make the lists that are waited for, or else some ahead, of the current snapshot."""
+        ready, edition = self._follow(), self.edition
         asked: dict[int, list[_Answer]] = {}
         ahead: Sequence[int] = ()
         with self._wake:
@@ -236,11 +225,22 @@ class Making:
             if not asked and self._ahead:
                 ahead = next(self._ahead, ())
                 self._ahead = self._ahead if ahead else None
-        if asked:
-            self._make(edition, list(asked), asked)
-        elif ahead:
-            self._make(edition, ahead, {})
-            self.ahead_left = max(0, self.ahead_left - len(ahead))
+        if not ready:
+            _tell(asked, list(asked), Unavailable())
+        elif asked or ahead:
+            self._make(edition, list(asked) or ahead, asked)
+        self.ahead_left = max(0, self.ahead_left - len(ahead))
+
+    def _follow(self) -> bool:
+        """Take over a snapshot that another instance or a command has declared; False: cannot."""
+        try:
+            snapshot = self.ledger.snapshot(self.offer.label)
+            if snapshot != self.edition.snapshot:
+                self._take(snapshot, self._read())
+        except Exception as error:  # noqa: BLE001  (the thread must go on)
+            self._say(error)
+            return False
+        return True
 
     def _say(self, error: Exception) -> None:
         """Note what is wrong. The words may name a file or a key, never an edge or a member."""
