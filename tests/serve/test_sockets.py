@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -82,6 +83,23 @@ def test_slow_clients_are_sent_away_and_hold_up_nobody(service, network):
     finally:
         for line in lines:
             line.close()
+
+
+@pytest.mark.parametrize(
+    ("head", "more"), [("", b"\r\n"), ("Content-Length: 900\r\n", b"x")], ids=["line", "body"]
+)
+def test_nobody_holds_a_connection_with_bytes_that_begin_no_request(service, head, more):
+    with socket.create_connection(("127.0.0.1", service.port)) as line:
+        line.settimeout(10)
+        for _ in range(2):  # a second request on the same connection is answered as ever
+            line.sendall(f"GET /icon.svg HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode())
+            if head:
+                break
+            assert b" 200 " in line.recv(100_000)
+        time.sleep(0.5)
+        line.sendall(more)
+        while line.recv(100_000):  # TimeoutError if it stays open
+            pass
 
 
 def test_a_place_that_is_taken_is_a_plain_error(service, network, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import time
 
@@ -129,6 +130,10 @@ BAD = {
     "an expiry that is no number": jwt.api_jws.encode(
         json.dumps(claims(exp="soon")).encode(), ED, algorithm="EdDSA", headers={"kid": "ed"}
     ),
+    "an endless expiry": jwt.api_jws.encode(
+        json.dumps(claims(exp=math.inf)).encode(), ED, algorithm="EdDSA", headers={"kid": "ed"}
+    ),
+    "a subject that is no text": token(sub="\ud800"),
     "a body that is no object": jwt.api_jws.encode(
         b"[1]", ED, algorithm="EdDSA", headers={"kid": "ed"}
     ),

@@ -128,10 +128,19 @@ def standing(
     greatest = max((row[1] for row in transaction.run(sql.GREATEST_TOTAL)), default=0)
     if last and last.greatest_total is not None:
         expect(greatest == last.greatest_total, "the running total of a recipient was changed")
-    gone = transaction.run(sql.TOTALS_AT, left_window)[0] if left_window else (0, 0)
+    gone = _totals_at(transaction, header, left_window) if left_window else (0, 0)
     public, pooled = (last.public_total, last.pooled_total) if last else (0, 0)
     head = last.hash if last else previous
     return Standing(last, head, greatest, totals, past, public - gone[0], pooled - gone[1])
+
+
+def _totals_at(transaction: Transaction, header: Header, seq: int) -> tuple[int, int]:
+    """The running totals for everybody and for the pool after a spend that continues the chain."""
+    rows = transaction.among(sql.SPENDS_AT, [seq - 1, seq])
+    *before, spend = sorted(SpendRow(*row) for row in rows)
+    previous = before[0].hash if before else header.hash("spends")
+    expect(spend == sealed(spend, previous), f"spend {seq} was changed")
+    return spend.public_total, spend.pooled_total
 
 
 def _totals(transaction: Transaction, names: list[str], up_to: int) -> dict[str, int]:

@@ -316,7 +316,6 @@ SPENDS_OF_RECIPIENT = (
 )
 HEAD = "SELECT seq, hash FROM spends ORDER BY seq DESC LIMIT 1"
 HASH_AT = "SELECT hash FROM spends WHERE seq = ?"
-TOTALS_AT = "SELECT public_total, pooled_total FROM spends WHERE seq = ?"
 KNOWN_KEYS = "SELECT key FROM spends WHERE key IN ({})"
 
 RECIPIENTS_OF = "SELECT recipient, nano, total, seal FROM recipient_spends WHERE seq = ?"

@@ -19,7 +19,8 @@ from fastapi import FastAPI, Request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import JSONResponse, Response
 
-from edgeveil.errors import EdgeveilError
+from edgeveil._files import flush
+from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.serve.guards import Guard, Metrics, RateLimit, error
 from edgeveil.serve.making import Making
 from edgeveil.serve.member import SHARED_PAGES, add_pages
@@ -33,18 +34,29 @@ _PAGES = {
     **SHARED_PAGES,
 }
 _API = ("/health", "/status", "/spends", "/metrics", "/advance", "/ahead", "/accuracy")
+_LEAST_KEY = 32  # characters
 _LATEST = 500  # spends that the page gets; the ledger's report has all
 
 
 def curator_key(path: Path) -> str:
-    """The curator's key: what the file holds, or a new one (mode 0600)."""
+    """The curator's key: what the file holds, or a new one (mode 0600).
+
+    Raises
+    ------
+    InputError
+        If the file holds too little: an empty one would let everybody in.
+    """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
-        return path.read_text(encoding="ascii").strip()
+        key = path.read_text(encoding="utf-8").strip()
+        if len(key) < _LEAST_KEY:
+            raise InputError(f"{path} holds no key; remove it, and a new one is made") from None
+        return key
     key = secrets.token_urlsafe(32)
     with os.fdopen(descriptor, "w") as handle:
         handle.write(f"{key}\n")
+        flush(handle)
     return key
 
 

@@ -157,6 +157,10 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Count a head's bytes until it is complete."""
+        # Uvicorn's clock for idle connections ends with any byte, and a line end, or what is left
+        # of a body, begins no request that would start ours.
+        if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
+            self._expect()
         if self._deadline is not None:
             self._head += len(data)
             if self._head > _MOST_HEAD:

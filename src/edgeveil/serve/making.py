@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeveil.errors import BudgetError, EdgeveilError
-from edgeveil.ledger import Ledger
+from edgeveil.ledger import Campaign, Ledger
+from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.serve.lists import Lists, render
 
 if TYPE_CHECKING:
     from edgeveil.graph import Graph
-    from edgeveil.nodes import NodeSet
+    from edgeveil.nodes import NodeId, NodeSet
     from edgeveil.suggestions import Suggestions
 
 __all__ = ["Edition", "Making", "Offer", "Unavailable", "UsedUp"]
@@ -81,15 +82,32 @@ class Making:
     ) -> None:
         self._read, self.ledger, self.offer, self._folder = read, ledger, offer, folder
         self._wake = threading.Condition()
-        self._waiting: deque[tuple[Edition, int, _Answer]] = deque()
+        self._at_work = threading.Lock()  # held while lists are charged or the edition changes
+        self._waiting: deque[tuple[NodeId, _Answer]] = deque()
         self._stopped = False
         self._ahead: Iterator[Sequence[int]] | None = None
         self.ahead_left = 0
         self.trouble = ""
-        self.edition = self._edition(ledger.snapshot(offer.label), read())
+        graph = read()
+        self._refuse_another(graph)
+        self.edition = self._edition(ledger.snapshot(offer.label), graph)
         self._earlier = self._kept_editions()
         self._thread = threading.Thread(target=self._work, name="lists", daemon=True)
         self._thread.start()
+
+    def _refuse_another(self, graph: Graph) -> None:
+        """Refuse a graph that is not the snapshot's: here, where no member sees that it changed."""
+
+        def guarantee(rows: int) -> Guarantee:
+            return Guarantee(epsilon=self.offer.epsilon, model="joint", theorem="", n_sources=rows)
+
+        any_question = Campaign(
+            question="",
+            guarantee=guarantee,
+            label=self.offer.label,
+            fingerprint=graph.fingerprint,
+        )
+        self.ledger.price(any_question, ["anybody"])
 
     def earlier(self, member: int | str) -> bytes | None:
         """The latest list of an earlier snapshot, for a member whose budget is used up."""
@@ -100,7 +118,7 @@ class Making:
                     return found
         return None
 
-    async def make(self, edition: Edition, index: int) -> bytes:
+    async def make(self, member: NodeId) -> bytes:
         """Charge, make and keep one member's list, together with others that are waited for.
 
         Raises
@@ -110,25 +128,33 @@ class Making:
         """
         answer = _Answer(asyncio.get_running_loop())
         with self._wake:
-            self._waiting.append((edition, index, answer))
+            self._waiting.append((member, answer))
             self._wake.notify()
         return await answer.future
 
     def advance(self) -> int:
         """Take the graph as it is now for a new snapshot, and give that one's number."""
         graph = self._read()
-        snapshot = self.ledger.advance(self.offer.label)
+        with self._at_work:  # or a list of the graph before would be the new snapshot's first
+            snapshot = self.ledger.advance(self.offer.label)
+            self._take(snapshot, graph)
+        return snapshot
+
+    def _take(self, snapshot: int, graph: Graph) -> None:
+        """Make a graph the current edition; whoever calls it is at work."""
+        edition = self._edition(snapshot, graph)
         with self._wake:
             self._earlier.append((self.edition.graph.nodes, self.edition.lists))
-            self.edition = self._edition(snapshot, graph)
+            self.edition = edition
             self._ahead, self.ahead_left = None, 0
-        return snapshot
 
     def make_ahead(self) -> None:
         """Make the lists of all members who have none, while nobody waits."""
         edition = self.edition
         missing = [i for i in range(edition.graph.n_nodes) if edition.lists.get(i) is None]
         with self._wake:
+            if edition is not self.edition:  # the indices are those of the members before
+                return
             self.ahead_left = len(missing)
             self._ahead = (
                 missing[first : first + _AT_ONCE] for first in range(0, len(missing), _AT_ONCE)
@@ -181,20 +207,46 @@ class Making:
                     self._wake.wait()
                 if self._stopped:
                     return
-                edition = self._waiting[0][0] if self._waiting else self.edition
-                asked: dict[int, list[_Answer]] = {}
-                while self._waiting and self._waiting[0][0] is edition and len(asked) < _AT_ONCE:
-                    _, index, answer = self._waiting.popleft()
-                    asked.setdefault(index, []).append(answer)
-                ahead: Sequence[int] = ()
-                if not asked and self._ahead:
-                    ahead = next(self._ahead, ())
-                    self._ahead = self._ahead if ahead else None
-            if asked:
-                self._make(edition, list(asked), asked)
-            elif ahead:
-                self._make(edition, ahead, {})
-                self.ahead_left = max(0, self.ahead_left - len(ahead))
+            with self._at_work:
+                self._make_some()
+
+    def _make_some(self) -> None:
+        """Make the lists that are waited for, or else some ahead, of the current snapshot."""
+        ready, edition = self._follow(), self.edition
+        asked: dict[int, list[_Answer]] = {}
+        ahead: Sequence[int] = ()
+        with self._wake:
+            while self._waiting and len(asked) < _AT_ONCE:
+                member, answer = self._waiting.popleft()
+                if member in edition.graph.nodes:
+                    asked.setdefault(edition.graph.nodes.index(member), []).append(answer)
+                else:
+                    answer.give(Unavailable())
+            if not asked and self._ahead:
+                ahead = next(self._ahead, ())
+                self._ahead = self._ahead if ahead else None
+        if not ready:
+            _tell(asked, list(asked), Unavailable())
+        elif asked or ahead:
+            self._make(edition, list(asked) or ahead, asked)
+        self.ahead_left = max(0, self.ahead_left - len(ahead))
+
+    def _follow(self) -> bool:
+        """Take over a snapshot that another instance or a command has declared; False: cannot."""
+        try:
+            snapshot = self.ledger.snapshot(self.offer.label)
+            if snapshot != self.edition.snapshot:
+                self._take(snapshot, self._read())
+        except Exception as error:  # noqa: BLE001  (the thread must go on)
+            self._say(error)
+            return False
+        return True
+
+    def _say(self, error: Exception) -> None:
+        """Note what is wrong. The words may name a file or a key, never an edge or a member."""
+        ours = isinstance(error, EdgeveilError | OSError)
+        self.trouble = type(error).__name__ + (f": {error}" if ours else "")
+        _log.error("lists cannot be made: %s", self.trouble)
 
     def _make(
         self, edition: Edition, indices: Sequence[int], asked: dict[int, list[_Answer]]
@@ -210,10 +262,8 @@ class Making:
             self._make(edition, indices[:middle], asked)
             self._make(edition, indices[middle:], asked)
             return
-        except (EdgeveilError, OSError) as error:
-            # The words of an error may name a file or a key, never an edge; no member is named.
-            self.trouble = f"{type(error).__name__}: {error}"
-            _log.error("lists cannot be made: %s", self.trouble)
+        except Exception as error:  # noqa: BLE001  (the thread must go on)
+            self._say(error)
             _tell(asked, indices, Unavailable())
             return
         self.trouble = ""

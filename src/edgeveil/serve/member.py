@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -128,7 +129,7 @@ def member_app(making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, 
         body, current = who.edition.lists.get(who.at), b"true"
         if body is None:
             try:
-                body = await making.make(who.edition, who.at)
+                body = await making.make(who.member)
             except UsedUp:
                 body, current = making.earlier(who.member), b"false"
             except Unavailable:
@@ -232,7 +233,7 @@ def _protection(making: Making) -> dict[str, Any]:
             f"that it does not show {whom}. Whatever somebody believed about such a connection, "
             f"your list can change the odds by a factor of at most {math.exp(offer.epsilon):.3g}."
         ),
-        "in_full": str(mechanism.guarantee(1)),
+        "in_full": str(replace(mechanism.guarantee(1), window=making.ledger.window)),
     }
 
 

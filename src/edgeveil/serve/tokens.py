@@ -110,6 +110,7 @@ class Tokens:
                 options={"require": ["exp", "sub", "aud"]},
             )
             subject = said["sub"]
+            subject.encode()  # half a surrogate is in no node set, and could not be looked up
         except (jwt.PyJWTError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
             raise Refused from None
         if not isinstance(subject, str) or not subject:

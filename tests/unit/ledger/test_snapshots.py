@@ -139,6 +139,20 @@ def test_a_ledger_with_a_window_is_for_one_label_and_says_what_it_protects(place
     assert "not one that stays for ever" in ledger.show()
 
 
+@pytest.mark.parametrize(
+    "change", ["public_total = 3000000000 WHERE seq = 4", "snapshot = 2 WHERE seq = 6"]
+)
+def test_what_has_left_a_window_is_not_believed_either(place, public, reserve, change):
+    ledger = place.create(epsilon=2, window=2)
+    for week in "1234":  # two spends each: what all rows share, and a row
+        ledger.advance() if week > "1" else None
+        reserve(ledger, "q", public(1), fingerprint=week)
+    place.drop_triggers("spends")
+    place.raw(f"UPDATE spends SET {change}")  # more seems to have left than has
+    with pytest.raises(LedgerError, match="was changed"):
+        reserve(ledger, "more", public(1), fingerprint="4")
+
+
 def test_a_window_can_not_be_changed(place, joint, reserve):
     ledger = place.create(epsilon=2, window=4)
     reserve(ledger, "q", joint(1, "ann"))

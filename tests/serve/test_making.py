@@ -1,0 +1,174 @@
+"""Lists are made of the snapshot that is the current one, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from edgeveil.datasets import social_network
+from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
+from edgeveil.nodes import NodeSet
+from edgeveil.serve.making import Making, Offer, Unavailable
+from edgeveil.serve.member import _protection
+
+
+@pytest.fixture
+def graphs():
+    """The states of the graph; the last one is what a service reads."""
+    return [social_network(150, average_degree=8).graph]
+
+
+def next_state(graph):
+    """The members in another order, one of them gone, and an edge more or less."""
+    keep = [node for node in reversed(list(graph.nodes)) if node != 9]
+    nodes = NodeSet.of(keep)
+    u, v = graph.adjacency().nonzero()
+    pairs = [(keep.index(a), keep.index(b)) for a, b in zip(u, v, strict=True) if 9 not in (a, b)]
+    changed = Graph.from_edges(*zip(*pairs, strict=True), nodes)
+    return changed.with_edge_flipped(0, 1)
+
+
+def service(folder, graphs, state="state", **caps):
+    place = folder / "ledger"
+    ledger = Ledger.open(place) if place.exists() else Ledger.create(place, **{"epsilon": 5} | caps)
+    return Making(lambda: graphs[-1], ledger, Offer(epsilon=0.5, places=5), folder / state)
+
+
+def made(body):
+    found = json.loads(body)
+    return found["member"], found["snapshot"]
+
+
+def test_who_waits_while_a_snapshot_is_declared_gets_a_list_of_the_new_one(tmp_path, graphs):
+    making = service(tmp_path, graphs)
+    really, busy, go_on = making._lists_of, threading.Event(), threading.Event()
+
+    def slowly(edition, indices):
+        found = really(edition, indices)
+        busy.set()
+        go_on.wait(60)
+        return found
+
+    making._lists_of = slowly
+
+    async def ask():
+        first = asyncio.create_task(making.make(1))
+        await asyncio.to_thread(busy.wait, 60)
+        second, gone = (asyncio.create_task(making.make(member)) for member in (2, 9))
+        await asyncio.sleep(0)
+        graphs.append(next_state(graphs[0]))
+        advancing = asyncio.create_task(asyncio.to_thread(making.advance))
+        await asyncio.sleep(0.05)
+        go_on.set()
+        assert made(await first) == (1, 1)
+        assert await advancing == 2
+        # Whether it came before or after: a list of that state, and the next state is not lost.
+        assert made(await second) in ((2, 1), (2, 2))
+        await asyncio.gather(gone, return_exceptions=True)
+        assert made(await making.make(3)) == (3, 2)
+        with pytest.raises(Unavailable):
+            await making.make(9)
+
+    try:
+        asyncio.run(ask())
+        assert not making.trouble
+    finally:
+        making.stop()
+    by_snapshot = {row.number: row.fingerprint for row in snapshots_of(making.ledger)}
+    assert by_snapshot == {1: graphs[0].fingerprint, 2: graphs[1].fingerprint}
+
+
+def snapshots_of(ledger):
+    from edgeveil.ledger.snapshots import snapshots
+
+    with ledger._transaction(write=False) as transaction:
+        return [row for row in snapshots(transaction) if row.fingerprint]
+
+
+def test_what_another_instance_declares_is_followed(tmp_path, graphs):
+    first, second = service(tmp_path, graphs), service(tmp_path, graphs, "other state")
+    try:
+        assert made(asyncio.run(first.make(1))) == (1, 1)
+        graphs.append(next_state(graphs[0]))
+        assert first.advance() == 2
+        assert made(asyncio.run(second.make(2))) == (2, 2)  # not of the state before, as number 2
+        assert made(asyncio.run(first.make(2))) == (2, 2)
+        assert first.ledger.account("2").spent == 0.5
+    finally:
+        first.stop()
+        second.stop()
+
+
+def test_a_snapshot_whose_file_of_lists_could_not_be_made_does_not_become_the_one_before(
+    tmp_path, graphs, monkeypatch
+):
+    making = service(tmp_path, graphs)
+    try:
+        assert made(asyncio.run(making.make(1))) == (1, 1)
+        graphs.append(next_state(graphs[0]))
+        with monkeypatch.context() as patch:
+            patch.setattr("edgeveil.serve.lists._make", disk_full)
+            with pytest.raises(OSError, match="full"):
+                making.advance()
+            with pytest.raises(Unavailable):
+                asyncio.run(making.make(2))
+        assert made(asyncio.run(making.make(2))) == (2, 2)
+        assert not making.trouble
+    finally:
+        making.stop()
+
+
+def disk_full(*_):
+    raise OSError("the disk is full")
+
+
+def test_whatever_goes_wrong_the_next_list_is_made(tmp_path, graphs):
+    making = service(tmp_path, graphs)
+    really = making._lists_of
+
+    def out_of_memory(edition, indices):
+        making._lists_of = really
+        raise MemoryError("1 2 3")
+
+    making._lists_of = out_of_memory
+    try:
+        with pytest.raises(Unavailable):
+            asyncio.run(asyncio.wait_for(making.make(1), 60))
+        assert making.trouble == "MemoryError"  # its words are not ours
+        assert made(asyncio.run(asyncio.wait_for(making.make(1), 60))) == (1, 1)
+    finally:
+        making.stop()
+
+
+def test_lists_to_be_made_ahead_are_those_of_the_edition_they_were_counted_in(tmp_path, graphs):
+    making = service(tmp_path, graphs)
+    try:
+        asyncio.run(making.make(1))
+        before, graphs[1:] = making.edition, [next_state(graphs[0])]
+        look = before.lists.get
+
+        def advance_meanwhile(index):
+            if index == graphs[0].n_nodes - 1:
+                making.advance()
+            return look(index)
+
+        before.lists.get = advance_meanwhile
+        making.make_ahead()
+        assert making.ahead_left == 0
+        assert making._ahead is None
+    finally:
+        making.stop()
+
+
+def test_members_are_told_that_the_ledger_counts_over_a_window(tmp_path, graphs):
+    making = service(tmp_path, graphs, window=3)
+    try:
+        assert "counts over 3 snapshots" in _protection(making)["in_full"]
+    finally:
+        making.stop()
