@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -119,13 +120,15 @@ class Group(NamedTuple):
 def task_for(question: Question, noise: NoiseSource) -> Task:
     """The shared part is drawn once, then every row has noise of its own: order is free."""
     numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
-    return _task(question, numbers)
+    return _task(question, _learn(question, numbers))
 
 
-def _task(question: Question, numbers: Any) -> Task:
-    graph, mechanism = question.graph, question.mechanism
-    shared = None if numbers is None else mechanism.learn(numbers, graph.nodes)
-    return Task(mechanism=mechanism, graph=graph, shared=shared)
+def _task(question: Question, shared: Any) -> Task:
+    return Task(mechanism=question.mechanism, graph=question.graph, shared=shared)
+
+
+def _learn(question: Question, numbers: Any) -> Any:
+    return None if numbers is None else question.mechanism.learn(numbers, question.graph.nodes)
 
 
 def drawn(
@@ -220,12 +223,31 @@ def stored_batches(question: Question, how: How, campaign: Campaign) -> Iterator
 
     groups = missing()
     for first in groups:
-        task = _task(question, _shared_once(question, shared[0]))
+        task = _task(question, _learned(question, shared[0]))
         for group, made in drawn(task, chain([first], groups), question, how):
             assert group.batch is not None
             rows = StoredRows(np.asarray(group.sources), made)
             yield group.batch.store(lambda path, rows=rows: write_rows(path, rows))  # type: ignore[misc]
     yield from stored
+
+
+# What was learnt from the shared numbers of the last campaigns, by key: post-processing of what is
+# stored. A member who asks alone must not wait for work that is proportional to all nodes.
+_recent: dict[str, Any] = {}
+_MOST_RECENT = 2
+_recent_lock = threading.Lock()
+
+
+def _learned(question: Question, batch: Batch) -> Any:
+    with _recent_lock:
+        if batch.key in _recent:
+            return _recent[batch.key]
+    learned = _learn(question, _shared_once(question, batch))
+    with _recent_lock:
+        while len(_recent) >= _MOST_RECENT:
+            del _recent[next(iter(_recent))]
+        _recent[batch.key] = learned
+    return learned
 
 
 def _shared_once(question: Question, batch: Batch) -> Any:
