@@ -122,9 +122,10 @@ def move_in(work: Path, path: Path) -> None:
 def clear_away(work: Path) -> None:
     """Remove the work folder; a Ctrl-C meanwhile has to wait until it is gone."""
     interrupt: KeyboardInterrupt | None = None
-    while work.exists():
+    while True:
         try:
-            shutil.rmtree(work, ignore_errors=True)
+            if work.exists():
+                shutil.rmtree(work, ignore_errors=True)
             break
         except KeyboardInterrupt as pressed:
             interrupt = pressed
