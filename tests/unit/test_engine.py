@@ -141,6 +141,7 @@ def test_what_is_shared_is_drawn_once_for_all_calls(ledger, monkeypatch):
 
     monkeypatch.setattr(EdgeFlipping, "learn", learn)
     for sources in ([0], [1, 2], [0, 3]):
+        making._recent.clear()  # as in another process
         release(GRAPH, EdgeFlipping(epsilon=0.5), sources, ledger=ledger)
     assert len(drawn) == 3
     assert len(set(drawn)) == 1
