@@ -82,7 +82,8 @@ def release_to(
     campaign, price = check_price(question, given)
     if there is not None and price.n_new + price.n_open:
         raise _another(folder)
-    batches = sorted(stored_batches(question, given, campaign), key=lambda batch: batch.number)
+    found = stored_batches(question, given, campaign, price)
+    batches = sorted(found, key=lambda batch: batch.number)
     if there is not None:
         names = [_part_name(number, batch.key) for number, batch in enumerate(batches)]
         same_rows = set(there.sources) == set(question.sources)

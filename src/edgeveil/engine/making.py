@@ -103,8 +103,9 @@ def release(
         guarantee = replace(question.guarantee, private=noise.private)
         provenance = question.provenance(noise.kind)
     else:
-        campaign, _ = check_price(question, given)
-        made, charged = _gathered(question, stored_batches(question, given, campaign))
+        made, charged = _gathered(
+            question, stored_batches(question, given, *check_price(question, given))
+        )
         guarantee, provenance = question.guarantee, question.provenance("secure", charged=charged)
     return release_of(mechanism.gives, graph.nodes, question.indices, made, guarantee, provenance)
 
@@ -195,7 +196,9 @@ def check_price(question: Question, how: How) -> tuple[Campaign, Price]:
     return replace(campaign, snapshot=price.snapshot), price
 
 
-def stored_batches(question: Question, how: How, campaign: Campaign) -> Iterator[Batch]:
+def stored_batches(
+    question: Question, how: How, campaign: Campaign, price: Price
+) -> Iterator[Batch]:
     """All batches that hold the rows asked for, stored; missing rows are charged and made.
 
     A batch that somebody has charged and not finished is made here, wholly, from its secret: so
@@ -224,7 +227,7 @@ def stored_batches(question: Question, how: How, campaign: Campaign) -> Iterator
     groups = missing()
     for first in groups:
         task = _task(question, _learned(question, shared[0]))
-        for group, made in drawn(task, chain([first], groups), question, how):
+        for group, made in drawn(task, chain([first], groups), question, how, price.n_stored):
             assert group.batch is not None
             rows = StoredRows(np.asarray(group.sources), made)
             yield group.batch.store(lambda path, rows=rows: write_rows(path, rows))  # type: ignore[misc]
