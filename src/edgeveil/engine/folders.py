@@ -13,7 +13,7 @@ from typing import Unpack
 
 from edgeveil._files import move, sha256_of
 from edgeveil.engine.making import check_price, rows_in, stored_batches, task_for
-from edgeveil.engine.question import How, Options, Question, ask, check_promise
+from edgeveil.engine.question import How, Options, Question, ask, check_promise, graph_of
 from edgeveil.engine.tasks import Part, WriteTask, part_name, release_of
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
@@ -57,7 +57,7 @@ def release_to(
     BudgetError
         If the ledger refuses; nothing was drawn.
     """
-    folder, given = Path(path), How.of(how)
+    folder, graph, given = Path(path), graph_of(graph), How.of(how)
     window = given.ledger.window if given.ledger else None
     question = ask(graph, mechanism, sources, in_memory=False, window=window)
     check_promise(question)
