@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -21,6 +22,8 @@ from edgeveil.errors import InputError, UnknownNodeError
 __all__ = ["NodeId", "NodeSet"]
 
 NodeId = int | str
+
+_LOOKED_AT, _LONG = 10_000, 100  # ids, and letters, that are compared with one that is not known
 IntArray = npt.NDArray[np.int64]
 
 
@@ -185,6 +188,8 @@ class NodeSet:
             hint = ""
             if isinstance(node, str) != (self.kind == "str"):
                 hint = f" (ids here are {'strings' if self.kind == 'str' else 'integers'})"
+            elif isinstance(node, str) and (near := self._nearest(node)):
+                hint = f"; did you mean {' or '.join(map(repr, near))}?"
             raise UnknownNodeError(f"{node!r} is not one of the {len(self)} public nodes{hint}")
         return found
 
@@ -228,8 +233,20 @@ class NodeSet:
             return None
         return rank if self._order is None else int(self._order[rank])
 
+    def _nearest(self, name: str) -> list[str]:
+        """Up to three ids that look like this one, of the `_LOOKED_AT` next to it if sorted."""
+        if len(name) > _LONG:
+            return []
+        n = len(self)
+        rank = bisect_left(range(n), name.encode(), key=self._key)  # type: ignore[arg-type]
+        start = max(0, min(rank - _LOOKED_AT // 2, n - _LOOKED_AT))
+        near = range(start, min(n, start + _LOOKED_AT))
+        ids = [bytes(self._key(i)).decode() for i in near]
+        lower = {node.lower(): node for node in ids}
+        return [lower[found] for found in get_close_matches(name.lower(), lower)]
+
     def _refuse_repeats(self) -> None:
         ids = self.ids
         repeated = len(ids) - len(np.unique(ids) if self.kind == "int" else set(ids))
         if repeated:
-            raise InputError(f"{repeated} node ids occur more than once in the node list")
+            raise InputError(f"{repeated} node ids occur more than once")

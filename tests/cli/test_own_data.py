@@ -66,3 +66,35 @@ def test_a_suspected_header_is_said_anywhere(calls, run):
     assert said.returncode == 0
     assert "two.csv, line 1 was read as an edge but may be a header" in said.stderr
     assert "may be" not in run("rank two.csv --source alice --epsilon 1 --header").stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("rank follows.csv --source alise --epsilon 1", 2, "did you mean 'alice'?"),
+        ("rank follows.csv --source alice --epsilon 1 --top 0", 2, "--top must be an integer"),
+        ("evaluate follows.csv --top 0", 2, "--top must be an integer"),
+        ("suggest follows.csv --member alice", 2, "say how much may be learnt: --epsilon 1"),
+        ("rank follows.csv --source bob --mechanism two-hop", 2, "may be learnt: --epsilon 1"),
+        ("rank follows.csv --sources alice --epsilon 1", 4, "the file of --sources cannot be read"),
+        ("suggest follows.csv --members no.txt --epsilon 1", 4, "the file of --members cannot"),
+        (
+            "suggest follows.csv --members bad.txt --epsilon 1",
+            2,
+            "--members, bad.txt: 'who' is not",
+        ),
+        ("embed follows.csv --sources bad.txt --epsilon 1 --out e.csv", 2, "is a header"),
+        ("rank follows.csv --source bob --epsilon 1 --out /proc/x.csv", 2, "cannot write to the"),
+    ],
+)
+def test_what_went_wrong_is_said_by_the_name_it_was_given(folder, run, line, code, said):
+    (folder / "bad.txt").write_text("who\nalice\n")
+    answer = run(line)
+    assert answer.returncode == code
+    assert said in answer.stderr
+
+
+def test_public_embeddings_say_what_they_cost_and_what_is_affordable(run):
+    said = run("embed follows.csv --model public --epsilon 1 --dim 8 --out e.csv --dry-run").stderr
+    assert "5 embeddings cost epsilon = 5. For 1 in all: leave out --model public" in said
+    assert "in all" not in run("embed follows.csv --epsilon 1 --dim 8 --out e.csv --dry-run").stderr

@@ -60,7 +60,7 @@ def test_files_per_member_are_for_their_owner_alone_and_a_ledger_is_charged_once
     [
         ("suggest follows.csv --epsilon 1", "--member alice, --members FILE or --all"),
         ("suggest follows.csv --all --member bob --epsilon 1", "one of them"),
-        ("suggest follows.csv --member bob", "needs --epsilon"),
+        ("suggest follows.csv --member bob", "say how much may be learnt: --epsilon 1"),
         ("suggest follows.csv --member bob --epsilon 1 --top 0", "top must be an integer from 1"),
         ("suggest follows.csv --member zoe --epsilon 1", "is not one of the 5 public nodes"),
         ("suggest follows.csv --all --epsilon 1 --out x --per-member y", "do not go together"),

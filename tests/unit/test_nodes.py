@@ -73,3 +73,24 @@ def test_the_set_cannot_be_changed():
     with pytest.raises(IndexError, match="set of 2 nodes"):
         nodes[2]
     assert nodes[-1] == 1
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_ones():
+    nodes = NodeSet.of(["alice", "bob", "Carol", "alina"])
+    with pytest.raises(UnknownNodeError, match=r"did you mean 'alice' or 'alina'\?"):
+        nodes.index("alie")
+    with pytest.raises(UnknownNodeError, match=r"did you mean 'Carol'\?"):
+        nodes.index("carol")
+    for far in ("zzz", "a" * 10_000):
+        with pytest.raises(UnknownNodeError) as unknown:
+            nodes.index(far)
+        assert "mean" not in str(unknown.value)
+    with pytest.raises(UnknownNodeError) as unknown:
+        NodeSet.range(20).index(21)
+    assert "mean" not in str(unknown.value)
+
+
+def test_among_many_names_those_next_to_it_are_looked_at():
+    nodes = NodeSet.of([f"member {i:06}" for i in range(100_000)])
+    with pytest.raises(UnknownNodeError, match="did you mean 'member 0500"):
+        nodes.index("member 050000x")

@@ -178,7 +178,7 @@ def test_the_statement_can_be_read_by_people_without_edgeveil(tmp_path):
 
 @pytest.mark.parametrize("name", ["r.tsv", "r", "r.parquet.gz", "r.JSON", ".json"])
 def test_an_unknown_suffix_is_refused_and_leaves_nothing(name, tmp_path):
-    with pytest.raises(ParameterError, match=r"kept as \.parquet or \.json"):
+    with pytest.raises(ParameterError, match=r"to \.parquet, \.json or \.csv"):
         of([[0.5]], [0]).write(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

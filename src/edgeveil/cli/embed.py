@@ -57,7 +57,15 @@ def embed(
     where = engine.make()
     check_out(out, (graph, reading.nodes, sources), folder=True)
     private_graph = read_and_say(graph, reading, directed=directed, counts=shown.verbose)
-    wanted = wanted_nodes(private_graph.nodes, None, sources) if sources else private_graph.nodes
+    nodes = private_graph.nodes
+    wanted = wanted_nodes(nodes, None, sources, "--sources") if sources else nodes
+    if (total := chosen.guarantee(len(wanted)).epsilon) > (one := chosen.guarantee(1).epsilon):
+        say(
+            f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
+            f"epsilon = {total:g}. For {one:g} in all: leave out --model public (each is then for "
+            "its owner alone), or `rank --mechanism edge-flipping --model public` and "
+            "edgeveil.postprocess.embed of what it gives."
+        )
 
     def put_out(made: Any) -> None:
         if out.suffix:  # else it is a folder, which is written by now

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from edgeveil._check import whole
 from edgeveil.cli.options import GRAPH_FILE, ArcsAsEdges, Config, GraphFile, default
 from edgeveil.cli.output import Format, print_table, say
 from edgeveil.cli.progress import counting
@@ -59,6 +60,8 @@ def evaluate(
     from edgeveil.cli.reading import read_and_say
     from edgeveil.evaluation.own_graph import evaluate as measure
 
+    if top is not None:
+        whole("--top", top)
     read = read_and_say(graph, reading, directed=directed, counts=True)
     with counting("parts") as progress:
         found = measure(

@@ -37,16 +37,16 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
         for name, gives, *parts in rows:  # too long for columns
             sys.stdout.write(f"{name} ({gives})\n")
             for label, words in zip(("Does", "Protects", "Use"), parts, strict=True):
-                sys.stdout.write(f"{fill(f'  {label}: {words}', 88, subsequent_indent='    ')}\n")
+                sys.stdout.write(f"{fill(f'  {label}: {words}', 80, subsequent_indent='    ')}\n")
         return
     print_table(["name", "gives", "does", "protects", "use"], rows, style=format)
 
 
 def _protects(kind: type[Mechanism]) -> str:
     """What the guarantee says, in a few words; an example is asked, it sees no graph."""
-    needed = {f.name for f in fields(kind) if f.default is MISSING}  # type: ignore[arg-type]  # all are dataclasses
     example: Any = {"epsilon": 1.0, "promised_min_degree": 50}
-    claim = kind(**{name: example[name] for name in needed}).guarantee(2)
+    needed = {name: value for name, value in example.items() if _needs(kind, name)}
+    claim = kind(**needed).guarantee(2)
     if claim.model == "none":
         return "nothing"
     elsewhere = "edges that do not touch the source"
@@ -62,6 +62,11 @@ def _protects(kind: type[Mechanism]) -> str:
     return words
 
 
+def _needs(kind: type[Mechanism], parameter: str) -> bool:
+    """Whether the mechanism has this parameter and no default for it."""
+    return any(f.name == parameter and f.default is MISSING for f in fields(kind))  # type: ignore[arg-type]  # all are dataclasses
+
+
 def make_mechanism(
     name: str | None, gives: Gives | None, /, n_nodes: int | None = None, **options: Any
 ) -> Mechanism:
@@ -73,19 +78,20 @@ def make_mechanism(
     from edgeveil.mechanisms import MECHANISMS
 
     given = {option: value for option, value in options.items() if value is not None}
+    kinds = {kind.name: kind for kind in MECHANISMS}
+    if "epsilon" not in given and (name is None or _needs(kinds[name], "epsilon")):
+        raise ParameterError("say how much may be learnt: --epsilon 1, for instance")
     if name is None:
         assert gives != "suggestions"  # they have a mechanism of their own
-        if "epsilon" not in given:
-            raise ParameterError("say how much may be learnt: --epsilon 1, for instance")
         asked = {"epsilon": given["epsilon"], "model": given.get("model", "joint")}
         name = recommended(**asked, gives=gives or "scores", n_nodes=n_nodes).name
-    [kind] = [kind for kind in MECHANISMS if kind.name == name]
+    kind = kinds[name]
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
     if given.get("model") == "joint" and "model" not in known:
         del given["model"]  # it is for the joint model only
     if strange := sorted(set(given) - set(known)):
         raise ParameterError(f"{name} has no option --{strange[0].replace('_', '-')}")
-    needed = [n for n, field in known.items() if field.default is MISSING and n not in given]
+    needed = [option for option in known if _needs(kind, option) and option not in given]
     if needed:
         raise ParameterError(f"{name} needs --{needed[0].replace('_', '-')}")
     return kind(**given)

@@ -15,6 +15,8 @@ __all__ = ["Format", "counted", "plain", "print_table", "say", "wrapped"]
 
 Format = Literal["table", "json", "csv"]
 
+_MOST_LETTERS = 24  # of a word, an id for instance, that a column is made wide for
+
 
 def say(text: str) -> None:
     """Say something to the person; never part of the data.
@@ -108,16 +110,45 @@ def _print_for_people(
 
     # Text, not str: square brackets in a name are no markup.
     heading = None if title is None else Text("\n".join(map(plain, title.split("\n"))))
-    table = Table(title=heading, title_justify="left")
-    for i, name in enumerate(columns):
+    names = [name.replace("_", " ") for name in columns]
+    cells = [[plain(_in_words(cell)) for cell in row] for row in rows]
+    least = [_longest_word(column) for column in zip(names, *cells, strict=True)]
+    console = Console()
+    spare = console.width - sum(least) - len(names) - 1
+    if spare < 0:
+        _print_one_by_one(names, cells, title, console.width)
+        return
+    # A blank on both sides of each cell, if that breaks no word.
+    padding = int(spare >= 2 * len(names))
+    table = Table(title=heading, title_justify="left", padding=(0, padding))
+    for i, name in enumerate(names):
         table.add_column(
-            name.replace("_", " "),
+            name,
             justify="right" if any(isinstance(row[i], (int, float)) for row in rows) else "left",
             overflow="fold",
+            min_width=least[i],
         )
+    for line in cells:
+        table.add_row(*map(Text, line))
+    console.print(table)
+
+
+def _longest_word(column: Sequence[str]) -> int:
+    """Letters of the longest word, up to those of which a part still says something."""
+    return min(max(len(word) for cell in column for word in cell.split() or [""]), _MOST_LETTERS)
+
+
+def _print_one_by_one(
+    names: Sequence[str], rows: Sequence[Sequence[str]], title: str | None, width: int
+) -> None:
+    """Print what has too many columns for the terminal: a paragraph per row, a line per cell."""
+    if title is not None:
+        sys.stdout.write("".join(f"{plain(line)}\n" for line in title.split("\n")))
     for row in rows:
-        table.add_row(*(Text(plain(_in_words(cell))) for cell in row))
-    Console().print(table)
+        for i, (name, cell) in enumerate(zip(names, row, strict=True)):
+            start = f"{'' if i == 0 else '  '}{name}: "
+            words = textwrap.fill(start + cell, width, subsequent_indent="    ")
+            sys.stdout.write(f"{words.rstrip()}\n")
 
 
 def _in_words(cell: Any) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from edgeveil._check import whole
 from edgeveil.cli import options
 from edgeveil.cli.options import Flag, default
 from edgeveil.cli.output import Format, counted, say
@@ -73,6 +74,7 @@ def rank(
     from edgeveil.engine.api import known_to
     from edgeveil.errors import ParameterError
 
+    whole("--top", top)
     given = {"epsilon": epsilon, "promised_min_degree": promised_min_degree, **vars(walk)}
     choose = partial(make_mechanism, mechanism, "scores", **given)
     choose()  # what is wrong with the options is said before a file is read
@@ -82,9 +84,10 @@ def rank(
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
     private_graph = read_and_say(graph, reading, directed=directed, counts=shown.verbose)
     chosen = choose(n_nodes=private_graph.n_nodes)
-    wanted = wanted_nodes(private_graph.nodes, source, sources)
-    among = None if candidates is None else wanted_nodes(private_graph.nodes, None, candidates)
-    private_graph.nodes.indices(among or ())  # an unknown one is said before anything is spent
+    wanted = wanted_nodes(private_graph.nodes, source, sources, "--sources")
+    among = None
+    if candidates is not None:
+        among = wanted_nodes(private_graph.nodes, None, candidates, "--candidates")
     known = partial(known_to, itself=leave_out_source, neighbours=leave_out_neighbours)
     hidden = {node: known(private_graph, chosen, node) for node in wanted if fewer}
 

@@ -8,10 +8,11 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from edgeveil.cli.options import GraphFile
 from edgeveil.cli.output import counted, say
-from edgeveil.errors import ParameterError, ReadingWarning
+from edgeveil.errors import ParameterError, ReadingWarning, UnknownNodeError
 from edgeveil.graph import Directed, Graph
 from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
@@ -57,15 +58,25 @@ def say_what_was_read(path: Path | str, graph: Graph, *, counts: bool) -> None:
         say("No node list was given (--nodes): who appears at all is taken to be public.")
 
 
-def wanted_nodes(nodes: NodeSet, named: list[str] | None, listed: Path | None) -> list[NodeId]:
-    """The nodes that were named on the command line or are listed in a file."""
-    words = list(named or ())
+def wanted_nodes(
+    nodes: NodeSet, named: list[str] | None, listed: Path | None, option: str
+) -> list[NodeId]:
+    """The nodes that were named on the command line or are listed in the file of an option."""
+    wanted = [_as_id(nodes, word) for word in named or ()]
     if listed is not None:
+        file = f"the file of {option}"
         with _without_words_of_libraries():
-            words += map(str, read_nodes(listed) or ())
-    if not words:
+            words = [str(node) for node in read_nodes(listed, file) or ()]
+        for place, node in enumerate(_as_id(nodes, word) for word in words):
+            try:
+                nodes.index(node)
+            except UnknownNodeError as error:
+                hint = "" if place else " (if its first line is a header, take that away)"
+                raise UnknownNodeError(f"{file}, {listed}: {error}{hint}") from None
+            wanted.append(node)
+    if not wanted:
         raise ParameterError("say for which node: --source alice, for instance")
-    return list(dict.fromkeys(_as_id(nodes, word) for word in words))
+    return list(dict.fromkeys(wanted))
 
 
 def _as_id(nodes: NodeSet, word: str) -> NodeId:
@@ -88,8 +99,14 @@ def check_out(out: Path | None, inputs: Iterable[Path | None], *, folder: bool =
 
 def check_place(out: Path, *, folder: bool = False) -> None:
     """Refuse a place that cannot be written to, before any work is done for it."""
-    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+    if not out.parent.is_dir():
         raise ParameterError(f"--out: there is no folder {out.parent} to write to")
+    try:
+        with TemporaryFile(dir=out.parent):  # what the system says in advance is not always true
+            pass
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ParameterError(f"--out: cannot write to the folder {out.parent}: {reason}") from None
     if out.is_dir() and not folder:
         raise ParameterError(f"--out: {out} is a folder")
 

@@ -91,9 +91,10 @@ def suggest(
     arcs: Directed = "keep" if directed else False
     private_graph = read_and_say(graph, reading, directed=arcs, counts=shown.verbose)
     nodes = private_graph.nodes
-    wanted = nodes if all else wanted_nodes(nodes, member, members)
+    wanted = nodes if all else wanted_nodes(nodes, member, members, "--members")
+    among = wanted_nodes(nodes, None, candidates, "--candidates") if candidates else None
     chosen = choose(
-        candidates=None if candidates is None else tuple(wanted_nodes(nodes, None, candidates)),
+        candidates=None if among is None else tuple(among),
         directed=private_graph.directed,
         knows_followers=knows_followers,
     )

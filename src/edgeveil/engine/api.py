@@ -14,7 +14,7 @@ import numpy as np
 from edgeveil.advice import recommended
 from edgeveil.engine.folders import release_to
 from edgeveil.engine.making import release
-from edgeveil.engine.question import How, Options, ask
+from edgeveil.engine.question import How, Options, ask, graph_of, opened_ledger
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger, Price
@@ -75,6 +75,7 @@ def suggest(
     >>> len(lists.for_member(7)), lists.table().columns[:3]
     (5, ['member', 'rank', 'node'])
     """
+    graph = graph_of(graph)
     if mechanism is None:
         if epsilon is None:
             raise ParameterError(_SAY_EPSILON)
@@ -164,6 +165,7 @@ def rank(
     >>> 7 in [node for node, score in new.top(50)]
     False
     """
+    graph = graph_of(graph)
     chosen = _chosen(mechanism, epsilon, model, gives="scores", n_nodes=graph.n_nodes)
     if chosen.gives != "scores":
         raise ParameterError(f"{chosen.name} gives embeddings, which have no ranking")
@@ -224,6 +226,7 @@ def embed(
     ledger, label, purpose, operator, noise, engine, progress
         As for `edgeveil.release`.
     """
+    graph = graph_of(graph)
     chosen = _chosen(mechanism, epsilon, None, gives="embeddings", dimension=dimension)
     return release(graph, chosen, graph.nodes if sources is None else sources, **how)
 
@@ -271,8 +274,9 @@ def price(
     >>> price(graph, DegreePrior(epsilon=0.5), [7, 8]).guarantee.epsilon
     0.5
     """
+    ledger = opened_ledger(ledger)
     window = ledger.window if ledger else None
-    question = ask(graph, mechanism, sources, in_memory=False, window=window)
+    question = ask(graph_of(graph), mechanism, sources, in_memory=False, window=window)
     if ledger is None:
         return Quote(guarantee=question.guarantee, in_ledger=None)
     found = ledger.price(How(label=label).campaign(question), question.names)

@@ -23,7 +23,7 @@ from edgeveil.engine.making import (
     stored_batches,
     task_for,
 )
-from edgeveil.engine.question import How, Options, Question, ask, check_promise
+from edgeveil.engine.question import How, Options, Question, ask, check_promise, graph_of
 from edgeveil.engine.stored import StoredRows
 from edgeveil.engine.tasks import Computed, release_of
 from edgeveil.errors import InputError, ParameterError
@@ -67,7 +67,7 @@ def release_to(
     BudgetError
         If the ledger refuses; nothing was drawn.
     """
-    folder, given = Path(path), How.of(how)
+    folder, graph, given = Path(path), graph_of(graph), How.of(how)
     window = given.ledger.window if given.ledger else None
     question = ask(graph, mechanism, sources, in_memory=False, window=window)
     check_promise(question)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
-from edgeveil.engine.question import How, Options, Question, ask, check_promise
+from edgeveil.engine.question import How, Options, Question, ask, check_promise, graph_of
 from edgeveil.engine.stored import StoredRows, read_rows, read_shared, write_rows, write_shared
 from edgeveil.engine.tasks import Computed, Part, Task, release_of
 from edgeveil.errors import BudgetError
@@ -61,12 +61,13 @@ def release(
     Parameters
     ----------
     graph : Graph
-        The private graph.
+        The private graph; whatever `edgeveil.as_graph` takes, or a path for `edgeveil.read_graph`,
+        is read first, without a node list.
     mechanism : Mechanism
         What to compute and how to protect it.
     sources : iterable of ids
         The nodes whose rows are wanted; ids, not indices. Repeats are dropped.
-    ledger : Ledger, optional
+    ledger : Ledger or path, optional
         The budget to charge. Without one nothing is charged and nobody keeps count.
     label : str
         With a ledger: the public name of the graph, if the ledger is for several. Of a graph that
@@ -91,7 +92,7 @@ def release(
     LedgerError
         If the graph is another one than the snapshot's.
     """
-    given = How.of(how)
+    graph, given = graph_of(graph), How.of(how)
     window = given.ledger.window if given.ledger else None
     question = ask(graph, mechanism, sources, in_memory=True, window=window)
     check_promise(question)

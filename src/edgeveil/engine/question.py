@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from edgeveil.engine.local import Local
 from edgeveil.engine.tasks import Engine
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
+from edgeveil.io import as_graph, read_graph
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.mechanisms.base import ChecksNodes, Mechanism, RestsOnPromise, check_directions
 from edgeveil.mechanisms.run import rows_at_once
@@ -25,7 +27,16 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
 from edgeveil.suggestions import FIELDS
 
-__all__ = ["How", "Options", "Progress", "Question", "ask", "check_promise"]
+__all__ = [
+    "How",
+    "Options",
+    "Progress",
+    "Question",
+    "ask",
+    "check_promise",
+    "graph_of",
+    "opened_ledger",
+]
 
 Progress = Callable[[int, int], None]
 
@@ -40,6 +51,20 @@ class Options(TypedDict, total=False):
     noise: NoiseSource | None
     engine: Engine | None
     progress: Progress | None
+
+
+def graph_of(given: Any) -> Graph:
+    """The graph that was given: as such, as a path to it, or as another library's object."""
+    return read_graph(given) if isinstance(given, str | os.PathLike) else as_graph(given)
+
+
+def opened_ledger(given: Any) -> Ledger | None:
+    """The ledger that was given: as such, or by its file or address."""
+    if given is None or isinstance(given, Ledger):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return Ledger.open(given)
+    raise ParameterError(f"ledger must be a Ledger or its path, got {type(given).__name__}")
 
 
 _NODES_ARE_PUBLIC = (
@@ -63,7 +88,8 @@ class How:
     @classmethod
     def of(cls, options: Options) -> How:
         """Check what was given; one that is None is left out."""
-        how = cls(**{name: given for name, given in options.items() if given is not None})  # type: ignore[arg-type]
+        named = {name: given for name, given in options.items() if given is not None}
+        how = cls(**named | {"ledger": opened_ledger(options.get("ledger"))})  # type: ignore[arg-type]
         if how.ledger is not None and how.noise is not None:
             raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
         if how.noise is not None and how.noise.private:

@@ -29,7 +29,9 @@ def write_labelled_table(
     """Write columns of equal length and their label, atomically, to .parquet or .json."""
     target = Path(path)
     if target.suffix not in (".parquet", ".json"):
-        raise ParameterError(f"a release is kept as .parquet or .json, got {target.name!r}")
+        raise ParameterError(
+            f"a release is written to .parquet, .json or .csv, got {target.name!r}"
+        )
 
     def write(path: Path) -> None:
         if target.suffix == ".parquet":

@@ -20,13 +20,13 @@ Nodes = NodeSet | Iterable[Any] | str | os.PathLike[str]
 _HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid"}
 
 
-def read_nodes(nodes: Nodes | None) -> NodeSet | None:
+def read_nodes(nodes: Nodes | None, called: str = "the node list") -> NodeSet | None:
     """Give the node set that the caller described, or None for None.
 
     A path leads to a text file (``.txt``, ``.nodes``: the whole line is the id), a ``.csv`` or
     ``.tsv`` (the first field), each also ``.gz``, or a ``.parquet`` (the first column). In text,
     lines that start with ``#`` or ``%`` are comments; a first line that is ``id``, ``node`` or the
-    like, or no integer while all others are, is a header.
+    like, or no integer while all others are, is a header. `called`: what an error calls it.
     """
     if nodes is None or isinstance(nodes, NodeSet):
         return nodes
@@ -39,7 +39,7 @@ def read_nodes(nodes: Nodes | None) -> NodeSet | None:
             return read_id_column(path)
         return _text_nodes(path)
     except InputError as error:
-        raise InputError(f"the node list cannot be read: {error}") from error
+        raise InputError(f"{called} cannot be read: {error}") from error
 
 
 def node_set(ids: Iterable[Any]) -> NodeSet:

@@ -124,17 +124,17 @@ def _refuse_unclear(
     named = [pair for pair in combinations(names or (), 2) if names_ids(pair)]
     if not named and (not whole or _first_two_are_ids(whole)):
         return
-    example: tuple[object, ...]
+    example: list[str] | list[int]
     if names is None:  # what is in the first line may be an edge: it is not quoted
-        asked, example = f"{len(rows[0])} columns", (1, 2)
+        asked, example = f"{len(rows[0])} columns", [1, 2]
     else:
-        asked, example = f"the columns {', '.join(names)}", named[0] if named else tuple(names[1:3])
+        asked, example = f"the columns {', '.join(names)}", list(named[0] if named else names[1:3])
     how = (
-        f"Say columns={example!r}, or on the command line --columns "
+        f"Say columns={tuple(example)!r}, or on the command line --columns "
         f"{','.join(map(str, example))} (names in the first line, or positions from 0)"
     )
     if in_memory:
-        how = f"Pass these two only: table[{list(example)!r}]"
+        how = f"Pass these two only: table[{example!r}]"
     raise InputError(f"{where} has {asked}. Which two are the ids? {how}")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,21 @@ __all__ = ["PARQUET", "TEXT", "check_columns", "read_graph"]
 
 TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
 PARQUET = (".parquet", ".pq")
+# What makes a file of another format readable: its suffixes, what is needed beside edgeveil, how
+_TABLE = 'import json, polars; polars.{}.write_parquet({{stem}}.parquet")'
+_NETWORK = (
+    "import networkx, edgeveil.io as e; "
+    'e.save_graph(e.as_graph(networkx.read_{}({{path}})), {{stem}}.graph")'
+)
+_OTHERS = (
+    ((".json",), "", _TABLE.format('DataFrame(json.load(open({path})), orient="row")')),
+    ((".jsonl", ".ndjson"), "", _TABLE.format("read_ndjson({path})")),
+    ((".xlsx", ".xls", ".ods"), "fastexcel", _TABLE.format("read_excel({path})")),
+    ((".graphml",), "networkx", _NETWORK.format("graphml")),
+    ((".gml",), "networkx", _NETWORK.format("gml")),
+    ((".gexf",), "networkx", _NETWORK.format("gexf")),
+    ((".net",), "networkx", _NETWORK.format("pajek")),
+)
 
 
 def read_graph(
@@ -71,11 +88,15 @@ def read_graph(
     header : bool, optional
         Whether the first line of a text file is a header. None: it is one if its first two
         fields are no integers while those of the next line are, if they are names such as
-        source and target, from and to, follower and followed, or if `columns` are given by name.
-        A header over string ids with other names has to be declared.
+        source and target, from and to, follower and followed, if it has a name such as weight or
+        timestamp above a number or a time, or if `columns` are given by name.
+        A header over string ids with other names has to be declared; one whose words never recur
+        is warned about.
     columns : pair of str or int, optional
         The two id columns of an edge list, by name or by position from 0. Default: the
-        first two. A column ``weight`` is then the weight.
+        first two; of three or more only if it is clear that they are the ids, by their names,
+        since the node list holds them, or since they are two of integers, or two of names before
+        a number, and no times. A column ``weight`` is then the weight.
     delimiter : str, optional
         One character; ``" "`` is any run of blanks and tabs. None: the first of tab,
         comma and semicolon that the first line holds, else blanks.
@@ -129,7 +150,7 @@ def read_graph(
     if suffix not in known:
         raise InputError(
             f"{path} has the unknown suffix {path.suffix!r}; known are {', '.join(known)}"
-            + ("" if packed else " and folders of save_graph")
+            + ("" if packed else f" and folders of save_graph{_how_to_convert(path)}")
         )
     node_set = read_nodes(nodes)
     if suffix in TEXT:
@@ -152,6 +173,16 @@ def read_graph(
         return read_mat(path, key=key or "network", nodes=node_set, directed=directed)
     _only(given, (), "a MatrixMarket file")
     return read_matrix_market(path, nodes=node_set, directed=directed)
+
+
+def _how_to_convert(path: Path) -> str:
+    """The command that makes a file of another format readable; nothing for unknown ones."""
+    stem = json.dumps(str(path.with_suffix("")))[:-1]
+    for suffixes, needed, steps in _OTHERS:
+        if path.suffix.lower() in suffixes:
+            code = shlex.quote(steps.format(path=json.dumps(str(path)), stem=stem))
+            return f". To convert it{needed and f', with {needed}'}: python -c {code}"
+    return ""
 
 
 def _only(given: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:

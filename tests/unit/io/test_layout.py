@@ -49,7 +49,7 @@ def test_a_first_column_of_times_is_never_taken_for_members(tmp_path, time, head
 
 def test_seconds_before_integer_ids_are_asked_about_but_large_ids_are_not(tmp_path):
     path = write(tmp_path, "1711929600 7 8\n1711929601 8 9\n", "edges.txt")
-    with pytest.raises(InputError, match=r"3 columns\. Which two"):
+    with pytest.raises(InputError, match="3 columns"):
         read_graph(path)
     large = write(tmp_path, "1711929600 1711929601 3\n1711929601 1711929602 1\n", "ids.txt")
     assert read_graph(large).n_nodes == 3

@@ -1,0 +1,57 @@
+"""Tables for people fit into 80 columns, and no word in them is broken for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgeveil.cli.output import print_table
+
+WIDE = [f"column_number_{i}" for i in range(12)]
+RANKINGS = ["mechanism", "epsilon", "recall@100", "recall@100 non-neighbours", "ndcg@100", "lift_x"]
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def printed(capsys, columns, rows, **options) -> str:
+    print_table(columns, rows, **options)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    return text
+
+
+def test_words_stay_whole_where_blanks_can_be_spared(capsys):
+    rows = [("push-flow-cap (paper)", 0.1, 0.4464646, 0.1240001, 0.9310001, 0.111111)]
+    text = printed(capsys, RANKINGS, rows)
+    assert "push-flow-cap" in text
+    assert "non-neighbours" in text
+
+
+def test_what_has_too_many_columns_becomes_a_paragraph_per_row(capsys):
+    rows = [[f"row {row} cell {i}" for i in range(12)] for row in range(2)]
+    text = printed(capsys, WIDE, rows, title="spending")
+    assert text.splitlines()[:3] == [
+        "spending",
+        "column number 0: row 0 cell 0",
+        "  column number 1: row 0 cell 1",
+    ]
+    assert text.count("column number 11: row") == 2
+
+
+def test_long_ids_are_folded_and_lose_no_letter(capsys):
+    text = printed(capsys, ["rank", "node"], [(1, "x" * 200)])
+    assert text.count("x") == 200
+
+
+def test_a_table_without_rows_is_one(capsys):
+    assert "rank" in printed(capsys, ["rank", "node"], [])
+
+
+def test_the_ledger_report_can_be_read(run):
+    run("ledger create f.ledger --epsilon 2")
+    run("suggest follows.csv --member bob --epsilon 1 --ledger f.ledger --purpose trial")
+    text = run("ledger report f.ledger").stdout
+    assert "purpose: trial" in text
+    assert max(map(len, text.splitlines())) <= 80
