@@ -290,8 +290,7 @@ class Making:
         for at, (index, member) in enumerate(zip(indices, members, strict=True)):
             alone = replace(made, values=made.values[at : at + 1], members=(member,))
             body = render(alone, member, edition.snapshot, today)
-            edition.lists.put(index, body)
-            bodies.append(edition.lists.get(index) or body)
+            bodies.append(edition.lists.put(index, body))
         return bodies
 
 
