@@ -36,6 +36,17 @@ def test_what_was_put_comes_back_padded_to_one_length(path):
     assert again.get(0).rstrip() == b'{"b":[1,2,3]}'
 
 
+def test_a_list_that_a_full_disk_has_cut_has_the_same_length(path, monkeypatch):
+    lists = Lists.open(path, ABOUT, NODES, 3)
+    whole = lists.put(0, b'{"a":1}')
+    assert whole == lists.get(0)
+    really = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda file, data, at: really(file, data[:9], at))
+    assert len(lists.put(1, b'{"a":2}')) == len(whole)
+    assert lists.get(1) is None
+    lists.close()
+
+
 def test_the_file_is_for_its_owner_alone(path):
     Lists.open(path, ABOUT, NODES, 3)
     assert path.stat().st_mode & 0o777 == 0o600

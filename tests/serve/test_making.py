@@ -146,6 +146,26 @@ def test_whatever_goes_wrong_the_next_list_is_made(tmp_path, graphs):
         making.stop()
 
 
+def test_a_row_that_cannot_be_finished_keeps_nobody_else_from_a_list(tmp_path, graphs, monkeypatch):
+    making = service(tmp_path, graphs)
+
+    async def all_of(*members):
+        asked = [making.make(member) for member in members]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    try:
+        asyncio.run(making.make(1))
+        with monkeypatch.context() as patch:  # other code charges a row, and is killed
+            patch.setattr("edgeveil.engine.question.code_of", lambda mechanism: "other")
+            patch.setattr("edgeveil.engine.making.write_rows", disk_full)
+            asyncio.run(all_of(7))
+        six, seven, eight = asyncio.run(all_of(6, 7, 8))
+        assert (made(six), made(eight)) == ((6, 1), (8, 1))
+        assert isinstance(seven, Unavailable)
+    finally:
+        making.stop()
+
+
 def test_lists_to_be_made_ahead_are_those_of_the_edition_they_were_counted_in(tmp_path, graphs):
     making = service(tmp_path, graphs)
     try:

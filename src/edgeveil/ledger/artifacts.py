@@ -26,12 +26,15 @@ def write_draft(folder: Path, key: str, writer: Callable[[Path], None]) -> Path 
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         sync_folder(folder.parent)
     desk = _desks(folder, key) / secrets.token_hex(8)
-    desk.mkdir(mode=0o700, parents=True)
     draft = desk / key
     try:
+        desk.mkdir(mode=0o700, parents=True)
         writer(draft)
-    except BaseException:
+    except BaseException as error:
+        cleared = isinstance(error, FileNotFoundError) and not desk.exists()
         shutil.rmtree(desk, ignore_errors=True)
+        if cleared:
+            return None
         raise
     try:
         with draft.open("r+b") as handle:

@@ -296,7 +296,10 @@ class Ledger:
     def _store_batch(self, batch: Batch, writer: Callable[[Path], None]) -> Batch:
         folder, key = self.folder, batch.key
         draft = files.write_draft(folder, key, writer)
-        file = (draft.name, sha256_of(draft)) if draft else None
+        try:
+            file = (draft.name, sha256_of(draft)) if draft else None
+        except FileNotFoundError:  # cleared away by whoever was faster
+            file = draft = None
         with self._transaction(write=True) as transaction:
             # Under the lock: of two processes with the same batch, one renames and records.
             for name, digest in transaction.run(sql.RELEASE_OF_KEY, key):

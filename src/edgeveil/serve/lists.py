@@ -102,14 +102,15 @@ class Lists:
         fits = _CHECK.pack(zlib.crc32(body, index)) == found[: _CHECK.size]
         return body if fits and body.startswith(b"{") else None  # an empty slot holds zeros
 
-    def put(self, index: int, body: bytes) -> None:
-        """Keep the list of one member."""
+    def put(self, index: int, body: bytes) -> bytes:
+        """Keep the list of one member; gives it padded, whether the disk has taken it or not."""
         room = self.slot - _CHECK.size
         if len(body) > room:
             raise InputError("a list is longer than its public size")
         padded = body.ljust(room)
         # The member's index goes into the checksum: a list in another slot does not fit.
         os.pwrite(self._file, _CHECK.pack(zlib.crc32(padded, index)) + padded, self._at(index))
+        return padded
 
     def flush(self) -> None:
         """Return when everything is on the disk."""

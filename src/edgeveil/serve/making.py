@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgeveil.errors import BudgetError, EdgeveilError
+from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.serve.lists import Lists, render
@@ -251,12 +251,15 @@ class Making:
     def _make(
         self, edition: Edition, indices: Sequence[int], asked: dict[int, list[_Answer]]
     ) -> None:
-        """Make lists and answer who waits; half by half if somebody's budget is used up."""
+        """Make lists and answer who waits; half by half if somebody's list cannot be made."""
         try:
             found = self._lists_of(edition, indices)
-        except BudgetError:
+        except (BudgetError, LedgerError) as error:
             if len(indices) == 1:
-                _tell(asked, indices, UsedUp())
+                used_up = isinstance(error, BudgetError)
+                if not used_up:  # a row of other code that was never finished, a lost artifact
+                    self._say(error)
+                _tell(asked, indices, UsedUp() if used_up else Unavailable())
                 return
             middle = len(indices) // 2
             self._make(edition, indices[:middle], asked)
@@ -290,8 +293,7 @@ class Making:
         for at, (index, member) in enumerate(zip(indices, members, strict=True)):
             alone = replace(made, values=made.values[at : at + 1], members=(member,))
             body = render(alone, member, edition.snapshot, today)
-            edition.lists.put(index, body)
-            bodies.append(edition.lists.get(index) or body)
+            bodies.append(edition.lists.put(index, body))
         return bodies
 
 

@@ -253,6 +253,18 @@ def test_a_writer_that_fails_or_writes_nothing_leaves_the_batch_open(place, publ
     assert not [path for path in place.artifacts.iterdir() if path.is_file()]
 
 
+def test_who_was_slower_gets_what_the_faster_one_stored(place, public, charge):
+    ledger = place.create(epsilon=1)
+    (slow,), (fast,) = (charge(ledger, "1", public(1)).batches for _ in range(2))
+
+    def overtaken(path):  # the faster one clears all drafts away
+        fast.store(lambda first: first.write_text("same"))
+        path.write_text("same")
+
+    assert slow.store(overtaken).artifact.read_text() == "same"
+    ledger.verify()
+
+
 def test_a_lost_artifact_is_an_error_not_a_second_draw(place, public, reserve):
     ledger = place.create(epsilon=1)
     stored = reserve(ledger, "1", public(1)).store(lambda path: path.write_text("x"))
