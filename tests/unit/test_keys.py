@@ -233,8 +233,8 @@ def edited(copy, monkeypatch):
 def test_docstrings_comments_and_layout_of_our_code_do_not_count(edited):
     plain = edited("mechanisms/two_hop.py")
     assert plain == keys._our_code.__wrapped__()
-    words = '"""Sums shrunk to the prior and completed to a row."""'
-    assert plain == edited("mechanisms/two_hop.py", words, '"""Sums."""')
+    words = '"""At any epsilon."""'
+    assert plain == edited("mechanisms/two_hop.py", words, '"""Any."""')
     assert plain == edited("mechanisms/two_hop.py", words, '"""All of them."""  # !')
     assert plain == edited("privacy/noise.py", '"""', '"""Other words. ')
     assert plain == edited("estimate/rows.py", new="\n\n# The end.\n")

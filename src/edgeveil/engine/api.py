@@ -64,7 +64,10 @@ def suggest(
         from it, and its followers may rank higher.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.mechanisms.Suggest`; it brings its own parameters.
-    ledger, label, purpose, operator, noise, engine, progress
+
+    Other Parameters
+    ----------------
+    ledger, label, purpose, operator, noise, engine, progress : optional
         As for `edgeveil.release`.
 
     Examples
@@ -147,7 +150,10 @@ def rank(
         Further nodes to leave out. Like `candidates` it must not depend on edges of others.
     candidates : iterable of ids, optional
         Only these nodes.
-    ledger, label, purpose, operator, noise
+
+    Other Parameters
+    ----------------
+    ledger, label, purpose, operator, noise : optional
         As for `edgeveil.release`.
 
     Raises
@@ -223,7 +229,10 @@ def embed(
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.recommended`. It brings its own epsilon and dimension;
         if they are given here as well they must be the same.
-    ledger, label, purpose, operator, noise, engine, progress
+
+    Other Parameters
+    ----------------
+    ledger, label, purpose, operator, noise, engine, progress : optional
         As for `edgeveil.release`.
     """
     graph = graph_of(graph)

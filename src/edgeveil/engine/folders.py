@@ -57,7 +57,12 @@ def release_to(
     ----------
     path : path
         The folder to make; it appears when it is whole.
-    graph, mechanism, sources, ledger, label, purpose, operator, noise, engine, progress
+    graph, mechanism, sources
+        As for `edgeveil.release`.
+
+    Other Parameters
+    ----------------
+    ledger, label, purpose, operator, noise, engine, progress : optional
         As for `edgeveil.release`.
 
     Raises

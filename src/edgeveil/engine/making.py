@@ -67,6 +67,9 @@ def release(
         What to compute and how to protect it.
     sources : iterable of ids
         The nodes whose rows are wanted; ids, not indices. Repeats are dropped.
+
+    Other Parameters
+    ----------------
     ledger : Ledger or path, optional
         The budget to charge. Without one nothing is charged and nobody keeps count.
     label : str
