@@ -85,6 +85,8 @@ def test_a_suspected_header_is_said_anywhere(calls, run):
         ),
         ("embed follows.csv --sources bad.txt --epsilon 1 --out e.csv", 2, "is a header"),
         ("rank follows.csv --source bob --epsilon 1 --out /proc/x.csv", 2, "cannot write to the"),
+        ("suggest follows.csv --all --epsilon 1 --per-member /proc/a/b", 2, "--per-member: cannot"),
+        ("suggest follows.csv --all --epsilon 1 --per-member bad.txt", 2, "there is no folder"),
     ],
 )
 def test_what_went_wrong_is_said_by_the_name_it_was_given(folder, run, line, code, said):

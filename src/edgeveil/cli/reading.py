@@ -97,18 +97,20 @@ def check_out(out: Path | None, inputs: Iterable[Path | None], *, folder: bool =
             raise ParameterError(f"--out would replace the input {path}")
 
 
-def check_place(out: Path, *, folder: bool = False) -> None:
+def check_place(out: Path, *, folder: bool = False, option: str = "--out") -> None:
     """Refuse a place that cannot be written to, before any work is done for it."""
     if not out.parent.is_dir():
-        raise ParameterError(f"--out: there is no folder {out.parent} to write to")
+        raise ParameterError(f"{option}: there is no folder {out.parent} to write to")
     try:
         with TemporaryFile(dir=out.parent):  # what the system says in advance is not always true
             pass
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise ParameterError(f"--out: cannot write to the folder {out.parent}: {reason}") from None
+        raise ParameterError(
+            f"{option}: cannot write to the folder {out.parent}: {reason}"
+        ) from None
     if out.is_dir() and not folder:
-        raise ParameterError(f"--out: {out} is a folder")
+        raise ParameterError(f"{option}: {out} is a folder")
 
 
 @contextmanager
