@@ -289,7 +289,7 @@ def test_mechanisms_lists_all_of_them(folder, run):
 
 
 def test_audit_prints_its_verdict(folder, run):
-    done = run("audit own-neighbours --trials 100")
+    done = run("audit own-neighbours --trials 100 --confidence 0.9999")
     assert done.returncode == 0
     assert "consistent" in done.stdout
 

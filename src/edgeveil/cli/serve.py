@@ -36,9 +36,9 @@ class Sockets:
 
     at: str = "127.0.0.1:8080"
     """Where members come: host:port, or unix:path behind a proxy."""
-    certificate: Path | None = None
+    certificate: Annotated[Path | None, default("plain HTTP")] = None
     """For HTTPS: the certificate, with its chain (PEM)."""
-    private_key: Path | None = None
+    private_key: Annotated[Path | None, default("plain HTTP")] = None
     """For HTTPS: the certificate's private key (PEM)."""
     curator: Annotated[str | None, default("closed")] = None
     """Where the curator comes: 127.0.0.1:8081 or unix:path, with the key in the state's folder."""
@@ -52,7 +52,7 @@ class Sockets:
 class Tokens:
     """Which tokens are accepted."""
 
-    keys: Path | None = None
+    keys: Annotated[Path | None, default("needed, but for --trial")] = None
     """JWKS file with the keys that members' tokens are signed with (EdDSA, RS256, HS256)."""
     audience: str = "edgeveil"
     """What a token's "aud" must be."""
@@ -64,7 +64,7 @@ def serve(
     graph: Path | None = None,
     /,
     *,
-    ledger: LedgerAt | None = None,
+    ledger: Annotated[LedgerAt | None, default("needed, but for --trial")] = None,
     epsilon: float | None = None,
     top: int = 20,
     label: str = "",

@@ -75,6 +75,9 @@ def release(
     label : str
         With a ledger: the public name of the graph, if the ledger is for several. Of a graph that
         has changed, `Ledger.advance` declares a new snapshot, whose rows are charged anew.
+    snapshot : int, optional
+        With a ledger: the number of the snapshot that the graph is; refused if the label's is
+        another one by now.
     purpose, operator : str
         With a ledger: what the release is for and who makes it, for its report.
     noise : NoiseSource, optional

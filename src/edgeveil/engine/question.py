@@ -46,6 +46,7 @@ class Options(TypedDict, total=False):
 
     ledger: Ledger | None
     label: str
+    snapshot: int | None
     purpose: str
     operator: str
     noise: NoiseSource | None
@@ -79,6 +80,7 @@ class How:
 
     ledger: Ledger | None = None
     label: str = ""
+    snapshot: int | None = None
     purpose: str = ""
     operator: str = ""
     noise: NoiseSource | None = None
@@ -113,6 +115,7 @@ class How:
             label=self.label,
             fingerprint=question.graph.fingerprint,
             code=code_of(mechanism),
+            snapshot=self.snapshot,
             note={name: words for name, words in note.items() if words},
         )
 

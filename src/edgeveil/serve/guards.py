@@ -96,7 +96,7 @@ class RateLimit:
 
 
 class Guard:
-    """ASGI middleware: refuses bodies and strange hosts, adds headers, counts, hides errors."""
+    """ASGI middleware: refuses large bodies, adds headers, counts, hides errors."""
 
     def __init__(
         self, app: App, metrics: Metrics, routes: frozenset[str], *, https: bool = False

@@ -14,7 +14,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -287,12 +286,13 @@ class Making:
             knows_followers=offer.knows_followers,
             ledger=self.ledger,
             label=offer.label,
+            snapshot=edition.snapshot,
             purpose=offer.purpose,
         )
-        today, bodies = datetime.now(UTC).date().isoformat(), []
+        charged, bodies = made.provenance.created[:10], list[bytes]()
         for at, (index, member) in enumerate(zip(indices, members, strict=True)):
             alone = replace(made, values=made.values[at : at + 1], members=(member,))
-            body = render(alone, member, edition.snapshot, today)
+            body = render(alone, member, edition.snapshot, charged)
             bodies.append(edition.lists.put(index, body))
         return bodies
 
