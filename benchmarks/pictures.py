@@ -42,6 +42,8 @@ def draw(figures: Figures, folder: Path) -> None:
             _scale(figures["parts"]["scale"], folder / "scale.svg")
         if "billion" in figures["parts"]:
             _billion(figures["parts"]["billion"], folder / "billion.svg")
+        if "service" in figures["parts"]:
+            _service(figures["parts"]["service"], folder / "service.svg")
         if "lists" in figures["parts"]:
             _lists(figures, folder / "lists.svg")
 
@@ -155,6 +157,31 @@ def _lists(figures: Figures, file: Path) -> None:
     )
     axes.grid(alpha=0.25, which="major")
     axes.legend(frameon=False, fontsize=8.5)
+    _save(figure, file)
+
+
+def _service(part: Figures, file: Path) -> None:
+    """Requests a second, a bar for each round: a bare endpoint, stored lists, first lists."""
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7.2, 2.6), layout="constrained")
+    shown = {
+        "bare endpoint": (part["bare_per_second"], PEER),
+        "stored lists": (part["stored_per_second"], OURS),
+        "first lists": ([part["first_lists_per_second"]], SAME),
+    }
+    for y, (values, colour) in enumerate(shown.values()):
+        for i, value in enumerate(values):
+            height = 0.8 / len(values)
+            axes.barh(y - 0.4 + (i + 0.5) * height, value, height * 0.85, color=colour)
+    axes.set_yticks(range(len(shown)), list(shown))
+    axes.invert_yaxis()
+    axes.set_title(
+        f"requests a second, {part['members']:,} members; p99 at half load "
+        f"{part['at_half_load']['p99_seconds'] * 1e3:.1f} ms",
+        loc="left",
+        fontsize=9.5,
+    )
     _save(figure, file)
 
 

@@ -43,8 +43,10 @@ request = function()
   at = at % #tokens + 1
   return wrk.format("GET", "/me/suggestions", {{["Authorization"] = tokens[at]}})
 end
+delay = function() return {delay} end
 """
 CONNECTIONS, SECONDS = 32, 8
+MEMBERS = 200_000
 
 
 def run(settings: Settings) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def run(settings: Settings) -> dict[str, Any]:
     wrk = shutil.which("wrk")
     if wrk is None:
         raise SystemExit("this needs the load generator wrk: apt install wrk")
-    n = 2_000 if settings.tiny else 1_000_000
+    n = 2_000 if settings.tiny else MEMBERS
     rounds = 1 if settings.tiny else 5
     with tempfile.TemporaryDirectory(dir=settings.work) as folder:
         u, v = draw_edges(n, 10 * n, seed=1)
@@ -77,12 +79,15 @@ def _measured(wrk: str, service: Service, n: int, rounds: int, folder: Path) -> 
         service.start()
         asked = _tokens(service, range(0, n, max(1, n // 50_000)), folder / "tokens")
         script = folder / "ask.lua"
-        script.write_text(LUA.format(tokens=asked))
+        script.write_text(LUA.format(tokens=asked, delay=0))
         stored, plain = [], []
         for _ in range(rounds):  # one after the other: both have the machine to themselves
             plain.append(_load(wrk, port, "/bare", None)["per_second"])
             stored.append(_load(wrk, service.port, "/me/suggestions", script)["per_second"])
-        half = _load(wrk, service.port, "/", script, connections=4)
+        # Each connection waits so long between two requests that half of the load remains.
+        delay = round(2_000 * CONNECTIONS / statistics.median(stored))
+        script.write_text(LUA.format(tokens=asked, delay=delay))
+        half = _load(wrk, service.port, "/me/suggestions", script)
         memory = resident_bytes(service.process.pid)
     finally:
         bare.terminate()
@@ -106,7 +111,7 @@ def _first_lists(wrk: str, service: Service, n: int, folder: Path) -> float:
     """First lists a second with the charge on disk: many members ask at once, once each."""
     tokens = _tokens(service, range(0, n, max(1, n // 20_000)), folder / "first")
     script = folder / "first.lua"
-    script.write_text(LUA.format(tokens=tokens))
+    script.write_text(LUA.format(tokens=tokens, delay=0))
     request(
         service.port, "/me/suggestions", headers={"Authorization": f"Bearer {service.token(1)}"}
     )

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Edition", "Making", "Offer", "Unavailable", "UsedUp"]
 
-_AT_ONCE = 256  # lists of one batch: a request waits for one batch at most before its own
+# Lists of one batch. A request waits for one batch at most before its own is made.
+_AT_ONCE, _AHEAD = 256, 1024
 _log = logging.getLogger("edgeveil.serve")
 
 
@@ -156,7 +157,7 @@ class Making:
                 return
             self.ahead_left = len(missing)
             self._ahead = (
-                missing[first : first + _AT_ONCE] for first in range(0, len(missing), _AT_ONCE)
+                missing[first : first + _AHEAD] for first in range(0, len(missing), _AHEAD)
             )
             self._wake.notify()
 
