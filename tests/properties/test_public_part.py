@@ -162,6 +162,7 @@ def test_with_a_node_list_one_edge_changes_nothing_public(name, given_ids, data)
     assert list(with_edge.nodes) == ids
 
 
+@pytest.mark.filterwarnings("ignore::edgeveil.errors.ReadingWarning")  # a line of its own words
 @pytest.mark.parametrize("name", NAMING)
 @settings(max_examples=15)
 @given(given_ids=inputs(texts) | inputs(numbers))

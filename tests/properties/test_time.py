@@ -205,9 +205,10 @@ def create(tmp_path):
 
 def test_a_shared_part_that_is_drawn_twice_is_noticed(create, monkeypatch):
     def drawn_anew(question, batch):
-        return making.shared_numbers(question.mechanism, question.graph, _NoNoise())
+        numbers = making.shared_numbers(question.mechanism, question.graph, _NoNoise())
+        return making._learn(question, numbers)
 
-    monkeypatch.setattr(making, "_shared_once", drawn_anew)
+    monkeypatch.setattr(making, "_learned", drawn_anew)
     flipping = EdgeFlipping(epsilon=0.5)
     histories = list(zip(both(STAR, with_edge=True), strict=True))
     asked = [(flipping, [0], False), (flipping, [1], False)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -38,6 +39,12 @@ def service(folder, graphs, state="state", **caps):
     place = folder / "ledger"
     ledger = Ledger.open(place) if place.exists() else Ledger.create(place, **{"epsilon": 5} | caps)
     return Making(lambda: graphs[-1], ledger, Offer(epsilon=0.5, places=5), folder / state)
+
+
+def run(waiting):
+    """Wait for something in a thread of its own: this one may have a browser's loop in it."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, waiting).result()
 
 
 def made(body):
@@ -76,7 +83,7 @@ def test_who_waits_while_a_snapshot_is_declared_gets_a_list_of_the_new_one(tmp_p
             await making.make(9)
 
     try:
-        asyncio.run(ask())
+        run(ask())
         assert not making.trouble
     finally:
         making.stop()
@@ -94,11 +101,11 @@ def snapshots_of(ledger):
 def test_what_another_instance_declares_is_followed(tmp_path, graphs):
     first, second = service(tmp_path, graphs), service(tmp_path, graphs, "other state")
     try:
-        assert made(asyncio.run(first.make(1))) == (1, 1)
+        assert made(run(first.make(1))) == (1, 1)
         graphs.append(next_state(graphs[0]))
         assert first.advance() == 2
-        assert made(asyncio.run(second.make(2))) == (2, 2)  # not of the state before, as number 2
-        assert made(asyncio.run(first.make(2))) == (2, 2)
+        assert made(run(second.make(2))) == (2, 2)  # not of the state before, as number 2
+        assert made(run(first.make(2))) == (2, 2)
         assert first.ledger.account("2").spent == 0.5
     finally:
         first.stop()
@@ -110,15 +117,15 @@ def test_a_snapshot_whose_file_of_lists_could_not_be_made_does_not_become_the_on
 ):
     making = service(tmp_path, graphs)
     try:
-        assert made(asyncio.run(making.make(1))) == (1, 1)
+        assert made(run(making.make(1))) == (1, 1)
         graphs.append(next_state(graphs[0]))
         with monkeypatch.context() as patch:
             patch.setattr("edgeveil.serve.lists._make", disk_full)
             with pytest.raises(OSError, match="full"):
                 making.advance()
             with pytest.raises(Unavailable):
-                asyncio.run(making.make(2))
-        assert made(asyncio.run(making.make(2))) == (2, 2)
+                run(making.make(2))
+        assert made(run(making.make(2))) == (2, 2)
         assert not making.trouble
     finally:
         making.stop()
@@ -139,9 +146,9 @@ def test_whatever_goes_wrong_the_next_list_is_made(tmp_path, graphs):
     making._lists_of = out_of_memory
     try:
         with pytest.raises(Unavailable):
-            asyncio.run(asyncio.wait_for(making.make(1), 60))
+            run(asyncio.wait_for(making.make(1), 60))
         assert making.trouble == "MemoryError"  # its words are not ours
-        assert made(asyncio.run(asyncio.wait_for(making.make(1), 60))) == (1, 1)
+        assert made(run(asyncio.wait_for(making.make(1), 60))) == (1, 1)
     finally:
         making.stop()
 
@@ -154,12 +161,12 @@ def test_a_row_that_cannot_be_finished_keeps_nobody_else_from_a_list(tmp_path, g
         return await asyncio.gather(*asked, return_exceptions=True)
 
     try:
-        asyncio.run(making.make(1))
+        run(making.make(1))
         with monkeypatch.context() as patch:  # other code charges a row, and is killed
             patch.setattr("edgeveil.engine.question.code_of", lambda mechanism: "other")
             patch.setattr("edgeveil.engine.making.write_rows", disk_full)
-            asyncio.run(all_of(7))
-        six, seven, eight = asyncio.run(all_of(6, 7, 8))
+            run(all_of(7))
+        six, seven, eight = run(all_of(6, 7, 8))
         assert (made(six), made(eight)) == ((6, 1), (8, 1))
         assert isinstance(seven, Unavailable)
     finally:
@@ -169,7 +176,7 @@ def test_a_row_that_cannot_be_finished_keeps_nobody_else_from_a_list(tmp_path, g
 def test_lists_to_be_made_ahead_are_those_of_the_edition_they_were_counted_in(tmp_path, graphs):
     making = service(tmp_path, graphs)
     try:
-        asyncio.run(making.make(1))
+        run(making.make(1))
         before, graphs[1:] = making.edition, [next_state(graphs[0])]
         look = before.lists.get
 

@@ -160,7 +160,8 @@ def _between(log_degree: float, at: int, logs: Any) -> Any:
         return 0, 0.0
     if at >= len(logs) - 1:
         return len(logs) - 2, 1.0
-    return at, (log_degree - logs[at]) / (logs[at + 1] - logs[at])
+    gap = logs[at + 1] - logs[at]
+    return at, ((log_degree - logs[at]) / gap if gap > 0 else 0.0)  # degrees that hardly differ
 
 
 @compiled

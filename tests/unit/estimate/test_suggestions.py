@@ -255,8 +255,8 @@ def test_lists_at_epsilon_1_find_many_times_what_popularity_finds(network):
     members = np.random.default_rng(2).choice(fit, 120, replace=False)
     ours = hits(split, members, SimulatedRelease(split.left, 1.0).score)
     popular = hits(split, members, popularity(split.left))
-    assert ours.mean > 0.15
-    assert ours.mean > 5 * popular.mean
+    assert ours.mean() > 0.15
+    assert ours.mean() > 5 * popular.mean()
 
 
 def test_a_member_takes_at_most_a_millisecond():
