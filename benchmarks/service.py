@@ -7,6 +7,7 @@ Needs the load generator wrk (Debian: apt install wrk). All traffic is on loopba
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 import statistics
@@ -19,9 +20,11 @@ from typing import Any
 
 from benchmarks.graphs import draw_edges
 from benchmarks.settings import Settings
+from edgeveil.datasets import social_network
 from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
 from tests.serve.running import Service, free_port, request, resident_bytes
+from tests.serve.test_faults import check, killed_again_and_again
 
 __all__ = ["run"]
 
@@ -64,6 +67,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def _measured(wrk: str, service: Service, n: int, rounds: int, folder: Path) -> dict[str, Any]:
+    kills = _killed(2 if n <= 2_000 else 50, folder / "killed")
     service.start()
     first = _first_lists(wrk, service, n, folder)
     began = time.perf_counter()
@@ -101,10 +105,25 @@ def _measured(wrk: str, service: Service, n: int, rounds: int, folder: Path) -> 
         "share_of_bare": statistics.median(s / b for s, b in zip(stored, plain, strict=True)),
         "at_half_load": half,
         "resident_bytes": memory,
+        "killed": kills,
     }
     print("\nservice:", {name: value for name, value in found.items() if name != "at_half_load"})
     print("  at half load:", half)
     return found
+
+
+def _killed(times: int, folder: Path) -> dict[str, Any]:
+    """Kill a small service under load again and again; every list is charged and drawn once."""
+    folder.mkdir()
+    graph = social_network(2_000).graph
+    service, members = Service(folder, graph), list(graph.nodes)
+    try:
+        seen, starts = killed_again_and_again(service, members, times, random.Random(1))
+    finally:
+        service.stop()
+    lists = check(service.ledger, members, seen)
+    print(f"\nkilled {times} times: {len(lists)} lists in {len(seen)} answers, each charged once")
+    return {"times": times, "lists": len(lists), "answers": len(seen), "start_seconds": starts}
 
 
 def _first_lists(wrk: str, service: Service, n: int, folder: Path) -> float:

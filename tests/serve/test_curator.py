@@ -16,7 +16,7 @@ from edgeveil.serve.curator import curator_key
 from tests.serve.running import Service, request
 
 
-@pytest.mark.parametrize("path", ["/status", "/spends", "/metrics", "/accuracy"])
+@pytest.mark.parametrize("path", ["/status", "/spends", "/plan", "/metrics", "/accuracy"])
 @pytest.mark.parametrize("key", [None, "wrong"])
 def test_without_the_key_nothing_is_said(service, path, key):
     found = service.curator(path, key=key)
@@ -60,6 +60,13 @@ def test_status_spends_and_metrics_hold_numbers_and_no_ids(service, network):
     assert sum(spend["lists"] for spend in spends) >= 1
     text = json.dumps([status, spends]) + service.curator("/metrics").body.decode()
     assert not any(node in text for node in network.nodes)
+
+
+def test_the_plan_is_that_of_the_ledger(service):
+    [first, *_] = service.curator("/plan").json
+    account = Ledger.open(service.ledger).account()
+    assert first["every"] == "week"
+    assert first["epsilon"] * first["releases"] <= account.left + 1e-9
 
 
 def test_lists_are_made_ahead_and_then_served_at_once(own_service, network):

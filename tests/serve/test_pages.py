@@ -96,6 +96,8 @@ def test_the_curator_sees_spending_requests_and_times(visit, service, network):
     page = visit(f"{home}#key={service.key}")
     page.wait_for_selector("#facts dd")
     assert "400" in page.locator("#facts").inner_text()
+    page.wait_for_selector("#plan td")
+    assert "week" in page.locator("#plan").inner_text()
     assert page.locator("#spending svg polyline").count() == 1
     assert page.locator("#latency svg polyline").count() == 1
     assert "/me/suggestions" in page.locator("#requests").inner_text()

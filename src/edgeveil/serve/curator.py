@@ -21,6 +21,7 @@ from starlette.responses import JSONResponse, Response
 
 from edgeveil._files import flush
 from edgeveil.errors import EdgeveilError, InputError
+from edgeveil.ledger.plan import plan
 from edgeveil.serve.guards import Guard, Metrics, RateLimit, error
 from edgeveil.serve.making import Making
 from edgeveil.serve.member import SHARED_PAGES, add_pages
@@ -33,7 +34,7 @@ _PAGES = {
     "/curator.js": ("curator.js", "text/javascript; charset=utf-8"),
     **SHARED_PAGES,
 }
-_API = ("/health", "/status", "/spends", "/metrics", "/advance", "/ahead", "/accuracy")
+_API = ("/health", "/status", "/spends", "/plan", "/metrics", "/advance", "/ahead", "/accuracy")
 _LEAST_KEY = 32  # characters
 _LATEST = 500  # spends that the page gets; the ledger's report has all
 
@@ -131,6 +132,7 @@ def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> A
 
     add("GET", "/status", lambda: _status(making, tokens))
     add("GET", "/spends", lambda: _spends(making))
+    add("GET", "/plan", lambda: _plan(making))
     add("POST", "/advance", advance)
     add("POST", "/ahead", ahead)
     add("GET", "/accuracy", lambda: accuracy.state)
@@ -167,6 +169,19 @@ def _status(making: Making, tokens: Tokens) -> dict[str, Any]:
         "trouble": making.trouble,
         "trouble_with_keys": tokens.trouble,
     }
+
+
+def _plan(making: Making) -> list[dict[str, Any]]:
+    """What each list may cost so that what is left lasts for a year."""
+    from edgeveil.mechanisms.suggest import Suggest
+
+    def pooled(epsilon: float) -> float:
+        members = making.edition.graph.n_nodes
+        return Suggest(epsilon=epsilon).guarantee(members).pooled_epsilon if epsilon else 0.0
+
+    ledger = making.ledger
+    found = plan(ledger.account(), "week", "1y", window=ledger.window, pooled=pooled)
+    return [{"every": p.every, "releases": p.releases, "epsilon": p.epsilon} for p in found]
 
 
 def _spends(making: Making) -> list[dict[str, Any]]:

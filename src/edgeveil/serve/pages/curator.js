@@ -121,7 +121,17 @@ function accuracy(found) {
   table(at("accuracy"), ["members with", "lists", "epsilon", "hidden friends found"], rows);
 }
 
+async function plan() {
+  try {
+    const rows = (await ask("plan")).map((one) => [one.every, one.releases, Number(one.epsilon.toPrecision(3))]);
+    table(at("plan"), ["new lists every", "lists", "epsilon of each"], rows);
+  } catch (problem) {
+    table(at("plan"), [problem.message], []);
+  }
+}
+
 async function refresh() {
+  plan();
   try {
     const [status, spends, metrics, measured] = await Promise.all([
       ask("status"), ask("spends"), ask("metrics"), ask("accuracy"),
