@@ -151,13 +151,14 @@ def _load(
     said = subprocess.run(
         [*words, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, check=True
     ).stdout
-    per_second = float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1])  # type: ignore[index]
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", said)
     late = re.search(r"99%\s+([\d.]+)(us|ms|s)", said)
+    assert rate is not None, said
     assert late is not None, said
     scale = {"us": 1e-6, "ms": 1e-3, "s": 1.0}[late[2]]
     bad = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
     return {
-        "per_second": per_second,
+        "per_second": float(rate[1]),
         "p99_seconds": float(late[1]) * scale,
         "not_ok": int(bad[1]) if bad else 0,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from functools import partial
 
@@ -129,6 +130,19 @@ def test_a_row_is_the_same_alone_in_any_batch_and_in_a_folder(
     assert ledger.account("3").spent == whole.epsilon
     assert made[-1].guarantee == whole
     ledger.verify()
+
+
+def test_what_is_remembered_of_one_ledger_does_not_stand_in_for_a_copy_of_it(ledger, tmp_path):
+    """The copy has drawn nothing yet: what it shares is its own draw, stored, its secret gone."""
+    place = tmp_path / "copy"
+    shutil.copy(ledger.location, place)
+    release(GRAPH, EdgeFlipping(epsilon=0.5), [0], ledger=ledger)
+    copy = Ledger.open(place)
+    release(GRAPH, EdgeFlipping(epsilon=0.5), [0], ledger=copy)
+    assert len(list(copy.folder.iterdir())) == 2  # what all share, and a row
+    with sqlite3.connect(place) as database:
+        assert database.execute("SELECT count(*) FROM secrets").fetchone() == (0,)
+    database.close()
 
 
 def test_what_is_shared_is_drawn_once_for_all_calls(ledger, monkeypatch):

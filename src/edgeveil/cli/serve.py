@@ -69,7 +69,7 @@ def serve(
     top: int = 20,
     label: str = "",
     tokens: Tokens = Tokens(),  # noqa: B008  (frozen)
-    sockets: Sockets = Sockets(),  # noqa: B008
+    sockets: Sockets = Sockets(),  # noqa: B008  (frozen)
     state: Annotated[Path | None, default("beside the ledger: <ledger>.service")] = None,
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
     ahead: Flag = False,

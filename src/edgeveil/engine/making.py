@@ -241,33 +241,34 @@ def stored_batches(
     yield from stored
 
 
-# What was learnt from the shared numbers of the last campaigns, by key: post-processing of what is
-# stored. A member who asks alone must not wait for work that is proportional to all nodes.
-_recent: dict[str, Any] = {}
+# What was learnt from the shared numbers of the last campaigns, by key and digest of what is
+# stored: post-processing. A member who asks alone must not wait for work for all nodes.
+_recent: dict[tuple[str, str], Any] = {}
 _MOST_RECENT = 2
 _recent_lock = threading.Lock()
 
 
 def _learned(question: Question, batch: Batch) -> Any:
+    stored = _shared_once(question, batch)
+    name = stored.key, stored.digest
     with _recent_lock:
-        if batch.key in _recent:
-            return _recent[batch.key]
-    learned = _learn(question, _shared_once(question, batch))
+        if name in _recent:
+            return _recent[name]
+    learned = _learn(question, read_shared(stored.artifact))
     with _recent_lock:
         while len(_recent) >= _MOST_RECENT:
             del _recent[next(iter(_recent))]
-        _recent[batch.key] = learned
+        _recent[name] = learned
     return learned
 
 
-def _shared_once(question: Question, batch: Batch) -> Any:
-    """The noised numbers that a campaign shares: drawn by whoever is first, and kept."""
-    if not batch.stored:
-        noise = NoiseSource.from_secret(batch.secret).derive("shared")
-        numbers = shared_numbers(question.mechanism, question.graph, noise)
-        nodes = question.graph.nodes
-        batch = batch.store(lambda path: write_shared(path, numbers, nodes))
-    return read_shared(batch.artifact)
+def _shared_once(question: Question, batch: Batch) -> Batch:
+    """The noised numbers that a campaign shares: drawn by whoever is first, and stored."""
+    if batch.stored:
+        return batch
+    noise = NoiseSource.from_secret(batch.secret).derive("shared")
+    numbers = shared_numbers(question.mechanism, question.graph, noise)
+    return batch.store(lambda path: write_shared(path, numbers, question.graph.nodes))
 
 
 def rows_in(question: Question, batch: Batch) -> StoredRows:

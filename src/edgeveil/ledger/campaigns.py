@@ -151,6 +151,11 @@ class Batch:
         """Whether the artifact is written."""
         return self._file is not None
 
+    @property
+    def digest(self) -> str:
+        """Of the artifact, as it was recorded; empty before."""
+        return self._file[1] if self._file else ""
+
     @cached_property
     def artifact(self) -> Path:
         """Where the artifact is, with its digest checked; of a stored batch."""
