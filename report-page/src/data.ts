@@ -30,18 +30,28 @@ export interface MemberList {
   mechanism: string;
   epsilon: number | null;
   private: boolean;
+  alone: boolean;
   promise: string;
   remark: string;
   truth: string;
   rows: Listed[];
 }
 
+export interface Spending {
+  ledger: string;
+  words: string[];
+  cap: number;
+  steps: [string, number][];
+  columns: string[];
+  rows: (string | number | null)[][];
+}
+
 export interface Page {
   summary: string[];
-  facts: [string, string][];
   results: Result[];
   lists: MemberList[];
   notes: string[];
+  spending: Spending | null;
 }
 
 interface Packed extends Omit<Page, "results" | "lists"> {

@@ -7,24 +7,39 @@ import { samePlace } from "./selection";
 /** Lists that may leave the curator: noise that nobody can subtract, and an epsilon. */
 export const mayLeave = (list: MemberList): boolean => list.private && list.epsilon !== null;
 
-/** A released list with its promise; the marks of the truth are not shown. */
+/** A released list, drawn with the places that the noise leaves open; the truth is not marked. */
 export function releasedList(list: MemberList, lists: MemberList[]): HTMLElement[] {
-  if (!mayLeave(list)) return [h("p", { class: "empty" }, "The noise of this list was seeded: it may not leave.")];
   const open = list.rows.some((row) => row.first !== null);
-  const columns = open ? ["", "who", "could be place", "why"] : ["", "who", "private score"];
-  const cells = (row: Listed): string[] =>
-    open ? [`${places(row)}`, row.why] : [score(row.score)];
-  return [
-    table(`For ${list.member}, at ε = ${plain(list.epsilon as number)}`, columns, list.rows, (row) =>
-      cells(row).map((cell, i) => h("td", { class: i ? undefined : "number" }, cell)),
-    ),
-    h("p", { class: "quiet" }, list.remark),
-    promise(list, lists),
-  ];
+  const reasons = list.rows.some((row) => row.why);
+  const longest = Math.max(2, list.rows.length, ...list.rows.map((row) => row.last ?? 0));
+  const scale = h("span", { class: "scale", "aria-hidden": true }, h("span", {}, "1"), h("span", {}, `${longest}`));
+  const over = open && h("div", { class: "open" }, h("span", {}, "could be place"), scale);
+  const columns = ["", "who", ...(over ? [over] : []), reasons ? "why" : "private score"];
+  const made = table(`For ${list.member}, ${lossOf(list)}`, columns, list.rows, (row, place) => [
+    open && h("td", { class: "places" }, h("div", { class: "open" }, h("span", {}, places(row)), span(row, place, longest))),
+    h("td", {}, reasons ? row.why : score(row.score)),
+  ]);
+  made.classList.add("released");
+  return [made, h("p", { class: "quiet" }, list.remark), promise(list, lists)];
 }
+
+export const lossOf = (list: MemberList): string =>
+  list.epsilon === null ? "without privacy" : `ε = ${plain(list.epsilon)}`;
 
 const places = ({ first, last }: Listed): string =>
   first === null || last === null ? "" : first === last ? `${first}` : `${first} to ${last}`;
+
+/** A bar from the first to the last place that is left open, and a dot at the place on the list. */
+function span({ first, last }: Listed, place: number, longest: number): HTMLElement | null {
+  if (first === null || last === null) return null;
+  const at = (value: number): number => (100 * Math.log(value)) / Math.log(longest);
+  return h(
+    "span",
+    { class: "track", "aria-hidden": true },
+    h("i", { style: `left: ${at(first)}%; width: ${at(last) - at(first)}%` }),
+    h("b", { style: `left: ${at(place)}%` }),
+  );
+}
 
 /** What is protected in two sentences; the rest can be opened. */
 function promise(list: MemberList, lists: MemberList[]): HTMLElement {
@@ -56,14 +71,14 @@ export function besideTruth(list: MemberList, lists: MemberList[]): HTMLElement[
 }
 
 function marked(list: MemberList): HTMLElement {
-  const title = list.epsilon === null ? list.mechanism : `private, ε = ${plain(list.epsilon)}`;
+  const title = list.epsilon === null ? list.mechanism : `private, ${lossOf(list)}`;
   const right = list.rows.filter((row) => row.right).length;
   return table(`${title}: ${right} of ${list.rows.length}`, ["", "who", ""], list.rows, (row) => [
     h("td", { class: "right" }, row.right ? "✓" : ""),
   ]);
 }
 
-function table(caption: string, columns: string[], rows: Listed[], rest: (row: Listed) => Child[]): HTMLElement {
+function table(caption: string, columns: (string | HTMLElement)[], rows: Listed[], rest: (row: Listed, place: number) => Child[]): HTMLElement {
   return h(
     "table",
     { class: "list" },
@@ -73,7 +88,7 @@ function table(caption: string, columns: string[], rows: Listed[], rest: (row: L
       "tbody",
       {},
       ...rows.map((row, i) =>
-        h("tr", {}, h("td", { class: "number" }, String(i + 1)), h("td", {}, name(row.node)), ...rest(row)),
+        h("tr", {}, h("td", { class: "number" }, String(i + 1)), h("td", {}, name(row.node)), ...rest(row, i + 1)),
       ),
     ),
   );

@@ -1,10 +1,11 @@
 /** Builds the page from the data that stands in it. Sections without data are left out. */
 
 import { accuracy } from "./accuracy";
-import { type MemberList, type Page, unpack } from "./data";
-import { type Child, fresh, h } from "./dom";
-import { besideTruth, mayLeave, releasedList } from "./lists";
+import { distinct, type MemberList, type Page, unpack } from "./data";
+import { type Child, fresh, h, name } from "./dom";
+import { besideTruth, lossOf, mayLeave, releasedList } from "./lists";
 import { picker } from "./selection";
+import { spending } from "./spending";
 import { numbers } from "./table";
 
 interface Part {
@@ -15,19 +16,23 @@ interface Part {
 
 const CURATOR = "For the curator only: not private";
 const MEASURED = "Measured against the exact graph, so it can tell about its edges. Do not pass it on.";
+const KEPT = "For its keeper: it tells who was given what, and when. Nothing here depends on a connection.";
 
 function build(page: Page): void {
   const list = h("div", { "aria-live": "polite" });
   const truth = h("div");
-  const chosen = page.lists.filter((one) => one.epsilon !== null);
+  const chosen = page.lists.filter((one) => one.epsilon !== null || !one.truth);
+  const measured = page.results.length > 0 || page.lists.some((one) => one.truth);
+  const more = also(chosen, measured, page.spending !== null);
+  const released = zone("releasable", "", "", chosen.length ? [{ id: "list", title: "", content: list }] : []);
   const picked = chosen.length
     ? picker(chosen, (one: MemberList) => {
         list.replaceChildren(...releasedList(one, page.lists));
         truth.replaceChildren(...besideTruth(one, page.lists));
+        if (released) headed(released, one, more);
       })
     : null;
 
-  const releasable: Part[] = page.lists.some(mayLeave) ? [{ id: "list", title: "Private lists", content: list }] : [];
   const picture: Part[] = page.results.length
     ? [{ id: "accuracy", title: "What privacy costs", content: accuracy(page.results) }]
     : [];
@@ -41,26 +46,45 @@ function build(page: Page): void {
   if (page.results.length) {
     curator.push({ id: "numbers", title: "All numbers", content: numbers(page.results) });
   }
-  if (page.facts.length) {
-    const facts = h("dl", { class: "facts" });
-    for (const [term, fact] of page.facts) facts.append(h("div", {}, h("dt", {}, term), h("dd", {}, fact)));
-    curator.push({ id: "facts", title: "How it was measured", content: facts });
-  }
+  const spent: Part[] = page.spending
+    ? [{ id: "spending", title: "What was given out", content: spending(page.spending) }]
+    : [];
 
   const main = document.querySelector("main") as HTMLElement;
   document.querySelector("header .lead")?.append(...paragraphs(page.summary).children);
-  const passOn = "To pass lists on, write a page without the curator's part.";
-  const alone = !picture.length && !curator.length;
   main.append(
     ...[
       picked,
-      zone("releasable", "Releasable", `From private values only. ${alone ? "" : passOn}`, releasable),
+      released,
       zone("curator", CURATOR, MEASURED, picture),
       zone("curator", CURATOR, MEASURED, curator),
+      zone("keeper", `Ledger ${page.spending?.ledger}`, KEPT, spent),
     ].filter((child) => child !== null),
   );
-  main.classList.toggle("halves", releasable.length > 0 && picture.length > 0);
+  main.classList.toggle("halves", chosen.length > 0 && picture.length > 0);
   themeSwitch();
+}
+
+/** What else is in the file, so that whoever may have one list may not have the file. */
+function also(chosen: MemberList[], measured: boolean, kept: boolean): string {
+  const members = distinct(chosen.filter((one) => one.alone), (one) => one.member).length;
+  const parts = [
+    members > 1 && `lists of ${members} members`,
+    measured && "the curator's part",
+    kept && "what the ledger has given out",
+  ].filter(Boolean);
+  return parts.length ? ` But this file also holds ${parts.join(" and ")}: do not pass it on.` : "";
+}
+
+/** Say for whom the list is that is shown. */
+function headed(released: HTMLElement, list: MemberList, more: string): void {
+  const leaves = mayLeave(list);
+  released.className = `zone ${leaves ? "releasable" : "curator"}`;
+  const whom = list.alone ? ["For ", name(list.member), " alone"] : [name(list.member), ", for anyone"];
+  released.querySelector("h2")?.replaceChildren(...(leaves ? whom : ["Not private: do not pass it on"]));
+  (released.querySelector("h3") as HTMLElement).textContent = `${leaves ? "Private list" : "List"}, ${lossOf(list)}`;
+  const lead = leaves ? `From private values only.${more}` : "No secret noise protects this list.";
+  (released.querySelector(".zone-head p") as HTMLElement).textContent = lead;
 }
 
 function zone(kind: string, title: string, lead: string, parts: Part[]): HTMLElement | null {

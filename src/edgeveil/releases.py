@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
-from edgeveil.estimate.places import Place, places
+from edgeveil.estimate.places import Place, in_words, places
 from edgeveil.io import exports
 from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
@@ -236,7 +236,8 @@ class Release:
     def _repr_html_(self) -> str:
         table = ""
         if self.gives == "scores" and len(self.sources) == 1:
-            table = html_table(("node", "score"), self.top(10))
+            lines = [(p.place, p.node, p.score, in_words(p.first, p.last)) for p in self.ranking()]
+            table = html_table(("rank", "node", "score", "could be place"), lines)
         alarm = not self.guarantee.protects
         return html_card(self._what(), str(self.guarantee), alarm=alarm, table=table)
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
+from edgeveil.estimate.places import in_words
 from edgeveil.io import exports
 from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
@@ -293,11 +294,10 @@ class Suggestions:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        table = ""
-        if len(self.members) == 1:
-            rows = self.for_member(self.members[0])[:_SHOWN]
-            lines = [(s.rank, s.node, f"{s.first} to {s.last}", s.why) for s in rows]
-            table = html_table(("rank", "node", "places left open", "why"), lines)
+        most = _SHOWN if len(self.members) == 1 else 1  # of several the first place each
+        listed = [(m, s) for m in self.members[:_SHOWN] for s in self.for_member(m)[:most]]
+        rows = [(m, s.rank, s.node, in_words(s.first, s.last), s.why) for m, s in listed]
+        table = html_table(("member", "rank", "node", "could be place", "why"), rows)
         alarm = not self.guarantee.protects
         return html_card(self.summary, str(self.guarantee), alarm=alarm, table=table)
 

@@ -19,6 +19,7 @@ __all__ = ["COMMANDS", "main", "make_app"]
 COMMANDS = {
     "demo": "Suggest people to six members of a built-in network, privately; make a page of it.",
     "suggest": "Suggest people to members, privately: whom each may know.",
+    "report": "Make a page of private lists: whom members may know, and how sure that is.",
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the nodes of a graph, privately, each for its own owner.",
     "serve": "Give each member its own list over HTTP, and nobody else's.",

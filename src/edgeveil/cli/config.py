@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ENVIRONMENT", "apply_config"]
 
 ENVIRONMENT = "EDGEVEIL_CONFIG"
-_BY_HAND = ("config", "dry-run", "insecure-seed", "verbose", "yes")
+_BY_HAND = ("accuracy", "config", "dry-run", "insecure-seed", "verbose", "yes")
 
 
 def apply_config(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:

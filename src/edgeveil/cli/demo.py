@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import math
-import os
-import platform
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeveil._check import whole
 from edgeveil.cli.output import say
-from edgeveil.cli.progress import counting
+from edgeveil.cli.report import EPSILONS, measured
 
 if TYPE_CHECKING:
     from edgeveil.evaluation.hits import HiddenEdges
     from edgeveil.evaluation.results import Result
     from edgeveil.graph import Graph
     from edgeveil.nodes import NodeId
-    from edgeveil.report import PageData
+    from edgeveil.report import MemberList
 
 __all__ = ["demo"]
 
 _NAME = "built-in network"
 _FRIENDS = (130, 80, 50, 30, 20, 10)  # of the members whose lists are shown, nearly
 _EPSILON, _PLACES = 1.0, 10
-_EPSILONS, _K = (0.25, 0.5, 1.0, 2.0, 4.0), 20
+_K = 20
 _BEST = "resource allocation"  # one line without privacy is enough
-_LINES = {  # what the picture shows, by names for people
-    "suggest": "private lists",
-    _BEST: "without privacy",
-    "popularity": "popularity",
-    "limit": "limit",
-}
 
 
 def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: int = 0) -> None:
@@ -58,8 +49,8 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     from edgeveil.cli.reading import check_place
     from edgeveil.engine import suggest
     from edgeveil.evaluation.hits import hide_edges
-    from edgeveil.evaluation.suggesting import default_mechanisms, measure_suggestions
     from edgeveil.report import page_from_releases, write_page
+    from edgeveil.report.lists import member_lists
 
     whole("members", members, 1, 10_000)
     check_place(out)
@@ -71,31 +62,27 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
         "tenth of these is hidden: do private lists find it?"
     )
     made = suggest(split.left, _shown_members(split), epsilon=_EPSILON, k=_PLACES)
+    _print_lists(member_lists([made], split.left, _NAME, split.hidden), split)
+    say(
+        "Each list is for its member alone, and protects from that member every friendship "
+        f"between other people: with or without it, no list gets more than e^{_EPSILON:g} = "
+        f"{math.exp(_EPSILON):.1f} times as likely. The marks (*) are the curator's."
+    )
+    results = measured(graph, _NAME, EPSILONS, _K, members=members, seed=seed)
+    _print_hits(results)
     page = page_from_releases(
         [made],
         split.left,
         title="Whom six members may know, privately",
         name=_NAME,
         hidden=split.hidden,
+        results=results,
+        summary=[
+            f"A generated network of {graph.n_nodes:,} members. A tenth of its friendships was "
+            "hidden, and the lists were made from the others."
+        ],
     )
-    _print_lists(page, split)
-    say(
-        "Each list is for its member alone, and protects from that member every friendship "
-        f"between other people: with or without it, no list gets more than e^{_EPSILON:g} = "
-        f"{math.exp(_EPSILON):.1f} times as likely. The marks (*) are the curator's."
-    )
-    with counting("lines measured", lines=True) as progress:
-        results = measure_suggestions(
-            _NAME,
-            graph,
-            default_mechanisms(_EPSILONS, _K),
-            k=_K,
-            per_group=members,
-            seed=seed,
-            progress=progress,
-        )
-    _print_hits(results)
-    write_page(out, _with_accuracy(page, graph, results, time.perf_counter() - start))
+    write_page(out, page)
     say(f"Done in {time.perf_counter() - start:.0f} s. Open this page in a browser:")
     sys.stdout.write(f"{out.resolve()}\n")
 
@@ -120,18 +107,18 @@ def _shown_members(split: HiddenEdges) -> list[NodeId]:
     return split.left.nodes.take(able[np.abs(friends - wanted).argmin()] for wanted in _FRIENDS)
 
 
-def _print_lists(page: PageData, split: HiddenEdges) -> None:
+def _print_lists(lists: Sequence[MemberList], split: HiddenEdges) -> None:
     """One column per member, one line per place, and what each kind of list found."""
     graph, nodes = split.left, split.left.nodes
-    ours, exact, popular = (page.lists[i::3] for i in range(3))
+    ours, exact, popular = (lists[i::3] for i in range(3))
     at = [nodes.index(one.member) for one in ours]
     lines = [["place", *(str(one.member) for one in ours)]]
     lines.append(["", *(f"{graph.degrees[v]} friends" for v in at)])
     for place in range(_PLACES):
         rows = [one.rows[place] for one in ours]
         lines.append([f"{place + 1}", *(f"{row.node}{'*' * bool(row.right)}" for row in rows)])
-    for name, lists in (("private", ours), ("exact", exact), ("popular", popular)):
-        found = [sum(bool(row.right) for row in one.rows) for one in lists]
+    for name, kind in (("private", ours), ("exact", exact), ("popular", popular)):
+        found = [sum(bool(row.right) for row in one.rows) for one in kind]
         hidden = (split.hidden.degrees[v] for v in at)
         lines.append([name, *(f"{n}* of {m}" for n, m in zip(found, hidden, strict=True))])
     sys.stdout.write(
@@ -148,16 +135,16 @@ def _print_hits(results: Sequence[Result]) -> None:
         for r in results
         if r.metric == f"hits@{_K}"
     }
-    lines = [["members with", *(f"{e:g}" for e in _EPSILONS), "popular", "exact"]]
+    lines = [["members with", *(f"{e:g}" for e in EPSILONS), "popular", "exact"]]
     for group in dict.fromkeys(scope for scope, _, _ in mean):
         levels = [mean[group, name, None] for name in ("popularity", _BEST)]
-        lines.append([group, *(mean[group, "suggest", e] for e in _EPSILONS), *levels])
-        lines.append(["  limit", *(mean[group, "limit", e] for e in _EPSILONS)])
+        lines.append([group, *(mean[group, "suggest", e] for e in EPSILONS), *levels])
+        lines.append(["  limit", *(mean[group, "limit", e] for e in EPSILONS)])
     sys.stdout.write(
         f"\nShare of the hidden friends on private lists of {_K} (hits@{_K}), by epsilon. No"
         "\nprivate list that knows only friendships finds more than the limit on average.\n\n"
     )
-    _write_columns(lines, [17, *[7] * len(_EPSILONS), 10, 7])
+    _write_columns(lines, [17, *[7] * len(EPSILONS), 10, 7])
 
 
 def _write_columns(lines: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
@@ -165,35 +152,3 @@ def _write_columns(lines: Sequence[Sequence[str]], widths: Sequence[int]) -> Non
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=False))
         sys.stdout.write(f"{''.join(cells).rstrip()}\n")
     sys.stdout.write("\n")
-
-
-def _with_accuracy(
-    page: PageData, graph: Graph, results: Sequence[Result], seconds: float
-) -> PageData:
-    """The page of the lists, with the picture, what it says, and how it was made."""
-    shown = [
-        replace(r, mechanism=_LINES[r.mechanism])
-        for r in results
-        if r.mechanism in _LINES and r.metric == f"hits@{_K}"
-    ]
-    return replace(
-        page,
-        summary=[
-            f"A generated network of {graph.n_nodes:,} members. A tenth of its friendships was "
-            "hidden, and lists were made from the others. A list is for its member alone, and "
-            "protects from that member every friendship between other people.",
-        ],
-        results=shown,
-        notes=[
-            f"hits@{_K}: of a member's hidden friends, the share that is on a list of {_K}. "
-            "Popularity gives nearly the same list to everybody. Without privacy, strangers are "
-            "ordered by resource allocation, a usual score of common friends. No private list "
-            "that knows only the friendships finds more than the limit on average "
-            "(docs/theory/limits.md).",
-        ],
-        facts={
-            "cores": str(os.cpu_count()),
-            "python": platform.python_version(),
-            "seconds": f"{seconds:.1f}",
-        },
-    )

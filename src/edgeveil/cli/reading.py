@@ -18,7 +18,14 @@ from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
 from edgeveil.nodes import NodeId, NodeSet
 
-__all__ = ["check_out", "check_place", "read_and_say", "say_what_was_read", "wanted_nodes"]
+__all__ = [
+    "check_out",
+    "check_place",
+    "check_places",
+    "read_and_say",
+    "say_what_was_read",
+    "wanted_nodes",
+]
 
 _SUFFIXES = (".parquet", ".json", ".csv")
 
@@ -111,6 +118,13 @@ def check_place(out: Path, *, folder: bool = False, option: str = "--out") -> No
         ) from None
     if out.is_dir() and not folder:
         raise ParameterError(f"{option}: {out} is a folder")
+
+
+def check_places(folder: Path) -> None:
+    """Refuse a folder of --per-member that cannot be made or written to."""
+    whole = folder.absolute()
+    there = next(place for place in (whole, *whole.parents) if place.exists())
+    check_place(there / "member.csv", option="--per-member")
 
 
 @contextmanager

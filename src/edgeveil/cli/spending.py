@@ -123,12 +123,13 @@ def report(
     """
     from edgeveil._files import write_atomically
     from edgeveil.ledger import Ledger
-    from edgeveil.report.spending import COLUMNS, render_spending, spending_rows
+    from edgeveil.report import PageData, write_page
+    from edgeveil.report.spending import COLUMNS, spending_of, spending_rows
 
     opened = Ledger.open(location)
     if out is not None and out.suffix == ".html":
-        page = render_spending(opened, recipient)
-        write_atomically(out, lambda path: path.write_text(page, encoding="utf-8"))
+        title = "What was given out" if recipient is None else f"What {recipient} was given"
+        write_page(out, PageData(title=title, spending=spending_of(opened, recipient)))
         sys.stdout.write(f"{out.resolve()}\n")
         return
     if out is not None and out.suffix not in (".csv", ".json"):

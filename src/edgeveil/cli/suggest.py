@@ -75,7 +75,7 @@ def suggest(
         second.
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_out, check_place, read_and_say, wanted_nodes
+    from edgeveil.cli.reading import check_out, check_places, read_and_say, wanted_nodes
     from edgeveil.cli.releasing import make_release
     from edgeveil.errors import ParameterError
     from edgeveil.suggestions import member_files
@@ -88,9 +88,7 @@ def suggest(
     choose()  # what is wrong with the options is said before a file is read
     check_out(out, (graph, reading.nodes, members, candidates), folder=True)
     if per_member is not None:
-        whole = per_member.absolute()
-        there = next(place for place in (whole, *whole.parents) if place.exists())
-        check_place(there / "member.csv", option="--per-member")
+        check_places(per_member)
     where = engine.make()
     arcs: Directed = "keep" if directed else False
     private_graph = read_and_say(graph, reading, directed=arcs, counts=shown.verbose)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Place", "places", "tie_ranges"]
+__all__ = ["Place", "in_words", "places", "tie_ranges"]
 
 Vector = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -56,6 +56,17 @@ class Place(NamedTuple):
             return text
         span = f"places {self.first} to {self.last}" if self.first < self.last else "this place"
         return f"{text} +- {self.uncertainty:.2g} ({span})"
+
+
+def in_words(first: int | None, last: int | None) -> str:
+    """Which places the noise leaves open.
+
+    >>> in_words(3, 9), in_words(4, 4), in_words(None, None)
+    ('3 to 9', '4', 'not known')
+    """
+    if first is None or last is None:
+        return "not known"
+    return f"{first} to {last}" if first < last else str(first)
 
 
 def places(nodes: Sequence[int | str], scores: Vector, halves: Vector | None) -> list[Place]:

@@ -1,9 +1,9 @@
-"""`page_from_releases`: lists as they were released, beside what the curator could give."""
+"""`page_from_releases`: lists as they were released, and for the curator what they are worth."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,88 +12,129 @@ from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import Scorer, pagerank, popularity, resource_allocation
 from edgeveil.evaluation.results import Result
 from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
 from edgeveil.nodes import NodeId
 from edgeveil.releases import Release
 from edgeveil.report.page_data import ListedNode, MemberList, PageData
+from edgeveil.report.spending import spending_of
 from edgeveil.suggestions import Suggestions
 
 __all__ = ["member_lists", "page_from_releases"]
 
 _TOP = 20
+_LINES = {"suggest": "private lists", "resource allocation": "without privacy"}
+_OTHERS = ("common neighbours", "pagerank")  # one line without privacy is enough
+_NOTE = (
+    "A tenth of the edges was hidden, and lists were made from the others. {metric}: of a member's "
+    "hidden friends, the share that is on a list of {k}. Popularity gives nearly the same list to "
+    "everybody. Without privacy, strangers are ordered by resource allocation, a usual score of "
+    "common friends. No private list that knows only the edges finds more than the limit on "
+    "average (docs/theory/limits.md)."
+)
 
 
 def page_from_releases(
     releases: Sequence[Release | Suggestions],
-    graph: Graph,
+    graph: Graph | None = None,
     *,
     title: str,
     name: str = "graph",
     hidden: Graph | None = None,
-    results: Sequence[Result] = (),
+    results: Iterable[Result] = (),
+    ledger: Ledger | None = None,
     summary: Sequence[str] = (),
-    facts: Mapping[str, str] | None = None,
-    notes: Sequence[str] = (),
 ) -> PageData:
-    """What the report page shows of some releases. A curator's page.
+    """What the report page shows of some releases.
+
+    Without `graph`, `results` and `ledger` the page is made from what was released alone, so
+    whoever may have all of `releases` may have the page.
 
     Parameters
     ----------
     releases : sequence of Release or Suggestions
         Suggestions and rankings that were released, for any members.
-    graph : Graph
-        The private graph: beside every list stands one without privacy, and popularity.
+    graph : Graph, optional
+        The private graph. The page is then the curator's: beside every list stands one without
+        privacy, and popularity, and rankings leave out whom their owner knows.
     title : str
         Heading of the page.
     name : str
         The graph's name on the page.
     hidden : Graph, optional
-        Edges that were hidden from the releases: whoever is joined to the member by one of them
-        is marked. Otherwise those are marked whom the list without privacy names.
-    results : sequence of Result
-        Measured accuracy, for example ``edgeveil.evaluate(graph).results``.
-    summary, facts, notes
-        As for `PageData`.
+        With `graph`: edges that were hidden from the releases. Whoever is joined to the member by
+        one of them is marked. Otherwise those are marked whom the list without privacy names.
+    results : iterable of Result
+        Measured accuracy, which is the curator's: ``edgeveil.evaluate(graph).results``.
+    ledger : Ledger, optional
+        Whose spending to show, which is for its keeper.
+    summary : sequence of str
+        Paragraphs below the heading.
 
     Examples
     --------
     >>> import edgeveil as ev
     >>> graph = ev.datasets.social_network(200, average_degree=10).graph
-    >>> page = page_from_releases([ev.suggest(graph, 7, 1.0)], graph, title="For member 7")
+    >>> lists = ev.suggest(graph, 7, 1.0)
+    >>> [one.mechanism for one in page_from_releases([lists], title="For member 7").lists]
+    ['suggest']
+    >>> page = page_from_releases([lists], graph, title="For the curator")
     >>> [one.mechanism for one in page.lists]
     ['suggest', 'without privacy', 'popularity']
     """
+    shown = [replace(r, mechanism=_LINES.get(r.mechanism, r.mechanism)) for r in _pictured(results)]
+    metrics = dict.fromkeys(r.metric for r in shown if r.experiment == "suggestions")
     return PageData(
         title=title,
         summary=summary,
-        facts=facts or {},
-        results=results,
         lists=member_lists(releases, graph, name, hidden),
-        notes=notes,
+        results=shown,
+        notes=[_NOTE.format(metric=metric, k=metric.removeprefix("hits@")) for metric in metrics],
+        spending=None if ledger is None else spending_of(ledger),
     )
 
 
+def _pictured(results: Iterable[Result]) -> list[Result]:
+    """Of a measurement of suggestions only hits, and one line without privacy."""
+    return [
+        r
+        for r in results
+        if r.experiment != "suggestions"
+        or (r.metric.startswith("hits@") and r.mechanism not in _OTHERS)
+    ]
+
+
 def member_lists(
-    releases: Sequence[Release | Suggestions], graph: Graph, name: str, hidden: Graph | None = None
+    releases: Sequence[Release | Suggestions],
+    graph: Graph | None = None,
+    name: str = "graph",
+    hidden: Graph | None = None,
 ) -> list[MemberList]:
-    """Released lists without the member's friends, and the same without privacy."""
+    """Released lists; with the graph also those without privacy, and marks of the truth."""
     kinds = {release.gives for release in releases}
     if not kinds <= {"scores", "suggestions"}:
         raise ParameterError("a page shows suggestions and rankings: embeddings have no order")
+    members = dict.fromkeys(m for release in releases for m in release.sources)
+    if graph is None:
+        return [_released(r, name, m) for m in members for r in releases if m in r.sources]
     exact = resource_allocation(graph) if kinds == {"suggestions"} else pagerank(graph)
     popular = popularity(graph)
     lists = []
-    for member in dict.fromkeys(m for release in releases for m in release.sources):
+    for member in members:
+        own = [release for release in releases if member in release.sources]
         at = graph.nodes.index(member)
-        known = {member, *graph.nodes.take(graph.neighbours(at))}
-        made = [_released(r, name, member, known) for r in releases if member in r.sources]
+        # Leaving out whom the member knows would show them to all readers of a public ranking.
+        public = any(release.guarantee.model == "public" for release in own)
+        known = [] if public else [at, *graph.neighbours(at).tolist()]
+        left_out = graph.nodes.take(known)
+        made = [_released(release, name, member, left_out) for release in own]
         longest = max(len(one.rows) for one in made)
-        best, common = (_best(graph, at, score, longest) for score in (exact, popular))
+        best, common = (_best(graph, at, score, known, longest) for score in (exact, popular))
         made += [
             MemberList(dataset=name, member=member, mechanism=mechanism, rows=rows)
             for mechanism, rows in (("without privacy", best), ("popularity", common))
         ]
         if hidden is None:
-            right, truth = {row.node for row in best}, f"one of the {len(best)} without privacy"
+            right, truth = {row.node for row in best}, "also on the list without privacy"
         else:
             right = set(graph.nodes.take(hidden.neighbours(at)))
             count = len(right)
@@ -105,19 +146,23 @@ def member_lists(
 
 
 def _released(
-    release: Release | Suggestions, name: str, member: NodeId, known: set[NodeId]
+    release: Release | Suggestions, name: str, member: NodeId, left_out: Sequence[NodeId] = ()
 ) -> MemberList:
-    """One list as it was released. The member alone gets suggestions: it may read its degree."""
+    """One list as it was released."""
+    remark = ""
     if isinstance(release, Suggestions):
         rows = [
             ListedNode(node=s.node, score=s.score, first=s.first, last=s.last, why=s.why)
             for s in release.for_member(member)
         ]
-        words = release.remark(member) or f"made for a member with {len(known) - 1} friends"
-        remark = f"{words[0].upper()}{words[1:]}."
+        if words := release.remark(member):
+            remark = f"{words[0].upper()}{words[1:]}."
     else:
-        pairs = release.top(_TOP, member, without=known & set(release.columns))
-        rows, remark = [ListedNode(node=node, score=score) for node, score in pairs], ""
+        without = set(left_out) & set(release.columns)
+        rows = [
+            ListedNode(node=place.node, score=place.score, first=place.first, last=place.last)
+            for place in release.ranking(_TOP, member, without=without)
+        ]
     loss = release.guarantee.epsilon
     return MemberList(
         dataset=name,
@@ -125,16 +170,19 @@ def _released(
         mechanism=release.provenance.mechanism,
         epsilon=loss if math.isfinite(loss) else None,
         private=release.guarantee.protects,
+        alone=release.guarantee.model == "joint",
         rows=rows,
         promise=str(release.guarantee),
         remark=remark,
     )
 
 
-def _best(graph: Graph, member: int, score: Scorer, k: int) -> list[ListedNode]:
-    """The k strangers of a member with the highest scores."""
+def _best(
+    graph: Graph, member: int, score: Scorer, left_out: Sequence[int], k: int
+) -> list[ListedNode]:
+    """The k nodes with the highest scores for a member."""
     scores = score(member).copy()
-    scores[member] = scores[graph.neighbours(member)] = -np.inf
+    scores[left_out] = -np.inf
     order = np.argsort(-scores, kind="stable")[:k]
     return [
         ListedNode(node=graph.nodes[int(v)], score=float(scores[v]))

@@ -20,13 +20,14 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from edgeveil._files import write_atomically
 from edgeveil.evaluation.results import Result
 from edgeveil.report.page_data import MemberList, PageData
 
 __all__ = ["render_page", "write_page"]
 
 _RESULT_COLUMNS = tuple(Result.__dataclass_fields__)
-_LIST_FIELDS = ("dataset", "mechanism", "epsilon", "private", "promise", "remark", "truth")
+_LIST_FIELDS = ("dataset", "mechanism", "epsilon", "private", "alone", "promise", "remark", "truth")
 # "<", ">" and "&" could end the script element or open a comment in it. Non-ASCII characters,
 # U+2028 and U+2029 among them, are escaped by ensure_ascii.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -35,10 +36,8 @@ _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 def write_page(path: str | os.PathLike[str], data: PageData) -> None:
     """Write the report page: one file, to be opened in any browser, offline.
 
-    The file holds everything in `data`, the curator's part included. To pass a page on,
-    write ``data.releasable()``.
-
-    A file that is there is written over.
+    The file holds everything in `data`, the curator's part included. It is readable for its
+    owner only, and replaces a file that is there.
 
     Examples
     --------
@@ -46,7 +45,8 @@ def write_page(path: str | os.PathLike[str], data: PageData) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_page(f"{folder}/report.html", PageData(title="An empty report"))
     """
-    Path(path).write_bytes(render_page(data).encode())
+    text = render_page(data).encode()
+    write_atomically(Path(path), lambda part: part.write_bytes(text))
 
 
 def render_page(data: PageData) -> str:
@@ -77,13 +77,13 @@ def _packed(data: PageData) -> dict[str, Any]:
     return {
         "title": data.title,
         "summary": list(data.summary),
-        "facts": [[str(name), str(fact)] for name, fact in data.facts.items()],
         "results": {
             "columns": list(_RESULT_COLUMNS),
             "rows": [[_cell(row, name) for name in _RESULT_COLUMNS] for row in data.results],
         },
         "lists": [_packed_list(one) for one in data.lists],
         "notes": list(data.notes),
+        "spending": None if data.spending is None else vars(data.spending),
     }
 
 

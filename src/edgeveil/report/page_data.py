@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.results import Result
 
-__all__ = ["ListedNode", "MemberList", "PageData"]
+__all__ = ["ListedNode", "MemberList", "PageData", "Spending"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +61,10 @@ class MemberList:
         Privacy loss; None for a list without protection, which is shown beside the private ones
         of the same member.
     private : bool
-        False for exact values and for noise from a seeded generator: such a list is shown to the
-        curator only.
+        False for exact values and for noise from a seeded generator: such a list is shown as the
+        curator's.
+    alone : bool
+        Whether it is for its member alone (joint model), or for anyone.
     promise : str
         The guarantee in words: ``str(guarantee)``.
     remark : str
@@ -76,6 +79,7 @@ class MemberList:
     rows: Sequence[ListedNode]
     epsilon: float | None = None
     private: bool = False
+    alone: bool = True
     promise: str = ""
     remark: str = ""
     truth: str = ""
@@ -90,6 +94,34 @@ class MemberList:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What a ledger has given out; `edgeveil.report.spending.spending_of` makes it.
+
+    Attributes
+    ----------
+    ledger : str
+        Where it is.
+    words : sequence of str
+        Who may know how much, in sentences.
+    cap : float
+        The epsilon that one recipient may learn.
+    steps : sequence of (str, float)
+        Times, and what the one who had learnt the most had learnt by then.
+    columns : sequence of str
+        Names of what is in a row.
+    rows : sequence of tuples
+        One for each spend.
+    """
+
+    ledger: str
+    words: Sequence[str]
+    cap: float
+    steps: Sequence[tuple[str, float]]
+    columns: Sequence[str]
+    rows: Sequence[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class PageData:
     """All that the report page shows. A section without data is left out.
 
@@ -99,44 +131,19 @@ class PageData:
         Heading.
     summary : sequence of str
         Paragraphs below the heading.
-    facts : mapping of str to str
-        Machine, versions, protocol. Shown in the curator's part.
+    lists : sequence of MemberList
+        Released lists, and for the curator those without privacy.
     results : sequence of Result
         For the picture and the table of all numbers. Shown in the curator's part.
-    lists : sequence of MemberList
-        What is private in them is shown as releasable, the rest to the curator only.
     notes : sequence of str
         Paragraphs under "What the numbers say". Shown in the curator's part.
+    spending : Spending, optional
+        For the keeper of the ledger.
     """
 
     title: str
     summary: Sequence[str] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    results: Sequence[Result] = ()
     lists: Sequence[MemberList] = ()
+    results: Sequence[Result] = ()
     notes: Sequence[str] = ()
-
-    def releasable(self, *, summary: Sequence[str] = ()) -> PageData:
-        """The same page without anything of the curator's, to be passed on as a file.
-
-        Private lists keep what was released; marks of the truth, lists that are not private,
-        results, facts and notes are gone, and so is the summary (it may speak of accuracy): give
-        another one.
-
-        Examples
-        --------
-        >>> row = ListedNode(node="ann", score=0.2, right=True)
-        >>> made = MemberList(dataset="friends", member="bob", mechanism="suggest", epsilon=1.0,
-        ...                   private=True, rows=[row], truth="a hidden friend")
-        >>> page = PageData(title="For Bob", lists=[made], notes=["A third is found."])
-        >>> page.releasable().lists[0].rows[0].right is None
-        True
-        >>> page.releasable().notes
-        ()
-        """
-        lists = tuple(
-            replace(one, truth="", rows=tuple(replace(row, right=None) for row in one.rows))
-            for one in self.lists
-            if one.private
-        )
-        return PageData(title=self.title, summary=summary, lists=lists)
+    spending: Spending | None = None
