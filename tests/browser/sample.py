@@ -170,14 +170,6 @@ def sample_page(mark: str = "") -> PageData:
             "of the truth survives.",
             "The numbers on this page are made up to try out its layout.",
         ],
-        facts={
-            "Machine": "2 shared cores, 8 GB",
-            "Sources": "80 of degree 50 or more, drawn at random",
-            "Restart probability": "0.15",
-            "Interval": "95 %, bootstrap over sources",
-            "Python": "3.11",
-            "Version": "edgeveil 0.1.0",
-        },
         results=[*_ranking_rows(), *_classification_rows()],
         lists=_lists(mark),
         notes=[

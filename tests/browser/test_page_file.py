@@ -64,7 +64,7 @@ def test_the_page_is_small_and_names_no_other_file(tmp_path, figure):
 def test_data_cannot_leave_its_element():
     hostile = "</script><script>alert(1)</script><!-- ]]> & \u2028\u2029 \ud800"
     plain = render_page(PageData(title="t"))
-    text = render_page(PageData(title="t", notes=[hostile], facts={hostile: hostile}))
+    text = render_page(PageData(title="t", notes=[hostile], summary=[hostile]))
     assert _embedded(text)["notes"] == [hostile]
     assert text.count("<script") == plain.count("<script")
     data = re.search(r'id="data">(.*?)</script>', text, re.DOTALL).group(1)
@@ -96,18 +96,6 @@ def test_numbers_of_numpy_are_taken():
         ["e", "d", "m", epsilon, "r", "s", 0.5, 0.5, 0.5, 3, 2, None] for epsilon in (1.0, None)
     ]
     assert data["lists"][0]["rows"] == [["7", 0.25, 2, 9, "", True]]
-
-
-def test_a_releasable_page_holds_no_truth():
-    full = sample_page()
-    data = _embedded(render_page(full.releasable()))
-    assert (data["results"]["rows"], data["notes"], data["facts"], data["summary"]) == ([],) * 4
-    kept = [one for one in full.lists if one.private]
-    assert 0 < len(kept) < len(full.lists)
-    assert [one["epsilon"] for one in data["lists"]] == [one.epsilon for one in kept]
-    assert all(one["private"] and one["truth"] == "" for one in data["lists"])
-    assert {row[5] for one in data["lists"] for row in one["rows"]} == {None}
-    assert [row[0] for row in data["lists"][0]["rows"]] == [str(r.node) for r in kept[0].rows]
 
 
 def test_a_number_that_is_none_is_refused():

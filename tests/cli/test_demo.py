@@ -9,20 +9,14 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import pytest
 
 import edgeveil.datasets
 from edgeveil.cli.app import main
 from edgeveil.datasets import social_network
-from edgeveil.engine import rank, release, suggest
-from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import HiddenEdges, hide_edges
 from edgeveil.graph import Graph
-from edgeveil.mechanisms import DPInstantEmbedding, OwnNeighbours, TwoHop
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy.noise import NoiseSource
-from edgeveil.report import page_from_releases
 
 EPSILONS = ["0.25", "0.5", "1", "2", "4"]
 
@@ -113,81 +107,3 @@ def test_nobody_to_measure_is_refused(run):
     done = run("demo --members 0")
     assert done.returncode == 2
     assert "members must be" in done.stderr
-
-
-# -- pages from releases -------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def network():
-    graph = social_network(300, average_degree=30, seed=0).graph
-    return graph, int(graph.degrees.argmax())
-
-
-def test_suggestions_stand_beside_those_without_privacy_and_popularity(network):
-    graph, member = network
-    made = [suggest(graph, [member, 3], epsilon, k=12) for epsilon in (1.0, 5.0)]
-    page = page_from_releases(made, graph, title="t", name="net")
-    kinds = [(one.member, one.mechanism, one.epsilon, one.private) for one in page.lists]
-    assert kinds == [
-        (m, *rest)
-        for m in (member, 3)
-        for rest in (
-            ("suggest", 1.0, True), ("suggest", 5.0, True),
-            ("without privacy", None, False), ("popularity", None, False),
-        )
-    ]  # fmt: skip
-    private, _, exact, popular = page.lists[:4]
-    assert [(r.node, r.first, r.last, r.why) for r in private.rows] == [
-        (s.node, s.first, s.last, s.why) for s in made[0].for_member(member)
-    ]
-    best = {row.node for row in exact.rows}
-    assert len(best) == 12
-    assert all(row.right == (row.node in best) for one in page.lists[:4] for row in one.rows)
-    degrees = graph.degrees.copy()
-    degrees[[member, *graph.neighbours(member)]] = -1
-    assert [graph.degrees[row.node] for row in popular.rows] == sorted(degrees)[:-13:-1]
-    assert private.promise == str(made[0].guarantee)
-
-
-def test_hidden_friends_are_the_truth_where_edges_were_hidden(network):
-    split = hide_edges(network[0])
-    member = int(np.argmax(split.hidden.degrees))
-    hidden = set(split.hidden.neighbours(member).tolist())
-    made = suggest(split.left, member, 4.0)
-    page = page_from_releases([made], split.left, title="t", hidden=split.hidden)
-    assert {one.truth for one in page.lists} == {f"one of {len(hidden)} hidden friends"}
-    marked = [row.right for one in page.lists for row in one.rows]
-    assert marked == [row.node in hidden for one in page.lists for row in one.rows]
-    assert any(marked)
-
-
-def test_rankings_leave_out_friends_and_tell_no_degree(network):
-    graph, member = network
-    made = [rank(graph, member, 1.0), release(graph, OwnNeighbours(), [member])]
-    page = page_from_releases(made, graph, title="t")
-    known = {member, *graph.neighbours(member).tolist()}
-    assert len(known) > 21, "otherwise there are strangers in every top 20"
-    for one in page.lists:
-        assert len(one.rows) == 20
-        assert not {row.node for row in one.rows} & known
-        assert one.remark == "", "not every ranking is for the owner of its source alone"
-    assert page.lists[0].rows[0].score == made[0].top(1, without=known)[0][1]
-
-
-def test_seeded_noise_is_not_private_and_embeddings_have_no_order(network):
-    graph, _ = network
-    made = suggest(graph, 3, 1.0, noise=NoiseSource.insecure(1))
-    assert not page_from_releases([made], graph, title="t").lists[0].private
-    with pytest.raises(ParameterError, match="embeddings have no order"):
-        page_from_releases([release(graph, DPInstantEmbedding(epsilon=1), [0])], graph, title="t")
-
-
-def test_a_page_takes_names_and_several_members():
-    graph = social_network(60, average_degree=10, seed=1).graph
-    u, v = graph.adjacency().nonzero()
-    named = Graph.from_edges(u, v, NodeSet.of_strings(f"member {i}" for i in range(60)))
-    made = release(named, TwoHop(epsilon=1), ["member 3", "member 8"])
-    page = page_from_releases([made], named, title="t")
-    assert [one.member for one in page.lists] == ["member 3"] * 3 + ["member 8"] * 3
-    assert page.lists[3].rows[0].node.startswith("member ")

@@ -52,6 +52,12 @@ def test_the_demo_needs_no_extra(tmp_path):
     assert (tmp_path / "page.html").stat().st_size > 10_000
 
 
+def test_the_report_needs_no_extra(folder):
+    said = without_extras("report", "follows.csv", "--member", "bob", "--epsilon", "1")
+    assert said.returncode == 0, said.stderr
+    assert (folder / "edgeveil-report.html").stat().st_size > 10_000
+
+
 def test_the_service_says_which_extra_it_needs(folder):
     without_extras("ledger", "create", "f.ledger", "--epsilon", "1")
     said = without_extras("serve", "follows.csv", "--ledger", "f.ledger")

@@ -12,7 +12,7 @@ from tests.docs.blocks import Block, blocks_of, run_page, run_python, run_shell
 
 DOCS = Path(__file__).parents[2] / "docs"
 README = DOCS.parent / "README.md"
-PAGES = ["index", "tutorial", "choosing", "how-it-works", "howto", "migration", "faq"]
+PAGES = ["index", "tutorial", "choosing", "how-it-works", "howto", "migration", "faq", "report"]
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from edgeveil.datasets import social_network
+from edgeveil.engine import suggest
 from edgeveil.ledger import Ledger
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
@@ -62,8 +64,9 @@ def test_a_ranking_shows_its_guarantee_and_its_best_nodes_escaped():
     page = Page(RANKING._repr_html_())
     assert str(GUARANTEE) in page.text
     assert page.alarms == 0
-    assert page.cells[::2] == HOSTILE
-    assert page.cells[1::2] == ["0.5", "0.25", "0.1", "0.05"]
+    assert page.cells[1::4] == HOSTILE
+    assert page.cells[2::4] == ["0.5", "0.25", "0.1", "0.05"]
+    assert page.cells[3::4] == ["not known"] * 4
     assert set(page.tags) == {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
 
 
@@ -71,12 +74,30 @@ def test_ten_nodes_are_shown_at_most_and_none_of_several_rows_or_embeddings():
     many = dataclasses.replace(
         RANKING, values=np.arange(50.0)[None], columns=NodeSet.range(50), sources=(0,)
     )
-    assert Page(many._repr_html_()).cells[::2] == [str(i) for i in range(49, 39, -1)]
+    assert Page(many._repr_html_()).cells[1::4] == [str(i) for i in range(49, 39, -1)]
     rows = dataclasses.replace(many, values=np.zeros((2, 50)), sources=(0, 1))
     assert Page(rows._repr_html_()).cells == []
     embedded = dataclasses.replace(many, gives="embeddings")
     assert Page(embedded._repr_html_()).cells == []
     assert "embeddings in 50 dimensions" in Page(embedded._repr_html_()).text
+
+
+def test_a_ranking_shows_what_the_noise_leaves_open():
+    noisy = dataclasses.replace(RANKING, uncertainty=np.array([[0.15]]))
+    assert Page(noisy._repr_html_()).cells[3::4] == ["1", "2 to 4", "2 to 4", "2 to 4"]
+
+
+def test_suggestions_show_what_the_noise_leaves_open():
+    graph = social_network(100, average_degree=10).graph
+    one = suggest(graph, [3], 1.0)
+    page = Page(one._repr_html_())
+    listed = one.for_member(3)[:10]
+    assert page.cells[2::5] == [str(s.node) for s in listed]
+    assert page.cells[3::5] == [
+        f"{s.first} to {s.last}" if s.first < s.last else str(s.first) for s in listed
+    ]
+    several = suggest(graph, [3, 4, 5], 1.0)
+    assert Page(several._repr_html_()).cells[::5] == ["3", "4", "5"]
 
 
 @pytest.mark.parametrize("changes", [{"private": False}, {"epsilon": np.inf, "model": "none"}])

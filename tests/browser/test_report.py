@@ -1,0 +1,117 @@
+"""The page of one's own graph, in a real browser: what `edgeveil report` writes for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from edgeveil.datasets import social_network
+from edgeveil.engine import rank, suggest
+from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
+from edgeveil.nodes import NodeSet
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.report import page_from_releases
+
+
+@dataclass
+class Own:
+    """Somebody's graph, with names."""
+
+    graph: Graph
+    names: list[str]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["undirected", "directed"])
+def own(request) -> Own:
+    network = social_network(400, average_degree=14, seed=1)
+    names = [f"{name} {i}" for i, name in enumerate(network.names)]
+    u, v = network.graph.adjacency().nonzero()
+    part = slice(None, None, 2) if request.param else slice(None)
+    nodes = NodeSet.of_strings(names)
+    return Own(Graph.from_edges(u[part], v[part], nodes, directed=request.param), names)
+
+
+def test_a_list_is_drawn_with_the_places_that_are_left_open(visit, own):
+    made = suggest(own.graph, own.names[:2], epsilon=2.0, k=8)
+    page = visit(page_from_releases([made], title="Two members"), width=1280, height=800).page
+    for name in own.names[:2]:
+        page.get_by_role("radio", name=name, exact=True).check()
+        lines = made.for_member(name)
+        assert page.locator("#list td:nth-child(2)").all_inner_texts() == [s.node for s in lines]
+        shown = page.locator("#list td.places").all_inner_texts()
+        assert shown == [
+            f"{s.first} to {s.last}" if s.first < s.last else str(s.first) for s in lines
+        ]
+        assert page.locator("#list td:nth-child(4)").all_inner_texts() == [s.why for s in lines]
+        for i, line in enumerate(lines):
+            track = page.locator("#list .track").nth(i)
+            bar, dot = (track.locator(part).bounding_box() for part in ("i", "b"))
+            middle = dot["x"] + dot["width"] / 2
+            assert bar["x"] - 1 <= middle <= bar["x"] + max(bar["width"], 1) + 1
+            if line.last > 3 * line.first:
+                assert bar["width"] > 20
+    box = page.locator("#list tbody").bounding_box()
+    assert box["y"] + box["height"] <= 800, "the list is on the first screen"
+
+
+def test_one_members_page_may_be_passed_on_and_no_other(visit, own, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
+    made = suggest(own.graph, own.names[:2], epsilon=1.0, k=5, ledger=ledger)
+    alone = page_from_releases([made.only(own.names[0])], title="One")
+    cases = [
+        (alone, ""),
+        (page_from_releases([made], title="Two"), "lists of 2 members"),
+        (page_from_releases([made.only(own.names[0])], own.graph, title="t"), "the curator's part"),
+        (
+            replace(page_from_releases([made], title="t", ledger=ledger), lists=alone.lists),
+            "ledger",
+        ),
+    ]
+    for data, holds in cases:
+        page = visit(data).page
+        assert page.locator("h2").first.inner_text() == f"For {own.names[0]} alone"
+        lead = page.locator(".zone-head p").first.inner_text()
+        assert ("do not pass it on" in lead) == bool(holds), lead
+        assert holds in lead
+    assert page.locator(".keeper .spent path").count() == 1
+    assert page.locator(".keeper tbody tr").count() == 1
+
+
+def test_300_members_can_be_chosen_from(visit, own):
+    made = suggest(own.graph, own.names[:300], epsilon=1.0, k=5)
+    page = visit(page_from_releases([made], own.graph, title="Many")).page
+    page.locator("main > .controls select").select_option(label=own.names[271])
+    wanted = [s.node for s in made.for_member(own.names[271])]
+    assert page.locator("#list td:nth-child(2)").all_inner_texts() == wanted
+    assert page.locator("h2").first.inner_text() == f"For {own.names[271]} alone"
+    assert page.locator("#truth table").count() == 3
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_list_and_spending_without_sideways_scrolling(visit, tmp_path, scheme):
+    graph = Graph.from_edges(
+        [0, 1, 2, 3], [1, 2, 3, 4], NodeSet.of_strings(["ann", "bob", "cy", "dee", "eve"])
+    )
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
+    made = suggest(graph, ["ann"], epsilon=1.0, ledger=ledger)
+    data = page_from_releases([made], graph, title="Tiny", ledger=ledger)
+    page = visit(data, width=390, height=844, is_mobile=True, color_scheme=scheme).page
+    page.locator(".spent path").wait_for()
+    assert page.locator("#list tbody tr").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert page.evaluate("innerWidth") == 390
+
+
+def test_a_public_ranking_is_for_anyone_and_a_seeded_one_for_nobody(visit):
+    graph = social_network(100, average_degree=8).graph
+    public = rank(graph, 3, 1.0, model="public")
+    page = visit(page_from_releases([public], title="t")).page
+    assert page.locator("h2").inner_text() == "3, for anyone"
+    assert page.locator("#list td.places").count() == 20
+    assert "private score" in page.locator("#list thead").inner_text()
+    seeded = suggest(graph, 3, 1.0, noise=NoiseSource.insecure(1))
+    page = visit(page_from_releases([seeded], title="t")).page
+    assert page.locator(".releasable").count() == 0
+    assert page.locator("h2").inner_text() == "Not private: do not pass it on"

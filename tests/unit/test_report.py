@@ -1,0 +1,137 @@
+"""Pages from releases: what is on them, and what is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgeveil.datasets import social_network
+from edgeveil.engine import rank, release, suggest
+from edgeveil.errors import ParameterError
+from edgeveil.evaluation.hits import hide_edges
+from edgeveil.evaluation.own_graph import evaluate
+from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
+from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours, TwoHop
+from edgeveil.nodes import NodeSet
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.report import page_from_releases
+
+
+@pytest.fixture(scope="module")
+def network():
+    graph = social_network(300, average_degree=30, seed=0).graph
+    return graph, int(graph.degrees.argmax())
+
+
+def test_suggestions_stand_beside_those_without_privacy_and_popularity(network):
+    graph, member = network
+    made = [suggest(graph, [member, 3], epsilon, k=12) for epsilon in (1.0, 5.0)]
+    page = page_from_releases(made, graph, title="t", name="net")
+    kinds = [(one.member, one.mechanism, one.epsilon, one.private) for one in page.lists]
+    assert kinds == [
+        (m, *rest)
+        for m in (member, 3)
+        for rest in (
+            ("suggest", 1.0, True), ("suggest", 5.0, True),
+            ("without privacy", None, False), ("popularity", None, False),
+        )
+    ]  # fmt: skip
+    private, _, exact, popular = page.lists[:4]
+    assert [(r.node, r.first, r.last, r.why) for r in private.rows] == [
+        (s.node, s.first, s.last, s.why) for s in made[0].for_member(member)
+    ]
+    best = {row.node for row in exact.rows}
+    assert len(best) == 12
+    assert all(row.right == (row.node in best) for one in page.lists[:4] for row in one.rows)
+    degrees = graph.degrees.copy()
+    degrees[[member, *graph.neighbours(member)]] = -1
+    assert [graph.degrees[row.node] for row in popular.rows] == sorted(degrees)[:-13:-1]
+    assert private.promise == str(made[0].guarantee)
+
+
+def test_hidden_friends_are_the_truth_where_edges_were_hidden(network):
+    split = hide_edges(network[0])
+    member = int(np.argmax(split.hidden.degrees))
+    hidden = set(split.hidden.neighbours(member).tolist())
+    made = suggest(split.left, member, 4.0)
+    page = page_from_releases([made], split.left, title="t", hidden=split.hidden)
+    assert {one.truth for one in page.lists} == {f"one of {len(hidden)} hidden friends"}
+    marked = [row.right for one in page.lists for row in one.rows]
+    assert marked == [row.node in hidden for one in page.lists for row in one.rows]
+    assert any(marked)
+
+
+def test_rankings_for_their_owners_leave_out_friends_and_say_what_the_noise_leaves_open(network):
+    graph, member = network
+    made = [rank(graph, member, 1.0), release(graph, OwnNeighbours(), [member])]
+    page = page_from_releases(made, graph, title="t")
+    known = {member, *graph.neighbours(member).tolist()}
+    assert len(known) > 21, "otherwise there are strangers in every top 20"
+    for one in page.lists:
+        assert len(one.rows) == 20
+        assert not {row.node for row in one.rows} & known
+        assert one.remark == ""
+    places = made[0].ranking(20, without=known)
+    assert [(r.node, r.score, r.first, r.last) for r in page.lists[0].rows] == [
+        (p.node, p.score, p.first, p.last) for p in places
+    ]
+
+
+def test_a_public_ranking_does_not_leave_out_whom_its_source_knows(network):
+    graph, member = network
+    made = rank(graph, member, 1.0, model="public")
+    for truth in (None, graph):
+        [shown] = [m for m in page_from_releases([made], truth, title="t").lists if m.private]
+        assert [row.node for row in shown.rows] == [node for node, _ in made.top(20)]
+        assert not shown.alone
+
+
+def test_without_the_graph_a_page_holds_what_was_released_and_nothing_else(network):
+    graph, member = network
+    made = suggest(graph, [member, 3], 1.0, k=5)
+    page = page_from_releases([made.only(3)], title="t")
+    [one] = page.lists
+    assert (one.member, one.private, one.alone, one.truth) == (3, True, True, "")
+    assert [row.node for row in one.rows] == [s.node for s in made.for_member(3)]
+    assert {row.right for row in one.rows} == {None}
+    assert (page.results, page.notes, page.spending) == ([], [], None)
+
+
+def test_exact_rows_are_never_private(network):
+    made = release(network[0], NonPrivate(), [3])
+    [one] = page_from_releases([made], title="t").lists
+    assert (one.epsilon, one.private) == (None, False)
+
+
+def test_accuracy_and_spending_are_shown_if_they_are_asked_for(network, tmp_path):
+    graph, _ = network
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
+    made = suggest(graph, [3, 4], 1.0, k=5, ledger=ledger)
+    found = evaluate(graph, [1.0, 2.0], sources=3, k=5)
+    page = page_from_releases([made], title="t", results=found.results, ledger=ledger)
+    lines = {result.mechanism for result in page.results}
+    assert lines == {"private lists", "without privacy", "popularity", "limit"}
+    assert {result.metric for result in page.results} == {"hits@5"}
+    assert "a list of 5" in page.notes[0]
+    assert page.spending.cap == 4
+    assert [total for _, total in page.spending.steps] == [1.0]
+    assert len(page.spending.rows) == 1
+
+
+def test_seeded_noise_is_not_private_and_embeddings_have_no_order(network):
+    graph, _ = network
+    made = suggest(graph, 3, 1.0, noise=NoiseSource.insecure(1))
+    assert not page_from_releases([made], graph, title="t").lists[0].private
+    with pytest.raises(ParameterError, match="embeddings have no order"):
+        page_from_releases([release(graph, DPInstantEmbedding(epsilon=1), [0])], graph, title="t")
+
+
+def test_a_page_takes_names_and_several_members():
+    graph = social_network(60, average_degree=10, seed=1).graph
+    u, v = graph.adjacency().nonzero()
+    named = Graph.from_edges(u, v, NodeSet.of_strings(f"member {i}" for i in range(60)))
+    made = release(named, TwoHop(epsilon=1), ["member 3", "member 8"])
+    page = page_from_releases([made], named, title="t")
+    assert [one.member for one in page.lists] == ["member 3"] * 3 + ["member 8"] * 3
+    assert page.lists[3].rows[0].node.startswith("member ")
