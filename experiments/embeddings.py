@@ -26,15 +26,17 @@ import scipy.sparse as sp
 
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.results import Result
-from edgeveil.hashing import hash_nodes
 from edgeveil.mechanisms import TwoHopEmbedding
 from edgeveil.mechanisms.run import rows_of
 from experiments._classification import (
     METRICS,
+    Embeddings,
     Matrix,
     Score,
     Study,
+    hash_key,
     measure_studies,
+    sign_matrix,
     unit_length,
 )
 from experiments.cells import Cells
@@ -82,7 +84,7 @@ def settings(quick: bool) -> dict[str, Any]:
     return {
         "datasets": ["POS"] if quick else None,
         "epsilons": [0.1, 1.0, 10.0] if quick else [0.1, 0.5, 1.0, 3.0, 5.0, 10.0],
-        "splits": 2 if quick else 3,
+        "splits": 2 if quick else 5,
         "train": 0.5,
         "dimension": 256,
         "own_dimension": TwoHopEmbedding(epsilon=1.0).dimension,
@@ -146,11 +148,12 @@ class _Study(Study):
         for label, epsilon, fixed in (
             ("own list", 0.0, own),
             ("own list, unit length", 0.0, unit_length(own)),
-            ("own list, equal weights, unit length", 0.0, self._friends_hashed()),
             ("non-private", np.inf, full),
             ("non-private, unit length", np.inf, unit_length(full)),
         ):
             yield _Line(label, epsilon, partial(self.classified_as, fixed))
+        friends = partial(self.classified, self._friends_hashed)
+        yield _Line("own list, equal weights, unit length", 0.0, friends)
         for epsilon in self.settings["epsilons"]:
             for label, embedding in (
                 (_PAPER, partial(self.papers_embedding, flow, epsilon)),
@@ -159,7 +162,7 @@ class _Study(Study):
             ):
                 yield _Line(label, epsilon, partial(self.classified, embedding))
 
-    def _paper_unit(self, flow: Matrix, epsilon: float, split: int) -> Matrix:
+    def _paper_unit(self, flow: Embeddings, epsilon: float, split: int) -> Matrix:
         return unit_length(self.papers_embedding(flow, epsilon, split))
 
     def _ours(self, epsilon: float, split: int) -> sp.csr_array:
@@ -167,14 +170,14 @@ class _Study(Study):
             epsilon=epsilon,
             dimension=self.settings["own_dimension"],
             restart=self.settings["restart"],
+            hash_key=hash_key(split),
         )
         stream = self.noise.derive(_OURS, f"{epsilon:g}").derive("repeat", split)
         return sp.csr_array(rows_of(mechanism, self.graph, range(self.graph.n_nodes), stream))
 
-    def _friends_hashed(self) -> sp.csr_array:
+    def _friends_hashed(self, split: int) -> sp.csr_array:
         """Every friend with weight 1, in its dimension with its sign; rows of unit length."""
-        n, own = self.graph.n_nodes, hash_nodes(self.graph.nodes, self.settings["own_dimension"])
-        signs = sp.csr_array((own.sign, (np.arange(n), own.bucket)), shape=(n, own.dimension))
+        signs = sign_matrix(self.graph.nodes, self.settings["own_dimension"], split)
         return sp.csr_array(unit_length((self.graph.adjacency() @ signs).toarray()))
 
 
