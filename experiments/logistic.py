@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.special import expit
 
 from edgeveil.errors import EdgeveilError
 
@@ -78,7 +79,7 @@ def fit_logistic(
         point += step
         before, slope = slope, _gradient(rotated, truth, scores, point, strength)
         bend = slope - before
-        curvature = (step * bend).sum(axis=0)
+        curvature = _dots(step, bend)
         past.append((step, bend, np.divide(1, curvature, where=curvature > 0, out=0 * curvature)))
     else:
         raise EdgeveilError("a logistic regression did not converge")
@@ -100,7 +101,7 @@ def _principal_axes(features: Matrix | sp.csr_array) -> tuple[Matrix | None, Mat
 def _gradient(
     features: Any, truth: npt.NDArray[np.bool_], scores: Matrix, point: Matrix, strength: float
 ) -> Matrix:
-    off = strength * (_sigmoid(scores) - truth)
+    off = strength * (expit(scores) - truth)
     return np.vstack([features.T @ off + point[:-1], off.sum(axis=0)])
 
 
@@ -113,13 +114,14 @@ def _along(
     strength: float,
 ) -> Matrix:
     """How far to go along each label's ray: Newton's method, kept within a bracket."""
-    linear, square = (point * step)[:-1].sum(axis=0), (step**2)[:-1].sum(axis=0)
+    linear, square = _dots(point[:-1], step[:-1]), _dots(step[:-1], step[:-1])
     low, high = np.zeros(scores.shape[1]), np.full(scores.shape[1], np.inf)
     length = np.ones(scores.shape[1])
     for _ in range(_STEPS):
-        chance = _sigmoid(scores + length * change)
-        slope = strength * ((chance - truth) * change).sum(axis=0) + linear + length * square
-        bend = strength * (chance * (1 - chance) * change**2).sum(axis=0) + square
+        chance = expit(scores + length * change)
+        slope = strength * _dots(chance - truth, change) + linear + length * square
+        chance *= (1 - chance) * change
+        bend = strength * _dots(chance, change) + square
         low, high = np.where(slope < 0, length, low), np.where(slope < 0, high, length)
         newton = length - slope / np.maximum(bend, 1e-300)
         middle = np.where(np.isinf(high), 2 * length, (low + high) / 2)
@@ -133,13 +135,14 @@ def _inverse_hessian(
     """The two loops of L-BFGS, for every label at once."""
     found, taken = slope.copy(), []
     for step, bend, inverse in reversed(past):
-        taken.append(inverse * (step * found).sum(axis=0))
+        taken.append(inverse * _dots(step, found))
         found -= taken[-1] * bend
     found /= diagonal
     for (step, bend, inverse), part in zip(past, reversed(taken), strict=True):
-        found += (part - inverse * (bend * found).sum(axis=0)) * step
+        found += (part - inverse * _dots(bend, found)) * step
     return found
 
 
-def _sigmoid(scores: Matrix) -> Matrix:
-    return np.asarray(0.5 * np.tanh(0.5 * scores) + 0.5)
+def _dots(a: Matrix, b: Matrix) -> Matrix:
+    """The product of each column with the same column of the other."""
+    return np.asarray(np.einsum("ij,ij->j", a, b))
