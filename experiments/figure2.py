@@ -51,10 +51,11 @@ from experiments.figures import (
     GREEN,
     GREY,
     ORANGE,
-    PINK,
     SKY,
     VERMILION,
+    draw_panel,
     legend_below,
+    select,
 )
 from experiments.flipped_walk import FlippedWalk, all_pairs
 
@@ -66,13 +67,18 @@ __all__ = ["draw", "measure", "settings", "walk_from_own_edges"]
 _PRIVATE, _FLIPPING = "instant-embedding", "edge flipping + InstantEmbedding"
 _FLIPPING_PUBLIC = "edge flipping + InstantEmbedding, public"
 _CHECK = "edge flipping, first step against exact"
-_FLOORS = (
-    "non-private",
-    "own list, unit length",
-    "own list",
-    "majority labels",
-    "random embedding",
-)
+_CURVES = {
+    _PRIVATE: (BLUE, "o", "DP InstantEmbedding, joint (the paper's)"),
+    _FLIPPING: (VERMILION, "s", "edge flipping + InstantEmbedding, joint"),
+    _FLIPPING_PUBLIC: (BLACK, "^", "the same without own edges (public)"),
+}
+_FLOORS = {
+    "non-private": (GREEN, "-"),
+    "own list, unit length": (ORANGE, "-."),
+    "own list": (ORANGE, ":"),
+    "majority labels": (GREY, "--"),
+    "random embedding": (SKY, ":"),
+}
 
 _PAPER: dict[str, dict[str, dict[float, float]]] = {
     "BlogCatalog": {
@@ -231,33 +237,13 @@ def draw(results: list[Result]) -> Figure:
     datasets = list(dict.fromkeys(r.dataset for r in results))
     figure = Figure(figsize=(5.2 * len(datasets), 3.8))
     grid = figure.subplots(1, len(datasets), squeeze=False)[0]
-    levels = dict(
-        zip(
-            _FLOORS,
-            ((GREEN, "-"), (ORANGE, "-."), (ORANGE, ":"), (GREY, "--"), (SKY, ":")),
-            strict=True,
-        )
-    )
     for axes, dataset in zip(grid, datasets, strict=True):
-        here = [r for r in results if r.dataset == dataset and r.metric == "micro-F1 x 100"]
-        for label, colour, mark, name in (
-            (_PRIVATE, BLUE, "o", "DP InstantEmbedding, joint (the paper's)"),
-            (_FLIPPING, VERMILION, "s", "edge flipping + InstantEmbedding, joint"),
-            (_FLIPPING_PUBLIC, BLACK, "^", "the same without own edges (public)"),
-        ):
-            line = sorted(
-                (r.epsilon or 0.0, r.mean, r.low, r.high, r.paper_value or np.nan)
-                for r in here
-                if r.mechanism == label
-            )
-            x, mean, low, high, paper = np.array(line).T
-            axes.plot(x, mean, color=colour, marker=mark, markersize=4, label=name)
-            axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
-            if not np.isnan(paper).all():
-                axes.plot(x, paper, "x", color=PINK, markersize=6, label="printed in the paper")
-        for label, (colour, style) in levels.items():
-            level = next(r.mean for r in here if r.mechanism == label)
-            axes.axhline(level, color=colour, linestyle=style, linewidth=1.5, label=label)
+        draw_panel(
+            axes,
+            select(results, dataset=dataset, metric="micro-F1 x 100"),
+            _CURVES,
+            _FLOORS,
+        )
         axes.set_xscale("log")
         axes.set_xlabel("epsilon")
         axes.set_title(f"{dataset}: Micro-F1 x 100")

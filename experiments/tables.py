@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from edgeveil.evaluation.results import Result
+from experiments.figures import select
 from experiments.results import read_results
 
 __all__ = ["TABLES", "fill", "found"]
@@ -22,7 +23,7 @@ _BOTH = ("POS", "BlogCatalog")
 
 def found(results: Sequence[Result], **wanted: object) -> Result:
     """The one result with these attributes."""
-    [only] = [r for r in results if all(getattr(r, k) == v for k, v in wanted.items())]
+    [only] = select(results, **wanted)
     return only
 
 
@@ -42,8 +43,7 @@ def _at(epsilon: float | None) -> str:
 
 def _lines(results: Sequence[Result], **wanted: object) -> list[tuple[str, float | None]]:
     """Mechanism and epsilon of every line, in the order of the file."""
-    here = [r for r in results if all(getattr(r, k) == v for k, v in wanted.items())]
-    return list(dict.fromkeys((r.mechanism, r.epsilon) for r in here))
+    return list(dict.fromkeys((r.mechanism, r.epsilon) for r in select(results, **wanted)))
 
 
 def _table1(folder: Path) -> str:
@@ -162,11 +162,11 @@ def _embeddings(folder: Path) -> str:
 
 def _suggestions(folder: Path) -> str:
     results = read_results(folder / "suggestions/results.csv")
-    hits = [r for r in results if r.metric == "hits@20"]
+    hits = select(results, metric="hits@20")
 
     def rows() -> Iterator[Row]:
         for dataset, scope in dict.fromkeys((r.dataset, r.scope) for r in hits):
-            here = [r for r in hits if (r.dataset, r.scope) == (dataset, scope)]
+            here = select(hits, dataset=dataset, scope=scope)
             best = max(r.mean for r in here if r.mechanism not in ("suggest", "limit"))
             means = [
                 found(here, mechanism="popularity").mean,
