@@ -93,8 +93,8 @@ def _protects(kind: type[Mechanism]) -> str:
     return words
 
 
-def find_mechanism(name: str) -> type[Mechanism]:
-    """The class that a name on the command line means."""
+def find_mechanism(name: str, gives: Gives | None = None) -> type[Mechanism]:
+    """The class that a name on the command line means; `gives` is what is asked for."""
     from edgeveil.mechanisms import MECHANISMS
 
     kinds = {kind.name: kind for kind in MECHANISMS}
@@ -105,7 +105,7 @@ def find_mechanism(name: str) -> type[Mechanism]:
     announced = _announced()
     if name in announced:
         return _loaded(announced[name].value)
-    known = [*kinds, *announced]
+    known = [kind.name for kind in MECHANISMS if gives in (None, kind.gives)] + [*announced]
     near = difflib.get_close_matches(name, known, n=1)
     meant = f' Did you mean "{near[0]}"?' if near else ""
     raise ParameterError(
@@ -172,7 +172,7 @@ def make_mechanism(
     from edgeveil.advice import recommended
 
     given = {option: value for option, value in options.items() if value is not None}
-    kind = None if name is None else find_mechanism(name)
+    kind = None if name is None else find_mechanism(name, gives)
     if kind is None:
         if "epsilon" not in given:
             raise ParameterError(_SAY_EPSILON)
@@ -238,7 +238,7 @@ def _setting(text: str, known: dict[str, Field[Any]], name: str) -> tuple[str, A
         has = ", ".join(known) or "no parameters"
         raise ParameterError(f"{name} has no parameter {parameter!r}; it has {has}")
     kind = known[parameter].type
-    kind = kind if isinstance(kind, str) else kind.__name__
+    kind = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
     if kind == "str":
         return parameter, value
     found: Any = {"none": None, "true": True, "false": False}.get(value.lower(), value)
