@@ -230,3 +230,12 @@ def test_the_papers_options_reach_the_release(folder, run):
         in run("evaluate follows.csv --mechanism two-hop --bound paper").stderr
     )
     assert "name it with --mechanism" in run("evaluate follows.csv --bound paper").stderr
+
+
+def test_evaluate_writes_its_figure_and_refuses_a_wrong_place_before_the_work(folder, run):
+    line = "evaluate follows.csv --mechanism two-hop --sources 2 --min-degree 1 --top 2 --plot"
+    done = run(f"{line} f.png")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "f.png").read_bytes().startswith(b"\x89PNG")
+    assert "--plot must end in .png, .svg or .pdf" in run(f"{line} f.xyz").stderr
+    assert "--plot: there is no folder" in run(f"{line} no/f.png").stderr

@@ -83,14 +83,17 @@ def evaluate(
     format
         table, json or csv.
     """
-    from edgeveil.cli.reading import read_and_say
+    from edgeveil.cli.reading import check_place, read_and_say
     from edgeveil.evaluation.own_graph import evaluate as measure
     from edgeveil.evaluation.plot import load_matplotlib
 
     if top is not None:
         whole("--top", top)
-    if plot is not None:
-        load_matplotlib()  # what is missing is said before the work
+    if plot is not None:  # what is missing is said before the work
+        load_matplotlib()
+        check_place(plot, option="--plot")
+        if plot.suffix not in (".png", ".svg", ".pdf"):
+            raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
     tried = None if mechanism is None else _mechanisms(mechanism, epsilon, top, parameters)
     if mechanism is None and parameters != PARAMETERS:
         raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
