@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.parallel import WholeFiles, compile_first, in_order
+from tests.postgres import postgres_server  # noqa: F401  (a fixture)
 
 # The same examples on every machine: a red run can be repeated.
 settings.register_profile("edgeveil", derandomize=True, deadline=None, print_blob=True)

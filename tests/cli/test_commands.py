@@ -151,7 +151,7 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
         (
             "rank follows.csv --source alice --epsilon 1 --mechanism magic",
             2,
-            "Choose from",
+            "There are: two-hop, degree-prior, push-flow-cap",
         ),
         ("rank follows.csv --source a --epsilon 1 --mechanism twohop", 2, 'mean "two-hop"?'),
         ("rank follows.csv --source a --epsilon 1 --mechanism two-hop-embedding", 2, "two-hop"),
