@@ -32,7 +32,7 @@ def on_a_terminal(folder, line: str, answer: str, columns: int = 200) -> tuple[i
     )
     os.close(theirs)
     said, answered = b"", False
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         if not select.select([ours], [], [], 0.1)[0]:
             continue
