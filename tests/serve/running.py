@@ -69,8 +69,8 @@ class Service:
     def wait(self, seconds=60):
         return self._until(lambda: self.curator("/health", key=None), seconds)
 
-    def wait_for_members(self, seconds=60):
-        return self._until(lambda: self.get("/"), seconds)
+    def wait_for_members(self, seconds=60, **more):
+        return self._until(lambda: self.get("/", **more), seconds)
 
     def _until(self, ask, seconds):
         until = time.monotonic() + seconds

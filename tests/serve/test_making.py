@@ -275,9 +275,7 @@ def test_a_disk_that_takes_no_copies_takes_nobody_s_list(tmp_path, graphs, monke
         making.stop()
 
 
-def test_a_ledger_that_cannot_be_used_is_asked_once_for_all_who_wait(
-    tmp_path, graphs, monkeypatch
-):
+def test_a_ledger_that_cannot_be_used_is_asked_once_for_all_who_wait(tmp_path, graphs, monkeypatch):
     making = service(tmp_path, graphs)
     calls = []
 

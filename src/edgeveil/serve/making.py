@@ -103,8 +103,8 @@ class Making:
         with self._wake:
             self._stopped = True
             self._wake.notify()
-        if self._thread.ident is not None:
-            self._thread.join()
+        with self._at_work:  # not until the thread has ended: it may still be loading kernels
+            pass
 
     @property
     def ahead_left(self) -> int:
@@ -205,9 +205,9 @@ class Making:
             with self._wake:
                 if not (self._waiting or self._ahead is not None or self._stopped):
                     self._wake.wait(pause)
+            with self._at_work:
                 if self._stopped:
                     return
-            with self._at_work:
                 # Also where nobody asks: who has a list is shown the new snapshot's, too.
                 ready = self._follow()
                 self._make_some(ready)
