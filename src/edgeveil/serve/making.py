@@ -13,7 +13,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -284,10 +284,9 @@ class Making:
         from edgeveil.engine.api import suggest  # kernels: not before the first list
 
         graph, offer = edition.graph, self.offer
-        members = graph.nodes.take(indices)
         made: Suggestions = suggest(
             graph,
-            members,
+            graph.nodes.take(indices),
             epsilon=offer.epsilon,
             k=offer.places,
             knows_followers=offer.knows_followers,
@@ -296,11 +295,9 @@ class Making:
             snapshot=edition.snapshot,
             purpose=offer.purpose,
         )
-        charged, bodies = made.provenance.created[:10], list[bytes]()
-        trouble = ""
-        for at, (index, member) in enumerate(zip(indices, members, strict=True)):
-            alone = replace(made, values=made.values[at : at + 1], members=(member,))
-            bodies.append(edition.lists.padded(render(alone, member, edition.snapshot, charged)))
+        trouble, bodies = "", list[bytes]()
+        for at, index in enumerate(indices):
+            bodies.append(edition.lists.padded(render(made, at, edition.snapshot)))
             try:
                 edition.lists.put(index, bodies[-1])
             except OSError as error:  # the list is among the artifacts all the same
