@@ -37,10 +37,12 @@ def next_state(graph):
     return changed.with_edge_flipped(0, 1)
 
 
-def service(folder, graphs, state="state", **caps):
+def service(folder, graphs, state="state", ahead=False, **caps):
     place = folder / "ledger"
     ledger = Ledger.open(place) if place.exists() else Ledger.create(place, **{"epsilon": 5} | caps)
-    made = Making(lambda: graphs[-1], ledger, Offer(epsilon=0.5, places=5), folder / state)
+    made = Making(
+        lambda: graphs[-1], ledger, Offer(epsilon=0.5, places=5, ahead=ahead), folder / state
+    )
     made.start()
     return made
 
@@ -198,6 +200,21 @@ def test_lists_made_ahead_are_those_of_the_edition_that_is_current(tmp_path, gra
         assert making.ahead_left == 0  # what is made ahead of the new one is for the curator to say
         assert made(run(making.make(1))) == (1, 2)
         assert making.edition.lists.get(0) is None
+    finally:
+        making.stop()
+
+
+def test_with_ahead_the_lists_of_every_snapshot_are_made_before_they_are_asked_for(
+    tmp_path, graphs
+):
+    making = service(tmp_path, graphs, ahead=True)
+    try:
+        wait_until(lambda: making.ahead_left == 0)
+        graphs.append(next_state(graphs[0]))
+        making.advance()
+        wait_until(lambda: making.ahead_left == 0)
+        n = graphs[1].n_nodes
+        assert all(making.edition.lists.get(i) is not None for i in range(n))
     finally:
         making.stop()
 

@@ -53,6 +53,7 @@ class Offer:
     places: int = 20
     label: str = ""
     knows_followers: bool = False
+    ahead: bool = False  # lists of every snapshot are made at once, not when they are asked for
     purpose: str = "service"
 
 
@@ -88,7 +89,7 @@ class Making:
         self._at_work = threading.Lock()  # held while lists are charged or the edition changes
         self._waiting: deque[tuple[NodeId, _Answer]] = deque()
         self._stopped = self._lost = False
-        self._ahead: int | None = None  # the first member who was not looked at
+        self._ahead = 0 if offer.ahead else None  # the first member who was not looked at
         self.trouble = ""
         self.edition = self._edition(ledger.snapshot(offer.label), read())
         self._earlier = self._kept_editions()
@@ -155,7 +156,7 @@ class Making:
         edition = self._edition(snapshot, graph)
         with self._wake:
             self._earlier.append(self.edition.lists)
-            self.edition, self._ahead = edition, None
+            self.edition, self._ahead = edition, 0 if self.offer.ahead else None
 
     def _edition(self, snapshot: int, graph: Graph) -> Edition:
         """Open the lists of a snapshot; LedgerError if it is known to be another graph.
