@@ -26,7 +26,7 @@ from benchmarks.scale import exponent
 from benchmarks.settings import Settings
 from edgeveil import Graph, NoiseSource
 from edgeveil.engine import Local
-from edgeveil.engine.tasks import RowsTask, split
+from edgeveil.engine.tasks import Part, Task
 from edgeveil.flow.two_hop import friend_counts_of_lists, two_hop_tail_of_lists
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.run import rows_after, shared_part

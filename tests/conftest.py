@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.postgres import postgres_server  # noqa: F401  (a fixture)
+
 # The same examples on every machine: a red run can be repeated.
 settings.register_profile("edgeveil", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("edgeveil")

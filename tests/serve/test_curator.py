@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 import time
-from pathlib import Path
 
 import pytest
 
@@ -126,15 +125,17 @@ def test_a_file_without_a_key_is_no_key_that_everybody_has(tmp_path, held):
         curator_key(path)
     path.unlink()
     assert curator_key(path) == curator_key(path)
+    path.chmod(0o640)
+    with pytest.raises(InputError, match="others can read"):
+        curator_key(path)
 
 
 def test_the_key_and_the_lists_are_for_their_owner_alone(service):
-    folder = Path(f"{service.ledger}.service")
+    folder = service.state
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for path in [*folder.iterdir(), service.folder / "keys.json", service.ledger]:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-    artifacts = Path(f"{service.ledger}.artifacts")
-    assert stat.S_IMODE(artifacts.stat().st_mode) == 0o700
+    assert stat.S_IMODE(service.artifacts.stat().st_mode) == 0o700
 
 
 def test_the_curators_page_is_there_without_data(service):

@@ -112,7 +112,7 @@ def test_a_place_that_is_taken_is_a_plain_error(service, network, tmp_path):
 
 def test_without_its_packages_the_command_says_what_is_missing(tmp_path):
     program = (
-        "import sys\nsys.modules['fastapi'] = None\nfrom edgeveil.cli.app import main\n"
+        "import sys\nsys.modules['starlette'] = None\nfrom edgeveil.cli.app import main\n"
         "sys.exit(main(['serve', '--trial']))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

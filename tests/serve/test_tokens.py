@@ -11,7 +11,7 @@ import time
 import jwt
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa

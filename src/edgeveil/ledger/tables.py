@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from edgeveil.errors import LedgerError
+
 SCHEMA_VERSION = 3
 BUSY_SECONDS = 60  # how long to wait for a lock or a server
 APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of a SQLite file
@@ -121,6 +123,10 @@ _NO_INSERT = {
 }
 _UNRELEASED = "NOT EXISTS (SELECT 1 FROM releases WHERE key = OLD.key)"
 _STAYS = "a secret stays until its artifact is released"
+
+
+class Unusable(LedgerError):
+    """The database cannot be used just now: locked, unreachable, or its disk is full."""
 
 
 class Dialect(NamedTuple):
