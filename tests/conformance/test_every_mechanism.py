@@ -47,7 +47,7 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import read_result
 from edgeveil.releases import Release
 from edgeveil.suggestions import FIELDS
-from tests.seam import run, streams_of
+from tests.seam import run
 from tests.strategies import graphs_with_source
 
 # A new mechanism needs a line here (and `test_every_mechanism_is_in_this_suite` says so).
@@ -525,8 +525,7 @@ def test_rows_share_no_memory_with_the_graph_or_with_each_other(mechanism):
     shared = shared_part(mechanism, graph, noise.derive("shared"))
 
     def rows_again():
-        streams = streams_of(noise, [2, 2, 9])
-        return make_rows(mechanism, graph, shared, [2, 2, 9], streams)[0]
+        return make_rows(mechanism, graph, shared, [2, 2, 9], noise.derive("rows"))[0]
 
     first, second = rows_again(), rows_again()
     for rows in (first, second):
