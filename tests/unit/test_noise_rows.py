@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 import pickle
 from fractions import Fraction
@@ -33,7 +34,7 @@ def filled(noises, counts):
     starts = np.concatenate([[0], np.cumsum(counts)])
     words, room = np.empty((2, starts[-1] + 2), dtype=np.uint64)
     noises.fill(starts, words, room)
-    return [words[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+    return [words[a:b] for a, b in itertools.pairwise(starts)]
 
 
 def one_by_one(noises, i, place, count):

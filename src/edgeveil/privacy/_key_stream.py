@@ -339,7 +339,7 @@ class NoiseRows:
         write_counters(self.names, starts, counters)
         if np.little_endian:
             counters.byteswap(inplace=True)
-        cipher = Cipher(algorithms.AES256(self._key), modes.ECB()).encryptor()  # noqa: S305
+        cipher = Cipher(algorithms.AES256(self._key), modes.ECB()).encryptor()
         cipher.update_into(counters.view(np.uint8).data, words.view(np.uint8).data)
         _to_native(words)
 
