@@ -35,6 +35,7 @@ __all__ = [
     "move_in",
     "open_graph",
     "refuse_taken",
+    "save_array",
     "save_graph",
 ]
 
@@ -138,10 +139,15 @@ def _write(graph: Graph, folder: Path) -> None:
     arrays: Arrays = {"indptr": graph.indptr, "indices": graph.indices}
     arrays |= {name: graph.nodes.arrays[name] for name in _ARRAYS_OF_IDS[kind]}
     for name, array in arrays.items():
-        with (folder / f"{name}.npy").open("wb") as handle:
-            np.save(handle, array, allow_pickle=False)
-            flush(handle)
+        save_array(folder / f"{name}.npy", array)
     describe_folder(folder, kind, graph.n_nodes, graph.intake, directed=graph.directed)
+
+
+def save_array(file: Path, array: npt.NDArray[Any]) -> None:
+    """Return when the array is on the disk."""
+    with file.open("wb") as handle:
+        np.save(handle, array, allow_pickle=False)
+        flush(handle)
 
 
 def describe_folder(

@@ -16,8 +16,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from edgeveil import _csr
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.io import buckets, build_graph, folder, open_graph, read_graph, save_graph, streams
+from edgeveil.io import build_graph, folder, open_graph, read_graph, rows, save_graph, streams
 from edgeveil.nodes import NodeSet
 
 SMALL = 3_000  # bytes: a dozen rows a piece, a few hundred keys a group
@@ -137,7 +138,7 @@ def test_whenever_it_is_interrupted_the_same_call_goes_on(tmp_path, parts, monke
     assert len(seen) > 15
 
 
-@pytest.mark.parametrize("step", ["parts read", "pieces dealt", "buckets of rows"])
+@pytest.mark.parametrize("step", ["parts read", "pieces numbered", "buckets of rows"])
 def test_a_killed_build_leaves_no_graph_and_goes_on(tmp_path, parts, step):
     code = (
         "import os, signal, sys\n"
@@ -158,7 +159,7 @@ def test_a_killed_build_leaves_no_graph_and_goes_on(tmp_path, parts, step):
 
 def test_parts_that_were_read_are_not_read_again(tmp_path, parts):
     def stop(what: str, done: int, total: int) -> None:
-        if what == "pieces dealt":
+        if what == "pieces numbered":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -288,19 +289,23 @@ def test_lines_inside_of_quotes_are_not_cut(tmp_path, monkeypatch):
     assert_like_one_file(built, tmp_path / "whole.csv")
 
 
-def test_a_bucket_that_does_not_fit_is_read_by_ranges_of_rows(tmp_path, parts, monkeypatch):
-    ranges = []
-    by_rows = buckets.Pieces.keys_of_rows
+def test_rows_are_made_in_groups_that_fit(tmp_path, parts, monkeypatch):
+    """As many buckets as the memory holds, at least one, and all of them in the end."""
+    monkeypatch.setattr(_csr, "_BUCKET", 32)
+    groups, deal = [], rows.deal_pairs
 
-    def counted(self: buckets.Pieces, bucket: int, most: int) -> Any:
-        for row, end, keys in by_rows(self, bucket, most):
-            ranges.append((end - row, len(keys.keys), most))
-            yield row, end, keys
+    def counted(pairs, n, shift, counts, *, first, directed):
+        made = deal(pairs, n, shift, counts, first=first, directed=directed)
+        groups.append((first, len(counts), len(made.keys)))
+        return made
 
-    monkeypatch.setattr(buckets.Pieces, "keys_of_rows", counted)
+    monkeypatch.setattr(rows, "deal_pairs", counted)
     built = build_graph(parts, tmp_path / "graph", memory=SMALL)
-    assert len(ranges) > 3
-    assert all(keys <= most or rows == 1 for rows, keys, most in ranges)
+    assert len(groups) > 3
+    assert all(keys <= SMALL // 16 or buckets == 1 for _, buckets, keys in groups)
+    assert [first for first, _, _ in groups] == [
+        sum(buckets for _, buckets, _ in groups[:i]) for i in range(len(groups))
+    ]
     assert_like_one_file(built, tmp_path / "whole.csv")
 
 
