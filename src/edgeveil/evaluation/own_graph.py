@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from edgeveil._check import one_of, whole
+from edgeveil.engine.question import graph_of
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.ranking import SCOPES, Contender, RandomOrder, measure_contest
 from edgeveil.evaluation.results import Result
@@ -24,6 +25,7 @@ from edgeveil.mechanisms import (
     OwnNeighbours,
     TwoHop,
 )
+from edgeveil.mechanisms.base import check_mechanism
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.epsilon import check_epsilon
 
@@ -142,7 +144,7 @@ def evaluate(
     epsilons: float | Iterable[float] | None = None,
     *,
     protocol: Literal["suggestions", "rankings"] | None = None,
-    mechanisms: Iterable[Mechanism] | None = None,
+    mechanisms: Mechanism | Iterable[Mechanism] | None = None,
     sources: int | None = None,
     k: int | None = None,
     min_degree: int = 50,
@@ -161,13 +163,13 @@ def evaluate(
     Parameters
     ----------
     graph : Graph
-        The private graph.
+        The private graph; or what `edgeveil.release` takes for one.
     epsilons : float or iterable of float, optional
         Privacy losses to try: 0.5, 1 and 2 for suggestions, 0.1, 1 and 5 for rankings if left
         out.
     protocol : {"suggestions", "rankings"}
         What is measured; suggestions if left out, or what `mechanisms` give.
-    mechanisms : iterable of Mechanism, optional
+    mechanisms : Mechanism or iterable of them, optional
         Try these instead of the recommended ones, each at its own epsilon.
     sources : int, optional
         How many members of each degree group (150), or how many nodes are ranked for (30). Always
@@ -189,7 +191,10 @@ def evaluate(
     >>> [row[0] for row in found.rows()][0], [row[0] for row in found.rows()][-2:]
     ('popularity', ['suggest', 'limit'])
     """
-    given = None if mechanisms is None else list(mechanisms)
+    graph, given = graph_of(graph), None
+    if mechanisms is not None:
+        several = isinstance(mechanisms, Iterable) and not isinstance(mechanisms, str)
+        given = [check_mechanism(m) for m in (mechanisms if several else [mechanisms])]
     if protocol is None:
         scores = given is not None and any(m.gives == "scores" for m in given)
         protocol = "rankings" if scores else "suggestions"
