@@ -134,7 +134,8 @@ def test_a_terminal_sees_how_far_it_is_and_a_file_does_not(folder, run_process):
     code, said = on_a_terminal(folder, line, "")
     assert code == 0
     assert re.search(r"releases .*600/600 elapsed 0:\d\d:\d\d left 0:00:00", said)
-    assert run_process(line).stderr == ""
+    # At most whole lines, now and then, where it takes long.
+    assert not re.search("[\x1b\r]|elapsed", run_process(line).stderr)
 
 
 def test_scripts_are_not_asked(run_process, ledger):
