@@ -203,7 +203,13 @@ class NodeSet:
 
     def take(self, indices: Iterable[int]) -> list[NodeId]:
         """Ids at many indices."""
-        return [self[int(i)] for i in indices]
+        if self.kind == "str":
+            return [self[int(i)] for i in indices]
+        at = np.asarray(indices if isinstance(indices, np.ndarray) else list(indices), np.int64)
+        if len(at) and not -len(self) <= at.min() <= at.max() < len(self):
+            raise IndexError(f"an index is outside of a set of {len(self)} nodes")
+        taken: list[NodeId] = (at % len(self) if self.kind == "range" else self.ids[at]).tolist()
+        return taken
 
     # -- look-up by binary search: no table to build, works on a memory map ------------------
 

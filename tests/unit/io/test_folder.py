@@ -71,9 +71,9 @@ def test_opening_takes_one_pass_over_the_arrays(tmp_path):
 
 
 def _seconds_to_open(path: Path) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     open_graph(path)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def _fingerprint(path: Path) -> str:
