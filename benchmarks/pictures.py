@@ -188,6 +188,7 @@ def _service(part: Figures, file: Path) -> None:
 STEPS = {
     "parts read": OURS,
     "pieces dealt": SAME,
+    "pieces counted": SAME,
     "buckets of rows": "#c8553d",
     "folder described": WEAK,
 }
