@@ -251,9 +251,7 @@ def test_matrix_market_is_read_packed_or_not(tmp_path, field, symmetry):
         (sp.coo_array(np.triu(DENSE, 1) - np.triu(DENSE, 1).T), "skew-symmetric", "skew-symmetric"),
     ],
 )
-def test_other_matrix_market_files_are_refused_by_name(
-    tmp_path, matrix, symmetry, kind
-):
+def test_other_matrix_market_files_are_refused_by_name(tmp_path, matrix, symmetry, kind):
     scipy.io.mmwrite(tmp_path / "g.mtx", matrix, symmetry=symmetry)
     with pytest.raises(InputError, match=f"of a kind that is not read: '{kind}'"):
         read_graph(tmp_path / "g.mtx")
