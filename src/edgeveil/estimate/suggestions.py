@@ -164,9 +164,7 @@ def lists(
         )
         return found
 
-    nodes, values, fines, begins, below = strangers(
-        released.places, released.sums, released.starts
-    )
+    nodes, values, fines, begins, below = strangers(released.places, released.sums, released.starts)
     expected = np.empty((m, mixture_kernels.PLAIN * CELLS))
     popular, facts = np.empty_like(below), np.empty((m, friend_kernels.FACTS))
     law_starts = np.empty(m + 1, dtype=np.int64)
