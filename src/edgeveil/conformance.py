@@ -264,8 +264,7 @@ def rows_are_new_arrays(mechanism: Mechanism) -> None:
     shared = shared_part(mechanism, graph, noise.derive("shared"))
 
     def made() -> Rows:
-        streams = [noise.derive("row", v) for v in sources]
-        return make_rows(mechanism, graph, shared, sources, streams)[0]
+        return make_rows(mechanism, graph, shared, sources, noise.derive("rows"))[0]
 
     first, second = made(), made()
     arrays = (second, graph.indptr, graph.indices, graph.degrees)
@@ -359,7 +358,7 @@ class _Answers:
 
     def draw(self, asked: AnyStatistic) -> Noised:
         """Noise what is asked."""
-        self._drawn.append(randomise(asked, [self._noise.derive(len(self._drawn))]))
+        self._drawn.append(randomise(asked, self._noise.derive(len(self._drawn))))
         return _copy(self._drawn[-1])
 
     def repeat(self, asked: AnyStatistic) -> Noised:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import socket
 import ssl
@@ -69,8 +68,8 @@ class Service:
     def wait(self, seconds=60):
         return self._until(lambda: self.curator("/health", key=None), seconds)
 
-    def wait_for_members(self, seconds=60):
-        return self._until(lambda: self.get("/"), seconds)
+    def wait_for_members(self, seconds=60, **more):
+        return self._until(lambda: self.get("/", **more), seconds)
 
     def _until(self, ask, seconds):
         until = time.monotonic() + seconds
@@ -133,6 +132,11 @@ def request(port, path, method="GET", headers=(), body=None, certificate=None):
         connection.close()
 
 
-def resident_bytes(pid):
-    fields = Path(f"/proc/{pid}/statm").read_text().split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+def peak_bytes(pid):
+    """The most memory that a process ever had."""
+    (line,) = (
+        line
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("VmHWM")
+    )
+    return int(line.split()[1]) << 10

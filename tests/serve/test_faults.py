@@ -183,3 +183,9 @@ def test_a_graph_folder_that_is_replaced_counts_from_the_next_snapshot_on(own_se
     save_graph(network.with_edge_flipped(0, 3), running.graph)
     assert running.curator("/advance", "POST").json == {"snapshot": 2}
     assert running.get(member=unasked).json["list"]["snapshot"] == 2
+    running.stop()
+    save_graph(network, running.graph, overwrite=True)  # another one, and no member learns of it
+    running.start(wait=False)
+    assert running.process.wait(timeout=60) == 1
+    running.log.close()
+    assert "another one than snapshot 2" in (running.folder / "log").read_text()

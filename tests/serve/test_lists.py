@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("starlette")
@@ -87,6 +87,7 @@ def test_empty_slots_take_no_room_on_the_disk(path):
     assert path.stat().st_blocks * 512 < 1 << 20
 
 
+@settings(max_examples=40)
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, unique=True), st.integers(1, 50))
 def test_the_public_size_holds_any_list(names, places):
     from edgeveil.serve.lists import _json

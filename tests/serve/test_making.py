@@ -37,10 +37,12 @@ def next_state(graph):
     return changed.with_edge_flipped(0, 1)
 
 
-def service(folder, graphs, state="state", **caps):
+def service(folder, graphs, state="state", ahead=False, **caps):
     place = folder / "ledger"
     ledger = Ledger.open(place) if place.exists() else Ledger.create(place, **{"epsilon": 5} | caps)
-    made = Making(lambda: graphs[-1], ledger, Offer(epsilon=0.5, places=5), folder / state)
+    made = Making(
+        lambda: graphs[-1], ledger, Offer(epsilon=0.5, places=5, ahead=ahead), folder / state
+    )
     made.start()
     return made
 
@@ -202,6 +204,21 @@ def test_lists_made_ahead_are_those_of_the_edition_that_is_current(tmp_path, gra
         making.stop()
 
 
+def test_with_ahead_the_lists_of_every_snapshot_are_made_before_they_are_asked_for(
+    tmp_path, graphs
+):
+    making = service(tmp_path, graphs, ahead=True)
+    try:
+        wait_until(lambda: making.ahead_left == 0)
+        graphs.append(next_state(graphs[0]))
+        making.advance()
+        wait_until(lambda: making.ahead_left == 0)
+        n = graphs[1].n_nodes
+        assert all(making.edition.lists.get(i) is not None for i in range(n))
+    finally:
+        making.stop()
+
+
 def test_who_has_a_list_is_shown_what_another_instance_has_declared(tmp_path, graphs):
     first, second = service(tmp_path, graphs), service(tmp_path, graphs, "other state")
     try:
@@ -275,9 +292,7 @@ def test_a_disk_that_takes_no_copies_takes_nobody_s_list(tmp_path, graphs, monke
         making.stop()
 
 
-def test_a_ledger_that_cannot_be_used_is_asked_once_for_all_who_wait(
-    tmp_path, graphs, monkeypatch
-):
+def test_a_ledger_that_cannot_be_used_is_asked_once_for_all_who_wait(tmp_path, graphs, monkeypatch):
     making = service(tmp_path, graphs)
     calls = []
 

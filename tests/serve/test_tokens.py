@@ -130,6 +130,9 @@ BAD = {
     "an expiry that is no number": jwt.api_jws.encode(
         json.dumps(claims(exp="soon")).encode(), ED, algorithm="EdDSA", headers={"kid": "ed"}
     ),
+    "an expiry beyond all bounds": jwt.api_jws.encode(
+        json.dumps(claims(exp=10**400)).encode(), ED, algorithm="EdDSA", headers={"kid": "ed"}
+    ),
     "an endless expiry": jwt.api_jws.encode(
         json.dumps(claims(exp=math.inf)).encode(), ED, algorithm="EdDSA", headers={"kid": "ed"}
     ),

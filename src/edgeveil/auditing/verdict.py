@@ -224,10 +224,12 @@ def draw(
     parts = []
     for first in range(0, trials, batch):
         size = min(batch, trials - first)
-        streams = [noise.derive("trial", first + i) for i in range(size)]
-        shared = shared_part(mechanism, graph, streams[0].derive("shared"), as_claimed=False)
-        many = [source] * size
-        made, _ = make_rows(mechanism, graph, shared, many, streams, as_claimed=False)
+        trial = noise.derive("trial", first)
+        shared = shared_part(mechanism, graph, trial.derive("shared"), as_claimed=False)
+        made, _ = make_rows(
+            mechanism, graph, shared, [source] * size, trial.derive("rows"),
+            names=range(size), as_claimed=False,
+        )  # fmt: skip
         # Lists are tables, and end: as a row of numbers, with a number for "nobody".
         parts.append(np.nan_to_num(made.reshape(size, -1), nan=-1.0))
         report(size)

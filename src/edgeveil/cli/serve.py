@@ -99,7 +99,7 @@ def serve(
     artifacts
         Folder of the released files; needed for a ledger in PostgreSQL.
     ahead
-        Make the lists of all members at once, not when they first ask.
+        Make the lists of all members at once, in every snapshot, not when they first ask.
     trial
         Serve the built-in network, with tokens for three members, until Ctrl-C.
     directed
@@ -125,10 +125,10 @@ def serve(
     opened = Ledger.open(ledger, artifacts=artifacts)
     folder = _own_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
-    offer = Offer(epsilon=epsilon, places=top, label=label, knows_followers=knows_followers)
+    offer = Offer(
+        epsilon=epsilon, places=top, label=label, knows_followers=knows_followers, ahead=ahead
+    )
     making = Making(_reader(graph, reading, directed=directed), opened, offer, folder)
-    if ahead:
-        making.make_ahead()
 
     def started(members: str, curator: str) -> None:
         say(f"Members: {members}")

@@ -63,9 +63,7 @@ class Task:
         wholes: list[Rows] = []  # one array each: a group's memory is then used for the next one
         for here in groups_of(mechanism, graph.n_nodes, total):
             check()
-            some = part.sources[here]
-            streams = [noise.derive("row", source) for source in some]
-            made, own = make_rows(mechanism, graph, self.shared, some, streams)
+            made, own = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
             parts = [made]
             if mechanism.gives == "scores" and isinstance(mechanism, KnowsUncertainty):
                 parts.append(mechanism.uncertainty(made, self.shared, own))

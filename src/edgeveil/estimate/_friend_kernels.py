@@ -21,6 +21,7 @@ from edgeveil.estimate._law_kernels import (
     place_of,
     poissons,
     size_of,
+    sort,
     widths_of,
 )
 from edgeveil.estimate.popularity import CELLS, FINE
@@ -60,7 +61,7 @@ def weigh_friends(
         degrees = np.empty(count)
         for u in range(count):
             degrees[u] = of_friends[lists[first + u]]
-        degrees.sort()
+        sort(degrees)
         for quantile in (0.75, 0.9):
             at = quantile * (count - 1)
             low = int(at)

@@ -25,6 +25,7 @@ __all__ = [
     "place_of",
     "poissons",
     "size_of",
+    "sort",
     "widths_of",
 ]
 
@@ -180,3 +181,19 @@ def beside(z: float, at: int, unit: float, rate: float, size: int) -> Any:
     if at == 0:
         return 0.0, 1.0
     return math.exp(-rate * (z - STEPS[at - 1] * unit)), math.exp(-rate * (STEPS[at] * unit - z))
+
+
+@compiled
+def sort(values: Any) -> None:
+    """INOUT ``values``: rising. By Shell's gaps: numpy's own takes a second to compile."""
+    gap = 1
+    while 3 * gap < len(values):
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, len(values)):
+            value, at = values[i], i
+            while at >= gap and values[at - gap] > value:
+                values[at] = values[at - gap]
+                at -= gap
+            values[at] = value
+        gap //= 3

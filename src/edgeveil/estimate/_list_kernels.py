@@ -59,8 +59,9 @@ def score_lists(
     # left and right of `laplace_tables` for the law, then for its first moment
     tables, moments = np.empty((4, most + 1, CELLS)), np.empty((most, CELLS))
     chances, near = np.empty((most + 1, CELLS)), np.empty((2, most))
-    named, fine, fan = np.empty((3, room), dtype=np.int64)
-    scores, alone, offsets = np.empty((3, room))
+    named, fine = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+    fan = np.empty(room, dtype=np.bool_)
+    scores, alone, offsets = np.empty(room), np.empty(room), np.empty(room)
     by_cell, by_fine = np.empty((3, CELLS)), np.empty((3, CELLS * FINE))
     heap = np.empty(k, dtype=np.int64)
     for i in range(len(members)):
@@ -78,7 +79,8 @@ def score_lists(
         low_chances(ranking, unseen, chances)
         _means(ranking, unseen, unit, by_cell[0])
         _means(law, unseen, unit, by_cell[1])
-        unseen[:] = 1.0
+        for x in range(size):
+            unseen[x] = 1.0
         _means(law, unseen, unit, by_cell[2])
         _at_degrees(by_cell, between, by_fine)
 
@@ -183,7 +185,7 @@ def _candidates(
         fan[j] = holds(fans, first_fan, last_fan, nodes[j])
     for j in range(first_fan, last_fan):
         if not holds(nodes, 0, len(nodes), fans[j]):
-            named[size], fan[size] = fans[j], 1
+            named[size], fan[size] = fans[j], True
             size += 1
     most, at = size + k, 0
     while size < most and at < len(order):
@@ -194,7 +196,7 @@ def _candidates(
             or holds(nodes, 0, len(nodes), v)
             or holds(fans, first_fan, last_fan, v)
         ):
-            named[size], fan[size] = v, 0
+            named[size], fan[size] = v, False
             size += 1
     for j in range(size):
         fine[j] = cell[named[j]]

@@ -127,8 +127,9 @@ def fit_laws(
 
 @compiled
 def _collect(
-    values: Any, fines: Any, first: int, last: int, unit: float, rate: float, size: int, growth: Any,
-    left: Any, right: Any, ids: Any, kept: Any, bins: Any, items: Any, likelihoods: Any,
+    values: Any, fines: Any, first: int, last: int, unit: float, rate: float, size: int,
+    growth: Any, left: Any, right: Any, ids: Any, kept: Any, bins: Any, items: Any,
+    likelihoods: Any,
 ) -> int:  # fmt: skip
     """Items of a member's values, after those of the cells; ``ids`` is -1 before and after."""
     count = CELLS

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil.estimate._compile import compiled
-from edgeveil.estimate._law_kernels import STEPS, beside, decays_of, laplace_tables, place_of
+from edgeveil.estimate._law_kernels import STEPS, beside, decays_of, laplace_tables, place_of, sort
 from edgeveil.estimate._list_kernels import holds, low_chances
 from edgeveil.estimate._mixture_kernels import stays_below
 from edgeveil.estimate.popularity import CELLS, FINE
@@ -48,10 +48,11 @@ def open_places(
     for i in range(len(facts)):
         most = max(most, law_starts[i + 1] - law_starts[i])
         room = max(room, begins[i + 1] - begins[i])
-    chances, left, right = np.empty((3, most + 1, CELLS))
+    chances, left = np.empty((most + 1, CELLS)), np.empty((most + 1, CELLS))
+    right = np.empty((most + 1, CELLS))
     # Of items: how many values, sum of them and of their offsets; and the cell.
     items, cells = np.empty((3, 2 * room)), np.empty(2 * room, dtype=np.int64)
-    ordered, mean, spread = np.empty((3, 2 * k + 1))
+    ordered, mean, spread = np.empty(2 * k + 1), np.empty(2 * k + 1), np.empty(2 * k + 1)
     chance, following = np.empty((most + 1, 1)), np.empty(CELLS * FINE)
     for i in range(len(facts)):
         first, size, unit = begins[i], law_starts[i + 1] - law_starts[i], facts[i, 2]
@@ -66,7 +67,7 @@ def open_places(
             ordered[2 * chosen], ordered[2 * chosen + 1] = limits[i, chosen], limits[i, k + chosen]
             chosen += 1
         rising = ordered[: 2 * chosen]
-        rising.sort()
+        sort(rising)
         for q in range(2 * chosen + 1):
             mean[q] = spread[q] = 0.0
         for f in range(CELLS * FINE):
@@ -97,12 +98,25 @@ def open_places(
             mean[q] += mean[q - 1]
             spread[q] += spread[q - 1]
         for r in range(chosen):
-            q = np.searchsorted(rising, limits[i, r])
+            q = _first_at(rising, limits[i, r])
             least = math.floor(mean[q] - _DEVIATIONS * math.sqrt(max(spread[q], 0.0) + 1)) + 1
-            q = np.searchsorted(rising, limits[i, k + r])
+            q = _first_at(rising, limits[i, k + r])
             last = math.ceil(mean[q] + _DEVIATIONS * math.sqrt(max(spread[q], 0.0) + 1)) + 1
             out[i, r, 2] = min(max(least, 1.0), r + 1.0)
             out[i, r, 3] = max(min(last, strangers[i]), r + 1.0)
+
+
+@compiled
+def _first_at(rising: Any, wanted: float) -> int:
+    """The first place of a value that is there."""
+    low, high = 0, len(rising) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if rising[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled

@@ -176,7 +176,7 @@ def _released_degrees(
         return np.asarray(released, np.float64)
     if epsilon == 0:
         return None
-    drawn: Vector = randomise(DegreePrior(epsilon=epsilon).shared(graph), [noise]).values[0]
+    drawn: Vector = randomise(DegreePrior(epsilon=epsilon).shared(graph), noise).values[0]
     return drawn
 
 

@@ -316,6 +316,7 @@ _SHOWN_SPEND = (
     "public_total + greatest_total FROM spends LEFT JOIN releases ON releases.key = spends.key "
 )
 SHOWN_SPENDS = f"{_SHOWN_SPEND} WHERE coalesce(n_rows, 1) > 0 ORDER BY spends.seq"
+LATEST_SPENDS = f"{SHOWN_SPENDS} DESC LIMIT ?"
 SPENDS_OF_RECIPIENT = (
     f"{_SHOWN_SPEND} WHERE spends.seq IN (SELECT seq FROM recipient_spends WHERE recipient = ?) "
     "ORDER BY spends.seq"

@@ -32,7 +32,7 @@ Work = Callable[[Request], Awaitable[Response]]
 _MOST_BODY = 1024  # bytes; no endpoint needs more
 _MOST_HEAD = 16_384  # bytes of a request's head
 _SECONDS_FOR_HEAD = 5.0
-_SECONDS_FOR_ANSWER = 15.0  # that a client may leave an answer unread
+_SECONDS_FOR_ANSWER = 5.0  # that a client may leave an answer unread
 _log = logging.getLogger("edgeveil.serve")
 _HEADERS = {
     "Content-Security-Policy": (

@@ -23,7 +23,7 @@ import numpy as np
 
 from edgeveil._files import write_atomically
 from edgeveil.errors import InputError
-from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.nodes import NodeSet
 from edgeveil.suggestions import Suggestions
 
 __all__ = ["Lists", "digest_of", "render", "slot_bytes"]
@@ -50,23 +50,17 @@ def digest_of(nodes: NodeSet) -> str:
     return ids.hexdigest()
 
 
-def render(lists: Suggestions, member: NodeId, snapshot: int, made: str) -> bytes:
+def render(made: Suggestions, at: int, snapshot: int) -> bytes:
     """One member's list as JSON: released values and public ones, nothing else."""
     return _json(
         {
-            "member": member,
+            "member": made.members[at],
             "snapshot": snapshot,
-            "made": made,
-            "remark": lists.remark(member),
+            "made": made.provenance.created[:10],
+            "remark": made.remark_at(at),
             "suggestions": [
-                {
-                    "place": line.rank,
-                    "node": line.node,
-                    "first": line.first,
-                    "last": line.last,
-                    "why": line.why,
-                }
-                for line in lists.for_member(member)
+                {"place": rank, "node": node, "first": first, "last": last, "why": why}
+                for rank, node, _, first, last, why in made.at(at)
             ],
         }
     )

@@ -13,7 +13,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +53,7 @@ class Offer:
     places: int = 20
     label: str = ""
     knows_followers: bool = False
+    ahead: bool = False  # lists of every snapshot are made at once, not when they are asked for
     purpose: str = "service"
 
 
@@ -88,7 +89,7 @@ class Making:
         self._at_work = threading.Lock()  # held while lists are charged or the edition changes
         self._waiting: deque[tuple[NodeId, _Answer]] = deque()
         self._stopped = self._lost = False
-        self._ahead: int | None = None  # the first member who was not looked at
+        self._ahead = 0 if offer.ahead else None  # the first member who was not looked at
         self.trouble = ""
         self.edition = self._edition(ledger.snapshot(offer.label), read())
         self._earlier = self._kept_editions()
@@ -103,8 +104,8 @@ class Making:
         with self._wake:
             self._stopped = True
             self._wake.notify()
-        if self._thread.ident is not None:
-            self._thread.join()
+        with self._at_work:  # not until the thread has ended: it may still be loading kernels
+            pass
 
     @property
     def ahead_left(self) -> int:
@@ -155,7 +156,7 @@ class Making:
         edition = self._edition(snapshot, graph)
         with self._wake:
             self._earlier.append(self.edition.lists)
-            self.edition, self._ahead = edition, None
+            self.edition, self._ahead = edition, 0 if self.offer.ahead else None
 
     def _edition(self, snapshot: int, graph: Graph) -> Edition:
         """Open the lists of a snapshot; LedgerError if it is known to be another graph.
@@ -205,9 +206,9 @@ class Making:
             with self._wake:
                 if not (self._waiting or self._ahead is not None or self._stopped):
                     self._wake.wait(pause)
+            with self._at_work:
                 if self._stopped:
                     return
-            with self._at_work:
                 # Also where nobody asks: who has a list is shown the new snapshot's, too.
                 ready = self._follow()
                 self._make_some(ready)
@@ -284,10 +285,9 @@ class Making:
         from edgeveil.engine.api import suggest  # kernels: not before the first list
 
         graph, offer = edition.graph, self.offer
-        members = graph.nodes.take(indices)
         made: Suggestions = suggest(
             graph,
-            members,
+            graph.nodes.take(indices),
             epsilon=offer.epsilon,
             k=offer.places,
             knows_followers=offer.knows_followers,
@@ -296,11 +296,9 @@ class Making:
             snapshot=edition.snapshot,
             purpose=offer.purpose,
         )
-        charged, bodies = made.provenance.created[:10], list[bytes]()
-        trouble = ""
-        for at, (index, member) in enumerate(zip(indices, members, strict=True)):
-            alone = replace(made, values=made.values[at : at + 1], members=(member,))
-            bodies.append(edition.lists.padded(render(alone, member, edition.snapshot, charged)))
+        trouble, bodies = "", list[bytes]()
+        for at, index in enumerate(indices):
+            bodies.append(edition.lists.padded(render(made, at, edition.snapshot)))
             try:
                 edition.lists.put(index, bodies[-1])
             except OSError as error:  # the list is among the artifacts all the same

@@ -126,9 +126,7 @@ def test_the_grid_and_its_laws_are_those_of_plain_numpy(unit):
     means = np.array([0.0, 0.4, 12.0, 49.0, 51.0, 90.0])
     out = np.empty((len(points), 6))
     laws.poissons(means.copy(), widths, out, np.empty(6), np.empty(6))
-    np.testing.assert_allclose(
-        out.T, plain.poissons(points, widths, means), rtol=1e-9, atol=1e-200
-    )
+    np.testing.assert_allclose(out.T, plain.poissons(points, widths, means), rtol=1e-9, atol=1e-200)
     np.testing.assert_allclose(points @ out, means, rtol=0.01, atol=1e-6)
 
 
