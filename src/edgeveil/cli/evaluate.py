@@ -26,8 +26,6 @@ from edgeveil.errors import ParameterError
 if TYPE_CHECKING:
     from edgeveil.mechanisms import Mechanism
 
-__all__ = ["evaluate"]
-
 
 def evaluate(
     graph: Path,
