@@ -201,15 +201,19 @@ class Suggestions:
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
         member, place = np.nonzero(~np.isnan(self.values[:, :, 0]))
         listed = self.values[member, place]
+        kind = object if self.nodes.kind == "str" else np.int64
+        # Few different reasons, each put into words once: the kind of reason is below 4.
+        reasons, which = np.unique(np.rint(listed[:, 4]) * 4 + listed[:, 5], return_inverse=True)
+        whys = [self._why(*divmod(reason, 4)) for reason in reasons.tolist()]
         return {
-            "member": NodeSet.of(self.members).ids[member],
+            "member": np.array(self.members, dtype=kind)[member],
             "rank": place + 1,
-            "node": self.nodes.ids[listed[:, 0].astype(np.int64)],
+            "node": np.array(self.nodes.take(listed[:, 0].astype(np.int64)), dtype=kind),
             "score": listed[:, 1],
             "first": listed[:, 2].astype(np.int64),
             "last": listed[:, 3].astype(np.int64),
             "common": listed[:, 4],
-            "why": np.array([self._why(c, s) for c, s in listed[:, 4:6]], dtype=object),
+            "why": np.array(whys, dtype=object)[which],
         }
 
     def write(self, path: str | os.PathLike[str]) -> None:
