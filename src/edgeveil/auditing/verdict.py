@@ -20,7 +20,7 @@ from edgeveil.auditing.guessing import learn
 from edgeveil.auditing.worst_pairs import loss_on, loss_share, worst_pair
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import HasHardPairs, Mechanism, Rows
+from edgeveil.mechanisms.base import HasHardPairs, Mechanism, Rows, check_mechanism
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
@@ -156,7 +156,7 @@ def audit(
         whole("trials", trials, 100)
     if not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
-    claim = mechanism.guarantee(1)
+    claim = check_mechanism(mechanism).guarantee(1)
     if claim.delta:
         raise ParameterError("the audit is for pure guarantees: delta must be 0")
     if math.isinf(claim.epsilon):

@@ -225,7 +225,8 @@ def test_a_threshold_between_two_steps_is_the_upper_one():
     n, given = 5000, some_rows([40, 0, 3], 5000)
     for way in (True, False):
         upper, between = (
-            draw_tail(given, n, lattice(2, n), x, streams(3), densely=way) for x in (12.0, 11.25)
+            draw_tail(given, n, lattice(2 * UNIT, n), x, streams(3), densely=way)
+            for x in (12_000.0, 11_999.25)
         )
         same(upper, between)
 
@@ -346,7 +347,7 @@ def test_another_key_gives_other_marks():
 def test_a_threshold_that_much_reaches_is_drawn_densely(at_least):
     n, given = 5000, some_rows([30, 0], 5000)
     found, dense = (
-        draw_tail(given, n, lattice(2, n), at_least, streams(2), densely=way)
+        draw_tail(given, n, lattice(2 * UNIT, n), at_least * UNIT, streams(2), densely=way)
         for way in (False, True)
     )
     same(found, dense)
