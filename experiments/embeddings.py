@@ -163,11 +163,7 @@ class _Study(Study):
         return unit_length(self.papers_embedding(flow, epsilon, split))
 
     def _ours(self, epsilon: float, split: int) -> sp.csr_array:
-        mechanism = TwoHopEmbedding(
-            epsilon=epsilon,
-            dimension=self.settings["own_dimension"],
-            restart=self.settings["restart"],
-        )
+        mechanism = TwoHopEmbedding(epsilon=epsilon, dimension=self.settings["own_dimension"])
         stream = self.noise.derive(_OURS, f"{epsilon:g}").derive("repeat", split)
         return sp.csr_array(rows_of(mechanism, self.graph, range(self.graph.n_nodes), stream))
 
