@@ -29,9 +29,9 @@ from experiments.figures import (
     PINK,
     SKY,
     VERMILION,
-    draw_curve,
-    draw_level,
+    draw_panel,
     legend_below,
+    select,
 )
 from experiments.flipped_walk import flipped_rows
 from experiments.rows import repeated_rows
@@ -120,13 +120,8 @@ def draw(results: list[Result]) -> Figure:
     grid = figure.subplots(len(datasets), len(scopes), squeeze=False, sharex=True)
     for i, dataset in enumerate(datasets):
         for axes, (scope, words) in zip(grid[i], scopes.items(), strict=True):
-            here = [
-                r for r in results if (r.dataset, r.metric, r.scope) == (dataset, recall, scope)
-            ]
-            for label, (colour, mark, name) in _CURVES.items():
-                draw_curve(axes, here, label, colour, mark, name)
-            for label, (colour, style) in _LEVELS.items():
-                draw_level(axes, here, label, colour, style)
+            here = select(results, dataset=dataset, metric=recall, scope=scope)
+            draw_panel(axes, here, _CURVES, _LEVELS)
             axes.set_title(f"{dataset}: {recall.replace('recall', 'Recall')}, {words}")
             axes.set_ylim(0, 1.02)
             axes.set_xscale("log")

@@ -1,7 +1,7 @@
 """Node classification from embeddings, as in the paper's Figure 2.
 
-One-vs-rest logistic regression (scikit-learn, L2, C = 1, not standardised), trained on a random
-share of the nodes. A node is given as many labels as it has (the protocol of DeepWalk): those
+One-vs-rest logistic regression (L2, C = 1, not standardised), trained on a random share of the
+nodes. A node is given as many labels as it has (the protocol of DeepWalk): those
 with the highest scores. Micro-F1 over all (node, label) pairs, Macro-F1 over the labels.
 """
 
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
-from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.errors import ParameterError
+from experiments.logistic import fit_logistic
 
 __all__ = ["F1", "classify", "f1_scores", "majority_floor", "random_embedding", "split_nodes"]
 
 Labels = npt.NDArray[np.bool_]
-
-_NEWTON = "newton-cholesky"
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,7 @@ def classify(
         Chooses the split.
     strength : float
         C of the logistic regression; smaller regularises more.
-
-    Raises
-    ------
-    EdgeveilError
-        If scikit-learn is not installed (``pip install 'edgeveil[evaluate]'``).
     """
-    try:
-        from sklearn.linear_model import LogisticRegression
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise EdgeveilError(
-            "classification needs scikit-learn: pip install 'edgeveil[evaluate]'"
-        ) from None
     truth = _dense(labels)
     if embedding.shape[0] != len(truth):
         raise ParameterError("there must be one row of labels per embedded node")
@@ -85,15 +73,12 @@ def classify(
     # A label that nobody in the training set has is never predicted, one that all have always.
     scores = np.where(truth[known].all(axis=0), np.inf, -np.inf) * np.ones((len(asked), 1))
     learnable = truth[known].any(axis=0) & ~truth[known].all(axis=0)
-    # Newton's method on the k x k Hessian: the other solvers' optimum, sooner where k is small.
-    wide = sp.issparse(embedding)
-    solver = {"solver": "lbfgs", "tol": 1e-5, "max_iter": 1000} if wide else {"solver": _NEWTON}
     # Products this small gain nothing from threads and lose much on a busy machine.
     with threadpool_limits(1):
-        for label in np.flatnonzero(learnable):
-            model = LogisticRegression(C=strength, **solver)
-            model.fit(embedding[known], truth[known, label])
-            scores[:, label] = model.decision_function(embedding[asked])
+        weights, start = fit_logistic(
+            embedding[known], truth[known][:, learnable], strength=strength
+        )
+        scores[:, learnable] = embedding[asked] @ weights + start
     return f1_scores(scores, truth[asked])
 
 

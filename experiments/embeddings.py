@@ -17,7 +17,6 @@ which all contenders share, drops out of its interval.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +25,17 @@ import scipy.sparse as sp
 
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.results import Result
-from edgeveil.hashing import hash_nodes
 from edgeveil.mechanisms import TwoHopEmbedding
 from edgeveil.mechanisms.run import rows_of
 from experiments._classification import (
     METRICS,
+    Embeddings,
     Matrix,
     Score,
     Study,
+    hash_key,
     measure_studies,
+    sign_matrix,
     unit_length,
 )
 from experiments.cells import Cells
@@ -46,9 +47,9 @@ from experiments.figures import (
     ORANGE,
     SKY,
     VERMILION,
-    draw_curve,
-    draw_level,
+    draw_panel,
     legend_below,
+    select,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def settings(quick: bool) -> dict[str, Any]:
     return {
         "datasets": ["POS"] if quick else None,
         "epsilons": [0.1, 1.0, 10.0] if quick else [0.1, 0.5, 1.0, 3.0, 5.0, 10.0],
-        "splits": 2 if quick else 3,
+        "splits": 2 if quick else 5,
         "train": 0.5,
         "dimension": 256,
         "own_dimension": TwoHopEmbedding(epsilon=1.0).dimension,
@@ -102,13 +103,7 @@ def measure(
     return measure_studies(_Study, datasets, settings, cells)
 
 
-@dataclass(frozen=True)
-class _Line:
-    """One embedding at one epsilon, and its F1 on a split."""
-
-    label: str
-    epsilon: float
-    score: Score
+_Line = tuple[str, float, Score]  # one embedding at one epsilon, and its F1 on a split
 
 
 class _Study(Study):
@@ -125,8 +120,8 @@ class _Study(Study):
     def results(self) -> Iterator[Result]:
         """Every line, then every line that is no floor against the best floor."""
         found = {
-            (line.label, line.epsilon): self.scores(line.label, line.epsilon, line.score)
-            for line in self._lines()
+            (label, epsilon): self.scores(label, epsilon, score)
+            for label, epsilon, score in self._lines()
         }
         for (label, epsilon), scores in found.items():
             for metric, values in scores.items():
@@ -142,35 +137,39 @@ class _Study(Study):
     def _lines(self) -> Iterator[_Line]:
         """What needs no budget first."""
         own, full, flow = self.own_list(), self.exact(), self.papers_flow()
-        yield _Line("majority labels", 0.0, self.majority)
+        yield "majority labels", 0.0, self.majority
         for label, epsilon, fixed in (
             ("own list", 0.0, own),
             ("own list, unit length", 0.0, unit_length(own)),
-            ("own list, equal weights, unit length", 0.0, self._friends_hashed()),
             ("non-private", np.inf, full),
             ("non-private, unit length", np.inf, unit_length(full)),
         ):
-            yield _Line(label, epsilon, partial(self.classified_as, fixed))
+            yield label, epsilon, partial(self.classified_as, fixed)
+        friends = partial(self.classified, self._friends_hashed)
+        yield "own list, equal weights, unit length", 0.0, friends
         for epsilon in self.settings["epsilons"]:
             for label, embedding in (
                 (_PAPER, partial(self.papers_embedding, flow, epsilon)),
                 (_PAPER_UNIT, partial(self._paper_unit, flow, epsilon)),
                 (_OURS, partial(self._ours, epsilon)),
             ):
-                yield _Line(label, epsilon, partial(self.classified, embedding))
+                yield label, epsilon, partial(self.classified, embedding)
 
-    def _paper_unit(self, flow: Matrix, epsilon: float, split: int) -> Matrix:
+    def _paper_unit(self, flow: Embeddings, epsilon: float, split: int) -> Matrix:
         return unit_length(self.papers_embedding(flow, epsilon, split))
 
     def _ours(self, epsilon: float, split: int) -> sp.csr_array:
-        mechanism = TwoHopEmbedding(epsilon=epsilon, dimension=self.settings["own_dimension"])
+        mechanism = TwoHopEmbedding(
+            epsilon=epsilon,
+            dimension=self.settings["own_dimension"],
+            hash_key=hash_key(split),
+        )
         stream = self.noise.derive(_OURS, f"{epsilon:g}").derive("repeat", split)
         return sp.csr_array(rows_of(mechanism, self.graph, range(self.graph.n_nodes), stream))
 
-    def _friends_hashed(self) -> sp.csr_array:
+    def _friends_hashed(self, split: int) -> sp.csr_array:
         """Every friend with weight 1, in its dimension with its sign; rows of unit length."""
-        n, own = self.graph.n_nodes, hash_nodes(self.graph.nodes, self.settings["own_dimension"])
-        signs = sp.csr_array((own.sign, (np.arange(n), own.bucket)), shape=(n, own.dimension))
+        signs = sign_matrix(self.graph.nodes, self.settings["own_dimension"], split)
         return sp.csr_array(unit_length((self.graph.adjacency() @ signs).toarray()))
 
 
@@ -183,16 +182,9 @@ def draw(results: list[Result]) -> Figure:
     grid = figure.subplots(2, len(datasets), squeeze=False, sharex=True)
     for i, scope in enumerate(("all", _ABOVE)):
         for axes, dataset in zip(grid[i], datasets, strict=True):
-            here = [
-                r
-                for r in results
-                if (r.dataset, r.metric, r.scope) == (dataset, "micro-F1 x 100", scope)
-            ]
-            for label, (colour, mark, name) in _CURVES.items():
-                draw_curve(axes, here, label, colour, mark, name)
+            here = select(results, dataset=dataset, metric="micro-F1 x 100", scope=scope)
+            draw_panel(axes, here, _CURVES, _LEVELS if scope == "all" else {})
             if scope == "all":
-                for label, (colour, style) in _LEVELS.items():
-                    draw_level(axes, here, label, colour, style)
                 axes.set_title(f"{dataset}: Micro-F1 x 100")
             else:
                 axes.axhline(0, color=GREY, linewidth=1)

@@ -26,15 +26,14 @@ from experiments.figures import (
     ORANGE,
     PINK,
     VERMILION,
-    draw_curve,
-    draw_level,
+    draw_panel,
     legend_below,
+    select,
 )
 from experiments.flipped_walk import flipped_rows
 from experiments.rows import repeated_rows
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["draw", "measure", "settings"]
@@ -50,7 +49,7 @@ def settings(quick: bool) -> dict[str, Any]:
         "k": 100,
         "sources": 40 if quick else None,
         "repeats": 5 if quick else 100,
-        "flipping_sources": 20 if quick else 40,
+        "flipping_sources": 20 if quick else 200,
         "flipping_repeats": 1 if quick else 2,
         "sigma": 1e-6,
         "rounds": 100,
@@ -90,6 +89,10 @@ def measure(
     return measure_contests("figure1", list(_contenders(settings)), datasets, settings, cells)
 
 
+_CURVES = {
+    _PRIVATE: (BLUE, "o", "push-flow-cap, joint (the paper's)"),
+    _FLIPPING: (VERMILION, "s", "edge flipping, joint"),
+}
 _LEVELS = {
     "push-flow-cap without noise (not private)": (PINK, ":"),
     "own list + exact degrees (not private)": (GREEN, "--"),
@@ -109,10 +112,8 @@ def draw(results: list[Result]) -> Figure:
     grid = figure.subplots(len(datasets), len(panels), squeeze=False, sharex=True)
     for i, dataset in enumerate(datasets):
         for axes, (metric, scope) in zip(grid[i], panels, strict=True):
-            here = [
-                r for r in results if (r.dataset, r.metric, r.scope) == (dataset, metric, scope)
-            ]
-            _panel(axes, here)
+            here = select(results, dataset=dataset, metric=metric, scope=scope)
+            draw_panel(axes, here, _CURVES, _LEVELS)
             name = metric.replace("recall", "Recall").replace("ndcg", "NDCG")
             axes.set_title(f"{dataset}: {name}, {scope}")
             axes.set_ylim(0, 1.02)
@@ -126,10 +127,3 @@ def draw(results: list[Result]) -> Figure:
         title="Exact PageRank (non-private) is 1 in every panel. Shaded: 95 % intervals.",
     )
     return figure
-
-
-def _panel(axes: Axes, results: list[Result]) -> None:
-    draw_curve(axes, results, _PRIVATE, BLUE, "o", "push-flow-cap, joint (the paper's)")
-    draw_curve(axes, results, _FLIPPING, VERMILION, "s", "edge flipping, joint")
-    for label, (colour, style) in _LEVELS.items():
-        draw_level(axes, results, label, colour, style)

@@ -1,9 +1,9 @@
 """Figure 2: node classification from private embeddings against epsilon.
 
 Joint model, sigma = 1e-6, R = 100, prepush, dimension 256, half of the nodes to train on.
-Repeat r has its own split and, for the paper's mechanism, its own noise. Training one
-classifier on the embeddings of all nodes is a measurement of utility, as in the paper: it is
-not a joint-private release of the classifier.
+Split r has its own training nodes, its own hash and, for the paper's mechanism, its own noise.
+Training one classifier on the embeddings of all nodes is a measurement of utility, as in the
+paper: it is not a joint-private release of the classifier.
 
 Edge flipping. One flipped graph per epsilon is shared by all sources. PageRank of all sources
 on it comes from one Cholesky inverse. In the joint model the source's own edges are true: they
@@ -22,6 +22,7 @@ flipped graph without any true edge put back (the public model) is measured besi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,6 @@ import scipy.sparse as sp
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.graph import Graph
-from edgeveil.hashing import instant_embedding
 from edgeveil.mechanisms import EdgeFlipping
 from edgeveil.mechanisms.run import shared_part
 from experiments._classification import (
@@ -40,6 +40,7 @@ from experiments._classification import (
     Score,
     Study,
     measure_studies,
+    percent,
     unit_length,
 )
 from experiments.cells import Cells
@@ -50,10 +51,11 @@ from experiments.figures import (
     GREEN,
     GREY,
     ORANGE,
-    PINK,
     SKY,
     VERMILION,
+    draw_panel,
     legend_below,
+    select,
 )
 from experiments.flipped_walk import FlippedWalk, all_pairs
 
@@ -65,13 +67,18 @@ __all__ = ["draw", "measure", "settings", "walk_from_own_edges"]
 _PRIVATE, _FLIPPING = "instant-embedding", "edge flipping + InstantEmbedding"
 _FLIPPING_PUBLIC = "edge flipping + InstantEmbedding, public"
 _CHECK = "edge flipping, first step against exact"
-_FLOORS = (
-    "non-private",
-    "own list, unit length",
-    "own list",
-    "majority labels",
-    "random embedding",
-)
+_CURVES = {
+    _PRIVATE: (BLUE, "o", "DP InstantEmbedding, joint (the paper's)"),
+    _FLIPPING: (VERMILION, "s", "edge flipping + InstantEmbedding, joint"),
+    _FLIPPING_PUBLIC: (BLACK, "^", "the same without own edges (public)"),
+}
+_FLOORS = {
+    "non-private": (GREEN, "-"),
+    "own list, unit length": (ORANGE, "-."),
+    "own list": (ORANGE, ":"),
+    "majority labels": (GREY, "--"),
+    "random embedding": (SKY, ":"),
+}
 
 _PAPER: dict[str, dict[str, dict[float, float]]] = {
     "BlogCatalog": {
@@ -95,8 +102,8 @@ def settings(quick: bool) -> dict[str, Any]:
         else [0.01, 0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0],
         "flipping_epsilons": [1.0, 10.0]
         if quick
-        else [0.1, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0],
-        "splits": 2 if quick else 3,
+        else [0.01, 0.1, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0],
+        "splits": 2 if quick else 10,
         "train": 0.5,
         "dimension": 256,
         "sigma": 1e-6,
@@ -126,8 +133,8 @@ class _Study(Study):
         """How many cells."""
         blocks = 2 * len(self.blocks())
         flipping = len(self.settings["flipping_epsilons"])
-        lines = len(_FLOORS) + len(self.settings["epsilons"]) + 2 * flipping
-        return blocks + lines * len(self.splits) + 2 * flipping
+        lines = len(_FLOORS) + len(self.settings["epsilons"])
+        return blocks + lines * len(self.splits) + flipping
 
     def results(self) -> Iterator[Result]:
         """Floors first, then line by line."""
@@ -154,59 +161,50 @@ class _Study(Study):
         return random_embedding(self.graph.n_nodes, self.settings["dimension"], seed=split)
 
     def _flipping(self, epsilon: float) -> Iterator[Result]:
-        """One flipped graph; its embedding; how far the first-step walk is from the exact one."""
-        s = self.settings
-        mechanism = EdgeFlipping(epsilon=epsilon, restart=s["restart"])
-        shared = self.noise.derive("flipping", f"{epsilon:g}").derive("shared")
-        cell = f"{self.name} / flipped {epsilon:g}, joint and public"
-        check: list[Matrix] = []
-
-        def compute() -> Matrix:
-            flipped = shared_part(mechanism, self.graph, shared)
-            everywhere = all_pairs(flipped, restart=s["restart"])
-            rows = walk_from_own_edges(self.graph, everywhere, restart=s["restart"])
-            few = _spread(self.graph.n_nodes, s["checked_sources"])
-            walk = FlippedWalk(self.graph, flipped, restart=s["restart"], tol=mechanism.tol)
-            exact = walk.rows(few)
-            check.append(
-                np.array([np.abs(rows[v] - e).sum() for v, e in zip(few, exact, strict=True)])
-            )
-            return np.hstack([self._embed_blocks(rows), self._embed_blocks(everywhere)])
-
-        def measured() -> list[float]:
-            # Known only together with the embedding; after a stop between the two, made again.
-            if not check:
-                compute()
-            return [float(v) for v in check[-1]]
-
-        joint, public = np.hsplit(self.cells.array(cell, compute), 2)
-        distances = self.cells.get(f"{cell} / check", measured)
-        yield from self._line(_FLIPPING, epsilon, partial(self.classified_as, joint))
-        yield from self._line(_FLIPPING_PUBLIC, epsilon, partial(self.classified_as, public))
+        """One flipped graph, a cell; how far the first-step walk is from the exact one."""
+        cell = f"{self.name} / flipped {epsilon:g} / {len(self.splits)} splits"
+        found = self.cells.get(cell, partial(self._flipped, epsilon))
+        for label in (_FLIPPING, _FLIPPING_PUBLIC):
+            yield from self._point(label, epsilon, percent(found[label]))
         yield Result.of(
-            estimate(distances),
+            estimate(found[_CHECK]),
             experiment=self.experiment,
             dataset=self.name,
             mechanism=_CHECK,
             epsilon=epsilon,
             metric="L1 distance",
             scope="all",
-            n_sources=len(distances),
+            n_sources=len(found[_CHECK]),
             repeats=1,
         )
 
-    def _embed_blocks(self, rows: npt.NDArray[np.float32]) -> Matrix:
-        return np.vstack(
-            [
-                instant_embedding(rows[b.start : b.stop].astype(np.float64), self.hash)
-                for b in self.blocks()
-            ]
-        )
+    def _flipped(self, epsilon: float) -> dict[str, Any]:
+        restart = self.settings["restart"]
+        mechanism = EdgeFlipping(epsilon=epsilon, restart=restart)
+        shared = self.noise.derive("flipping", f"{epsilon:g}").derive("shared")
+        flipped = shared_part(mechanism, self.graph, shared)
+        public = all_pairs(flipped, restart=restart)
+        joint = walk_from_own_edges(self.graph, public, restart=restart)
+        few = _spread(self.graph.n_nodes, self.settings["checked_sources"])
+        exact = FlippedWalk(self.graph, flipped, restart=restart, tol=mechanism.tol).rows(few)
+        return {
+            _FLIPPING: self._each_split(joint),
+            _FLIPPING_PUBLIC: self._each_split(public),
+            _CHECK: np.abs(joint[few] - exact).sum(axis=1).tolist(),
+        }
+
+    def _each_split(self, rows: npt.NDArray[np.float32]) -> list[dict[str, float]]:
+        parts = [self.hashed(rows[b.start : b.stop].astype(np.float64)) for b in self.blocks()]
+        embeddings = np.vstack(parts)
+        return [asdict(self.classified_as(embeddings, split)) for split in self.splits]
 
     def _line(self, label: str, epsilon: float, score: Score) -> Iterator[Result]:
+        yield from self._point(label, epsilon, self.scores(label, epsilon, score))
+
+    def _point(self, label: str, epsilon: float, scores: dict[str, Matrix]) -> Iterator[Result]:
         """One point of the figure, beside what the paper prints."""
         paper = _PAPER.get(self.name, {}).get(label, {}).get(epsilon)
-        for metric, values in self.scores(label, epsilon, score).items():
+        for metric, values in scores.items():
             printed = paper if metric == "micro" else None
             yield self.result(label, epsilon, metric, values, paper_value=printed)
 
@@ -239,33 +237,13 @@ def draw(results: list[Result]) -> Figure:
     datasets = list(dict.fromkeys(r.dataset for r in results))
     figure = Figure(figsize=(5.2 * len(datasets), 3.8))
     grid = figure.subplots(1, len(datasets), squeeze=False)[0]
-    levels = dict(
-        zip(
-            _FLOORS,
-            ((GREEN, "-"), (ORANGE, "-."), (ORANGE, ":"), (GREY, "--"), (SKY, ":")),
-            strict=True,
-        )
-    )
     for axes, dataset in zip(grid, datasets, strict=True):
-        here = [r for r in results if r.dataset == dataset and r.metric == "micro-F1 x 100"]
-        for label, colour, mark, name in (
-            (_PRIVATE, BLUE, "o", "DP InstantEmbedding, joint (the paper's)"),
-            (_FLIPPING, VERMILION, "s", "edge flipping + InstantEmbedding, joint"),
-            (_FLIPPING_PUBLIC, BLACK, "^", "the same without own edges (public)"),
-        ):
-            line = sorted(
-                (r.epsilon or 0.0, r.mean, r.low, r.high, r.paper_value or np.nan)
-                for r in here
-                if r.mechanism == label
-            )
-            x, mean, low, high, paper = np.array(line).T
-            axes.plot(x, mean, color=colour, marker=mark, markersize=4, label=name)
-            axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
-            if not np.isnan(paper).all():
-                axes.plot(x, paper, "x", color=PINK, markersize=6, label="printed in the paper")
-        for label, (colour, style) in levels.items():
-            level = next(r.mean for r in here if r.mechanism == label)
-            axes.axhline(level, color=colour, linestyle=style, linewidth=1.5, label=label)
+        draw_panel(
+            axes,
+            select(results, dataset=dataset, metric="micro-F1 x 100"),
+            _CURVES,
+            _FLOORS,
+        )
         axes.set_xscale("log")
         axes.set_xlabel("epsilon")
         axes.set_title(f"{dataset}: Micro-F1 x 100")

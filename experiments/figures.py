@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +23,10 @@ __all__ = [
     "PINK",
     "SKY",
     "VERMILION",
-    "draw_curve",
-    "draw_level",
+    "draw_panel",
     "draw_to_file",
     "legend_below",
+    "select",
 ]
 
 # Okabe and Ito's palette: told apart with every common colour vision deficiency.
@@ -75,23 +75,34 @@ def legend_below(
     figure.tight_layout()
 
 
-def draw_curve(
-    axes: Axes, results: Sequence[Result], mechanism: str, colour: str, mark: str, name: str
+def draw_panel(
+    axes: Axes,
+    results: Sequence[Result],
+    curves: Mapping[str, tuple[str, str, str]],
+    levels: Mapping[str, tuple[str, str]],
 ) -> None:
-    """One mechanism against epsilon, with its 95 % interval."""
-    line = sorted(
-        (r.epsilon or 0.0, r.mean, r.low, r.high) for r in results if r.mechanism == mechanism
-    )
-    if not line:
-        return
-    x, mean, low, high = np.array(line).T
-    axes.plot(x, mean, color=colour, marker=mark, markersize=4, label=name)
-    axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+    """Mechanisms against epsilon (colour, mark, name), then those without one (colour, style).
+
+    Shaded: 95 % intervals. What the paper prints is crossed.
+    """
+    for mechanism, (colour, mark, name) in curves.items():
+        line = sorted(
+            (r.epsilon or 0.0, r.mean, r.low, r.high, r.paper_value or np.nan)
+            for r in results
+            if r.mechanism == mechanism
+        )
+        if not line:
+            continue
+        x, mean, low, high, paper = np.array(line).T
+        axes.plot(x, mean, color=colour, marker=mark, markersize=4, label=name)
+        axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+        if not np.isnan(paper).all():
+            axes.plot(x, paper, "x", color=PINK, markersize=6, label="printed in the paper")
+    for mechanism, (colour, style) in levels.items():
+        level = next(r.mean for r in results if r.mechanism == mechanism)
+        axes.axhline(level, color=colour, linestyle=style, linewidth=1.5, label=mechanism)
 
 
-def draw_level(
-    axes: Axes, results: Sequence[Result], mechanism: str, colour: str, style: str
-) -> None:
-    """A mechanism without an epsilon to vary."""
-    level = next(r.mean for r in results if r.mechanism == mechanism)
-    axes.axhline(level, color=colour, linestyle=style, linewidth=1.5, label=mechanism)
+def select(results: Sequence[Result], **wanted: object) -> list[Result]:
+    """The results with these attributes."""
+    return [r for r in results if all(getattr(r, k) == v for k, v in wanted.items())]

@@ -6,6 +6,7 @@ The total residual is 1 minus the sum of a row without noise. No epsilon: nothin
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.ranking import choose_sources
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow import push_flow_cap
+from edgeveil.graph import Graph
 from experiments.cells import Cells
 from experiments.figures import BLUE, ORANGE, VERMILION
 
@@ -59,17 +61,8 @@ def measure(
             )
             for kind, options in _KINDS.items():
                 for sigma in settings["sigmas"]:
-
-                    def compute(
-                        data: LabelledGraph = data,
-                        sources: list[int] = sources,
-                        sigma: float = sigma,
-                        options: dict[str, Any] = options,
-                    ) -> list[float]:
-                        flow = {name: settings[name] for name in ("rounds", "restart", "bound")}
-                        rows = push_flow_cap(data.graph, sources, sigma=sigma, **options, **flow)
-                        return [float(v) for v in 1 - rows.sum(axis=1)]
-
+                    flow = {name: settings[name] for name in ("rounds", "restart", "bound")}
+                    compute = partial(_left, data.graph, sources, sigma=sigma, **options, **flow)
                     results.append(
                         Result.of(
                             estimate(cells.get(f"{name} / {kind} / {sigma:g}", compute)),
@@ -84,6 +77,10 @@ def measure(
                         )
                     )
     return results
+
+
+def _left(graph: Graph, sources: list[int], **flow: Any) -> list[float]:
+    return [float(v) for v in 1 - push_flow_cap(graph, sources, **flow).sum(axis=1)]
 
 
 def draw(results: list[Result]) -> Figure:

@@ -24,9 +24,9 @@ from experiments.figures import (
     GREY,
     ORANGE,
     SKY,
-    draw_curve,
-    draw_level,
+    draw_panel,
     legend_below,
+    select,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "measure", "settings"]
 
+_CURVES = {
+    Suggest.name: (GREEN, "o", "private lists (edgeveil)"),
+    LIMIT: (BLACK, "", "limit of private lists that see edges only"),
+}
 _LEVELS = {
     "popularity": (GREY, ":"),
     "common neighbours": (BLUE, "--"),
@@ -87,15 +91,11 @@ def draw(results: list[Result]) -> Figure:
     grid = figure.subplots(len(_SHOWN), len(datasets), squeeze=False, sharex=True)
     for axes_of_group, group in zip(grid, _SHOWN, strict=True):
         for axes, dataset in zip(axes_of_group, datasets, strict=True):
-            key = (dataset, metric, group_name(group))
-            here = [r for r in results if (r.dataset, r.metric, r.scope) == key]
+            here = select(results, dataset=dataset, metric=metric, scope=group_name(group))
             if not here:
                 axes.set_visible(False)
                 continue
-            draw_curve(axes, here, Suggest.name, GREEN, "o", "private lists (edgeveil)")
-            draw_curve(axes, here, LIMIT, BLACK, "", "limit of private lists that see edges only")
-            for label, (colour, style) in _LEVELS.items():
-                draw_level(axes, here, label, colour, style)
+            draw_panel(axes, here, _CURVES, _LEVELS)
             shown = [r.high for r in here if r.mechanism != LIMIT]
             axes.set_ylim(0, 1.15 * max(shown))
             axes.set_title(f"{dataset}, {group_name(group)}")

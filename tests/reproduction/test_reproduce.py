@@ -167,22 +167,6 @@ def test_embeddings_are_held_against_the_best_floor(whole):
     assert not [r for r in results if r.scope == above and r.epsilon == 0]
 
 
-def test_a_stop_between_an_embedding_and_its_check_does_no_harm(network, tmp_path, monkeypatch):
-    get = experiments.Cells.get
-
-    def stopping(self, cell, compute):
-        if cell.endswith("/ check"):
-            raise KeyboardInterrupt
-        return get(self, cell, compute)
-
-    monkeypatch.setattr(experiments.Cells, "get", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        _run("figure2", network, tmp_path)
-    monkeypatch.undo()
-    results = _run("figure2", network, tmp_path)
-    assert _at(results, "edge flipping, first step against exact", "L1 distance", 1.0).mean >= 0
-
-
 @pytest.mark.parametrize("name", ["figure1", "figure2", "embeddings"])
 def test_an_interrupted_experiment_ends_with_the_same_results(
     name, network, whole, tmp_path, monkeypatch

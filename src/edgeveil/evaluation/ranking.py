@@ -8,10 +8,12 @@ Scopes (what is ranked):
 all             every node, the source included, as in the paper
 non-neighbours  neither the source nor its neighbours: what a recommender would show
 lift            non-neighbours of degree >= 20, exact values divided by exact degrees: what is
-                left when popularity is taken out. The private side may use released values
-                only. If the mechanism released degrees for everybody, scores are divided by
-                those: the learnt `degrees`, the flipped graph's degrees for edge flipping, the
-                true ones where nothing is protected. If it did not, scores stand as they are.
+                left when popularity is taken out. Scores are divided by degrees released at the
+                mechanism's own epsilon: those of its release (the learnt `degrees`, those of the
+                flipped graph), or, where it releases none, d + Laplace(2 / epsilon) beside it.
+                The latter would cost another epsilon that is not counted: a mechanism must not
+                lose for releasing no degrees. True degrees where nothing is protected; none,
+                where epsilon is 0.
 """
 
 from __future__ import annotations
@@ -33,10 +35,11 @@ from edgeveil.evaluation.results import Estimate, Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Measuring, Mechanism, OwnLists, Rows
+from edgeveil.mechanisms.degree_prior import DegreePrior
 from edgeveil.mechanisms.non_private import NonPrivate
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.privacy.statistic import Exact
+from edgeveil.privacy.statistic import Exact, randomise
 
 __all__ = [
     "SCOPES",
@@ -155,7 +158,10 @@ def measure_ranking(
     # By the handful: enough for fast metrics, few enough for the memory.
     while batch := list(islice(made, _BATCH)):
         shared = shared or any(known is not None for _, known in batch)
-        degrees = [_released_degrees(graph, mechanism, known) for _, known in batch]
+        degrees = [
+            _released_degrees(graph, mechanism, known, noise.derive("degrees", done + i))
+            for i, (_, known) in enumerate(batch)
+        ]
         for i, (source, truth) in enumerate(zip(sources, exact, strict=True)):
             scores = np.stack([rows[i] for rows, _ in batch])
             for scope, top in _by_scope(graph, source, truth, scores, degrees, k).items():
@@ -169,12 +175,19 @@ def measure_ranking(
     )
 
 
-def _released_degrees(graph: Graph, mechanism: Mechanism, known: Any) -> Vector | None:
-    """Degrees that a recipient can divide by: in the shared part, all if nothing is protected."""
-    if math.isinf(mechanism.guarantee(1).epsilon):
+def _released_degrees(
+    graph: Graph, mechanism: Mechanism, known: Any, noise: NoiseSource
+) -> Vector | None:
+    """Degrees to divide by: of the release, noised at its epsilon, or true if all is public."""
+    epsilon = mechanism.guarantee(1).epsilon
+    if math.isinf(epsilon):
         return graph.degrees.astype(np.float64)
     released = getattr(known, "degrees", None)
-    return None if released is None else np.asarray(released, np.float64)
+    if released is not None:
+        return np.asarray(released, np.float64)
+    if epsilon == 0:
+        return None
+    return randomise(DegreePrior(epsilon=epsilon).shared(graph), noise).values[0]
 
 
 def _by_scope(

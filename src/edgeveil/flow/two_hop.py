@@ -239,7 +239,8 @@ def _tails(
         if used + len(keys) > len(places):
             room = 2 * (used + len(keys))
             more_places, more_sums = np.empty(room, dtype=indices.dtype), np.empty(room)
-            more_places[:used], more_sums[:used] = places[:used], sums[:used]
+            for k in range(used):  # assigning a slice would take seconds to compile
+                more_places[k], more_sums[k] = places[k], sums[k]
             places, sums = more_places, more_sums
         at = 0
         for k in range(len(keys)):

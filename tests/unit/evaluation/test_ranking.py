@@ -27,6 +27,7 @@ from edgeveil.mechanisms import (
     OwnNeighbours,
 )
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import randomise
 
 NOISE = NoiseSource.insecure(5)
 
@@ -54,6 +55,8 @@ def test_all_scopes_by_hand(graph):
     measured = measure_ranking(graph, mechanism, sources, repeats=3, noise=NOISE, k=10)
     for repeat in range(3):
         rows = release(graph, mechanism, sources, noise=NOISE.derive("repeat", repeat)).values
+        stream = NOISE.derive("degrees", repeat)
+        [degrees] = randomise(DegreePrior(epsilon=2).shared(graph), stream).values
         found = {("recall@10", s): [] for s in ("all", "non-neighbours", "lift")}
         for source, truth, row in zip(sources, exact, rows, strict=True):
             others = np.setdiff1d(np.arange(300), [source, *graph.neighbours(source)])
@@ -62,9 +65,10 @@ def test_all_scopes_by_hand(graph):
             found["recall@10", "non-neighbours"] += [
                 top_k_metrics(truth[others], row[others], 10)[0][0]
             ]
-            # No degrees are released: the scores stand as they are.
+            # No degrees are released with the scores: noisy ones of the same epsilon.
             lift = truth[known] / graph.degrees[known]
-            found["recall@10", "lift"] += [top_k_metrics(lift, row[known], 10)[0][0]]
+            scores = row[known] / np.maximum(degrees[known], 20)
+            found["recall@10", "lift"] += [top_k_metrics(lift, scores, 10)[0][0]]
         for key, values in found.items():
             assert measured.by_repeat[key][repeat] == pytest.approx(np.mean(values))
     assert measured.by_source["ndcg@10", "all"][0] == pytest.approx(
@@ -106,6 +110,30 @@ def test_lift_divides_by_released_degrees_only(graph):
     found = measure_ranking(graph, WithDegrees(epsilon=1), [8], repeats=1, noise=NOISE, k=20)
     assert found.by_source["recall@20", "lift"][0] == 1
     assert found.shared
+
+
+def test_lift_does_not_depend_on_whether_a_mechanism_releases_degrees(graph):
+    """The same scores at the same epsilon: degrees come with them, or are noised beside them."""
+
+    class Scores(DegreePrior):
+        def estimate(self, noised, shared, own):
+            return personalized_pagerank(graph, own.sources)
+
+    class ScoresAlone(Scores):
+        def learn(self, noised, nodes):
+            return ()
+
+    options = {"repeats": 3, "noise": NOISE, "k": 20}
+    sources = range(0, 300, 10)
+    for epsilon, low, high in ((0.5, 0.5, 0.95), (20.0, 0.97, 1)):
+        found = [
+            measure_ranking(graph, kind(epsilon=epsilon), sources, **options)
+            .estimate("recall@20", "lift")
+            .mean
+            for kind in (Scores, ScoresAlone)
+        ]
+        assert found[0] == pytest.approx(found[1], abs=0.05)
+        assert low <= min(found) <= max(found) <= high
 
 
 def test_lift_of_edge_flipping_divides_by_the_degrees_of_the_flipped_graph(graph):

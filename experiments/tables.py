@@ -1,0 +1,216 @@
+"""The tables of docs/reproduction.md, made from results/: ``python -m experiments.tables``.
+
+A table stands on the page between ``<!-- table NAME -->`` and ``<!-- end -->``. A test fails if
+the page has others than these.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from edgeveil.evaluation.results import Result
+from experiments.figures import select
+from experiments.results import read_results
+
+__all__ = ["TABLES", "fill", "found"]
+
+Row = Sequence[str]
+_BOTH = ("POS", "BlogCatalog")
+
+
+def found(results: Sequence[Result], **wanted: object) -> Result:
+    """The one result with these attributes."""
+    [only] = select(results, **wanted)
+    return only
+
+
+def _markdown(head: Row, rows: Iterator[Row]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _spread(result: Result, digits: int) -> str:
+    """Mean and half of the interval."""
+    return f"{result.mean:.{digits}f} ± {(result.high - result.low) / 2:.{digits}f}"
+
+
+def _at(epsilon: float | None) -> str:
+    return "∞" if epsilon == float("inf") else f"{epsilon:g}"
+
+
+def _lines(results: Sequence[Result], **wanted: object) -> list[tuple[str, float | None]]:
+    """Mechanism and epsilon of every line, in the order of the file."""
+    return list(dict.fromkeys((r.mechanism, r.epsilon) for r in select(results, **wanted)))
+
+
+def _table1(folder: Path) -> str:
+    results = read_results(folder / "table1/results.csv")
+
+    def number(value: float | None) -> str:
+        return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+    def rows() -> Iterator[Row]:
+        for metric in dict.fromkeys(r.metric for r in results):
+            both = [found(results, dataset=d, metric=metric) for d in _BOTH]
+            yield [metric, *(number(v) for r in both for v in (r.mean, r.paper_value))]
+
+    return _markdown(["", "POS", "paper", "BlogCatalog", "paper"], rows())
+
+
+def _figure1(folder: Path) -> str:
+    results = read_results(folder / "figure1/results.csv")
+    names = {"non-private": None, "push-flow-cap without noise (not private)": "–"}
+    names["own list + exact degrees (not private)"] = "–"
+
+    def rows() -> Iterator[Row]:
+        for mechanism, epsilon in _lines(results):
+            at = names.get(mechanism, _at(epsilon))
+            if at is None:
+                continue
+            cells = [
+                _spread(found(results, mechanism=mechanism, epsilon=epsilon, scope="all", **at_), 3)
+                for at_ in (
+                    {"metric": metric, "dataset": dataset}
+                    for metric in ("recall@100", "ndcg@100")
+                    for dataset in _BOTH
+                )
+            ]
+            yield [mechanism, at, *cells]
+
+    head = ["", "ε", "Recall@100, POS", "BlogCatalog", "NDCG@100, POS", "BlogCatalog"]
+    return _markdown(head, rows())
+
+
+_FIGURE2 = {
+    "instant-embedding": "DP InstantEmbedding, joint",
+    "edge flipping + InstantEmbedding": "edge flipping, own edges true (joint)",
+    "edge flipping + InstantEmbedding, public": "edge flipping, no true edges (public)",
+}
+
+
+def _figure2(folder: Path) -> str:
+    results = read_results(folder / "figure2/results.csv")
+    metric = "micro-F1 x 100"
+    # Line by line, as in the figure.
+    lines = _lines(results, metric=metric)
+    order = list(dict.fromkeys(mechanism for mechanism, _ in lines))
+    lines.sort(key=lambda line: order.index(line[0]))
+
+    def rows() -> Iterator[Row]:
+        for mechanism, epsilon in lines:
+            pos, blog = (
+                found(results, mechanism=mechanism, epsilon=epsilon, metric=metric, dataset=d)
+                for d in _BOTH
+            )
+            paper = "–" if blog.paper_value is None else f"{blog.paper_value:.1f}"
+            name = _FIGURE2.get(mechanism, mechanism)
+            yield [name, _at(epsilon), _spread(blog, 1), paper, _spread(pos, 1)]
+
+    return _markdown(["", "ε", "BlogCatalog", "paper", "POS"], rows())
+
+
+def _residual(folder: Path) -> str:
+    results = read_results(folder / "residual/results.csv")
+    kinds = ("public", "joint", "joint with prepush")
+
+    def rows() -> Iterator[Row]:
+        for sigma in ("1e-06", "1e-05", "0.0001", "0.001", "0.01", "0.1"):
+            names = [f"push-flow-cap without noise, {kind}, sigma={sigma}" for kind in kinds]
+            cells = [found(results, dataset=d, mechanism=m).mean for d in _BOTH for m in names]
+            yield [sigma, *(f"{cell:.2f}" for cell in cells)]
+
+    head = ["σ", "POS: public", "joint", "joint, prepush"]
+    return _markdown([*head, "BlogCatalog: public", *head[2:]], rows())
+
+
+def _beyond(folder: Path) -> str:
+    results = read_results(folder / "beyond/results.csv")
+    names = {"two-hop": "two-hop", "degree-prior": "degree prior", "forward-cap": "forward cap"}
+    names |= {"push-flow-cap (paper)": "push-flow-cap (paper)"}
+    names |= {"graph-diffusion": "graph diffusion", "edge flipping": "edge flipping"}
+
+    def rows() -> Iterator[Row]:
+        for scope in ("all", "non-neighbours", "lift"):
+            for epsilon in (0.1, 1.0, 5.0, 10.0):
+                key = {"scope": scope, "epsilon": epsilon, "metric": "recall@100"}
+                cells = [
+                    [found(results, mechanism=m, dataset=d, **key).mean for d in _BOTH]
+                    for m in names
+                ]
+                yield [scope, f"{epsilon:g}", *(f"{pos:.3f} / {blog:.3f}" for pos, blog in cells)]
+
+    return _markdown(["", "ε", *names.values()], rows())
+
+
+def _embeddings(folder: Path) -> str:
+    results = read_results(folder / "embeddings/results.csv")
+    key = {"metric": "micro-F1 x 100", "scope": "all"}
+
+    def rows() -> Iterator[Row]:
+        for mechanism, epsilon in _lines(results, **key):
+            both = [
+                found(results, mechanism=mechanism, epsilon=epsilon, dataset=d, **key)
+                for d in _BOTH
+            ]
+            yield [mechanism, _at(epsilon), *(_spread(r, 1) for r in both)]
+
+    return _markdown(["", "ε", *_BOTH], rows())
+
+
+def _suggestions(folder: Path) -> str:
+    results = read_results(folder / "suggestions/results.csv")
+    hits = select(results, metric="hits@20")
+
+    def rows() -> Iterator[Row]:
+        for dataset, scope in dict.fromkeys((r.dataset, r.scope) for r in hits):
+            here = select(hits, dataset=dataset, scope=scope)
+            best = max(r.mean for r in here if r.mechanism not in ("suggest", "limit"))
+            means = [
+                found(here, mechanism="popularity").mean,
+                *(found(here, mechanism="suggest", epsilon=e).mean for e in (0.25, 0.5, 1, 2, 4)),
+                best,
+                found(here, mechanism="limit", epsilon=1.0).mean,
+            ]
+            yield [dataset, scope.removesuffix(" friends"), *(f"{mean:.2f}" for mean in means)]
+
+    head = ["network", "friends", "popularity", "ε = 0.25", "0.5", "1", "2", "4"]
+    return _markdown([*head, "best without privacy", "limit at 1"], rows())
+
+
+def _time(folder: Path) -> str:
+    def rows() -> Iterator[Row]:
+        for facts in sorted(folder.glob("*/machine.json")):
+            known = json.loads(facts.read_text())
+            version = known["versions"]["edgeveil"]
+            yield [facts.parent.name, f"{known['seconds']:,.0f}", known["cpu"], version]
+
+    return _markdown(["", "seconds", "processor", "version of edgeveil"], rows())
+
+
+TABLES: dict[str, Callable[[Path], str]] = {
+    "table1": _table1,
+    "figure1": _figure1,
+    "figure2": _figure2,
+    "residual": _residual,
+    "beyond": _beyond,
+    "embeddings": _embeddings,
+    "suggestions": _suggestions,
+    "time": _time,
+}
+
+
+def fill(page: str, folder: Path) -> str:
+    """The page with every marked table made anew from the results in `folder`."""
+
+    def made(match: re.Match[str]) -> str:
+        return f"<!-- table {match[1]} -->\n\n{TABLES[match[1]](folder)}\n\n<!-- end -->"
+
+    return re.sub(r"<!-- table (\w+) -->.*?<!-- end -->", made, page, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    place = Path("docs/reproduction.md")
+    place.write_text(fill(place.read_text("utf-8"), Path("results")), "utf-8")
