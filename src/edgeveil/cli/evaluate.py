@@ -81,17 +81,13 @@ def evaluate(
     format
         table, json or csv.
     """
-    from edgeveil.cli.reading import check_place, read_and_say
+    from edgeveil.cli.reading import read_and_say
     from edgeveil.evaluation.own_graph import evaluate as measure
-    from edgeveil.evaluation.plot import load_matplotlib
 
     if top is not None:
         whole("--top", top)
-    if plot is not None:  # what is missing is said before the work
-        load_matplotlib()
-        check_place(plot, option="--plot")
-        if plot.suffix not in (".png", ".svg", ".pdf"):
-            raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
+    if plot is not None:
+        _check_figure(plot)
     tried = None if mechanism is None else _mechanisms(mechanism, epsilon, top, parameters)
     if mechanism is None and parameters != PARAMETERS:
         raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
@@ -126,6 +122,17 @@ def evaluate(
         "These numbers come from the exact graph. They are not private: keep them. A parameter "
         "that is chosen by them is a release outside of any guarantee."
     )
+
+
+def _check_figure(plot: Path) -> None:
+    """Say what is missing for a figure before the work."""
+    from edgeveil.cli.reading import check_place
+    from edgeveil.evaluation.plot import load_matplotlib
+
+    load_matplotlib()
+    check_place(plot, option="--plot")
+    if plot.suffix not in (".png", ".svg", ".pdf"):
+        raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
 
 
 def _mechanisms(
