@@ -24,6 +24,7 @@ from edgeveil.cli.progress import counting
 from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
+    from edgeveil.evaluation.own_graph import Evaluation
     from edgeveil.mechanisms import Mechanism
 
 
@@ -103,24 +104,28 @@ def evaluate(
             min_degree=min_degree,
             progress=progress,
         )
-    warning = "NOT PRIVATE: for the curator only"
-    rows = found.rows()
-    if format == "table":
-        rows = [tuple(round(c, 3) if isinstance(c, float) else c for c in row) for row in rows]
-    print_table(
-        found.columns,
-        rows,
-        style=format,
-        about={"graph": graph.name, "says": warning},
-        title=f"{graph.name}: {found.heading}",
-        warning=warning,
-    )
+    _show(found, graph.name, format)
     if plot is not None:
         found.plot(plot)
         say(f"{plot}: {found.heading}.")
     say(
         "These numbers come from the exact graph. They are not private: keep them. A parameter "
         "that is chosen by them is a release outside of any guarantee."
+    )
+
+
+def _show(found: Evaluation, name: str, style: Format) -> None:
+    """Print the numbers."""
+    warning, rows = "NOT PRIVATE: for the curator only", found.rows()
+    if style == "table":
+        rows = [tuple(round(c, 3) if isinstance(c, float) else c for c in row) for row in rows]
+    print_table(
+        found.columns,
+        rows,
+        style=style,
+        about={"graph": name, "says": warning},
+        title=f"{name}: {found.heading}",
+        warning=warning,
     )
 
 
