@@ -139,7 +139,7 @@ def hashed_two_hop_of_lists(
     known = np.zeros(graph.n_nodes, dtype=np.bool_)  # pages that are not touched cost nothing
     _hash_lists(graph.indptr, graph.indices, sources, lists, starts, steps, signed, known, sums)
     most = 1 << (_STEP_BITS + _MOST_BITS)
-    return np.clip(sums, -most, most) * 2.0**-_STEP_BITS
+    return np.asarray(np.clip(sums, -most, most) * 2.0**-_STEP_BITS, dtype=np.float64)
 
 
 @compiled

@@ -67,7 +67,7 @@ class TwoHopEmbedding(DegreesOnce):
     epsilon: float
     dimension: int = 4096
     degree_epsilon: float | None = None
-    second_hop: float = 0.3
+    second_hop: float = 0.15
     hash_key: str = "edgeveil"
 
     def __post_init__(self) -> None:
