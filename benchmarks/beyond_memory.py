@@ -98,9 +98,7 @@ def solve(folder: str, what: str, limit: int | None) -> dict[str, Any]:
         for source in (3, 5):
             start = time.perf_counter()
             if what == "two-hop":
-                row, _ = make_rows(
-                    mechanism, graph, shared, [source], [noise.derive("row", source)]
-                )
+                row, _ = make_rows(mechanism, graph, shared, [source], noise.derive("rows"))
             else:
                 row = push_flow_cap(graph, [source], sigma=SIGMA, restart=RESTART, rounds=None)
             times.append(time.perf_counter() - start)

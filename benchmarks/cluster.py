@@ -1,4 +1,10 @@
-"""A Ray cluster on this machine: two workers against one, and what a part costs by itself."""
+"""A Ray cluster on this machine: lists for many members, by two workers against one.
+
+    ./run bench cluster --json benchmarks/results/cluster.json
+
+From the graph to the folder of Parquet files, by the clock. What is not spread over the workers is
+in it: the degrees that all members share, sending, writing.
+"""
 
 from __future__ import annotations
 
@@ -11,41 +17,40 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.children import in_child
-from benchmarks.graphs import described, scaled_graph, small_graph
+from benchmarks.graphs import described, scaled_graph
 from benchmarks.measure import interleaved, ratios, show, summary
 from benchmarks.settings import Settings
-from benchmarks.streaming import MECHANISMS, settings_of
+from benchmarks.streaming import settings_of
 from edgeveil import NoiseSource, release, release_to
 from edgeveil.engine import Local, Ray
 from edgeveil.engine.packing import pack
 from edgeveil.engine.tasks import Part, Task
-from edgeveil.mechanisms import TwoHop
+from edgeveil.mechanisms import Suggest
 
 __all__ = ["run"]
 
+_EDGES, _MEMBERS, _LARGE = 1_000_000, 40_000, 10_000_000
 _PARTS = 200
+_LISTS = Suggest(epsilon=1.0, top=20)
 
 
 def run(settings: Settings) -> dict[str, Any]:
     """Measure in a child: a cluster leaves threads and settings behind."""
-    job = {
-        "work": str(settings.work),
-        "data": str(settings.data) if settings.data else None,
-        "tiny": settings.tiny,
-    }
+    job = {"work": str(settings.work), "data": None, "tiny": settings.tiny}
     print("\nRay cluster on this machine, wall time")
     found = in_child("cluster:measure", {"settings": job, "rounds": min(settings.rounds, 3)})
     print(f"  a part by itself {found['part_seconds'] * 1e3:.1f} ms")
     print(f"  connecting and starting workers {found['start_seconds']:.1f} s")
-    for what, row in found["mechanisms"].items():
-        print(
-            f"  {what:<32} {row['one']['median']:.1f} s, two workers {row['two']['median']:.1f} s "
-            f"({show(row['speedup'])}); two threads {row['threads']['median']:.1f} s"
-        )
     print(
-        f"  a worker's own memory on {found['memory']['graph']['edges']:,} edges: "
-        f"{found['memory']['worker_private_bytes'] / 2**20:.0f} MB; the graph "
-        f"{found['memory']['graph_bytes'] / 2**20:.0f} MB in the store once"
+        f"  {found['members']:,} lists: one worker {found['one']['median']:.1f} s, two "
+        f"{found['two']['median']:.1f} s ({show(found['speedup'])}); two threads "
+        f"{found['threads']['median']:.1f} s"
+    )
+    memory = found["memory"]
+    print(
+        f"  a worker's own memory on {memory['graph']['edges']:,} edges: "
+        f"{memory['worker_private_bytes'] / 2**20:.0f} MB; the graph "
+        f"{memory['graph_bytes'] / 2**20:.0f} MB in the store once"
     )
     return found
 
@@ -53,6 +58,8 @@ def run(settings: Settings) -> dict[str, Any]:
 @dataclass(frozen=True)
 class _Nothing:
     """A task without work: what is left is the cluster's own cost."""
+
+    mechanism: Suggest = _LISTS
 
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> int:
         return part.batch
@@ -63,43 +70,41 @@ def measure(settings: dict[str, Any], rounds: int) -> dict[str, Any]:
     import ray
 
     chosen = settings_of(settings)
-    name, graph = small_graph(chosen)
+    graph = scaled_graph(20_000 if chosen.tiny else _EDGES, chosen)
+    members = range(500 if chosen.tiny else _MEMBERS)
     start = time.perf_counter()
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    warm = release(graph, MECHANISMS["two-hop-embedding"], graph.nodes, engine=Ray())
+    release(graph, _LISTS, members[:500], engine=Ray())  # both workers have compiled code now
     result: dict[str, Any] = {
         "start_seconds": time.perf_counter() - start,
-        "graph": described(name, graph),
-        "rows": len(warm.sources),
+        "graph": described(f"generated, {graph.n_edges:,} edges", graph),
+        "members": len(members),
     }
     key = NoiseSource.insecure(1).hand_over()
     parts = [(Part(number, 0, (0,)), key) for number in range(_PARTS)]
     start = time.perf_counter()
-    list(Ray(workers=1).run(_Nothing(), parts))
+    nothing: Any = _Nothing()
+    list(Ray(workers=1).run(nothing, parts))
     result["part_seconds"] = (time.perf_counter() - start) / _PARTS
-    result["mechanisms"] = {what: _compare(what, graph, rounds) for what in MECHANISMS}
+    result |= _compare(graph, members, rounds)
     result["memory"] = _memory(chosen)
     ray.shutdown()
     return result
 
 
-def _compare(what: str, graph: Any, rounds: int) -> dict[str, Any]:
+def _compare(graph: Any, members: Any, rounds: int) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp())
-    count = iter(range(1_000))
 
     def stream(engine: Any) -> None:
-        place = folder / str(next(count))
-        release_to(place, graph, MECHANISMS[what], graph.nodes, engine=engine)
-        shutil.rmtree(place)
+        release_to(folder / "lists", graph, _LISTS, members, engine=engine)
+        shutil.rmtree(folder / "lists")
 
+    engines = {"one": Ray(workers=1), "two": Ray(workers=2), "threads": Local(threads=2)}
     try:
         times = interleaved(
-            {
-                "one": lambda: stream(Ray(workers=1)),
-                "two": lambda: stream(Ray(workers=2)),
-                "threads": lambda: stream(Local(threads=2)),
-            },
+            {who: lambda engine=engine: stream(engine) for who, engine in engines.items()},
             rounds=rounds,
+            warm=True,
             clock=time.perf_counter,
         )
     finally:
@@ -112,11 +117,10 @@ def _compare(what: str, graph: Any, rounds: int) -> dict[str, Any]:
 
 def _memory(settings: Settings) -> dict[str, Any]:
     """What a worker holds for itself while the graph is shared."""
-    edges = 20_000 if settings.tiny else 10_000_000
+    edges = 20_000 if settings.tiny else _LARGE
     graph = scaled_graph(edges, settings)
-    mechanism = TwoHop(epsilon=1.0)
-    release(graph, mechanism, [graph.nodes[i] for i in range(16)], engine=Ray(workers=2))
-    packed = pack(Task(mechanism=mechanism, graph=graph, shared=None))
+    release(graph, _LISTS, range(1000), engine=Ray(workers=2))
+    packed = pack(Task(mechanism=_LISTS, graph=graph, shared=None))
     return {
         "graph": described(f"generated, {edges:,} edges", graph),
         "graph_bytes": sum(buffer.nbytes for buffer in packed.buffers),

@@ -80,7 +80,7 @@ def _tasks(n: int) -> dict[str, Callable[[], object]]:
             places[:end], values[:end], starts[: rows + 1], n, calibration, at_least,
             densely=densely,
         )  # fmt: skip
-        randomise(asked, [noise.derive("row", i) for i in range(rows)])
+        randomise(asked, noise, range(rows))
 
     def numpy_draw() -> None:
         np.flatnonzero(generator.laplace(scale=1 / EPSILON, size=n) >= at_least)

@@ -44,7 +44,7 @@ def with_noise(
 ) -> Rows:
     """Rows of the mechanism from its exact rows; `noise` is the release's stream for rows."""
     asked = Statistic(known.copy(), mechanism.calibration(graph.n_nodes))
-    return randomise(asked, [noise.derive("row", int(source)) for source in sources]).values
+    return randomise(asked, noise.derive("stage", 0), sources).values
 
 
 def _at_one(mechanism: Any) -> Any:

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.parallel import WholeFiles, compile_first, in_order
+from tests.postgres import postgres_server  # noqa: F401  (a fixture)
+
 # The same examples on every machine: a red run can be repeated.
 settings.register_profile("edgeveil", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("edgeveil")
@@ -63,6 +66,20 @@ def paper_data() -> Path:
     if not (folder / "blogcatalog.mat").exists():
         pytest.skip("the paper's data sets are not here; set EDGEVEIL_DATA to their folder")
     return folder
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: in_order(item.nodeid.partition("::")[0]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return WholeFiles(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes():
+    compile_first()
 
 
 def pytest_terminal_summary(terminalreporter):

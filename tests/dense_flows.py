@@ -39,11 +39,13 @@ def dense_flow(
     forward=False,
     ordinary=False,
     start=None,
+    sources=slice(None),
 ):
-    """The capped recursion from every source, or from every row of `start`.
+    """The capped recursion from every one of the `sources`, or from every row of `start`.
 
-    `ordinary` takes the ordinary walk (the fixed point's form), `forward` leaves the caps out
-    in the last round.
+    Over all labelled graphs one source is enough: every other one is that source of a graph
+    with other labels. `ordinary` takes the ordinary walk (the fixed point's form), `forward`
+    leaves the caps out in the last round.
     """
     alpha = lazy_restart(restart)
     absorb, follow, own = (restart, 1 - restart, 0) if ordinary else (alpha, (1 - alpha) / 2, 1)
@@ -51,14 +53,14 @@ def dense_flow(
     degree = adjacency.sum(axis=2)
     inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
     alone = (degree == 0)[:, None, :]
-    eye = np.eye(n)[None]
+    eye = np.eye(n)[None, sources]
     offset = 0.0
     caps = degree[:, None, :] * cap
     if joint:
         caps = np.where(eye > 0, np.inf, caps)
     if prepush:
-        spread = adjacency * inverse[:, :, None]
-        lonely = alone.transpose(0, 2, 1) * eye
+        spread = (adjacency * inverse[:, :, None])[:, sources]
+        lonely = alone.transpose(0, 2, 1)[:, sources] * eye
         start = (1 - restart) ** 2 * spread + lonely
         offset = restart * eye * (1 - lonely) + restart * (1 - restart) * spread
     elif start is None:

@@ -13,7 +13,8 @@ from edgeveil.graph import Graph
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.base import OwnLists, own_lists
 from edgeveil.mechanisms.run import make_rows, rows_of, shared_part
-from edgeveil.privacy.noise import Calibration, NoiseSource
+from edgeveil.privacy import _sampler
+from edgeveil.privacy.noise import Calibration, NoiseRows, NoiseSource, _split
 from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic, randomise
 
 
@@ -28,13 +29,19 @@ def run_in_parts(
     """What everybody learns, the same rows as of `run`, and what the recipients know."""
     noise = NoiseSource.insecure(seed)
     shared = shared_part(mechanism, graph, noise.derive("shared"))
-    rows, own = make_rows(mechanism, graph, shared, sources, streams_of(noise, sources))
+    rows, own = make_rows(mechanism, graph, shared, sources, noise.derive("rows"))
     return shared, rows, own
 
 
-def streams_of(noise: NoiseSource, sources) -> list[NoiseSource]:
-    """The streams of the sources' rows in a release with this noise."""
-    return [noise.derive("rows").derive("row", int(source)) for source in sources]
+def streams_of(noise: NoiseSource, sources) -> NoiseRows:
+    """The streams of the sources' rows in a release with this noise, for its first question."""
+    return noise.derive("rows").derive("stage", 0).rows(sources)
+
+
+def noisy_row(values, calibration: Calibration, noises: NoiseRows, i: int) -> np.ndarray:
+    """One vector with the noise of one row, word after word."""
+    T, a = _split(calibration.scale)
+    return _sampler.add_noise(np.array(values), T, a, calibration.step_log2, noises.row(i))
 
 
 def statistics_of(
@@ -43,21 +50,20 @@ def statistics_of(
     """All that `run` asks of the graph, the shared part first, and what became of it."""
     noise, seen, shared = NoiseSource.insecure(seed), [], None
 
-    def ask(asked: AnyStatistic, streams: list[NoiseSource]) -> Noised:
+    def ask(asked: AnyStatistic, stream: NoiseSource, names=(0,)) -> Noised:
         before = asked
         if isinstance(asked, Statistic):
             before = replace(asked, values=asked.values.copy())
-        given = randomise(asked, streams)
+        given = randomise(asked, stream, names)
         seen.append((before, Noised(given.values.copy(), given.scale)))
         return given
 
     def measured(asked: AnyStatistic, stage: int) -> Noised:
-        streams = streams_of(noise, sources)
-        return ask(asked, [s.derive("stage", stage) for s in streams] if stage else streams)
+        return ask(asked, noise.derive("rows").derive("stage", stage), sources)
 
     for_all = mechanism.shared(graph)
     if for_all is not None:
-        shared = mechanism.learn(ask(for_all, [noise.derive("shared")]), graph.nodes)
+        shared = mechanism.learn(ask(for_all, noise.derive("shared")), graph.nodes)
     own = own_lists(graph, sources, mechanism.guarantee(1).model)
     measuring, answer = mechanism.measure(graph, shared, own), None
     with contextlib.suppress(StopIteration):

@@ -9,6 +9,7 @@ per entry) and the row starts need memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ __all__ = [
     "Keys",
     "Rows",
     "columns_over_keys",
+    "count_buckets",
     "deal_pairs",
     "rows_of_pairs",
     "width_of_buckets",
@@ -52,19 +54,24 @@ class Keys(NamedTuple):
     keys: Array
     starts: Array
     shift: int
-    self_loops: int
 
 
 def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows | None:
     """Build the rows of the graph with these entries; None if an index is not in 0 .. n-1."""
     bits = max(1, (n - 1).bit_length())
-    small = directed or len(u) < _LARGE  # for arcs in one direction sorting them is fast enough
-    if small:
-        made = _deal_small(u, v, n, bits, directed=directed)
+    # for arcs in one direction sorting them is fast enough
+    if directed or len(u) < _LARGE:
+        if len(u) and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= n):
+            return None
+        made = _deal_small(u, v, bits, directed=directed)
+        loops = len(u) - len(made.keys) // (2 - directed)
     else:
-        made = deal_pairs(u, v, n, width_of_buckets(n, 2 * len(u)))
-    if made is None:
-        return None
+        shift = width_of_buckets(n, 2 * len(u))
+        counts = np.zeros(max(1, ((n - 1) >> shift) + 1), dtype=np.int64)
+        loops = count_buckets(u, v, n, shift, counts, directed=False)
+        if loops < 0:
+            return None
+        made = deal_pairs([(u, v)], n, shift, counts)
     degrees = np.zeros(n, dtype=np.int32)
     total, repeated, dropped = columns_over_keys(made, bits, degrees)
     # gives the rest of the memory back without a copy; no view of the keys is left
@@ -75,24 +82,20 @@ def rows_of_pairs(u: Array, v: Array, n: int, *, directed: bool = False) -> Rows
     return Rows(
         indptr,
         made.keys.view(np.int32)[:total],
-        made.self_loops,
+        loops,
         repeated if directed else repeated // 2,  # an arc and its reverse were both counted
         (dropped - repeated) // 2,
     )
 
 
-def _deal_small(u: Array, v: Array, n: int, bits: int, *, directed: bool = False) -> Keys | None:
+def _deal_small(u: Array, v: Array, bits: int, *, directed: bool = False) -> Keys:
     """Make the keys of few entries, or of arcs whose direction is kept: one bucket."""
-    # what does not fit into 63 bits becomes negative
-    u, v = (ends.astype(np.int64, copy=False) for ends in (u, v))
-    if len(u) and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= n):
-        return None
     kept = u != v
     u, v = (ends[kept].astype(np.uint64) for ends in (u, v))
     keys = u << (bits + 1) | v << 1
     if not directed:
         keys = np.concatenate([keys, v << (bits + 1) | u << 1 | 1])
-    return Keys(keys, np.array([0, len(keys)]), bits, len(kept) - len(u))
+    return Keys(keys, np.array([0, len(keys)]), bits)
 
 
 def width_of_buckets(n: int, arcs: int) -> int:
@@ -101,28 +104,48 @@ def width_of_buckets(n: int, arcs: int) -> int:
     return bits - min(_MOST_BUCKETS_LOG, (arcs // _BUCKET).bit_length(), bits)
 
 
-def deal_pairs(u: Array, v: Array, n: int, shift: int, *, directed: bool = False) -> Keys | None:
-    """Make the keys of many entries, in compiled loops; None if an index is not in 0 .. n-1."""
-    from edgeveil._csr_kernels import count_arcs, deal_arcs
+def count_buckets(u: Array, v: Array, n: int, shift: int, counts: Array, *, directed: bool) -> int:
+    """Add the arcs of many entries to the counts of their buckets; give the number of loops.
+
+    It is -1 if an index is not in 0 .. n-1.
+    """
+    from edgeveil._csr_kernels import count_arcs
+
+    return count_arcs(*_plain(u, v), n, shift, not directed, counts)
+
+
+def deal_pairs(
+    pairs: Iterable[tuple[Array, Array]],
+    n: int,
+    shift: int,
+    counts: Array,
+    *,
+    first: int = 0,
+    directed: bool = False,
+) -> Keys:
+    """Make the keys of many entries in some buckets, from `first` on, in compiled loops.
+
+    `counts` are those of these buckets, from `count_buckets` of the very same entries: the loops
+    write as many keys as they count.
+    """
+    from edgeveil._csr_kernels import deal_arcs
 
     bits = max(1, (n - 1).bit_length())
-    kind = np.int32 if u.dtype == v.dtype == np.int32 else np.int64
-    u, v = (_plain(ends, kind) for ends in (u, v))
-    starts = np.zeros(max(1, ((n - 1) >> shift) + 1) + 1, dtype=np.int64)
-    loops = count_arcs(u, v, n, shift, not directed, starts[1:])
-    if loops < 0:
-        return None
-    np.cumsum(starts, out=starts)
+    starts = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
     keys = np.empty(int(starts[-1]), dtype=np.uint32 if shift + bits + 1 <= 32 else np.uint64)
-    deal_arcs(u, v, shift, bits, not directed, starts[:-1].copy(), keys)
-    return Keys(keys, starts, shift, loops)
+    cursor = starts[:-1].copy()
+    for u, v in pairs:
+        deal_arcs(*_plain(u, v), shift, bits, not directed, first, cursor, keys)
+    return Keys(keys, starts, shift)
 
 
-def _plain(array: Array, kind: type[np.signedinteger[Any]]) -> Array:
+def _plain(u: Array, v: Array) -> tuple[Array, Array]:
     """Give one kind of array: for each kind the loops would be compiled anew."""
-    plain = np.ascontiguousarray(array, dtype=kind).view()
-    plain.flags.writeable = False
-    return plain
+    kind = np.int32 if u.dtype == v.dtype == np.int32 else np.int64
+    u, v = (np.ascontiguousarray(ends, dtype=kind).view() for ends in (u, v))
+    u.flags.writeable = v.flags.writeable = False
+    return u, v
 
 
 def columns_over_keys(made: Keys, bits: int, degrees: Array) -> tuple[int, int, int]:

@@ -20,9 +20,9 @@ def count_arcs(
     n: int,
     shift: int,
     both: bool,  # whether an entry is an arc each way
-    counts: Any,  # OUT (K) arcs of each bucket, loops left out; K > (n - 1) >> shift
+    counts: Any,  # IN OUT (K) arcs of each bucket, loops left out; K > (n - 1) >> shift
 ) -> int:
-    """Count, and give the number of loops; -1 if an index is not in 0 .. n-1."""
+    """Add to the counts, and give the number of loops; -1 if an index is not in 0 .. n-1."""
     loops = 0
     for i in range(len(u)):
         a = np.int64(u[i])
@@ -45,19 +45,23 @@ def deal_arcs(
     shift: int,
     bits: int,
     both: bool,
+    first: int,  # the bucket of cursor[0]; arcs of other buckets are left out
     cursor: Any,  # IN OUT (K) where the next key of a bucket goes, from the counts of count_arcs
-    keys: Any,  # OUT (arcs)
+    keys: Any,  # OUT (arcs of these buckets)
 ) -> None:
     """Write the keys of the arcs of every entry into the buckets of their rows."""
-    within = (1 << shift) - 1
+    within, last = (1 << shift) - 1, first + len(cursor)
     for i in range(len(u)):
         a = np.int64(u[i])
         b = np.int64(v[i])
         if a != b:
-            place = cursor[a >> shift]
-            cursor[a >> shift] = place + 1
-            keys[place] = (a & within) << (bits + 1) | b << 1
-            if both:
-                place = cursor[b >> shift]
-                cursor[b >> shift] = place + 1
+            bucket = a >> shift
+            if first <= bucket < last:
+                place = cursor[bucket - first]
+                cursor[bucket - first] = place + 1
+                keys[place] = (a & within) << (bits + 1) | b << 1
+            bucket = b >> shift
+            if both and first <= bucket < last:
+                place = cursor[bucket - first]
+                cursor[bucket - first] = place + 1
                 keys[place] = (b & within) << (bits + 1) | a << 1 | 1

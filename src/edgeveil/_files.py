@@ -22,7 +22,11 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
     # A name that nobody can guess, made by us and readable for nobody else from the start: no
     # link can have been planted there, and no handle opened before the rights were set.
     part = target.with_name(f".{target.name[:150]}.{secrets.token_hex(16)}.part")
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        error.filename = str(target)  # the name that the caller knows
+        raise
     try:
         write(part)
         with part.open("r+b") as handle:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from edgeveil.advice import recommended
 from edgeveil.engine import release
+from edgeveil.engine.question import graph_of
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io.matrix import read_matrix
@@ -137,8 +138,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : Graph, or array or sparse matrix of shape (n_nodes, n_nodes)
-            The private graph. In a matrix every entry that is not 0 is an edge; weights and the
-            diagonal are ignored.
+            The private graph; also one of networkx and others, or a path. In a matrix every entry
+            that is not 0 is an edge; weights and the diagonal are ignored.
         y : ignored
             For the interface only.
         """
@@ -163,9 +164,11 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.fit(X).embedding_
 
     def _graph(self, X: Any) -> Graph:
-        if isinstance(X, Graph):
-            self.n_features_in_ = X.n_nodes
-            return X
+        # What is no matrix is a graph of some library, or a path to one.
+        if not (hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, list | tuple)):
+            graph = graph_of(X)
+            self.n_features_in_ = graph.n_nodes
+            return graph
         from sklearn.utils.validation import validate_data
 
         matrix = validate_data(self, X, accept_sparse="csr", dtype="numeric")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,8 @@ __all__ = [
     "instant_embedding",
 ]
 
+Vector = npt.NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class NodeHash:
@@ -36,6 +39,17 @@ class NodeHash:
     dimension: int
     bucket: npt.NDArray[np.int64]
     sign: npt.NDArray[np.float64]
+
+    @cached_property
+    def signed(self) -> npt.NDArray[np.integer]:
+        """The dimension, or with a negative sign its complement: one number to look up."""
+        kind = np.int32 if self.dimension < 2**31 else np.int64
+        return np.where(self.sign > 0, self.bucket, ~self.bucket).astype(kind)
+
+    def add_up(self, nodes: npt.NDArray[np.integer], weights: Vector | None = None) -> Vector:
+        """Add weights, by default 1, of some nodes with their signs to their dimensions."""
+        signed = self.sign[nodes] if weights is None else weights * self.sign[nodes]
+        return np.bincount(self.bucket[nodes], signed, minlength=self.dimension)
 
 
 _hashes: Kept[NodeHash] = Kept()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
+from operator import le
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ class NodeSet:
     arrays : mapping of str to array
         What the kind needs: ``n`` | ``ids`` | ``text`` (bytes) and ``offsets`` (n + 1).
         Use `range`, `of_ints`, `of_strings` or `of` instead.
+    in_order : bool
+        Whether the ids are known to be sorted, text by its bytes; otherwise it is looked up.
 
     Examples
     --------
@@ -47,10 +50,13 @@ class NodeSet:
     (1, 'cem', 3, False)
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_arrays", "kind")
+    __slots__ = ("__dict__", "__weakref__", "_arrays", "_in_order", "kind")
 
-    def __init__(self, kind: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    def __init__(
+        self, kind: str, arrays: Mapping[str, npt.NDArray[Any]], *, in_order: bool = False
+    ) -> None:
         self.kind = kind
+        self._in_order = in_order
         # plain views: memory maps become ordinary arrays over the same pages
         self._arrays = {name: np.asarray(array).view() for name, array in arrays.items()}
         for array in self._arrays.values():
@@ -153,9 +159,7 @@ class NodeSet:
             return np.arange(len(self), dtype=np.int64)
         if self.kind == "int":
             return self._arrays["ids"]
-        text = self._arrays["text"].tobytes()
-        ends = pairwise(self._arrays["offsets"].tolist())
-        return np.array([text[i:j].decode() for i, j in ends], dtype=object)
+        return np.array([text.decode() for text in self._texts()], dtype=object)
 
     def __iter__(self) -> Iterator[NodeId]:
         return iter(self.ids.tolist())
@@ -199,19 +203,32 @@ class NodeSet:
 
     def take(self, indices: Iterable[int]) -> list[NodeId]:
         """Ids at many indices."""
-        return [self[int(i)] for i in indices]
+        if self.kind == "str":
+            return [self[int(i)] for i in indices]
+        at = np.asarray(indices if isinstance(indices, np.ndarray) else list(indices), np.int64)
+        if len(at) and not -len(self) <= at.min() <= at.max() < len(self):
+            raise IndexError(f"an index is outside of a set of {len(self)} nodes")
+        taken: list[NodeId] = (at % len(self) if self.kind == "range" else self.ids[at]).tolist()
+        return taken
 
     # -- look-up by binary search: no table to build, works on a memory map ------------------
 
     @cached_property
     def _order(self) -> IntArray | None:
         """The sorting permutation; None where the ids are sorted already."""
+        if self._in_order:
+            return None
         if self.kind == "int":
             ids = self._arrays["ids"]
             return None if np.all(ids[1:] >= ids[:-1]) else np.argsort(ids, kind="stable")
-        keys = [self._bytes(i) for i in range(len(self))]
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        return None if order == list(range(len(keys))) else np.array(order, dtype=np.int64)
+        keys = self._texts()
+        if all(map(le, keys, keys[1:])):
+            return None
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
+    def _texts(self) -> list[bytes]:
+        text = self._arrays["text"].tobytes()
+        return [text[i:j] for i, j in pairwise(self._arrays["offsets"].tolist())]
 
     def _bytes(self, index: int) -> bytes:
         offsets = self._arrays["offsets"]

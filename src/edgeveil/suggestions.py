@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -109,12 +110,17 @@ class Suggestions:
 
     def for_member(self, member: NodeId) -> list[Suggestion]:
         """The list of one member, best first."""
-        row = self.values[self._at(member)]
-        row = row[~np.isnan(row[:, 0])]
-        ids = self.nodes.take(row[:, 0])
+        return self.at(self._at(member))
+
+    def at(self, index: int) -> list[Suggestion]:
+        """The list of the member at an index of `members`, best first."""
+        row = [line for line in self.values[index].tolist() if line[0] == line[0]]  # no NaN
+        ids = self.nodes.take(line[0] for line in row)
         return [
-            Suggestion(i + 1, node, float(p[1]), int(p[2]), int(p[3]), self._why(p[4], p[5]))
-            for i, (node, p) in enumerate(zip(ids, row, strict=True))
+            Suggestion(i + 1, node, score, int(first), int(last), self._why(common, reason))
+            for i, (node, (_, score, first, last, common, reason, _)) in enumerate(
+                zip(ids, row, strict=True)
+            )
         ]
 
     def only(self, member: NodeId) -> Suggestions:
@@ -134,10 +140,13 @@ class Suggestions:
 
     def remark(self, member: NodeId) -> str:
         """What the member should know about its list, or "": a function of released values."""
-        at = self._at(member)
-        if not self._popular[at]:
+        return self.remark_at(self._at(member))
+
+    def remark_at(self, index: int) -> str:
+        """The remark for the member at an index of `members`."""
+        if not self._popular[index]:
             return ""
-        friends = int(np.nan_to_num(self.values[at, :1, 6]).sum())
+        friends = int(np.nan_to_num(self.values[index, :1, 6]).sum())
         return (
             f"with {friends} friend{'s' * (friends != 1)} at epsilon "
             f"{self.guarantee.epsilon:g} this list is mostly what everybody gets"
@@ -164,7 +173,7 @@ class Suggestions:
             )
         return words
 
-    @property
+    @cached_property
     def _popular(self) -> npt.NDArray[np.bool_]:
         listed = (~np.isnan(self.values[:, :, 0])).sum(axis=1)
         return np.asarray(2 * (self.values[:, :, 5] > 0).sum(axis=1) < listed)
@@ -192,15 +201,19 @@ class Suggestions:
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
         member, place = np.nonzero(~np.isnan(self.values[:, :, 0]))
         listed = self.values[member, place]
+        kind = object if self.nodes.kind == "str" else np.int64
+        # Few different reasons, each put into words once: the kind of reason is below 4.
+        reasons, which = np.unique(np.rint(listed[:, 4]) * 4 + listed[:, 5], return_inverse=True)
+        whys = [self._why(*divmod(reason, 4)) for reason in reasons.tolist()]
         return {
-            "member": NodeSet.of(self.members).ids[member],
+            "member": np.array(self.members, dtype=kind)[member],
             "rank": place + 1,
-            "node": self.nodes.ids[listed[:, 0].astype(np.int64)],
+            "node": np.array(self.nodes.take(listed[:, 0].astype(np.int64)), dtype=kind),
             "score": listed[:, 1],
             "first": listed[:, 2].astype(np.int64),
             "last": listed[:, 3].astype(np.int64),
             "common": listed[:, 4],
-            "why": np.array([self._why(c, s) for c, s in listed[:, 4:6]], dtype=object),
+            "why": np.array(whys, dtype=object)[which],
         }
 
     def write(self, path: str | os.PathLike[str]) -> None:

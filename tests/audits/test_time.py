@@ -11,7 +11,7 @@ from edgeveil.mechanisms.hard_pairs import single_pair
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.privacy.noise import NoiseSource
 
-TRIALS, SURE = 1200, 0.999
+TRIALS, SURE = 700, 0.999
 FLIPPING = EdgeFlipping(epsilon=1.0)
 PAIR = single_pair(at_source=False)
 

@@ -166,10 +166,9 @@ def test_no_edge_elsewhere_moves_the_own_neighbours():
     ids=lambda x: getattr(x, "name", None),
 )
 def test_the_library_comes_as_near_to_the_bound_as_it_says(mechanism, least, figure):
-    share = loss_share(mechanism, worst_pair(mechanism))
-    most = 1 + 1e-9
-    assert least <= share <= most
-    assert all(loss_share(mechanism, pair) <= most for pair in pairs_for(mechanism))
+    share = loss_share(mechanism, worst_pair(mechanism, steps=100))
+    assert least <= share <= 1 + 1e-9
+    assert all(loss_share(mechanism, pair) <= 1 + 1e-9 for pair in pairs_for(mechanism))
     parameters = ", ".join(f"{k}={v}" for k, v in asdict(mechanism).items())
     figure(
         f"worst pair, {mechanism.name} ({parameters})",

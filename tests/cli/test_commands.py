@@ -151,7 +151,7 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
         (
             "rank follows.csv --source alice --epsilon 1 --mechanism magic",
             2,
-            "Choose from",
+            "There are: two-hop, degree-prior, push-flow-cap",
         ),
         ("rank follows.csv --source a --epsilon 1 --mechanism twohop", 2, 'mean "two-hop"?'),
         ("rank follows.csv --source a --epsilon 1 --mechanism two-hop-embedding", 2, "two-hop"),
@@ -272,12 +272,13 @@ def test_colours_only_where_they_are_wanted(folder):
 
 def test_help_is_fast():
     command = [sys.executable, "-m", "edgeveil", "--help"]
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
+    before = os.times()
+    for _ in range(2):
         subprocess.run(command, capture_output=True, check=True)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 1.0  # 0.3 s on a quiet machine; tests run beside each other
+    after = os.times()  # of the processor: tests run beside each other
+    used = after.children_user + after.children_system
+    used -= before.children_user + before.children_system
+    assert used / 2 < 0.8  # 0.25 s where nothing else runs
 
 
 def test_mechanisms_lists_all_of_them(folder, run):
@@ -307,7 +308,7 @@ def test_ctrl_c_ends_with_130_and_no_traceback(folder, run):
         stdout=subprocess.PIPE,
         text=True,
     )
-    time.sleep(4)
+    time.sleep(2)  # it is in the middle, or on a busy machine still loading
     process.send_signal(signal.SIGINT)
     _, words = process.communicate(timeout=60)
     assert process.returncode == 130

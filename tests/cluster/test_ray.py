@@ -48,18 +48,30 @@ def ledger(tmp_path):
 # --- Whole = sharded ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4, 7])
-def test_the_same_bits_for_any_number_of_workers(workers, cluster, tmp_path):
+@pytest.fixture(scope="module")
+def made_here():
+    """Mechanisms, sources, and what they get without a cluster."""
+    made = []
     for mechanism in (EMBED, DPPushFlowCap(epsilon=1.0, rounds=20), EdgeFlipping(epsilon=4.0)):
         sources = ALL[: 40 if mechanism.name == "edge-flipping" else 600]
         here = release(GRAPH, mechanism, sources, noise=seeded(), engine=Local(threads=1))
-        there = release(GRAPH, mechanism, sources, noise=seeded(), engine=Ray(workers=workers))
-        assert there.values.tobytes() == here.values.tobytes()
-    folder = release_to(
-        tmp_path / "out", GRAPH, EMBED, ALL, noise=seeded(), engine=Ray(workers=workers)
-    )
-    whole = embed(GRAPH, epsilon=1.0, mechanism=EMBED, noise=seeded())
-    assert folder.read().values.tobytes() == whole.values.tobytes()
+        made.append((mechanism, sources, here.values.tobytes()))
+    return made
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return embed(GRAPH, epsilon=1.0, mechanism=EMBED, noise=seeded()).values.tobytes()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])  # the cluster runs four at a time
+def test_the_same_bits_for_any_number_of_workers(workers, cluster, made_here, whole, tmp_path):
+    engine = Ray(workers=workers)
+    for mechanism, sources, here in made_here:
+        there = release(GRAPH, mechanism, sources, noise=seeded(), engine=engine)
+        assert there.values.tobytes() == here
+    folder = release_to(tmp_path / "out", GRAPH, EMBED, ALL, noise=seeded(), engine=engine)
+    assert folder.read().values.tobytes() == whole
 
 
 def test_without_a_seed_every_release_has_its_own_noise(cluster):
@@ -286,30 +298,32 @@ def test_an_error_in_a_worker_is_the_error_one_gets(cluster, tmp_path, monkeypat
         release(GRAPH, SLOW, ALL, engine=Ray(workers=1, graph_path=path))
 
 
-@pytest.mark.parametrize("deaf", [False, True])
-def test_what_is_cancelled_has_ended_and_writes_nothing_more(deaf, cluster, tmp_path, monkeypatch):
+def test_what_is_cancelled_has_ended_and_writes_nothing_more(cluster, tmp_path, monkeypatch):
     """Also where a worker does not hear the interrupt, as inside of a long compiled loop."""
 
-    def work(started, written, deaf):
-        started.touch()
-        until = time.monotonic() + 6
-        while time.monotonic() < until:
+    def work(folder, deaf):
+        (folder / f"{os.getpid()}.started").touch()
+        until = time.monotonic() + 100
+        while not (folder / "go").exists() and time.monotonic() < until:
             try:
                 time.sleep(0.05)
             except KeyboardInterrupt:
                 if not deaf:
                     raise
-        written.touch()
+        (folder / "written").touch()
 
     monkeypatch.setattr(ray_cluster, "_GRACE", 2.0)
-    started, written = tmp_path / "started", tmp_path / "written"
-    part = cluster.remote(max_retries=0)(work).remote(started, written, deaf)
-    while not started.exists():
+    start = cluster.remote(max_retries=0)(work).remote
+    parts = [start(tmp_path, deaf) for deaf in (False, True)]
+    while len(started := list(tmp_path.glob("*.started"))) < 2:
         time.sleep(0.02)
-    ray_cluster._end(cluster, [part])
-    assert cluster.wait([part], timeout=0)[0] == [part]
-    time.sleep(6.5)
-    assert not written.exists()
+    ray_cluster._end(cluster, parts)
+    assert len(cluster.wait(parts, num_returns=2, timeout=0)[0]) == 2
+    (tmp_path / "go").touch()
+    # The deaf one was killed: nobody is left who could write.
+    time.sleep(1)
+    assert not (tmp_path / "written").exists()
+    assert sum(named(int(file.stem)).startswith("ray::work") for file in started) == 0
 
 
 def test_a_worker_with_other_code_refuses_the_part(monkeypatch):
@@ -381,24 +395,25 @@ def test_a_cluster_of_its_own_for_one_call(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "nowhere.invalid:6379", "no port"])
-def test_an_address_without_a_cluster_is_a_plain_error_at_once(address):
+def test_an_address_without_a_cluster_is_a_plain_error_at_once():
+    addresses = ["127.0.0.1:9", "nowhere.invalid:6379", "no port"]
     program = (
         "import sys\n"
         "from edgeveil.datasets import social_network\n"
         "from edgeveil.engine import Ray, release\n"
         "from edgeveil.errors import EdgeveilError\n"
         "from edgeveil.mechanisms import TwoHop\n"
-        "try:\n"
-        "    graph = social_network(150).graph\n"
-        "    release(graph, TwoHop(epsilon=1), [1], engine=Ray(address=sys.argv[1]))\n"
-        "except EdgeveilError as error:\n"
-        "    print(error)\n"
+        "graph = social_network(150).graph\n"
+        "for address in sys.argv[1:]:\n"
+        "    try:\n"
+        "        release(graph, TwoHop(epsilon=1), [1], engine=Ray(address=address))\n"
+        "    except EdgeveilError as error:\n"
+        "        print(error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, address], capture_output=True, text=True, timeout=30
-    )
-    assert f"no Ray cluster answers at {address!r}" in done.stdout, done.stderr
+    command = [sys.executable, "-c", program, *addresses]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+    for address, line in zip(addresses, done.stdout.splitlines(), strict=True):
+        assert f"no Ray cluster answers at {address!r}" in line, done.stderr
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import math
 import os
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgeveil.conformance import Conformance
 from edgeveil.engine import release
 from edgeveil.errors import BudgetError, ParameterError, PromiseError, UnknownNodeError
 from edgeveil.graph import Graph
@@ -40,14 +40,13 @@ from edgeveil.mechanisms import (
     TwoHopEmbedding,
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.nodes import NodeSet
 from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import read_result
 from edgeveil.releases import Release
 from edgeveil.suggestions import FIELDS
-from tests.seam import run, streams_of
+from tests.seam import run
 from tests.strategies import graphs_with_source
 
 # A new mechanism needs a line here (and `test_every_mechanism_is_in_this_suite` says so).
@@ -128,6 +127,12 @@ def check_rows(mechanism: Mechanism, rows: np.ndarray, graph: Graph, n_sources: 
     assert np.isfinite(rows).all()
 
 
+class TestEveryMechanism(Conformance):
+    """What holds for all of them, and for those from outside: `edgeveil.conformance`."""
+
+    mechanisms = tuple(INSTANCES.values())
+
+
 # --- The list ------------------------------------------------------------------------------------
 
 
@@ -153,20 +158,6 @@ def test_names_are_distinct():
 
 
 # --- Frozen parameters ---------------------------------------------------------------------------
-
-
-@each(INSTANCES)
-def test_a_mechanism_is_a_frozen_keyword_only_dataclass(mechanism):
-    assert isinstance(mechanism, Mechanism)
-    fields = dataclasses.fields(mechanism)
-    assert all(field.kw_only for field in fields)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(mechanism, fields[0].name, 1)
-    with pytest.raises(TypeError):
-        type(mechanism)(*[getattr(mechanism, field.name) for field in fields])
-    twin = type(mechanism)(**dataclasses.asdict(mechanism))
-    assert twin == mechanism
-    assert hash(twin) == hash(mechanism)
 
 
 NOT_A_POSITIVE_NUMBER = [
@@ -217,29 +208,7 @@ def test_prepush_is_refused_in_the_public_model(cls):
         cls(epsilon=1, model="public", prepush=True)
 
 
-def test_no_default_epsilon():
-    for cls in MECHANISMS:
-        if "epsilon" in cls.__dataclass_fields__:
-            with pytest.raises(TypeError, match="epsilon"):
-                cls(**({"promised_min_degree": 1} if cls is DPPushFlow else {}))
-
-
 # --- The guarantee -------------------------------------------------------------------------------
-
-
-@each(INSTANCES)
-def test_the_guarantee_sees_nothing_but_parameters_and_the_number_of_sources(mechanism):
-    assert list(inspect.signature(mechanism.guarantee).parameters) == ["n_sources"]
-    twin = type(mechanism)(**dataclasses.asdict(mechanism))
-    for k in (1, 2, 1000):
-        guarantee = mechanism.guarantee(k)
-        assert guarantee == twin.guarantee(k)
-        assert hash(guarantee) == hash(twin.guarantee(k))
-        assert guarantee.n_sources == k
-        assert guarantee.delta == 0
-        assert guarantee.private
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            guarantee.epsilon = 0.0
 
 
 @each(INSTANCES)
@@ -290,32 +259,6 @@ def test_only_the_mechanism_with_a_promise_states_one():
 
 # --- Shapes and the absence of surprises ---------------------------------------------------------
 
-SHAPES = {
-    "n = 1": graph_of_pairs(1, []),
-    "n = 2, empty": graph_of_pairs(2, []),
-    "n = 2, edge": graph_of_pairs(2, [(0, 1)]),
-    "n = 3, isolated source": graph_of_pairs(3, [(1, 2)]),
-    "empty": graph_of_pairs(12, []),
-    "star": graph_of_pairs(12, [(0, v) for v in range(1, 12)]),
-    "star seen from a leaf": graph_of_pairs(12, [(11, v) for v in range(11)]),
-    "clique": graph_of_pairs(12, list(combinations(range(12), 2))),
-    "isolated nodes": graph_of_pairs(12, [(0, 1), (1, 2)]),
-    "path": a_graph(p=0.0),
-    "dense": a_graph(p=0.9),
-}
-
-
-@each(INSTANCES)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_of_graph_gives_finite_rows_of_the_public_shape(mechanism, shape):
-    graph = SHAPES[shape]
-    sources = [0, graph.n_nodes - 1]
-    if not keeps_promise(mechanism, graph):
-        with pytest.raises(PromiseError):
-            run(mechanism, graph, sources)
-        return
-    check_rows(mechanism, run(mechanism, graph, sources), graph, 2)
-
 
 @given(graphs_with_source(max_nodes=10), st.integers(0, 2**32), st.data())
 @settings(max_examples=60)
@@ -364,42 +307,6 @@ def test_a_broken_promise_is_refused_before_anything_is_drawn_and_without_quotin
 
 
 # --- Where the noise comes from ------------------------------------------------------------------
-
-
-@each(INSTANCES)
-def test_any_sharding_order_and_repetition_of_sources_gives_the_same_bits(mechanism):
-    graph = a_graph(n=30)
-
-    def rows(sources):
-        return run(mechanism, graph, sources, seed=11)
-
-    whole = rows(list(range(30)))
-    assert len(np.unique(whole, axis=0)) > 1
-    rng = np.random.default_rng(0)
-    for sources in (
-        [17],
-        [29, 0],
-        list(range(29, -1, -1)),
-        rng.permutation(30).tolist(),
-        [5, 5, 17, 5],
-        rng.integers(30, size=19),
-    ):
-        np.testing.assert_array_equal(rows(sources), whole[sources])
-    for cut in (1, 7, 8, 9, 16):
-        np.testing.assert_array_equal(
-            np.concatenate([rows(range(cut)), rows(range(cut, 30))]), whole
-        )
-
-
-@each(INSTANCES)
-def test_the_same_seed_gives_the_same_release_and_another_seed_another_one(mechanism):
-    graph = a_graph()
-    first, again, other = (
-        release(graph, mechanism, [0, 4], noise=NoiseSource.insecure(seed)).values
-        for seed in (3, 3, 4)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert np.array_equal(first, other) == isinstance(mechanism, NOISELESS)
 
 
 @each(NOISY)
@@ -515,33 +422,6 @@ def test_a_release_with_fresh_noise_is_not_marked_so(mechanism):
 
 
 # --- What comes out ------------------------------------------------------------------------------
-
-
-@each(INSTANCES)
-def test_rows_share_no_memory_with_the_graph_or_with_each_other(mechanism):
-    graph = a_graph()
-    indptr, indices = graph.indptr.copy(), graph.indices.copy()
-    noise = NoiseSource.insecure(1)
-    shared = shared_part(mechanism, graph, noise.derive("shared"))
-
-    def rows_again():
-        streams = streams_of(noise, [2, 2, 9])
-        return make_rows(mechanism, graph, shared, [2, 2, 9], streams)[0]
-
-    first, second = rows_again(), rows_again()
-    for rows in (first, second):
-        for array in (graph.indptr, graph.indices, graph.degrees):
-            assert not np.shares_memory(rows, array)
-    assert not np.shares_memory(first, second)
-    assert not np.shares_memory(first[0], first[1])
-    kept = second.copy()
-    first.flags.writeable = True
-    first[0] = -1.0
-    np.testing.assert_array_equal(first[1:], kept[1:])
-    np.testing.assert_array_equal(second, kept)
-    np.testing.assert_array_equal(rows_again(), kept)
-    np.testing.assert_array_equal(graph.indptr, indptr)
-    np.testing.assert_array_equal(graph.indices, indices)
 
 
 @each(INSTANCES)

@@ -1,6 +1,7 @@
 """Run a Markdown page: its Python and shell blocks in order, its outputs compared.
 
-A ```python block runs in one namespace with those before it. In a ```shell block every line
+A ```python block runs in one namespace with those before it; one that begins with the name of a
+file (`# mine.py`) becomes that file instead. In a ```shell block every line
 that begins with `edgeveil` runs as a command in this process; `# exits 3` says which exit code
 is meant. A ```text block is the output of the block before it, with `...` for what differs from
 run to run. The working folder is the caller's.
@@ -20,6 +21,7 @@ from typing import Any
 from edgeveil.cli.app import main
 
 _FENCE = re.compile(r"^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"# (\w+\.py)\n")
 _EXITS = re.compile(r"\s+# exits (\d)$")
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -45,7 +47,9 @@ def run_page(page: Path) -> int:
     said, count = "", 0
     for block in blocks_of(page):
         where = f"{page.name}:{block.line}"
-        if block.kind == "python":
+        if block.kind == "python" and (file := _FILE.match(block.body)):
+            Path(file[1]).write_text(block.body, "utf-8")
+        elif block.kind == "python":
             said = run_python(block, page, names)
         elif block.kind == "shell":
             said = run_shell(block, where)

@@ -12,12 +12,25 @@ from tests.docs.blocks import Block, blocks_of, run_page, run_python, run_shell
 
 DOCS = Path(__file__).parents[2] / "docs"
 README = DOCS.parent / "README.md"
-PAGES = ["index", "tutorial", "choosing", "how-it-works", "howto", "migration", "faq", "report"]
+PAGES = [
+    *(
+        "index",
+        "tutorial",
+        "choosing",
+        "how-it-works",
+        "howto",
+        "own-mechanism",
+        "migration",
+        "faq",
+    ),
+    "report",
+]
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_block_of_the_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     assert run_page(DOCS / f"{name}.md") > 0
 

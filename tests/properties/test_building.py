@@ -58,9 +58,7 @@ def write_parquet(path: Path, rows: list[tuple[Any, Any]]) -> Path:
 
 
 def described(place: Path) -> dict[str, Any]:
-    about = json.loads((place / "graph.json").read_text())
-    for array in about["arrays"].values():
-        del array["file"]
+    about: dict[str, Any] = json.loads((place / "graph.json").read_text())
     return about
 
 

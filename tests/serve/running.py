@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import socket
 import ssl
@@ -26,21 +25,34 @@ def free_port():
 class Service:
     """One folder with graph, ledger and keys; the process can be stopped and started again."""
 
-    def __init__(self, folder, graph, *, epsilon=0.5, cap=2.0, top=10, options=(), curator=True):
+    def __init__(
+        self, folder, graph, *, epsilon=0.5, cap=2.0, top=10, options=(), curator=True, url=None
+    ):
         self.folder = Path(folder)
-        self.graph, self.ledger = self.folder / "graph", self.folder / "ledger"
-        if not self.ledger.exists():
+        self.graph, self.ledger = self.folder / "graph", url or self.folder / "ledger"
+        self.artifacts, self.state = self.folder / "ledger.artifacts", self.folder / "state"
+        if not self.graph.exists():
             save_graph(graph, self.graph)
-            Ledger.create(self.ledger, epsilon=cap)
+            Ledger.create(self.ledger, epsilon=cap, artifacts=self.artifacts)
             self.secret = new_key(self.folder / "keys.json")
         self.port, self.curator_port = free_port(), free_port()
         place = ("--curator", f"127.0.0.1:{self.curator_port}") if curator else ()
         self.epsilon, self.top, self.options = epsilon, top, (*place, *options)
         self.process = None
 
+    def another(self, graph):
+        """A second instance: the same ledger and keys, and a place of its own for copies."""
+        made = Service(self.folder, graph, url=self.ledger)
+        made.secret, made.state = self.secret, self.folder / "second"
+        return made
+
+    def open_ledger(self):
+        return Ledger.open(self.ledger, artifacts=self.artifacts)
+
     def start(self, *options, wait=True):
         command = [sys.executable, "-m", "edgeveil", "serve", str(self.graph)]
         command += ["--ledger", str(self.ledger), "--epsilon", str(self.epsilon)]
+        command += ["--artifacts", str(self.artifacts), "--state", str(self.state)]
         command += ["--top", str(self.top)]
         command += ["--keys", str(self.folder / "keys.json"), "--pad", "0.2"]
         if "--at" not in self.options:
@@ -56,8 +68,8 @@ class Service:
     def wait(self, seconds=60):
         return self._until(lambda: self.curator("/health", key=None), seconds)
 
-    def wait_for_members(self, seconds=60):
-        return self._until(lambda: self.get("/"), seconds)
+    def wait_for_members(self, seconds=60, **more):
+        return self._until(lambda: self.get("/", **more), seconds)
 
     def _until(self, ask, seconds):
         until = time.monotonic() + seconds
@@ -80,7 +92,7 @@ class Service:
 
     @property
     def key(self):
-        return (Path(f"{self.ledger}.service") / "curator.key").read_text().strip()
+        return (self.state / "curator.key").read_text().strip()
 
     def token(self, member, **changed):
         return sign(str(member), self.secret, "edgeveil", **changed)
@@ -120,6 +132,11 @@ def request(port, path, method="GET", headers=(), body=None, certificate=None):
         connection.close()
 
 
-def resident_bytes(pid):
-    fields = Path(f"/proc/{pid}/statm").read_text().split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+def peak_bytes(pid):
+    """The most memory that a process ever had."""
+    (line,) = (
+        line
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("VmHWM")
+    )
+    return int(line.split()[1]) << 10

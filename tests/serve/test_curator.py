@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 import time
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from edgeveil.errors import InputError
 from edgeveil.io import save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.serve.curator import curator_key
-from tests.serve.running import Service, request
+from tests.serve.running import request
 
 
 @pytest.mark.parametrize("path", ["/status", "/spends", "/plan", "/metrics", "/accuracy"])
@@ -38,16 +37,6 @@ def test_a_members_token_does_not_open_the_curators_side_nor_the_key_the_members
     assert service.get(token=service.key).status == 401
     for path in ("/status", "/spends", "/metrics", "/advance", "/ahead", "/health"):
         assert service.get(path, network.nodes[0]).status == 404
-
-
-def test_it_is_closed_unless_it_is_asked_for(network, tmp_path):
-    made = Service(tmp_path, network, curator=False).start(wait=False)
-    try:
-        made.wait_for_members()
-        with pytest.raises(OSError, match="refused"):
-            request(made.curator_port, "/health")
-    finally:
-        made.stop()
 
 
 def test_status_spends_and_metrics_hold_numbers_and_no_ids(service, network):
@@ -103,21 +92,6 @@ def test_a_new_snapshot_gives_new_lists_until_the_budget_is_used_up(own_service,
     assert other.json["current"] is True
 
 
-def test_that_a_graph_was_replaced_without_a_new_snapshot_is_told_to_no_member(
-    own_service, network
-):
-    running = own_service.start()
-    assert running.get(member=network.nodes[3]).status == 200
-    running.stop()
-    save_graph(network.with_edge_flipped(0, 1), running.graph, overwrite=True)
-    running.start(wait=False)
-    assert running.process.wait(timeout=60) == 1
-    running.log.close()
-    assert "another one than snapshot 1" in (running.folder / "log").read_text()
-    Ledger.open(running.ledger).advance()
-    assert running.start().get(member=network.nodes[4]).json["list"]["snapshot"] == 2
-
-
 @pytest.mark.parametrize("held", ["", "\n", "short"])
 def test_a_file_without_a_key_is_no_key_that_everybody_has(tmp_path, held):
     path = tmp_path / "curator.key"
@@ -126,18 +100,21 @@ def test_a_file_without_a_key_is_no_key_that_everybody_has(tmp_path, held):
         curator_key(path)
     path.unlink()
     assert curator_key(path) == curator_key(path)
+    path.chmod(0o640)
+    with pytest.raises(InputError, match="others can read"):
+        curator_key(path)
 
 
 def test_the_key_and_the_lists_are_for_their_owner_alone(service):
-    folder = Path(f"{service.ledger}.service")
+    folder = service.state
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for path in [*folder.iterdir(), service.folder / "keys.json", service.ledger]:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-    artifacts = Path(f"{service.ledger}.artifacts")
-    assert stat.S_IMODE(artifacts.stat().st_mode) == 0o700
+    assert stat.S_IMODE(service.artifacts.stat().st_mode) == 0o700
 
 
 def test_the_curators_page_is_there_without_data(service):
     page = request(service.curator_port, "/")
+    assert request(service.curator_port, "/openapi.json").status == 404
     assert page.status == 200
     assert b"For the curator" in page.body

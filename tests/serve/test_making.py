@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
 from edgeveil.datasets import social_network
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
+from edgeveil.ledger.tables import Unusable
 from edgeveil.nodes import NodeSet
-from edgeveil.serve.making import Making, Offer, Unavailable
+from edgeveil.serve.making import Making, Offer, Unavailable, UsedUp
 from edgeveil.serve.member import _protection
 
 
@@ -35,10 +37,14 @@ def next_state(graph):
     return changed.with_edge_flipped(0, 1)
 
 
-def service(folder, graphs, state="state", **caps):
+def service(folder, graphs, state="state", ahead=False, **caps):
     place = folder / "ledger"
     ledger = Ledger.open(place) if place.exists() else Ledger.create(place, **{"epsilon": 5} | caps)
-    return Making(lambda: graphs[-1], ledger, Offer(epsilon=0.5, places=5), folder / state)
+    made = Making(
+        lambda: graphs[-1], ledger, Offer(epsilon=0.5, places=5, ahead=ahead), folder / state
+    )
+    made.start()
+    return made
 
 
 def run(waiting):
@@ -173,22 +179,137 @@ def test_a_row_that_cannot_be_finished_keeps_nobody_else_from_a_list(tmp_path, g
         making.stop()
 
 
-def test_lists_to_be_made_ahead_are_those_of_the_edition_they_were_counted_in(tmp_path, graphs):
+def test_lists_made_ahead_are_those_of_the_edition_that_is_current(tmp_path, graphs):
     making = service(tmp_path, graphs)
     try:
         run(making.make(1))
-        before, graphs[1:] = making.edition, [next_state(graphs[0])]
-        look = before.lists.get
+        really, advanced = making._lists_of, []
 
-        def advance_meanwhile(index):
-            if index == graphs[0].n_nodes - 1:
-                making.advance()
-            return look(index)
+        def advance_meanwhile(edition, indices):
+            found = really(edition, indices)
+            if not advanced:
+                advanced.append(threading.Thread(target=making.advance))
+                advanced[0].start()
+            return found
 
-        before.lists.get = advance_meanwhile
+        graphs.append(next_state(graphs[0]))
+        making._lists_of = advance_meanwhile
         making.make_ahead()
-        assert making.ahead_left == 0
-        assert making._ahead is None
+        wait_until(lambda: advanced)
+        advanced[0].join()
+        assert making.ahead_left == 0  # what is made ahead of the new one is for the curator to say
+        assert made(run(making.make(1))) == (1, 2)
+        assert making.edition.lists.get(0) is None
+    finally:
+        making.stop()
+
+
+def test_with_ahead_the_lists_of_every_snapshot_are_made_before_they_are_asked_for(
+    tmp_path, graphs
+):
+    making = service(tmp_path, graphs, ahead=True)
+    try:
+        wait_until(lambda: making.ahead_left == 0)
+        graphs.append(next_state(graphs[0]))
+        making.advance()
+        wait_until(lambda: making.ahead_left == 0)
+        n = graphs[1].n_nodes
+        assert all(making.edition.lists.get(i) is not None for i in range(n))
+    finally:
+        making.stop()
+
+
+def test_who_has_a_list_is_shown_what_another_instance_has_declared(tmp_path, graphs):
+    first, second = service(tmp_path, graphs), service(tmp_path, graphs, "other state")
+    try:
+        for making in (first, second):
+            assert made(run(making.make(1))) == (1, 1)
+        graphs.append(next_state(graphs[0]))
+        first.advance()
+        wait_until(lambda: second.edition.snapshot == 2)  # nobody asks there
+        assert second.edition.lists.get(second.edition.graph.nodes.index(1)) is None
+        assert run(first.make(1)) == run(second.make(1))
+    finally:
+        first.stop()
+        second.stop()
+
+
+def test_an_instance_that_reads_another_graph_than_the_first_takes_none_over(tmp_path, graphs):
+    elsewhere = [graphs[0]]
+    first, second = service(tmp_path, graphs), service(tmp_path, elsewhere, "other state")
+    try:
+        kept = run(second.make(1))
+        graphs.append(next_state(graphs[0]))
+        first.advance()
+        run(first.make(2))
+        wait_until(lambda: "another one than snapshot 2" in second.trouble)
+        assert second.edition.lists.get(1) == kept  # what was shown so far
+        elsewhere.append(graphs[-1])
+        assert run(second.make(2)) == run(first.make(2))
+        assert second.trouble == ""
+    finally:
+        first.stop()
+        second.stop()
+
+
+def wait_until(happens, seconds=60):
+    until = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_the_last_list_stays_when_members_have_changed_and_the_service_was_restarted(
+    tmp_path, graphs
+):
+    making = service(tmp_path, graphs, epsilon=0.5)
+    last = run(making.make(1))
+    making.stop()
+    graphs.append(next_state(graphs[0]))
+    making.ledger.advance()
+    again = service(tmp_path, graphs)
+    try:
+        with pytest.raises(UsedUp):
+            run(again.make(1))
+        assert again.earlier(1) == last
+        assert again.earlier(9) is None  # it had none
+    finally:
+        again.stop()
+
+
+def test_a_disk_that_takes_no_copies_takes_nobody_s_list(tmp_path, graphs, monkeypatch):
+    making = service(tmp_path, graphs)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr("edgeveil.serve.lists.os.pwrite", disk_full)
+            first = run(making.make(1))
+            assert making.edition.lists.get(1) is None
+            assert "cannot be kept" in making.trouble
+        assert run(making.make(1)) == first == making.edition.lists.get(1)
+        assert making.trouble == ""
+        assert making.ledger.account("1").spent == 0.5
+    finally:
+        making.stop()
+
+
+def test_a_ledger_that_cannot_be_used_is_asked_once_for_all_who_wait(tmp_path, graphs, monkeypatch):
+    making = service(tmp_path, graphs)
+    calls = []
+
+    def locked(*_):
+        calls.append(1)
+        raise Unusable("the database is locked")
+
+    async def all_of(*members):
+        asked = [making.make(member) for member in members]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    try:
+        run(making.make(1))
+        making._lists_of = locked
+        found = run(all_of(*range(20, 60)))
+        assert all(isinstance(one, Unavailable) for one in found)
+        assert len(calls) < 10  # one for each batch
     finally:
         making.stop()
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from edgeveil.ledger import Ledger
+from edgeveil.nodes import NodeSet
+from edgeveil.serve.guards import Metrics, guarded
+from edgeveil.serve.member import _member
+from edgeveil.serve.tokens import Refused
+from tests.serve.running import request
 
 REFUSED = {"error": "this needs a valid token of a member"}
 
@@ -173,26 +180,78 @@ def test_answers_carry_headers_that_keep_browsers_strict(service, network):
         assert found.headers["Server"] is None
 
 
-def test_the_description_names_all_that_there_is(service):
+def test_the_description_is_of_what_there_is(service, network):
     found = service.get("/openapi.json").json
+    schemas, member = found["components"]["schemas"], network.nodes[14]
     assert set(found["paths"]) == {"/me/suggestions", "/me/protection", "/me/spending"}
-    for path in found["paths"].values():
-        assert set(path) == {"get"}
-        assert "parameters" not in path["get"]
-    assert "401" in found["paths"]["/me/suggestions"]["get"]["responses"]
+    for path, methods in found["paths"].items():
+        assert set(methods) == {"get"}
+        assert "parameters" not in methods["get"]
+        answer = methods["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        fits(service.get(path, member).json, answer, schemas)
+    refused = found["components"]["responses"]["NoToken"]["content"]["application/json"]["schema"]
+    fits(service.get().json, refused, schemas)
 
 
-def test_integer_ids_are_read_as_they_are_written(tmp_path):
-    from edgeveil.datasets import social_network
-    from tests.serve.running import Service
+def fits(value, schema, schemas):
+    """Check a value against the few words of JSON Schema that the description uses."""
+    if "$ref" in schema:
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    kinds = [one["type"] for one in schema.get("anyOf", [schema])]
+    python = {"object": dict, "array": list, "integer": int, "string": str, "boolean": bool}
+    assert isinstance(value, tuple(python.get(kind, int | float) for kind in kinds))
+    if isinstance(value, dict):
+        assert set(value) == set(schema["properties"]) == set(schema["required"])
+        for name, part in value.items():
+            fits(part, schema["properties"][name], schemas)
+    for part in value if isinstance(value, list) else ():
+        fits(part, schema["items"], schemas)
 
-    running = Service(tmp_path, social_network(200).graph).start()
-    try:
-        assert running.get(member=7).json["list"]["member"] == 7
-        for odd in ("07", "+7", " 7", "7.0", "-0", "٧", "1e1", "200", "9" * 50):
-            assert running.get("/me/protection", token=running.token(odd)).status == 401, odd
-    finally:
-        running.stop()
+
+@pytest.mark.parametrize("path", ["/me/suggestions/", "//me/suggestions", "/service.css/"])
+def test_no_answer_sends_a_browser_to_whatever_host_was_named(service, path):
+    for port in (service.port, service.curator_port):
+        found = request(port, path, headers={"Host": "evil.example"})
+        assert found.status == 404
+        assert "Location" not in found.headers
+        assert b"evil" not in found.body
+
+
+def test_who_is_no_member_is_refused_as_fast_as_anybody(service):
+    # Looking for similar names among thousands would take long, and everybody would wait.
+    token = service.token("Alice Adamsn")
+    assert min(service.get(token=token).seconds for _ in range(3)) < 0.1
+
+
+def test_what_goes_wrong_inside_is_not_told_and_not_logged(caplog):
+    async def broken(request):
+        raise ValueError("Ann Example")
+
+    async def ask():
+        sent = []
+        app = guarded({("GET", "/x"): broken}, {}, Metrics())
+        scope = {"type": "http", "method": "GET", "path": "/x", "headers": [], "query_string": b""}
+
+        async def send(message):
+            sent.append(message)
+
+        await app(scope, None, send)
+        return sent
+
+    with ThreadPoolExecutor(1) as pool:  # this thread may have a browser's loop in it
+        start, body = pool.submit(asyncio.run, ask()).result()
+    assert start["status"] == 500
+    assert b"Example" not in body["body"]
+    assert "ValueError" in caplog.text
+    assert "Example" not in caplog.text
+
+
+def test_integer_ids_are_read_as_they_are_written():
+    nodes = NodeSet.range(200)
+    assert _member("7", nodes) == 7
+    for odd in ("07", "+7", " 7", "7.0", "-0", "٧", "1e1", "200", "9" * 50):
+        with pytest.raises(Refused):
+            _member(odd, nodes)
 
 
 def test_nothing_about_who_asked_is_logged(service, network):

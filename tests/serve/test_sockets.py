@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import http.client
 import socket
@@ -9,13 +10,14 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.serve.running import Service
+from tests.serve.running import Service, request
 
 
 def certificate(folder):
@@ -40,14 +42,17 @@ def certificate(folder):
     return folder / "chain.pem", folder / "key.pem"
 
 
-def test_by_https_with_a_certificate(network, tmp_path):
+def test_by_https_with_a_certificate_and_the_curators_side_closed(network, tmp_path):
     chain, key = certificate(tmp_path)
     options = ["--certificate", str(chain), "--private-key", str(key)]
-    running = Service(tmp_path, network, options=options).start()
+    running = Service(tmp_path, network, options=options, curator=False).start(wait=False)
     try:
-        found = running.get(member=network.nodes[1], certificate=chain)
+        running.wait_for_members(certificate=chain)
+        found = running.get("/me/protection", network.nodes[1], certificate=chain)
         assert found.status == 200
         assert found.headers["Strict-Transport-Security"]
+        with pytest.raises(OSError, match="refused"):
+            request(running.curator_port, "/health")
     finally:
         running.stop()
 
@@ -70,33 +75,53 @@ def test_on_a_unix_socket_that_is_its_owners_alone(network, tmp_path):
         running.stop()
 
 
+def half_a_head(port):
+    line = socket.create_connection(("127.0.0.1", port), timeout=12)
+    line.sendall(b"GET / HTTP/1.1\r\nX: ")
+    return line
+
+
+def answered(port, more, **headers):
+    """A connection on which a request was answered, and then come bytes that begin no other."""
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=12)
+    for _ in range(1 if headers else 2):  # a second request is answered as ever
+        line.request("GET", "/icon.svg", headers=headers)
+        assert line.getresponse().read()
+    line.sock.sendall(more)
+    return line.sock
+
+
+def unread(port):
+    """A client that asks for 12 MB and reads nothing of it."""
+    line = socket.create_connection(("127.0.0.1", port), timeout=12)
+    asked = b"GET /member.js HTTP/1.1\r\n\r\n" * 3000
+    line.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while asked:
+            asked = asked[line.send(asked) :]
+    line.settimeout(12)
+    return line
+
+
 def test_slow_clients_are_sent_away_and_hold_up_nobody(service, network):
-    began = time.monotonic()
-    lines = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(50)]
+    lines = [half_a_head(service.port) for _ in range(50)]
+    lines.append(answered(service.port, b"\r\n"))
+    lines.append(answered(service.port, b"x", **{"Content-Length": "900"}))
+    began, lazy = time.monotonic(), unread(service.port)
     try:
-        for line in lines:
-            line.sendall(b"GET / HTTP/1.1\r\nX: ")
         assert service.get(member=network.nodes[5]).status == 200
         for line in lines:
-            line.settimeout(10)
-            assert line.recv(100) == b""
-        assert 4 < time.monotonic() - began < 10
+            assert line.recv(100) == b""  # TimeoutError if it stays open
+        assert time.monotonic() - began < 10
+        time.sleep(max(0, began + 7 - time.monotonic()))
+        got = 0
+        with contextlib.suppress(ConnectionError):
+            while more := lazy.recv(1 << 20):
+                got += len(more)
+        assert got < 3000 * len(service.get("/member.js").body)
     finally:
-        for line in lines:
+        for line in (*lines, lazy):
             line.close()
-
-
-@pytest.mark.parametrize(("length", "more"), [("0", b"\r\n"), ("900", b"x")], ids=["line", "body"])
-def test_nobody_holds_a_connection_with_bytes_that_begin_no_request(service, length, more):
-    line = http.client.HTTPConnection("127.0.0.1", service.port, timeout=12)
-    try:
-        for _ in range(2 if length == "0" else 1):  # a second request is answered as ever
-            line.request("GET", "/icon.svg", headers={"Content-Length": length})
-            assert line.getresponse().read()
-        line.sock.sendall(more)
-        assert line.sock.recv(100) == b""  # TimeoutError if it stays open
-    finally:
-        line.close()
 
 
 def test_a_place_that_is_taken_is_a_plain_error(service, network, tmp_path):
@@ -112,9 +137,29 @@ def test_a_place_that_is_taken_is_a_plain_error(service, network, tmp_path):
 
 def test_without_its_packages_the_command_says_what_is_missing(tmp_path):
     program = (
-        "import sys\nsys.modules['fastapi'] = None\nfrom edgeveil.cli.app import main\n"
+        "import sys\nsys.modules['starlette'] = None\nfrom edgeveil.cli.app import main\n"
         "sys.exit(main(['serve', '--trial']))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1
     assert "pip install 'edgeveil[serve]'" in done.stderr
+
+
+def test_a_folder_that_others_can_write_to_is_no_place_for_keys_and_lists(network, tmp_path):
+    made = Service(tmp_path, network)
+    made.state.mkdir()
+    made.state.chmod(0o770)
+    made.start(wait=False)
+    assert made.process.wait(timeout=60) == 1
+    made.log.close()
+    assert "others can write to" in (tmp_path / "log").read_text()
+
+
+def test_connections_do_not_use_up_the_files_that_a_process_may_open(service):
+    (line,) = (
+        line
+        for line in Path(f"/proc/{service.process.pid}/limits").read_text().splitlines()
+        if line.startswith("Max open files")
+    )
+    *_, soft, hard, _ = line.split()
+    assert soft == hard

@@ -11,7 +11,7 @@ import time
 import jwt
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("starlette")
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
@@ -129,6 +129,9 @@ BAD = {
     ),
     "an expiry that is no number": jwt.api_jws.encode(
         json.dumps(claims(exp="soon")).encode(), ED, algorithm="EdDSA", headers={"kid": "ed"}
+    ),
+    "an expiry beyond all bounds": jwt.api_jws.encode(
+        json.dumps(claims(exp=10**400)).encode(), ED, algorithm="EdDSA", headers={"kid": "ed"}
     ),
     "an endless expiry": jwt.api_jws.encode(
         json.dumps(claims(exp=math.inf)).encode(), ED, algorithm="EdDSA", headers={"kid": "ed"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_many_entries_give_the_rows_of_scipy(as_if_large, n, kind, bucket):
 def test_the_highest_node_of_the_largest_graph_fits_into_a_key():
     n = _csr.MOST_NODES
     bits = (n - 1).bit_length()
-    made = _csr._deal_small(np.array([0, n - 1]), np.array([n - 1, n - 2]), n, bits)
+    made = _csr._deal_small(np.array([0, n - 1]), np.array([n - 1, n - 2]), bits)
     keys = np.sort(made.keys)
     assert (keys >> (bits + 1)).tolist() == [0, n - 2, n - 1, n - 1]
     assert (keys >> 1 & (1 << bits) - 1).tolist() == [n - 1, n - 1, 0, n - 2]
@@ -88,19 +89,27 @@ def test_the_highest_node_of_the_largest_graph_fits_into_a_key():
         Graph.from_edges([0], [1], NodeSet.range(n + 1))
 
 
-def test_the_compiled_loops_deal_what_numpy_deals(as_if_large):
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_compiled_loops_deal_what_numpy_deals(as_if_large, directed):
+    """All buckets at once, and by groups from several arrays, as files are read."""
     as_if_large(bucket=8)
     u, v = np.random.default_rng(3).integers(0, 50, (2, 400))
-    bits = 6
-    dealt, whole = (
-        _csr.deal_pairs(u, v, 50, _csr.width_of_buckets(50, 2 * len(u))),
-        _csr._deal_small(u, v, 50, bits),
-    )
-    assert len(dealt.starts) > 2
-    assert dealt.self_loops == whole.self_loops
-    bucket = np.repeat(np.arange(len(dealt.starts) - 1), np.diff(dealt.starts)).astype(np.uint64)
-    keys = dealt.keys + (bucket << (dealt.shift + bits + 1))
-    assert np.array_equal(np.sort(keys), np.sort(whole.keys))
+    bits, shift = 6, _csr.width_of_buckets(50, 2 * len(u))
+    whole = _csr._deal_small(u, v, bits, directed=directed)
+    counts = np.zeros((49 >> shift) + 1, dtype=np.int64)
+    loops = _csr.count_buckets(u, v, 50, shift, counts, directed=directed)
+    assert len(counts) > 8
+    assert loops == (u == v).sum()
+    pairs = [(u[:150], v[:150]), (u[150:], v[150:])]
+    for cuts in ([0, len(counts)], [0, 1, 7, len(counts)]):
+        found = []
+        for first, last in pairwise(cuts):
+            made = _csr.deal_pairs(
+                pairs, 50, shift, counts[first:last], first=first, directed=directed
+            )
+            bucket = np.repeat(np.arange(first, last), np.diff(made.starts)).astype(np.uint64)
+            found.append(made.keys + (bucket << (shift + bits + 1)))
+        assert np.array_equal(np.sort(np.concatenate(found)), np.sort(whole.keys))
 
 
 def test_no_loop_leaves_its_arrays():

@@ -5,7 +5,16 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from edgeveil import Ledger, embed, rank, release, suggest
+from edgeveil import (
+    Ledger,
+    PrivateEmbedding,
+    audit,
+    embed,
+    evaluate,
+    rank,
+    release,
+    suggest,
+)
 from edgeveil.datasets import social_network
 from edgeveil.engine import price, release_to
 from edgeveil.errors import InputError, ParameterError
@@ -56,3 +65,38 @@ def test_a_release_and_a_ledger_are_no_graph_and_a_graph_is_no_ledger(tmp_path):
         rank(Ledger.create(tmp_path / "f.ledger", epsilon=2), 7, epsilon=1)
     with pytest.raises(ParameterError, match="ledger must be a Ledger or its path, got Graph"):
         rank(GRAPH, 7, epsilon=1, ledger=GRAPH)
+
+
+def test_measuring_and_fitting_read_what_they_are_given(given):
+    found = evaluate(given, mechanisms=DegreePrior(epsilon=1), sources=2, k=5, min_degree=3)
+    assert "degree-prior" in {row[0] for row in found.rows()}
+    fitted = PrivateEmbedding(epsilon=1, dimension=8).fit(given)
+    assert fitted.embedding_.shape == (60, 8)
+    assert fitted.n_features_in_ == 60
+
+
+@pytest.mark.parametrize("wrong", ["degree-prior", DegreePrior, None])
+def test_a_name_or_a_class_is_no_mechanism_and_that_is_said(wrong):
+    calls = [
+        lambda: release(GRAPH, wrong, [7]),
+        lambda: price(GRAPH, wrong, [7]),
+        lambda: audit(wrong),
+        lambda: evaluate(GRAPH, mechanisms=[wrong]),
+    ]
+    if wrong is not None:
+        calls += [
+            lambda: rank(GRAPH, 7, mechanism=wrong),
+            lambda: embed(GRAPH, [7], mechanism=wrong),
+            lambda: suggest(GRAPH, [7], mechanism=wrong),
+            lambda: evaluate(GRAPH, mechanisms=wrong),
+        ]
+    for call in calls:
+        with pytest.raises(ParameterError, match="comes with its parameters, such as TwoHop"):
+            call()
+
+
+def test_a_folder_that_is_not_there_is_named_as_it_was_given(tmp_path):
+    made = rank(GRAPH, 7, epsilon=1)
+    with pytest.raises(FileNotFoundError) as caught:
+        made.write(tmp_path / "nowhere" / "r.csv")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "r.csv")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from edgeveil.errors import ParameterError
 from edgeveil.privacy.loss import largest_loss
-from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate, to_lattice
+from edgeveil.privacy.noise import NoiseSource, calibrate, to_lattice
 from edgeveil.privacy.statistic import (
     Bits,
     Exact,
@@ -23,13 +23,13 @@ from edgeveil.privacy.statistic import (
     randomise,
     without_noise,
 )
+from tests.seam import noisy_row
 
 ONE = calibrate(coordinates=2, sensitivity=1, epsilon=0.5)
 OTHER = calibrate(coordinates=2, sensitivity=4, epsilon=1.5)
 
 
-def streams(count: int, seed: int = 1) -> list[NoiseSource]:
-    return [NoiseSource.insecure(seed).derive(i) for i in range(count)]
+NOISE = NoiseSource.insecure(1)
 
 
 # --- randomise -----------------------------------------------------------------------------
@@ -38,38 +38,40 @@ def streams(count: int, seed: int = 1) -> list[NoiseSource]:
 def test_rows_are_noised_in_place_each_by_its_own_stream():
     values = np.arange(6.0).reshape(3, 2)
     before = values.copy()
-    given_back = randomise(Statistic(values, ONE), streams(3))
+    given_back = randomise(Statistic(values, ONE), NOISE, range(3))
     assert given_back.values is values
     assert given_back.scale == ONE.noise_scale
-    for i, noise in enumerate(streams(3)):
-        np.testing.assert_array_equal(values[i], add_laplace(before[i], ONE, noise))
+    for i in range(3):
+        wanted = noisy_row(before[i], ONE, NOISE.rows(range(3)), i)
+        np.testing.assert_array_equal(values[i], wanted)
 
 
 def test_every_row_may_have_a_calibration_of_its_own():
     values = np.arange(4.0).reshape(2, 2)
     before = values.copy()
-    given_back = randomise(Statistic(values, (ONE, OTHER)), streams(2))
+    given_back = randomise(Statistic(values, (ONE, OTHER)), NOISE, range(2))
     assert given_back.values is values
     assert given_back.scale == ONE.noise_scale
-    for i, (noise, calibration) in enumerate(zip(streams(2), (ONE, OTHER), strict=True)):
-        np.testing.assert_array_equal(values[i], add_laplace(before[i], calibration, noise))
+    for i, calibration in enumerate((ONE, OTHER)):
+        wanted = noisy_row(before[i], calibration, NOISE.rows(range(2)), i)
+        np.testing.assert_array_equal(values[i], wanted)
 
 
 @pytest.mark.parametrize("calibrations", [(), (ONE,), (ONE, ONE, ONE)])
 def test_as_many_calibrations_as_rows(calibrations):
     with pytest.raises(ParameterError, match="2 rows need as many calibrations"):
-        randomise(Statistic(np.zeros((2, 2)), calibrations), streams(2))
+        randomise(Statistic(np.zeros((2, 2)), calibrations), NOISE, range(2))
 
 
 def test_no_rows_are_no_rows():
     for calibration in (ONE, ()):
-        assert randomise(Statistic(np.zeros((0, 2)), calibration), []).values.shape == (0, 2)
+        assert randomise(Statistic(np.zeros((0, 2)), calibration), NOISE, []).values.shape == (0, 2)
 
 
 def test_bits_flip_with_probability_1_over_1_plus_e_to_the_loss():
     total, loss = 40_000, 1.2
     ones = np.arange(0, total, 4)
-    noised = randomise(Bits(ones, total, loss), streams(1)).values
+    noised = randomise(Bits(ones, total, loss), NOISE, range(1)).values
     assert (np.diff(noised) > 0).all()
     flipped = np.setxor1d(ones, noised)
     assert flipped.min() >= 0
@@ -81,7 +83,7 @@ def test_bits_flip_with_probability_1_over_1_plus_e_to_the_loss():
 
 def test_what_needs_no_noise_is_passed_on():
     values = np.arange(4.0).reshape(2, 2)
-    assert randomise(Exact(values), streams(2)).values is values
+    assert randomise(Exact(values), NOISE, range(2)).values is values
     assert without_noise(Statistic(values, ONE)) == Noised(values, 0.0)
     ones = np.array([1, 5])
     assert without_noise(Bits(ones, 9, 1.0)).values is ones

@@ -20,7 +20,7 @@ from edgeveil.auditing.guessing import learn
 from edgeveil.auditing.worst_pairs import loss_on, loss_share, worst_pair
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import HasHardPairs, Mechanism, Rows
+from edgeveil.mechanisms.base import HasHardPairs, Mechanism, Rows, check_mechanism
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
@@ -156,7 +156,7 @@ def audit(
         whole("trials", trials, 100)
     if not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
-    claim = mechanism.guarantee(1)
+    claim = check_mechanism(mechanism).guarantee(1)
     if claim.delta:
         raise ParameterError("the audit is for pure guarantees: delta must be 0")
     if math.isinf(claim.epsilon):
@@ -226,10 +226,12 @@ def draw(
     parts = []
     for first in range(0, trials, batch):
         size = min(batch, trials - first)
-        streams = [noise.derive("trial", first + i) for i in range(size)]
-        shared = shared_part(mechanism, graph, streams[0].derive("shared"), as_claimed=False)
-        many = [source] * size
-        made, _ = make_rows(mechanism, graph, shared, many, streams, as_claimed=False)
+        trial = noise.derive("trial", first)
+        shared = shared_part(mechanism, graph, trial.derive("shared"), as_claimed=False)
+        made, _ = make_rows(
+            mechanism, graph, shared, [source] * size, trial.derive("rows"),
+            names=range(size), as_claimed=False,
+        )  # fmt: skip
         # Lists are tables, and end: as a row of numbers, with a number for "nobody".
         parts.append(np.nan_to_num(made.reshape(size, -1), nan=-1.0))
         report(size)

@@ -5,15 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from edgeveil.cli.options import (
-    Config,
-    EmbeddingMechanism,
-    ListMechanism,
-    Model,
-    PromisedMinDegree,
-    ScoreMechanism,
-    default,
-)
+from edgeveil.cli.options import PARAMETERS, AnyMechanism, Config, Parameters, default
 from edgeveil.cli.output import Format, print_table
 from edgeveil.errors import EdgeveilError
 
@@ -21,12 +13,11 @@ __all__ = ["audit"]
 
 
 def audit(
-    mechanism: ListMechanism | ScoreMechanism | EmbeddingMechanism = "push-flow-cap",
+    mechanism: AnyMechanism = "push-flow-cap",
     /,
     *,
-    epsilon: float | None = 1.0,
-    model: Model = None,
-    promised_min_degree: PromisedMinDegree = None,
+    epsilon: Annotated[float | None, default("1.0")] = None,
+    parameters: Parameters = PARAMETERS,
     trials: Annotated[int | None, default("so many as take ten seconds: 1000 to 20000")] = None,
     confidence: float = 0.95,
     format: Annotated[Format | None, default("a sentence")] = None,  # noqa: A002  (the option's name)
@@ -39,11 +30,9 @@ def audit(
     Parameters
     ----------
     mechanism
-        What to attack; `edgeveil mechanisms` lists them.
+        What to attack; `edgeveil mechanisms` lists them. One of your own: package.module:Class.
     epsilon
         The claim.
-    model
-        joint or public.
     trials
         Releases drawn from each of the two graphs, on average; more give a better bound.
     confidence
@@ -52,14 +41,12 @@ def audit(
         table, json or csv.
     """
     from edgeveil.auditing import audit as run
-    from edgeveil.cli.mechanisms import make_mechanism
+    from edgeveil.cli.mechanisms import find_mechanism, make_mechanism, takes
     from edgeveil.cli.progress import counting
 
-    if mechanism in ("own-neighbours", "non-private"):
-        epsilon = None
-    chosen = make_mechanism(
-        mechanism, None, epsilon=epsilon, model=model, promised_min_degree=promised_min_degree
-    )
+    if epsilon is None and takes(find_mechanism(mechanism), "epsilon"):
+        epsilon = 1.0
+    chosen = make_mechanism(mechanism, None, epsilon=epsilon, **parameters.given())
     with counting("releases", lines=True) as progress:
         result = run(chosen, trials=trials, confidence=confidence, progress=progress)
     if format is None:

@@ -89,7 +89,7 @@ def convert(
 def _fits(path: Path, memory: int) -> bool:
     """Tell whether reading a file at once takes at most so much memory."""
     from edgeveil.io.lines import suffix_of
-    from edgeveil.io.read import PARQUET, TEXT
+    from edgeveil.io.streams import PARQUET, TEXT
 
     if not path.is_file() or suffix_of(path) not in (*TEXT, *PARQUET):
         return True  # one that cannot be read by pieces

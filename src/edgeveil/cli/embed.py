@@ -20,8 +20,10 @@ def embed(
     epsilon: float | None = None,
     dim: Annotated[int | None, default("the mechanism's own")] = None,
     sources: Annotated[Path | None, default("all nodes")] = None,
-    mechanism: Annotated[options.EmbeddingMechanism | None, default("the recommended one")] = None,
-    walk: options.Walk = options.WALK,
+    mechanism: Annotated[
+        options.AnyEmbeddingMechanism | None, default("the recommended one")
+    ] = None,
+    parameters: options.Parameters = options.PARAMETERS,
     budget: options.Budget = options.BUDGET,
     reading: options.GraphFile = options.GRAPH_FILE,
     directed: options.ArcsAsEdges = False,
@@ -46,13 +48,14 @@ def embed(
     sources
         File with one id per line: embed these nodes only.
     mechanism
-        How to make the embeddings; `edgeveil mechanisms` says which is for what.
+        How to make the embeddings; `edgeveil mechanisms` says which is for what. One of your own:
+        package.module:Class.
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
     from edgeveil.cli.releasing import make_release
 
-    given = {"epsilon": epsilon, "dimension": dim, **vars(walk)}
+    given = {"epsilon": epsilon, "dimension": dim, **parameters.given()}
     chosen = make_mechanism(mechanism, "embeddings", **given)
     where = engine.make()
     check_out(out, (graph, reading.nodes, sources), folder=True)

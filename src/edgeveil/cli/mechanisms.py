@@ -1,12 +1,24 @@
-"""``edgeveil mechanisms``, and how a name on the command line becomes a mechanism."""
+"""``edgeveil mechanisms``, and how a name on the command line becomes a mechanism.
+
+A name is one of ours, one that an installed package announces (entry points of the group
+"edgeveil.mechanisms"), or ``package.module:Class``.
+"""
 
 from __future__ import annotations
 
+import ast
+import difflib
+import os
 import sys
-from dataclasses import MISSING, fields
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, Field, fields, is_dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from edgeveil._check import is_number
 from edgeveil.cli.output import Format, print_table
 from edgeveil.errors import ParameterError
 
@@ -14,12 +26,16 @@ if TYPE_CHECKING:
     from edgeveil.mechanisms import Mechanism
     from edgeveil.mechanisms.base import Gives
 
-__all__ = ["make_mechanism", "mechanisms"]
+__all__ = ["find_mechanism", "make_mechanism", "mechanisms", "takes"]
+
+_GROUP = "edgeveil.mechanisms"
 
 
 def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option's name)
     """List what there is, what each protects, and when to use it.
 
+    Those of installed packages are listed too. Any class of your own is named by its place:
+    --mechanism package.module:Class (docs/own-mechanism.md).
     Example: edgeveil mechanisms
 
     Parameters
@@ -27,12 +43,7 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
     format
         table, json or csv.
     """
-    from edgeveil.mechanisms import MECHANISMS
-
-    rows = []
-    for kind in MECHANISMS:
-        does = (kind.__doc__ or "").strip().splitlines()[0]
-        rows.append((kind.name, kind.gives, does, _protects(kind), kind.when_to_use))
+    rows = list(_listed())
     if format == "table":
         for name, gives, *parts in rows:  # too long for columns
             sys.stdout.write(f"{name} ({gives})\n")
@@ -42,16 +53,36 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
     print_table(["name", "gives", "does", "protects", "use"], rows, style=format)
 
 
+def _listed() -> Iterator[tuple[str, str, str, str, str]]:
+    from edgeveil.mechanisms import MECHANISMS
+
+    for kind in MECHANISMS:
+        yield _about(kind.name, kind)
+    for name, place in _announced().items():
+        try:
+            yield _about(name, _loaded(place.value))
+        except ParameterError as error:
+            yield name, "cannot be used", str(error), "", ""
+
+
+def _about(name: str, kind: type[Mechanism]) -> tuple[str, str, str, str, str]:
+    does = (kind.__doc__ or "").strip().partition("\n")[0]
+    return name, kind.gives, does, _protects(kind), kind.when_to_use
+
+
 def _protects(kind: type[Mechanism]) -> str:
     """What the guarantee says, in a few words; an example is asked, it sees no graph."""
     example: Any = {"epsilon": 1.0, "promised_min_degree": 50}
-    needed = {name: value for name, value in example.items() if _needs(kind, name)}
-    claim = kind(**needed).guarantee(2)
+    known = _fields(kind)
+    needed = [name for name, field in known.items() if _is_needed(field)]
+    if not set(needed) <= set(example):
+        return f"what its guarantee says, for given {', '.join(needed)}"
+    claim = kind(**{name: example[name] for name in needed}).guarantee(2)
     if claim.model == "none":
         return "nothing"
     elsewhere = "edges that do not touch the source"
     words = {"joint": elsewhere, "public": "every edge"}[claim.model]
-    if any(field.name == "model" for field in fields(kind)):  # type: ignore[arg-type]  # all are dataclasses
+    if "model" in known:
         words = f"joint model: {elsewhere}; public model: every edge"
     if claim.model == "joint" and claim.epsilon == 0:
         words += ", wholly"
@@ -62,36 +93,158 @@ def _protects(kind: type[Mechanism]) -> str:
     return words
 
 
-def _needs(kind: type[Mechanism], parameter: str) -> bool:
-    """Whether the mechanism has this parameter and no default for it."""
-    return any(f.name == parameter and f.default is MISSING for f in fields(kind))  # type: ignore[arg-type]  # all are dataclasses
+def find_mechanism(name: str, gives: Gives | None = None) -> type[Mechanism]:
+    """The class that a name on the command line means; `gives` is what is asked for."""
+    from edgeveil.mechanisms import MECHANISMS
+
+    kinds = {kind.name: kind for kind in MECHANISMS}
+    if name in kinds:
+        return kinds[name]
+    if ":" in name:
+        return _loaded(name)
+    announced = _announced()
+    if name in announced:
+        return _loaded(announced[name].value)
+    known = [kind.name for kind in MECHANISMS if gives in (None, kind.gives)] + [*announced]
+    near = difflib.get_close_matches(name, known, n=1)
+    meant = f' Did you mean "{near[0]}"?' if near else ""
+    raise ParameterError(
+        f'there is no mechanism "{name}".{meant} There are: {", ".join(known)}; one of your own is '
+        "named by its place, package.module:Class"
+    )
+
+
+def _announced() -> dict[str, EntryPoint]:
+    """What installed packages announce, by name; it is loaded only when it is used."""
+    return {place.name: place for place in entry_points(group=_GROUP)}
+
+
+def _loaded(place: str) -> type[Mechanism]:
+    """The class at ``package.module:Class``; files of the working folder are found as well."""
+    module, _, name = place.partition(":")
+    if not module or not name:
+        raise ParameterError(f"{place!r} is not of the form package.module:Class")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # last: it hides nothing that is installed
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except ModuleNotFoundError as error:
+        raise ParameterError(
+            f"{place}: there is no module {error.name!r}, neither installed nor in this folder"
+        ) from error
+    except AttributeError as error:
+        raise ParameterError(f"{place}: {error}") from error
+    except Exception as error:  # somebody else's code runs here
+        told = f"{place} cannot be imported: {type(error).__name__}: {error}"
+        raise ParameterError(told) from error
+    return _checked(place, found)
+
+
+def _checked(place: str, found: Any) -> type[Mechanism]:
+    """Refuse what is no class of mechanisms, and say what it lacks."""
+    from edgeveil.mechanisms import Mechanism
+
+    wanted = [name for name in vars(Mechanism) if not name.startswith("_")]
+    lacks = [name for name in [*Mechanism.__annotations__, *wanted] if not hasattr(found, name)]
+    if not isinstance(found, type) or lacks:
+        why = f"it lacks {', '.join(lacks)}" if lacks else "it is no class"
+        raise ParameterError(f"{place} is no mechanism: {why}")
+    if not is_dataclass(found):
+        raise ParameterError(f"{place} is no mechanism: its parameters need a frozen dataclass")
+    kind: type[Any] = found
+    return kind
 
 
 def make_mechanism(
-    name: str | None, gives: Gives | None, /, n_nodes: int | None = None, **options: Any
+    name: str | None,
+    gives: Gives | None,
+    /,
+    n_nodes: int | None = None,
+    settings: Sequence[str] | None = None,
+    **options: Any,
 ) -> Mechanism:
-    """Build a mechanism from those options that were given (not None).
+    """Build a mechanism from those options that were given (not None), and ``--set`` settings.
 
     Without a name it is the recommended one, for a public node set of this size.
     """
     from edgeveil.advice import recommended
-    from edgeveil.mechanisms import MECHANISMS
 
     given = {option: value for option, value in options.items() if value is not None}
-    kinds = {kind.name: kind for kind in MECHANISMS}
-    if "epsilon" not in given and (name is None or _needs(kinds[name], "epsilon")):
-        raise ParameterError("say how much may be learnt: --epsilon 1, for instance")
-    if name is None:
+    kind = None if name is None else find_mechanism(name, gives)
+    if kind is None:
+        if "epsilon" not in given:
+            raise ParameterError(_SAY_EPSILON)
         assert gives != "suggestions"  # they have a mechanism of their own
         asked = {"epsilon": given["epsilon"], "model": given.get("model", "joint")}
-        name = recommended(**asked, gives=gives or "scores", n_nodes=n_nodes).name
-    kind = kinds[name]
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
+        kind = type(recommended(**asked, gives=gives or "scores", n_nodes=n_nodes))
+    name = name or kind.name
+    if gives is not None and kind.gives != gives:
+        raise ParameterError(f"{name} gives {kind.gives}; {gives} are asked for")
+    known = _fields(kind)
     if given.get("model") == "joint" and "model" not in known:
         del given["model"]  # it is for the joint model only
     if strange := sorted(set(given) - set(known)):
         raise ParameterError(f"{name} has no option --{strange[0].replace('_', '-')}")
-    needed = [option for option in known if _needs(kind, option) and option not in given]
+    for setting in settings or ():
+        parameter, value = _setting(setting, known, name)
+        if parameter in given:
+            raise ParameterError(f"{parameter} is given twice")
+        given[parameter] = value
+    needed = [option for option in known if _is_needed(known[option]) and option not in given]
+    if "epsilon" in needed:
+        raise ParameterError(_SAY_EPSILON)
     if needed:
-        raise ParameterError(f"{name} needs --{needed[0].replace('_', '-')}")
-    return kind(**given)
+        raise ParameterError(f"{name} needs {_option(needed[0])}")
+    try:
+        return kind(**given)
+    except (TypeError, ValueError) as error:  # of a class from outside; ours say what is wrong
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(f"{name}: {error}") from error
+
+
+_SAY_EPSILON = "say how much may be learnt: --epsilon 1, for instance"
+
+
+def takes(kind: type[Mechanism], parameter: str) -> bool:
+    """Whether a mechanism has this parameter."""
+    return parameter in _fields(kind)
+
+
+def _fields(kind: type[Mechanism]) -> dict[str, Field[Any]]:
+    return {field.name: field for field in fields(kind) if field.init}  # type: ignore[arg-type]  # all are dataclasses
+
+
+def _is_needed(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _option(parameter: str) -> str:
+    """How a parameter is given on the command line."""
+    if parameter == "promised_min_degree":
+        return "--promised-min-degree"
+    return f"--set {parameter}=VALUE"
+
+
+def _setting(text: str, known: dict[str, Field[Any]], name: str) -> tuple[str, Any]:
+    """Name and value of ``--set name=value``; a number, true, false, none, or text."""
+    parameter, equals, value = text.partition("=")
+    parameter = parameter.strip().replace("-", "_")
+    if not equals:
+        raise ParameterError(f"--set takes name=value, got {text!r}")
+    if parameter not in known:
+        has = ", ".join(known) or "no parameters"
+        raise ParameterError(f"{name} has no parameter {parameter!r}; it has {has}")
+    kind = known[parameter].type
+    kind = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
+    if kind == "str":
+        return parameter, value
+    found: Any = {"none": None, "true": True, "false": False}.get(value.lower(), value)
+    if found is value:
+        with suppress(ValueError, SyntaxError):
+            found = ast.literal_eval(value)
+    if kind in ("float", "int") and not is_number(found):
+        raise ParameterError(f"{parameter} of {name} takes a number, got {value!r}")
+    return parameter, found

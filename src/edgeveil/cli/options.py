@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -38,6 +38,11 @@ ScoreMechanism = Literal[
 ]
 EmbeddingMechanism = Literal["two-hop-embedding", "instant-embedding", "embedding-sparse"]
 ListMechanism = Literal["suggest"]
+# Or one from outside, by the name that its package announces or by its place.
+AnyScoreMechanism = ScoreMechanism | str
+AnyEmbeddingMechanism = EmbeddingMechanism | str
+AnyListMechanism = ListMechanism | str
+AnyMechanism = ListMechanism | ScoreMechanism | EmbeddingMechanism | str
 Model = Annotated[Literal["joint", "public"] | None, default("joint")]
 
 # Text always; that it may be a path tells shells to complete the names of files.
@@ -50,9 +55,14 @@ ArcsAsEdges = Annotated[
         "undirected edge, as the lines of an edge list always are."
     ),
 ]
-PromisedMinDegree = Annotated[
-    int | None,
-    Parameter(help="For push-flow, which needs it: the promise that its guarantee rests on."),
+Settings = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--set",
+        negative="",
+        show_default=False,
+        help="Any other parameter of the mechanism, as name=value; may be given more than once.",
+    ),
 ]
 Config = Annotated[
     Path | None,
@@ -117,8 +127,8 @@ class Budget:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Walk:
-    """Parameters that most mechanisms have, by the names of their fields."""
+class Parameters:
+    """Parameters that several mechanisms have, by the names of their fields, and all others."""
 
     model: Model = None
     """joint: what is made for a node is for its owner alone. public: anyone may see it, and the
@@ -127,6 +137,30 @@ class Walk:
     """Sensitivity that a capped flow is held to."""
     restart: Annotated[float | None, default("0.15; for graph-diffusion 1/3")] = None
     """Restart probability of the walk."""
+    rounds: Annotated[int | None, default("100; for forward-cap the fixed point")] = None
+    """Rounds of a push flow; --set rounds=none is the fixed point."""
+    xi: Annotated[float | None, default("as --rounds says")] = None
+    """Instead of --rounds: residual that they leave at most, as in the paper."""
+    bound: Annotated[Literal["tight", "paper"] | None, default("tight")] = None
+    """Which theorem on the sensitivity is used: ours or the paper's."""
+    prepush: Annotated[bool | None, Parameter(negative=""), default("no")] = None
+    """Start a push flow at the source's neighbours (the paper's heuristic). Joint model only."""
+    promised_min_degree: Annotated[int | None, default("none")] = None
+    """For push-flow, which needs it: the promise that its guarantee rests on."""
+    settings: Settings = None
+
+    def given(self) -> dict[str, Any]:
+        """What `make_mechanism` takes of them."""
+        from edgeveil.errors import ParameterError
+        from edgeveil.flow.walk import rounds_for
+
+        asked = dict(vars(self))
+        xi = asked.pop("xi")
+        if xi is not None:
+            if self.rounds is not None:
+                raise ParameterError("--xi and --rounds say the same: give one of them")
+            asked["rounds"] = rounds_for(xi, 0.15 if self.restart is None else self.restart)
+        return asked
 
 
 @Parameter(name="*")
@@ -168,6 +202,6 @@ class Shown:
 # What a command has if none of their options is given.
 GRAPH_FILE = GraphFile()
 BUDGET = Budget()
-WALK = Walk()
+PARAMETERS = Parameters()
 ENGINE = EngineChoice()
 SHOWN = Shown()

@@ -33,9 +33,8 @@ def rank(
     leave_out_neighbours: Flag = False,
     candidates: Annotated[Path | None, default("all nodes")] = None,
     out: Path | None = None,
-    mechanism: Annotated[options.ScoreMechanism | None, default("the recommended one")] = None,
-    walk: options.Walk = options.WALK,
-    promised_min_degree: options.PromisedMinDegree = None,
+    mechanism: Annotated[options.AnyScoreMechanism | None, default("the recommended one")] = None,
+    parameters: options.Parameters = options.PARAMETERS,
     budget: options.Budget = options.BUDGET,
     reading: options.GraphFile = options.GRAPH_FILE,
     directed: options.ArcsAsEdges = False,
@@ -66,7 +65,8 @@ def rank(
     out
         File for all scores (.parquet, .json or .csv), instead of showing the first ones.
     mechanism
-        How to make the ranking; `edgeveil mechanisms` says which is for what.
+        How to make the ranking; `edgeveil mechanisms` says which is for what. One of your own:
+        package.module:Class.
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
@@ -75,8 +75,7 @@ def rank(
     from edgeveil.errors import ParameterError
 
     whole("--top", top)
-    given = {"epsilon": epsilon, "promised_min_degree": promised_min_degree, **vars(walk)}
-    choose = partial(make_mechanism, mechanism, "scores", **given)
+    choose = partial(make_mechanism, mechanism, "scores", epsilon=epsilon, **parameters.given())
     choose()  # what is wrong with the options is said before a file is read
     check_out(out, (graph, reading.nodes, sources, candidates))
     fewer = leave_out_source or leave_out_neighbours or candidates is not None

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from edgeveil.graph import Directed, Graph
     from edgeveil.ledger import Ledger
     from edgeveil.serve.making import Making
+    from edgeveil.serve.tokens import Tokens as Checker
 
 __all__ = ["serve"]
 
 _TRIAL_MEMBERS = 3
 _TRIAL_CAP = 10.0
 _KEY = "curator.key"
-
-Apps = list[tuple[Any, Any]]
 
 
 @Parameter(name="*")
@@ -100,7 +99,7 @@ def serve(
     artifacts
         Folder of the released files; needed for a ledger in PostgreSQL.
     ahead
-        Make the lists of all members at once, not when they first ask.
+        Make the lists of all members at once, in every snapshot, not when they first ask.
     trial
         Serve the built-in network, with tokens for three members, until Ctrl-C.
     directed
@@ -108,45 +107,53 @@ def serve(
     knows_followers
         With --directed: every member knows who follows it.
     """
-    run = _loaded()
+    _refuse_without_packages()
     if not sockets.pad > 0:
         raise ParameterError(f"pad must be a positive number of seconds, got {sockets.pad}")
     if trial:
         with tempfile.TemporaryDirectory(prefix="edgeveil-trial-") as trials:
-            _serve_trial(run, Path(trials), sockets, top)
+            _serve_trial(Path(trials), sockets, top)
         return
     if graph is None or ledger is None or epsilon is None or tokens.keys is None:
         raise ParameterError(
             "GRAPH, --ledger, --epsilon and --keys are needed; `edgeveil serve --trial` needs none"
         )
     from edgeveil.ledger import Ledger
+    from edgeveil.serve.making import Making, Offer
+    from edgeveil.serve.tokens import Tokens as Checker
 
     opened = Ledger.open(ledger, artifacts=artifacts)
-    folder = _beside(opened) if state is None else state
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    checker = run.Tokens(tokens.keys, tokens.audience, tokens.issuer)
-    offer = run.Offer(epsilon=epsilon, places=top, label=label, knows_followers=knows_followers)
-    making = run.Making(_reader(graph, reading, directed=directed), opened, offer, folder)
-    if ahead:
-        making.make_ahead()
+    folder = _own_folder(_beside(opened) if state is None else state)
+    checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
+    offer = Offer(
+        epsilon=epsilon, places=top, label=label, knows_followers=knows_followers, ahead=ahead
+    )
+    making = Making(_reader(graph, reading, directed=directed), opened, offer, folder)
 
-    def started(apps: Apps) -> None:
-        say(f"Members: {apps[0][0].address}")
-        closed = sockets.curator is None
-        say("Curator: closed (--curator)" if closed else f"Curator: {apps[1][0].address}")
+    def started(members: str, curator: str) -> None:
+        say(f"Members: {members}")
+        say(f"Curator: {curator or 'closed (--curator)'}")
 
-    _serve(run, making, checker, sockets, folder, started)
+    _serve(making, checker, sockets, folder, started)
 
 
-def _loaded() -> Any:
-    """The service's modules; they need packages of their own."""
+def _refuse_without_packages() -> None:
     try:
-        from edgeveil.serve import run
+        import edgeveil.serve.curator
+        import edgeveil.serve.member
+        import edgeveil.serve.server  # noqa: F401
     except ModuleNotFoundError as missing:
         raise EdgeveilError(
             f"the service needs {missing.name}: pip install 'edgeveil[serve]'"
         ) from None
-    return run
+
+
+def _own_folder(folder: Path) -> Path:
+    """A folder that nobody else can put a key or lists into."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_mode & 0o022:
+        raise EdgeveilError(f"others can write to {folder}: chmod 700 {folder}")
+    return folder
 
 
 def _beside(ledger: Ledger) -> Path:
@@ -163,46 +170,58 @@ def _reader(path: Path, reading: options.GraphFile, *, directed: bool) -> Callab
 
 
 def _serve(
-    run: Any,
     making: Making,
-    tokens: Any,
+    tokens: Checker,
     sockets: Sockets,
     folder: Path,
-    started: Callable[[Apps], None],
+    started: Callable[[str, str], None],
 ) -> None:
-    """Serve until told to stop; the curator's key is in the folder."""
+    """Serve until told to stop; `started` is told both addresses, "" for one that is closed."""
+    from edgeveil.serve.curator import curator_app, curator_key
+    from edgeveil.serve.guards import Metrics
+    from edgeveil.serve.member import member_app
+    from edgeveil.serve.server import Place, serve
+
     if (sockets.certificate is None) != (sockets.private_key is None):
         raise ParameterError("HTTPS needs both: --certificate and --private-key")
-    place = run.Place.of(sockets.at, certificate=sockets.certificate, key=sockets.private_key)
-    metrics, https = run.Metrics(), sockets.certificate is not None
-    apps = [(place, run.member_app(making, tokens, metrics, pad=sockets.pad, https=https))]
+    place = Place.of(sockets.at, certificate=sockets.certificate, key=sockets.private_key)
+    metrics, https = Metrics(), sockets.certificate is not None
+    apps = [(place, member_app(making, tokens, metrics, pad=sockets.pad, https=https))]
     if sockets.curator is not None:
-        key = run.curator_key(folder / _KEY)
-        apps.append((run.Place.of(sockets.curator), run.curator_app(making, tokens, metrics, key)))
+        key = curator_key(folder / _KEY)
+        apps.append((Place.of(sockets.curator), curator_app(making, tokens, metrics, key)))
+
+    def begin() -> None:
+        started(place.address, apps[1][0].address if apps[1:] else "")
+        making.start()
+
     try:
-        run.serve(apps, lambda: started(apps))
+        serve(apps, begin)
     finally:
         making.stop()
 
 
-def _serve_trial(run: Any, folder: Path, sockets: Sockets, top: int) -> None:
+def _serve_trial(folder: Path, sockets: Sockets, top: int) -> None:
     """The built-in network, tokens for three of its members, and the curator's page."""
     from edgeveil.cli.demo import named_network
     from edgeveil.ledger import Ledger
+    from edgeveil.serve.making import Making, Offer
+    from edgeveil.serve.server import Place
+    from edgeveil.serve.tokens import Tokens as Checker
+    from edgeveil.serve.tokens import new_key, sign
 
     graph = named_network(seed=0)
     ledger = Ledger.create(folder / "trial.ledger", epsilon=_TRIAL_CAP)
-    secret = run.new_key(folder / "keys.json")
-    tokens = run.Tokens(folder / "keys.json", "edgeveil")
-    making = run.Making(lambda: graph, ledger, run.Offer(epsilon=1.0, places=top), folder)
-    beside = str(run.Place.of(sockets.at).port + 1)
-    members = graph.nodes.take(range(0, graph.n_nodes, graph.n_nodes // _TRIAL_MEMBERS))
+    secret = new_key(folder / "keys.json")
+    checker = Checker(folder / "keys.json", "edgeveil")
+    making = Making(lambda: graph, ledger, Offer(epsilon=1.0, places=top), folder)
+    beside = str(Place.of(sockets.at).port + 1)
+    people = graph.nodes.take(range(0, graph.n_nodes, graph.n_nodes // _TRIAL_MEMBERS))
 
-    def started(apps: Apps) -> None:
+    def started(members: str, curator: str) -> None:
         say("A network of generated people. Open these pages in a browser; Ctrl-C ends all.")
-        for member in members[:_TRIAL_MEMBERS]:
-            token = run.sign(str(member), secret, "edgeveil")
-            say(f"{member}: {apps[0][0].address}/#token={token}")
-        say(f"The curator: {apps[1][0].address}/#key={run.curator_key(folder / _KEY)}")
+        for person in people[:_TRIAL_MEMBERS]:
+            say(f"{person}: {members}/#token={sign(str(person), secret, 'edgeveil')}")
+        say(f"The curator: {curator}/#key={(folder / _KEY).read_text().strip()}")
 
-    _serve(run, making, tokens, replace(sockets, curator=beside), folder, started)
+    _serve(making, checker, replace(sockets, curator=beside), folder, started)

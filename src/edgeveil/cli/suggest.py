@@ -34,6 +34,8 @@ def suggest(
     knows_followers: Flag = False,
     out: Path | None = None,
     per_member: Path | None = None,
+    mechanism: Annotated[options.AnyListMechanism, default("suggest")] = "suggest",
+    settings: options.Settings = None,
     budget: options.Budget = options.BUDGET,
     reading: options.GraphFile = options.GRAPH_FILE,
     directed: Flag = False,
@@ -70,6 +72,8 @@ def suggest(
         than fit into memory.
     per_member
         Folder for one .csv file per member, which only its owner should get (mode 0600).
+    mechanism
+        How to make the lists: ours, or one of your own by package.module:Class.
     directed
         Keep directions: a line, or a row and column of a matrix, says that the first follows the
         second.
@@ -84,7 +88,9 @@ def suggest(
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
     if out is not None and not out.suffix and per_member is not None:
         raise ParameterError("a folder of parts and --per-member do not go together")
-    choose = partial(make_mechanism, "suggest", "suggestions", epsilon=epsilon, top=top)
+    choose = partial(
+        make_mechanism, mechanism, "suggestions", epsilon=epsilon, top=top, settings=settings
+    )
     choose()  # what is wrong with the options is said before a file is read
     check_out(out, (graph, reading.nodes, members, candidates), folder=True)
     if per_member is not None:
@@ -97,8 +103,8 @@ def suggest(
     among = wanted_nodes(nodes, None, candidates, "--candidates") if candidates else None
     chosen = choose(
         candidates=None if among is None else tuple(among),
-        directed=private_graph.directed,
-        knows_followers=knows_followers,
+        directed=private_graph.directed or None,
+        knows_followers=knows_followers or None,
     )
     if per_member is not None:
         member_files(wanted)  # what cannot be the name of a file is said before the charge

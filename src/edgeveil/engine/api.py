@@ -18,7 +18,7 @@ from edgeveil.engine.question import How, Options, ask, graph_of, opened_ledger
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger, Price
-from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.base import Mechanism, check_mechanism
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
@@ -94,7 +94,7 @@ def suggest(
             directed=graph.directed,
             knows_followers=knows_followers,
         )
-    elif mechanism.gives != "suggestions":
+    elif check_mechanism(mechanism).gives != "suggestions":
         raise ParameterError(f"{mechanism.name} gives {mechanism.gives}, no lists")
     elif candidates is not None or knows_followers:
         name = "candidates" if candidates is not None else "knows_followers"
@@ -310,6 +310,7 @@ def _chosen(
             # Every mechanism is a dataclass, which its protocol cannot say.
             best = replace(best, dimension=dimension)  # type: ignore[type-var]
         return best
+    check_mechanism(mechanism)
     _refuse_two_values(mechanism, epsilon=epsilon, model=model, dimension=dimension)
     return mechanism
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import shutil
@@ -37,7 +38,7 @@ from edgeveil.release_folder import PartFile, ReleaseFolder
 
 __all__ = ["release_to"]
 
-_ROWS_PER_PART = 256
+_ROWS_PER_PART, _PART_BYTES = 256, 2 << 20  # of a file: at least so many, more if they are short
 
 
 def release_to(
@@ -105,7 +106,8 @@ def _drawn_parts(
 ) -> Iterator[tuple[str, StoredRows]]:
     """Rows in the order of the sources: a group that is done early waits for those before it."""
     key, indices = noise.derive("rows").hand_over(), question.indices
-    size = min(_ROWS_PER_PART, rows_in_a_batch(question))
+    fitting = _PART_BYTES // (8 * math.prod(question.shape))
+    size = min(max(_ROWS_PER_PART, fitting), rows_in_a_batch(question))
     groups = [Group(indices[at : at + size], key) for at in range(0, len(indices), size)]
     early: dict[Sequence[int], Computed] = {}
     task, waiting = task_for(question, noise), iter(groups)

@@ -18,7 +18,13 @@ from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph
 from edgeveil.ledger import Campaign, Ledger
-from edgeveil.mechanisms.base import ChecksNodes, Mechanism, RestsOnPromise, check_directions
+from edgeveil.mechanisms.base import (
+    ChecksNodes,
+    Mechanism,
+    RestsOnPromise,
+    check_directions,
+    check_mechanism,
+)
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeId
@@ -174,7 +180,7 @@ def ask(
     Whatever could fail later for public reasons (calibration, shapes, unknown ids, all rows at
     once `in_memory`) fails here, before anything is charged. `window` is the ledger's.
     """
-    check_directions(mechanism, graph)
+    check_directions(check_mechanism(mechanism), graph)
     if isinstance(sources, str) or not isinstance(sources, Iterable):
         raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
     if sources is graph.nodes:

@@ -73,31 +73,38 @@ class Ray:
         shared = ray.put(packed)
         lost: list[tuple[Part, NoiseKey, int]] = []
         running: dict[Any, tuple[Part, NoiseKey, int]] = {}
-        try:
-            while True:
-                at_once = self.workers or int(ray.cluster_resources().get("CPU", 1)) * _AHEAD
-                while len(running) < at_once:
-                    todo = lost.pop() if lost else next(((*pair, 1) for pair in parts), None)
-                    if todo is None:
-                        break
-                    running[remote.remote(shared, token, code, *todo[:2])] = todo
-                if not running:
+
+        def fill() -> None:
+            at_once = self.workers or int(ray.cluster_resources().get("CPU", 1)) * _AHEAD
+            while len(running) < at_once:
+                todo = lost.pop() if lost else next(((*pair, 1) for pair in parts), None)
+                if todo is None:
                     return
-                for reference in ray.wait(list(running), num_returns=1)[0]:
-                    part, key, attempt = running.pop(reference)
-                    try:
-                        yield part, ray.get(reference)
-                    except _losses(ray) as error:
-                        # A machine is gone, and with it a result or the task itself.
-                        if attempt == _ATTEMPTS:
-                            raise EdgeveilError(
-                                f"the cluster lost some rows {_ATTEMPTS} times; "
-                                "with a ledger the same call goes on where this one stopped"
-                            ) from error
-                        shared = ray.put(packed)
-                        lost.append((part, key, attempt + 1))
-                    except ray.exceptions.RayTaskError as error:
-                        raise _own_error(error) from None
+                running[remote.remote(shared, token, code, *todo[:2])] = todo
+
+        try:
+            fill()
+            while running:
+                (reference,) = ray.wait(list(running), num_returns=1)[0]
+                part, key, attempt = running.pop(reference)
+                try:
+                    result = ray.get(reference)
+                except _losses(ray) as error:
+                    # A machine is gone, and with it a result or the task itself.
+                    if attempt == _ATTEMPTS:
+                        raise EdgeveilError(
+                            f"the cluster lost some rows {_ATTEMPTS} times; "
+                            "with a ledger the same call goes on where this one stopped"
+                        ) from error
+                    shared = ray.put(packed)
+                    lost.append((part, key, attempt + 1))
+                    fill()
+                except ray.exceptions.RayTaskError as error:
+                    raise _own_error(error) from None
+                else:
+                    # First the next part: no worker waits while the caller writes this one.
+                    fill()
+                    yield part, result
         finally:
             _end(ray, list(running))
 

@@ -1,4 +1,4 @@
-"""Compiled loops of `suggestions`: orders, and the places that noise leaves open. As `_kernels`."""
+"""Compiled loops of `suggestions`: the places that noise leaves open. As `_kernels`."""
 
 from __future__ import annotations
 
@@ -7,190 +7,157 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled, inlined
-from edgeveil.estimate._suggestion_kernels import decays_of
+from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._law_kernels import STEPS, beside, decays_of, laplace_tables, place_of, sort
+from edgeveil.estimate._list_kernels import holds, low_chances
+from edgeveil.estimate._mixture_kernels import stays_below
+from edgeveil.estimate.popularity import CELLS, FINE
 
-__all__ = ["ahead", "at_degree", "best", "nearness", "open_points"]
+__all__ = ["open_places"]
 
-_OPEN = 0.02  # posterior mass left out on either side of a place's range
-_NOBODY = 1e-7  # of a node is left out of a count
+_DEVIATIONS = 2.0  # of the number of nodes ahead
+_NOBODY = 1e-4  # of a node is left out of a count
 _TIES = 1e-9  # scores that differ by less are equal: roundings decide no place
 _TINY = 1e-300
 
 
 @compiled
-def best(scores: Any, k: int) -> Any:
-    """Places of the k largest, best first; of equal ones the first. Those of -inf are left out."""
-    heap, size = np.empty(min(k, len(scores)), dtype=np.int64), 0  # the worst on top
-    for i in range(len(scores)):
-        if scores[i] == -np.inf:
-            continue
-        if size < len(heap):
-            heap[size] = i
-            size += 1
-            child = size - 1
-            while child > 0 and _worse(scores, heap[child], heap[(child - 1) // 2]):
-                parent = (child - 1) // 2
-                heap[child], heap[parent] = heap[parent], heap[child]
-                child = parent
-        elif _worse(scores, heap[0], i):
-            heap[0] = i
-            _sift(scores, heap, size)
-    for last in range(size - 1, 0, -1):
-        heap[0], heap[last] = heap[last], heap[0]
-        _sift(scores, heap, last)
-    return heap[:size]
-
-
-@inlined
-def _worse(scores: Any, i: int, j: int) -> bool:
-    return scores[i] < scores[j] or (scores[i] == scores[j] and i > j)
+def open_places(
+    facts: Any,  # IN  (m, FACTS)
+    popular: Any,  # IN  (m, fine cells)
+    bonus: Any,  # IN  (m)
+    nodes: Any,  # IN  strangers that stand out, rising for each member
+    values: Any,  # IN  their noisy sums
+    fines: Any,  # IN  their fine cells
+    begins: Any,  # IN  (m + 1)
+    bins: Any,  # IN  the item of each, from 0 on for each member
+    fans: Any,  # IN  strangers known to follow each member, rising for each
+    fan_starts: Any,  # IN  (m + 1)
+    cell: Any,  # IN  (n) fine cells
+    below: Any,  # IN  (m, fine cells) strangers below the threshold
+    rate: float,
+    limit: float,
+    law_starts: Any,  # IN  (m + 1)
+    rankings: Any,  # IN  (all points, c)
+    strangers: Any,  # IN  (m) how many a member has
+    limits: Any,  # IN  (m, 2 k) of `score_lists`
+    out: Any,  # INOUT (m, k, FIELDS)
+) -> None:
+    """Write first and last place: how many strangers may be ahead of each limit."""
+    k, most, room = out.shape[1], 0, 0
+    for i in range(len(facts)):
+        most = max(most, law_starts[i + 1] - law_starts[i])
+        room = max(room, begins[i + 1] - begins[i])
+    chances, left = np.empty((most + 1, CELLS)), np.empty((most + 1, CELLS))
+    right = np.empty((most + 1, CELLS))
+    # Of items: how many values, sum of them and of their offsets; and the cell.
+    items, cells = np.empty((3, 2 * room)), np.empty(2 * room, dtype=np.int64)
+    ordered, mean, spread = np.empty(2 * k + 1), np.empty(2 * k + 1), np.empty(2 * k + 1)
+    chance, following = np.empty((most + 1, 1)), np.empty(CELLS * FINE)
+    for i in range(len(facts)):
+        first, size, unit = begins[i], law_starts[i + 1] - law_starts[i], facts[i, 2]
+        ranking = rankings[law_starts[i] : law_starts[i + 1]]
+        decays, unseen = np.empty(size), np.empty(size)
+        decays_of(rate * unit, decays)
+        stays_below(limit, unit, rate, unseen)
+        low_chances(ranking, unseen, chances)
+        laplace_tables(ranking, size, CELLS, decays, left, right)
+        chosen = 0
+        while chosen < k and not math.isnan(out[i, chosen, 0]):
+            ordered[2 * chosen], ordered[2 * chosen + 1] = limits[i, chosen], limits[i, k + chosen]
+            chosen += 1
+        rising = ordered[: 2 * chosen]
+        sort(rising)
+        for q in range(2 * chosen + 1):
+            mean[q] = spread[q] = 0.0
+        for f in range(CELLS * FINE):
+            following[f] = 0.0
+        for j in range(fan_starts[i], fan_starts[i + 1]):
+            following[cell[fans[j]]] += not holds(nodes, first, begins[i + 1], fans[j])
+        for f in range(CELLS * FINE):
+            c, hidden, offset = f // FINE, below[i, f] - following[f], popular[i, f]
+            _add(chances, c, size, hidden, unit, offset, rising, mean, spread)
+            _add(chances, c, size, following[f], unit, offset + bonus[i], rising, mean, spread)
+        # Values of one item, and followers among them apart, count as so many at their mean.
+        for b in range(2 * (begins[i + 1] - first)):
+            items[0, b] = items[1, b] = items[2, b] = 0.0
+        for j in range(first, begins[i + 1]):
+            fan = holds(fans, fan_starts[i], fan_starts[i + 1], nodes[j])
+            b = 2 * bins[j] + fan
+            cells[b] = fines[j] // FINE
+            items[0, b] += 1.0
+            items[1, b] += values[j]
+            items[2, b] += popular[i, fines[j]] + (bonus[i] if fan else 0.0)
+        for b in range(2 * (begins[i + 1] - first)):
+            number = items[0, b]
+            if number > 0:
+                z, offset = items[1, b] / number, items[2, b] / number
+                _beyond(z, cells[b], unit, rate, decays, left, right, chance)
+                _add(chance, 0, size, number, unit, offset, rising, mean, spread)
+        for q in range(1, 2 * chosen):
+            mean[q] += mean[q - 1]
+            spread[q] += spread[q - 1]
+        for r in range(chosen):
+            q = _first_at(rising, limits[i, r])
+            least = math.floor(mean[q] - _DEVIATIONS * math.sqrt(max(spread[q], 0.0) + 1)) + 1
+            q = _first_at(rising, limits[i, k + r])
+            last = math.ceil(mean[q] + _DEVIATIONS * math.sqrt(max(spread[q], 0.0) + 1)) + 1
+            out[i, r, 2] = min(max(least, 1.0), r + 1.0)
+            out[i, r, 3] = max(min(last, strangers[i]), r + 1.0)
 
 
 @compiled
-def _sift(scores: Any, heap: Any, size: int) -> None:
-    """Put what is on top of the heap where it belongs."""
-    top = 0
-    while 2 * top + 1 < size:
-        child = 2 * top + 1
-        if child + 1 < size and _worse(scores, heap[child + 1], heap[child]):
-            child += 1
-        if not _worse(scores, heap[child], heap[top]):
-            break
-        heap[top], heap[child] = heap[child], heap[top]
-        top = child
-
-
-@inlined
-def at_degree(by_cell: Any, at: int, part: float) -> Any:
-    return by_cell[at] + part * (by_cell[at + 1] - by_cell[at])
+def _first_at(rising: Any, wanted: float) -> int:
+    """The first place of a value that is there."""
+    low, high = 0, len(rising) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if rising[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled
-def nearness(points: Any, z: float, rate: float, near: Any) -> None:
-    """OUT ``near``: exp(-rate |z - x|), relative to the nearest point: not all may underflow."""
-    least = np.inf
-    for x in range(len(points)):
-        near[x] = rate * abs(z - points[x])
-        least = min(least, near[x])
-    for x in range(len(points)):
-        near[x] = math.exp(least - near[x])
-
-
-@compiled
-def open_points(law: Any, near: Any) -> Any:
-    """The points between which all but `_OPEN` of the mass on either side lies."""
-    whole = so_far = 0.0
-    low, high, last = 0, 0, len(law) - 1
-    for x in range(len(law)):
-        whole += law[x] * near[x]
-    for x in range(len(law)):
-        so_far += law[x] * near[x]
-        low += so_far < _OPEN * whole
-        high += so_far < (1 - _OPEN) * whole
-    return min(low, last), min(high, last)
-
-
-@compiled
-def ahead(
-    limits: Any,  # IN  (q) scores
-    cells: Any,
-    offsets: Any,  # IN  what a candidate's score has beside its sum; first those of `cells`
-    ahead_of: Any,  # IN  (3, m) of `_expected_sum`
-    tables: Any,
-    table: Any,
-    following: Any,  # IN  (fine cells) followers below the threshold
-    model: Any,
-) -> Any:
-    """Mean and variance of the number of strangers whose true score exceeds each limit."""
-    points, _, unseen, _, ranking, popular, bonus, below, _ = model
-    size, fine = len(points), len(below) // len(ranking)
-    order = best(-limits, len(limits))
-    limits = limits[order]
-    # What is added from one limit on: sums over the limits come last.
-    mean, variance = np.zeros((2, len(limits) + 1))
-    # chance[c, j]: that a sum below the threshold is at point j or beyond
-    chance = np.zeros((len(ranking), size + 1))
-    for c in range(len(ranking)):
-        for x in range(size - 1, -1, -1):
-            chance[c, x] = chance[c, x + 1] + ranking[c, x] * unseen[x]
-        chance[c] *= 1 / max(chance[c, 0], _TINY)
-    for f in range(len(below)):
-        offset = at_degree(popular, table[2][f], table[3][f])
-        for follows in range(2):
-            count = following[f] if follows else below[f] - following[f]
-            offset += bonus if follows else 0.0
-            of, q = chance[f // fine], 0
-            for j in range(size + 1 if count > 0 else 0):
-                if count * of[j] < _NOBODY:
-                    break
-                q = _add(of[j], count, j, points, offset, limits, q, mean, variance)
-                if q == len(limits):
-                    break
-    _ahead_of_seen(limits, cells, offsets, ahead_of, tables, model, mean, variance)
-    of_order, spread = np.empty((2, len(limits)))
-    so_far = so_spread = 0.0
-    for q in range(len(limits)):
-        so_far += mean[q]
-        so_spread += variance[q]
-        of_order[order[q]], spread[order[q]] = so_far, max(so_spread, 0.0)
-    return of_order, spread
-
-
-@inlined
 def _add(
-    chance: float, count: float, j: int, points: Any, offset: float, limits: Any, q: int,
-    mean: Any, variance: Any,
-) -> int:  # fmt: skip
-    """Add nodes with this chance to exceed a limit that has j points below it; the next limit.
+    chances: Any, c: int, size: int, number: float, unit: float, offset: float, rising: Any,
+    mean: Any, spread: Any,
+) -> None:  # fmt: skip
+    """INOUT: add nodes with the chance chances[x, c] of a sum at point x or beyond.
 
-    Limits rise, and q is the first that has at least j points below it.
+    What is added counts from one limit on: sums over the limits, which rise, come last.
     """
-    first = q
-    if j == len(points):
-        q = len(limits)
-    else:
-        score = points[j] + offset - _TIES
-        while q < len(limits) and limits[q] < score:
+    if number <= 0 or len(rising) == 0:
+        return
+    q, x = 0, max(place_of(rising[0] - offset, unit, size) - 1, 0)
+    while x < size and q < len(rising) and number * chances[x, c] >= _NOBODY:
+        first, score, part = q, STEPS[x] * unit + offset - _TIES, chances[x, c]
+        while q < len(rising) and rising[q] < score:
             q += 1
-    if q > first:
-        mean[first] += count * chance
-        mean[q] -= count * chance
-        spread = count * chance * (1 - chance)
-        variance[first] += spread
-        variance[q] -= spread
-    return q
+        if q > first:
+            mean[first] += number * part
+            mean[q] -= number * part
+            spread[first] += number * part * (1 - part)
+            spread[q] -= number * part * (1 - part)
+        x += 1
 
 
 @compiled
-def _ahead_of_seen(
-    limits: Any, cells: Any, offsets: Any, ahead_of: Any, tables: Any, model: Any,
-    mean: Any, variance: Any,
-) -> None:  # fmt: skip
-    """INOUT ``mean``, ``variance``: add how many of the nodes above the threshold may be ahead."""
-    points, rate = model[0], model[1]
-    left, right, _, _ = tables
-    size = len(points)
-    decay = np.empty((size, size))  # exp(-rate * distance), i <= j
-    steps = decays_of(points, rate)
-    for i in range(size):
-        value = 1.0
-        for j in range(i, size):
-            decay[i, j] = value
-            value = value * steps[j] if value > 1e-250 else 0.0
-    for i in range(len(cells)):
-        c, p, below, above = cells[i], int(ahead_of[0, i]), ahead_of[1, i], ahead_of[2, i]
-        q = 0
-        for j in range(size):
-            if j == 0:
-                chance = 1.0
-            elif j <= p:
-                chance = 1 - left[c, j] * decay[j - 1, p - 1] * below
-            else:
-                chance = right[c, j] * decay[p, j] * above
-            chance = min(max(chance, 0.0), 1.0)
-            if chance < _NOBODY:
-                break
-            q = _add(chance, 1.0, j, points, offsets[i], limits, q, mean, variance)
-            if q == len(limits):
-                break
+def _beyond(
+    z: float, c: int, unit: float, rate: float, decays: Any, left: Any, right: Any, chance: Any
+) -> None:
+    """OUT ``chance`` (x, 1): that the true sum of a noisy z is at point x or beyond."""
+    size = len(decays)
+    at = place_of(z, unit, size)
+    before, after = beside(z, at, unit, rate, size)
+    whole = max(left[at, c] * before + right[at, c] * after, _TINY)
+    weight = before / whole  # from the last point before z down
+    for x in range(at, 0, -1):
+        chance[x, 0] = min(max(1 - left[x, c] * weight, 0.0), 1.0) if x < size else 0.0
+        weight *= decays[x - 2] if x > 1 else 0.0
+    weight = after / whole
+    for x in range(at, size):
+        chance[x, 0] = min(max(right[x, c] * weight, 0.0), 1.0)
+        weight *= decays[x]
+    chance[0, 0] = 1.0

@@ -16,7 +16,9 @@ Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 
 CELLS = 24  # degree cells, in which the prior of a sum is the same
-FINE = 8  # parts of a cell, for counting who is ahead by popularity
+FINE = 8  # parts of a cell, in which popularity is the same
+
+_TAIL_GROWTH = 0.5  # the tail's share grows with this power of the degree
 
 
 class Popularity(NamedTuple):
@@ -36,6 +38,11 @@ class Popularity(NamedTuple):
         Sum of all degrees.
     cell_degrees : array of shape (cells,)
         Mean degree of each cell; the middle of its parts where it is empty.
+    between : array of shape (2, fine cells)
+        Where the mean degree of a fine cell lies, by logarithms: the cell whose mean is the next
+        below, and the part of the way to the next one.
+    growth : array of shape (cells,)
+        How the share of large sums grows with the degree.
     """
 
     estimates: DegreeEstimates
@@ -45,10 +52,8 @@ class Popularity(NamedTuple):
     degrees: Vector
     total: float
     cell_degrees: Vector
-
-    def by_cell(self, values: Vector) -> Vector:
-        """Sums over the fine cells of each cell."""
-        return _by_cell(values)
+    between: Vector
+    growth: Vector
 
 
 def _by_cell(values: Vector) -> Vector:
@@ -79,4 +84,15 @@ def learn(noisy: Vector, scale: float) -> Popularity:
     order = np.argsort(-np.asarray(noisy), kind="stable")
     among = np.where(np.repeat(_by_cell(counts), FINE) > 0, counts, 1.0)
     coarse = _by_cell(among * means) / _by_cell(among)
-    return Popularity(estimates, order, cell, counts, means, float(degrees.sum()), coarse)
+    total = float(degrees.sum())
+    growth = (coarse * len(degrees) / total) ** _TAIL_GROWTH
+    between = _between(np.log(means), np.log(coarse))
+    return Popularity(estimates, order, cell, counts, means, total, coarse, between, growth)
+
+
+def _between(wanted: Vector, logs: Vector) -> Vector:
+    at = np.clip(np.searchsorted(logs, wanted, side="right") - 1, 0, len(logs) - 2)
+    gaps = np.diff(logs)[at]
+    # Where degrees hardly differ there is no gap.
+    part = np.divide(wanted - logs[at], gaps, out=np.zeros(len(at)), where=gaps > 0)
+    return np.stack([at.astype(np.float64), np.clip(part, 0.0, 1.0)])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from edgeveil._check import one_of, whole
+from edgeveil.engine.question import graph_of
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.ranking import SCOPES, Contender, RandomOrder, measure_contest
 from edgeveil.evaluation.results import Result
@@ -23,14 +25,16 @@ from edgeveil.mechanisms import (
     OwnNeighbours,
     TwoHop,
 )
+from edgeveil.mechanisms.base import check_mechanism
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.epsilon import check_epsilon
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    from matplotlib.figure import Figure
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["EPSILONS", "Evaluation", "evaluate"]
 
 Row = tuple[str | float | None, ...]
 
@@ -38,7 +42,7 @@ _WARNING = (
     "FOR THE CURATOR, NOT PRIVATE: these numbers come from the exact graph. Keep them; what is "
     "published has to be a release."
 )
-_EPSILONS = {"suggestions": (0.5, 1.0, 2.0), "rankings": (0.1, 1.0, 5.0)}
+EPSILONS = {"suggestions": (0.5, 1.0, 2.0), "rankings": (0.1, 1.0, 5.0)}
 _NOT_RESULTS = ("experiment", "dataset", "paper_value")
 
 
@@ -56,12 +60,15 @@ class Evaluation:
         Names of what `rows` gives.
     lines : tuple
         What `rows` gives.
+    panels : tuple of (metric, scope)
+        What `plot` shows.
     """
 
     results: tuple[Result, ...]
     heading: str
     columns: list[str]
     lines: tuple[Row, ...]
+    panels: tuple[tuple[str, str], ...]
 
     def rows(self) -> list[Row]:
         """One row per mechanism and epsilon, as named by `columns`.
@@ -84,6 +91,26 @@ class Evaluation:
         frame = load_library("pandas", "to_pandas").DataFrame(self._records())
         frame.attrs[KEY] = {"statement": _WARNING}
         return frame
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw accuracy against epsilon: the paper's Figure 1 for this graph, if it is rankings.
+
+        Parameters
+        ----------
+        path : path, optional
+            Write the figure there as well: .png, .svg or .pdf.
+
+        Raises
+        ------
+        EdgeveilError
+            If matplotlib is not installed (``edgeveil[plot]``).
+        """
+        from edgeveil.evaluation.plot import draw
+
+        figure = draw(self.results, self.panels, self.heading)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return figure
 
     def _records(self) -> list[dict[str, Any]]:
         return [
@@ -117,7 +144,7 @@ def evaluate(
     epsilons: float | Iterable[float] | None = None,
     *,
     protocol: Literal["suggestions", "rankings"] | None = None,
-    mechanisms: Iterable[Mechanism] | None = None,
+    mechanisms: Mechanism | Iterable[Mechanism] | None = None,
     sources: int | None = None,
     k: int | None = None,
     min_degree: int = 50,
@@ -136,13 +163,13 @@ def evaluate(
     Parameters
     ----------
     graph : Graph
-        The private graph.
+        The private graph; or what `edgeveil.release` takes for one.
     epsilons : float or iterable of float, optional
         Privacy losses to try: 0.5, 1 and 2 for suggestions, 0.1, 1 and 5 for rankings if left
         out.
     protocol : {"suggestions", "rankings"}
         What is measured; suggestions if left out, or what `mechanisms` give.
-    mechanisms : iterable of Mechanism, optional
+    mechanisms : Mechanism or iterable of them, optional
         Try these instead of the recommended ones, each at its own epsilon.
     sources : int, optional
         How many members of each degree group (150), or how many nodes are ranked for (30). Always
@@ -164,7 +191,10 @@ def evaluate(
     >>> [row[0] for row in found.rows()][0], [row[0] for row in found.rows()][-2:]
     ('popularity', ['suggest', 'limit'])
     """
-    given = None if mechanisms is None else list(mechanisms)
+    graph, given = graph_of(graph), None
+    if mechanisms is not None:
+        several = isinstance(mechanisms, Iterable) and not isinstance(mechanisms, str)
+        given = [check_mechanism(m) for m in (mechanisms if several else [mechanisms])]
     if protocol is None:
         scores = given is not None and any(m.gives == "scores" for m in given)
         protocol = "rankings" if scores else "suggestions"
@@ -179,7 +209,7 @@ def evaluate(
         raise ParameterError(f"k must be less than the number of nodes, {graph.n_nodes}, got {k}")
     if given is not None and epsilons is not None:
         raise ParameterError("give epsilons or mechanisms; a mechanism brings its own epsilon")
-    asked = _EPSILONS[protocol] if epsilons is None else epsilons
+    asked = EPSILONS[protocol] if epsilons is None else epsilons
     losses = dict.fromkeys(
         check_epsilon(e) for e in (asked if isinstance(asked, Iterable) else [asked])
     )
@@ -214,7 +244,8 @@ def _of_lists(results: list[Result], k: int) -> Evaluation:
         for name, loss in dict.fromkeys((r.mechanism, r.epsilon) for r in results)
     )
     columns = ["mechanism", "epsilon", *(f"hits@{k}, {s}" for s in scopes), "most suggested"]
-    return Evaluation(tuple(results), f"Private suggestions, top {k}", columns, lines)
+    panels = tuple((f"hits@{k}", scope) for scope in scopes)
+    return Evaluation(tuple(results), f"Private suggestions, top {k}", columns, lines, panels)
 
 
 def _of_rankings(results: list[Result], k: int) -> Evaluation:
@@ -232,7 +263,8 @@ def _of_rankings(results: list[Result], k: int) -> Evaluation:
     )
     recalls = [f"recall@{k}{scope}" for scope in ("", *(f" {scope}" for scope in SCOPES[1:]))]
     columns = ["mechanism", "epsilon", *recalls, f"ndcg@{k}"]
-    return Evaluation(tuple(results), f"Private rankings, top {k}", columns, lines)
+    panels = ((f"recall@{k}", "all"), (f"ndcg@{k}", "all"), (f"recall@{k}", "non-neighbours"))
+    return Evaluation(tuple(results), f"Private rankings, top {k}", columns, lines, panels)
 
 
 def _own(given: list[Mechanism], sources: int) -> Iterator[Contender]:
@@ -248,7 +280,7 @@ def _recommended(epsilons: Iterable[float], sources: int) -> Iterator[Contender]
     for epsilon in epsilons:
         for mechanism in (TwoHop(epsilon=epsilon), DegreePrior(epsilon=epsilon)):
             yield Contender(mechanism.name, mechanism, epsilon, sources, 3)
-        paper = DPPushFlowCap(epsilon=epsilon, rounds=100, prepush=True, bound="paper")
+        paper = DPPushFlowCap.paper(epsilon)
         yield Contender("push-flow-cap (paper)", paper, epsilon, sources, 3)
         if epsilon >= 1:  # below, the flipped graph is dense and slow
             flipping = EdgeFlipping(epsilon=epsilon)

@@ -187,7 +187,7 @@ def _released_degrees(
         return np.asarray(released, np.float64)
     if epsilon == 0:
         return None
-    return randomise(DegreePrior(epsilon=epsilon).shared(graph), [noise]).values[0]
+    return randomise(DegreePrior(epsilon=epsilon).shared(graph), noise).values[0]
 
 
 def _by_scope(

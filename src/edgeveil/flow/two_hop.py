@@ -12,6 +12,7 @@ from edgeveil.graph import Graph
 
 __all__ = [
     "friend_counts_of_lists",
+    "hashed_two_hop_of_lists",
     "two_hop_sums_of_lists",
     "two_hop_tail_of_lists",
 ]
@@ -99,6 +100,84 @@ def friend_counts_of_lists(
     return counts
 
 
+# Hashed sums are whole numbers of steps, and are cut off where they would need more than 53 bits.
+_STEP_BITS, _MOST_BITS = 20, 31
+
+
+def hashed_two_hop_of_lists(
+    graph: Graph,
+    sources: npt.NDArray[np.integer],
+    lists: npt.NDArray[np.integer],
+    starts: npt.NDArray[np.int64],
+    weights: Vector,
+    signed: npt.NDArray[np.integer],
+    dimension: int,
+) -> Vector:
+    """Strangers' sums of the weights of common neighbours, each added with a sign to one place.
+
+    One edge that does not touch a source moves one number of its row, by at most 1, exactly, or
+    none if it joins two friends of the source (docs/theory/two-hop-embedding.md). Time goes with
+    the number of friends' friends, not with that of all nodes; room for n bytes is reserved.
+
+    Parameters
+    ----------
+    graph, sources, lists, starts, weights
+        As for `two_hop_tail_of_lists`; weights are cut down to multiples of 2^-20.
+    signed : array of shape (n,)
+        The place of each node, or its complement ``~place`` where the sign is negative.
+    dimension : int
+        Number of places.
+
+    Returns
+    -------
+    array of shape (m, dimension)
+        Freshly made.
+    """
+    steps = np.floor(np.clip(weights, 0.0, 1.0) * 2.0**_STEP_BITS).astype(np.int64)
+    sums = np.zeros((len(sources), dimension), dtype=np.int64)
+    known = np.zeros(graph.n_nodes, dtype=np.bool_)  # pages that are not touched cost nothing
+    _hash_lists(graph.indptr, graph.indices, sources, lists, starts, steps, signed, known, sums)
+    most = 1 << (_STEP_BITS + _MOST_BITS)
+    return np.clip(sums, -most, most) * 2.0**-_STEP_BITS
+
+
+@compiled
+def _hash_lists(
+    indptr: Any,  # IN  (n + 1)
+    indices: Any,  # IN  (nnz)
+    sources: Any,  # IN  (m)
+    lists: Any,  # IN
+    starts: Any,  # IN  (m + 1)
+    steps: Any,  # IN  as long as `lists`, at most 2**20 each
+    signed: Any,  # IN  (n), from -dimension to dimension - 1
+    known: Any,  # INOUT (n), False before and after
+    out: Any,  # INOUT (m, dimension), zeros before
+) -> None:
+    """Add the steps of each friend at the places of its neighbours, but for source and friends.
+
+    No number overflows: an entry of the graph is counted once in a row, and 2**43 entries do not
+    fit into an address space of 2**47 bytes.
+    """
+    for i in range(len(out)):
+        sums, own = out[i], lists[starts[i] : starts[i + 1]]
+        known[sources[i]] = True
+        for k in range(len(own)):
+            known[own[k]] = True
+        for k in range(len(own)):
+            step = steps[starts[i] + k]
+            for j in range(indptr[own[k]], indptr[own[k] + 1]):
+                v = indices[j]
+                if not known[v]:
+                    place = signed[v]
+                    if place >= 0:
+                        sums[place] += step
+                    else:
+                        sums[~place] -= step
+        known[sources[i]] = False
+        for k in range(len(own)):
+            known[own[k]] = False
+
+
 @compiled
 def _spread_lists(
     indptr: Any,  # IN  (n + 1)
@@ -159,7 +238,8 @@ def _tails(
         if used + len(keys) > len(places):
             room = 2 * (used + len(keys))
             more_places, more_sums = np.empty(room, dtype=indices.dtype), np.empty(room)
-            more_places[:used], more_sums[:used] = places[:used], sums[:used]
+            for k in range(used):  # assigning a slice would take seconds to compile
+                more_places[k], more_sums[k] = places[k], sums[k]
             places, sums = more_places, more_sums
         at = 0
         for k in range(len(keys)):

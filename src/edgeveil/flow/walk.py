@@ -24,6 +24,7 @@ __all__ = [
     "check_sources",
     "check_tol",
     "lazy_restart",
+    "rounds_for",
 ]
 
 
@@ -66,3 +67,16 @@ def lazy_restart(restart: float) -> float:
     """
     restart = check_restart(restart)
     return restart / (2 - restart)
+
+
+def rounds_for(xi: float, restart: float = 0.15) -> int:
+    """Rounds of a push flow after which no residual exceeds xi: the paper's R.
+
+    Examples
+    --------
+    >>> rounds_for(3e-4)
+    101
+    """
+    if not is_number(xi) or not 0 < xi < 1:
+        raise ParameterError(f"xi must be a number between 0 and 1, got {xi!r}")
+    return check_rounds(math.ceil(math.log(1 / xi) / lazy_restart(restart)))

@@ -3,12 +3,10 @@
 Three steps, in a folder ``.NAME.building`` beside the place of the result. What a step has
 finished is in files that appear whole, so the same call goes on after any interruption.
 
-    read   every part, piece by piece: the ends of its edges as numbers (`part-*.json` is last)
-    nodes  the distinct ids of all parts, sorted: the node set (`nodes.json` is last)
-    rows   keys of every piece, in buckets; then buckets of all pieces together, sorted
-
-Integers below a limit are their own numbers while parts are read, and a table says which of them
-occur. For others, and for names, the numbers are those of the piece's own sorted ids.
+    read   every part, piece by piece: its distinct ids, and the ends of its edges as indices in
+           these, or in the node list if there is one (`part-*.json` is last)
+    nodes  the distinct ids of all pieces, sorted: the node set (`nodes.json` is last)
+    rows   the ends as indices in the node set; then buckets of rows, as many as fit, sorted
 """
 
 from __future__ import annotations
@@ -21,27 +19,30 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._csr import MOST_NODES, width_of_buckets
-from edgeveil._files import flush, write_note
+from edgeveil._csr import MOST_NODES
+from edgeveil._files import write_atomically, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Directed, Intake, check_directed
-from edgeveil.io.buckets import Pieces, deal_piece, write_rows
-from edgeveil.io.folder import clear_away, describe_folder, move_in, refuse_taken
-from edgeveil.io.lines import read_bytes, suffix_of
-from edgeveil.io.merging import merge_runs, read_map, write_run
+from edgeveil.io.columns import Edges, Indexed, index_columns, places_in, sorted_nodes
+from edgeveil.io.folder import clear_away, describe_folder, move_in, refuse_taken, save_array
+from edgeveil.io.lines import refuse_unreadable, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
-from edgeveil.io.numbering import Ids, Numbering, OtherIdsError
 from edgeveil.io.picking import Columns
-from edgeveil.io.read import PARQUET, TEXT, check_columns
-from edgeveil.io.streams import Reading, count_rows, edges_by_pieces, rows_within
+from edgeveil.io.read import check_columns
+from edgeveil.io.rows import write_rows
+from edgeveil.io.streams import PARQUET, TEXT, Reading, count_rows, pieces_of
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeSet
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["build_graph"]
 
@@ -73,14 +74,16 @@ def build_graph(
     parts : path or sequence of paths
         Text (``.csv .tsv .txt .edges .edgelist``, each also ``.gz``) and Parquet, in any order.
     path : path
-        The folder to make. Its parent must exist, and have room: 24 bytes for every line or row
-        of the parts (12 if directions are kept), beside the parts, until it is done.
+        The folder to make. Its parent must exist, and have room: 16 bytes for every line or row
+        of the parts (12 if directions are kept), and 8 more without a node list, beside the
+        parts, until it is done.
     nodes, directed, header, columns, delimiter
-        As in `read_graph`, for every part. A node list is held in memory.
+        As in `read_graph`, for every part.
     memory : int, optional
-        Bytes that may be used, beside about 0.3 GB for Python and its libraries. Default: half
-        of what the machine has. 32 bytes for every line or row that names the most connected
-        node are used in any case.
+        Bytes that may be used, beside about 0.3 GB for Python and its libraries, and the ids of
+        all nodes. Default: half of what the machine has. With less, the edges are read more
+        often. 32 bytes for every line or row that names one of 2,000th of the nodes, those next
+        to each other in the node set that have the most edges, are used in any case.
     overwrite : bool
         Replace a graph that was saved there before. Nothing else is ever replaced.
     progress : callable, optional
@@ -120,11 +123,12 @@ def build_graph(
         raise ParameterError(f"memory must be a positive number of bytes, got {memory}")
     check_columns(columns, header, delimiter)
     refuse_taken(path, overwrite)
-    reading = Reading(nodes=read_nodes(nodes), header=header, columns=columns, delimiter=delimiter)
+    listing = read_nodes(nodes)
     build = _Build(
         folder=path.parent / f".{path.name}.building",
         parts=listed,
-        reading=reading,
+        reading=Reading(nodes=listing, header=header, columns=columns, delimiter=delimiter),
+        find=None if listing is None else places_in(listing),
         directed=check_directed(directed) == "keep",
         memory=total_memory() // 2 if memory is None else memory,
         progress=progress or (lambda what, done, total: None),
@@ -147,11 +151,15 @@ def build_graph(
 
 
 def _checked(part: Path) -> Path:
-    read_bytes(part, limit=1)
+    refuse_unreadable(part)
     known = TEXT if part.suffix.lower() == ".gz" else (*TEXT, *PARQUET)
     if suffix_of(part) not in known:
         raise InputError(f"{part} is no part of a list of edges; known are {', '.join(known)}")
     return part
+
+
+class _NamesError(Exception):
+    """Ids are names, and those of earlier pieces were taken for integers."""
 
 
 @dataclass
@@ -159,6 +167,7 @@ class _Build:
     folder: Path
     parts: list[Path]
     reading: Reading
+    find: Callable[[Edges], tuple[Array, Array]] | None  # by the node list, if there is one
     directed: bool
     memory: int
     progress: Progress
@@ -211,7 +220,7 @@ class _Build:
 
     def _refuse_small_disk(self, rows: int) -> None:
         """Compare what is still to be written with the room there is."""
-        needed = rows * (12 if self.directed else 24)
+        needed = rows * ((12 if self.directed else 16) + (8 if self.find is None else 0))
         needed -= sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
         free = shutil.disk_usage(self.folder).free
         if needed > free:
@@ -228,16 +237,17 @@ class _Build:
         if not done.exists():
             new.mkdir(mode=0o700, exist_ok=True)
             found = self._read_parts()
-            kind, n = self._find_nodes(found, new)
+            pieces = [piece for part in found for piece in part["pieces"]]
+            kind, n = self._find_nodes(pieces, new)
             entries = sum(part["entries"] for part in found)
             self._refuse_small_disk(entries)
-            pieces = self._deal(found, n, width_of_buckets(n, entries * (2 - self.directed)))
+            files = self._number(pieces)
             tally = write_rows(
-                pieces, new, self.memory // 4, lambda i, of: self.progress("buckets of rows", i, of)
+                files, n, new, self.memory // 2, self.progress, directed=self.directed
             )
             intake = Intake(
                 entries=entries,
-                self_loops=pieces.self_loops,
+                self_loops=tally.self_loops,
                 repeated=tally.repeated // (2 - self.directed),
                 both_directions=(tally.dropped - tally.repeated) // 2,
                 weighted=sum(part["weighted"] for part in found),
@@ -250,114 +260,105 @@ class _Build:
             file.unlink()
 
     def _read_parts(self) -> list[dict[str, Any]]:
-        """Number the ends of all edges; give what was noted of every part."""
-        note = self.folder / "ids.json"
+        """Read all edges; give what was noted of every part."""
+        note, nodes = self.folder / "text", self.reading.nodes
         while True:
-            first: Ids = "dense" if self.reading.nodes is None else "listed"
-            ids: Ids = json.loads(note.read_text()) if note.exists() else first
+            as_text = note.exists() or (nodes is not None and nodes.kind == "str")
             try:
-                return [self._read_part(number, ids) for number in range(len(self.parts))]
-            except OtherIdsError as other:
+                return [self._read_part(number, as_text) for number in range(len(self.parts))]
+            except _NamesError:  # then those read before are names as well
                 for file in self.folder.glob("part-*"):
                     file.unlink()
-                write_note(note, other.ids)
+                write_note(note, True)
 
-    def _read_part(self, number: int, ids: Ids) -> dict[str, Any]:
+    def _read_part(self, number: int, as_text: bool) -> dict[str, Any]:
         self.progress("parts read", number, len(self.parts))
-        note = self.folder / f"part-{number}.json"
-        nodes, path = self.reading.nodes, self.parts[number]
+        note, path = self.folder / f"part-{number}.json", self.parts[number]
         file = [path.stat().st_size, path.stat().st_mtime_ns]
         if note.exists():
             before: dict[str, Any] = json.loads(note.read_text())
             if before["file"] == file:
                 return before
             raise InputError(f"{path} was changed; delete {self.folder} to begin anew")
-        as_text = ids == "text" or (nodes is not None and nodes.kind == "str")
-        numbering = Numbering(ids, nodes, min(self.memory // 16, MOST_NODES))
-        found: dict[str, Any] = {
-            "file": file,
-            "entries": 0,
-            "weighted": 0,
-            "pieces": [],
-            "ids": ids,
-        }
+        found: dict[str, Any] = {"file": file, "entries": 0, "weighted": 0, "pieces": []}
         reading = replace(self.reading, as_text=as_text)
-        for edges, weighted in edges_by_pieces(path, reading, self.memory):
-            piece = f"part-{number}-{len(found['pieces'])}"
-            ends, own = numbering(edges, f"{path}, after {found['entries']} edges")
-            if own is not None:
-                write_run(own, self.folder / f"{piece}.ids")
-            _save(self.folder / f"{piece}.npy", ends)
-            found["pieces"].append(piece)
+        for piece in pieces_of(path, reading, self.memory):
+            name = f"part-{number}-{len(found['pieces'])}"
+            if self.find is not None:
+                ends = np.array(piece.places(self.find), dtype=np.int32)
+                save_array(self.folder / f"{name}.ends", ends)
+            else:
+                ids, *pair = piece.index()
+                if not (as_text or ids.dtype.is_integer()):
+                    raise _NamesError
+                ends = np.array(pair, dtype=np.int32)
+                ids.alias("id").to_frame().write_parquet(self.folder / f"{name}.ids")
+                save_array(self.folder / f"{name}.own", ends)
+            found["pieces"].append(name)
             found["entries"] += ends.shape[1]
-            found["weighted"] += weighted
+            found["weighted"] += piece.weighted
             self.progress("parts read", number, len(self.parts))
-        if ids == "dense":
-            _save(self.folder / f"part-{number}-seen.npy", np.packbits(numbering.seen))
         write_note(note, found)
         return found
 
-    def _find_nodes(self, found: list[dict[str, Any]], new: Path) -> tuple[str, int]:
+    def _ids(self, name: str) -> pl.Series:
+        """Distinct ids, sorted: those of a piece, or of all nodes."""
+        import polars as pl
+
+        return pl.read_parquet(self.folder / f"{name}.ids", glob=False).to_series()
+
+    def _find_nodes(self, pieces: list[str], new: Path) -> tuple[str, int]:
         """Write the arrays of the node set; give its kind and size."""
         self.progress("parts read", len(self.parts), len(self.parts))
         note, nodes = self.folder / "nodes.json", self.reading.nodes
         if note.exists():
             kind, n = json.loads(note.read_text())
             return kind, n
-        if nodes is not None:
-            kind, n = nodes.kind, len(nodes)
-            for name, array in nodes.arrays.items() if kind != "range" else ():
-                _save(new / f"{name}.npy", array)
-        elif not any(part["entries"] for part in found):
-            raise InputError("the parts hold no edge; give nodes= to build a graph without edges")
-        elif found[0]["ids"] == "dense":
-            occurring = np.flatnonzero(self._seen(found))
-            n = len(occurring)
-            kind = "range" if occurring[-1] == n - 1 else "int"
-            if kind == "int":
-                _save(new / "ids.npy", occurring)
-        else:
-            runs = [self.folder / f"{piece}.ids" for part in found for piece in part["pieces"]]
-            kind, n = merge_runs(runs, new, rows_within(self.memory))
-        if n > MOST_NODES:
-            raise InputError(f"{n} nodes are too many: a graph has at most {MOST_NODES:,}")
-        write_note(note, [kind, n])
-        return kind, n
+        if nodes is None:
+            if not pieces:
+                raise InputError("the parts hold no edge; give nodes= to build a graph without any")
+            known = self._distinct(pieces)
+            known.to_frame().write_parquet(self.folder / "nodes.ids")
+            nodes = sorted_nodes(known)
+        if len(nodes) > MOST_NODES:
+            raise InputError(f"{len(nodes)} nodes: a graph has at most {MOST_NODES:,}")
+        if nodes.kind != "range":
+            for name, array in nodes.arrays.items():
+                save_array(new / f"{name}.npy", array)
+        write_note(note, [nodes.kind, len(nodes)])
+        return nodes.kind, len(nodes)
 
-    def _seen(self, found: list[dict[str, Any]]) -> Array:
-        """Tell which integers occur in any part."""
-        seen = np.zeros(0, dtype=np.bool_)
-        for number in range(len(found)):
-            own = np.unpackbits(np.load(self.folder / f"part-{number}-seen.npy")).view(np.bool_)
-            seen, own = sorted((seen, own), key=len, reverse=True)
-            seen[: len(own)] |= own
-        return seen
+    def _distinct(self, pieces: list[str]) -> pl.Series:
+        """The ids of all pieces, sorted.
 
-    def _deal(self, found: list[dict[str, Any]], n: int, shift: int) -> Pieces:
-        """Turn the ends of every piece into keys."""
-        ids = found[0]["ids"]
-        names = [piece for part in found for piece in part["pieces"]]
-        table: Array | None = None
-        if ids == "dense" and (self.folder / "new" / "ids.npy").exists():
-            table = np.cumsum(self._seen(found), dtype=np.int32) - np.int32(1)
-        for number, piece in enumerate(names):
-            self.progress("pieces dealt", number, len(names))
-            ends_file, keys_file = (self.folder / f"{piece}.{end}" for end in ("npy", "keys"))
-            if not keys_file.exists():
-                ends = np.load(ends_file)
-                if ids in ("integers", "text"):
-                    table = read_map(self.folder / f"{piece}.ids")
-                u, v = ends if table is None else table[ends]
-                deal_piece(u, v, n, shift, keys_file, directed=self.directed)
-            ends_file.unlink(missing_ok=True)
-        self.progress("pieces dealt", len(names), len(names))
-        return Pieces([self.folder / f"{piece}.keys" for piece in names], n, shift)
+        They are merged once as many are waiting as there are already: each is looked at a few
+        times, and little more than twice the node set is held.
+        """
+        import polars as pl
 
+        known, waiting = self._ids(pieces[0]), list[pl.Series]()
+        for number, piece in enumerate(pieces):
+            self.progress("ids merged", number, len(pieces))
+            waiting.append(self._ids(piece))
+            if sum(map(len, waiting)) >= len(known) or piece == pieces[-1]:
+                merged = pl.concat([known, *waiting])
+                known, waiting = index_columns(merged, merged.head(1)).ids, []
+        return known
 
-def _save(file: Path, array: Array) -> None:
-    with file.open("wb") as handle:
-        np.save(handle, array, allow_pickle=False)
-        flush(handle)
+    def _number(self, pieces: list[str]) -> list[Path]:
+        """Turn the ends of edges from indices in a piece's own ids into those of nodes."""
+        files = [self.folder / f"{piece}.ends" for piece in pieces]
+        if self.reading.nodes is not None:
+            return files  # they were looked up at once
+        find = places_in(self._ids("nodes"))
+        for number, piece in enumerate(pieces):
+            self.progress("pieces numbered", number, len(pieces))
+            own = self.folder / f"{piece}.own"
+            if own.exists():
+                ends = np.array(find(Indexed(self._ids(piece), *np.load(own))), dtype=np.int32)
+                write_atomically(files[number], partial(save_array, array=ends))
+                own.unlink()
+        return files
 
 
 def _digest(nodes: NodeSet) -> str:

@@ -1,30 +1,35 @@
-"""Two columns of ids -> Graph, without a loop over the edges."""
+"""Two columns of ids -> their indices in a node set, without a loop over the edges."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.errors import InputError
 from edgeveil.graph import Graph, index_type
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from edgeveil.io.layout import Layout
+
 __all__ = [
     "INTEGER",
+    "Edges",
     "Indexed",
+    "Piece",
     "RowError",
-    "graph_of_columns",
-    "graph_of_indexed",
+    "graph_of",
     "index_columns",
     "is_integer",
     "places_in",
-    "text_of",
+    "sorted_nodes",
 ]
 
 Array = npt.NDArray[Any]
@@ -63,38 +68,41 @@ def is_integer(text: str) -> bool:
     return _is_integer(text) is not None and not text.endswith("\n")
 
 
-def graph_of_columns(
-    first: pl.Series, second: pl.Series, nodes: NodeSet | None, *, weighted: int, directed: bool
-) -> Graph:
-    """Build the graph whose edges are the rows of two id columns, both Int64 or both String.
-
-    Without `nodes` the ids that occur, sorted, are the node set; with them, a row that names
-    another node is a `RowError`.
-    """
-    edges = index_columns(first, second)
-    return graph_of_indexed(edges, nodes, weighted=weighted, directed=directed)
+Edges: TypeAlias = "Indexed | tuple[pl.Series, pl.Series]"
+"""Names indexed already, or two columns, both of integers or both of strings."""
 
 
-def graph_of_indexed(
-    edges: Indexed, nodes: NodeSet | None, *, weighted: int, directed: bool
-) -> Graph:
-    """Build the graph of columns that are indexed already; see `graph_of_columns`."""
-    ids, u, v = edges
+@dataclass(frozen=True)
+class Piece:
+    """Edges that were read together: a whole file, or as much of it as is held at a time."""
+
+    edges: Edges
+    weighted: int  # how many weights other than 1 there were
+    explain: Callable[[RowError], InputError]  # says where in the file the row is
+    layout: Layout | None = None  # of text
+
+    def index(self) -> Indexed:
+        """The edges, indexed by their distinct ids."""
+        return self.edges if isinstance(self.edges, Indexed) else index_columns(*self.edges)
+
+    def places(self, find: Callable[[Edges], tuple[Array, Array]]) -> tuple[Array, Array]:
+        """The edges by a function of `places_in`; InputError if an id is not in the node list."""
+        try:
+            return find(self.edges)
+        except RowError as error:
+            raise self.explain(error) from error
+
+
+def graph_of(piece: Piece, nodes: NodeSet | None, *, directed: bool) -> Graph:
+    """Build the graph of edges; without `nodes` the ids that occur, sorted, are the node set."""
     found = nodes is None
     if nodes is None:
-        nodes = _node_set(ids)
+        ids, u, v = piece.index()
+        nodes = sorted_nodes(ids)
     else:
-        place = places_in(nodes)(ids)
-        u, v = place[u], place[v]
-        outside = (u < 0) | (v < 0)
-        if outside.any():
-            raise RowError(
-                "an edge names a node that is not in the node list "
-                f"({int(outside.sum())} edges do)",
-                int(outside.argmax()),
-            )
+        u, v = piece.places(places_in(nodes))
     return Graph.from_edges(
-        u, v, nodes, weighted=weighted, nodes_from_edges=found, directed=directed
+        u, v, nodes, weighted=piece.weighted, nodes_from_edges=found, directed=directed
     )
 
 
@@ -164,7 +172,7 @@ def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, Array]:
         bits += 2
 
 
-def _node_set(ids: pl.Series) -> NodeSet:
+def sorted_nodes(ids: pl.Series) -> NodeSet:
     """Make a node set of sorted, distinct ids through arrays, without a loop over them."""
     import polars as pl
 
@@ -173,32 +181,59 @@ def _node_set(ids: pl.Series) -> NodeSet:
     if ids.dtype != pl.String:
         if ids[0] == 0 and ids[-1] == len(ids) - 1:
             return NodeSet.range(len(ids))
-        return NodeSet("int", {"ids": ids.to_numpy()})
-    return NodeSet("str", text_of(ids))
-
-
-def text_of(ids: pl.Series) -> dict[str, Array]:
-    """Give strings as their UTF-8 bytes, one after another, and where each begins."""
+        return NodeSet("int", {"ids": ids.to_numpy()}, in_order=True)
     offsets = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(ids.str.len_bytes().to_numpy(), out=offsets[1:])
-    text = np.frombuffer("".join(ids.to_list()).encode(), np.uint8)
-    return {"text": text, "offsets": offsets}
+    slices = (ids.slice(at, _LARGE).to_list() for at in range(0, len(ids), _LARGE))
+    text = np.frombuffer(b"".join("".join(some).encode() for some in slices), np.uint8)
+    return NodeSet("str", {"text": text, "offsets": offsets}, in_order=True)
 
 
-def places_in(nodes: NodeSet) -> Callable[[pl.Series], Array]:
-    """Give the function from ids to their indices in a node list, -1 where there is none."""
+def places_in(nodes: NodeSet | pl.Series) -> Callable[[Edges], tuple[Array, Array]]:
+    """Give the function from edges to their indices in a node list, or among distinct ids.
+
+    It raises a `RowError` for an edge that names another node.
+    """
     import polars as pl
 
-    text = nodes.kind == "str"
-    known = pl.Series("id", nodes.ids.tolist(), dtype=pl.String if text else pl.Int64)
+    if isinstance(nodes, pl.Series):
+        known = nodes
+    elif nodes.kind == "str":
+        known = pl.Series("id", nodes.ids.tolist(), dtype=pl.String)
+    else:  # a range needs no table
+        known = pl.Series("id", nodes.ids if nodes.kind == "int" else [], dtype=pl.Int64)
+    text, n = known.dtype == pl.String, len(nodes)
+    ids = np.empty(0, dtype=np.int64) if text else known.to_numpy()
+    order = None if np.all(ids[:-1] < ids[1:]) else np.argsort(ids)
 
-    def places(ids: pl.Series) -> Array:
-        if len(ids) and (ids.dtype == pl.String) != text:
-            mine, other = ("text", "integers") if ids.dtype == pl.String else ("integers", "text")
+    def places(wanted: pl.Series) -> Array:
+        if len(wanted) and (wanted.dtype == pl.String) != text:
+            mine, other = ("integers", "text") if text else ("text", "integers")
             raise RowError(f"the ids of the edges are {mine}, those of the node list {other}", 0)
-        return _places(ids, known.cast(ids.dtype))
+        if text:
+            return _places(wanted.cast(pl.String), known)
+        numbers = wanted.to_numpy()
+        if len(ids) < n:
+            return np.where((numbers >= 0) & (numbers < n), numbers, -1)
+        at = np.searchsorted(ids, numbers, sorter=order).clip(max=max(0, n - 1))
+        place = at if order is None else order[at]
+        return np.where(ids[place] == numbers, place, -1) if n else at - 1
 
-    return places
+    def find(edges: Edges) -> tuple[Array, Array]:
+        if not isinstance(edges, Indexed) and len(known) < n:
+            u, v = places(edges[0]), places(edges[1])
+        else:
+            distinct, u, v = edges if isinstance(edges, Indexed) else index_columns(*edges)
+            place = places(distinct)
+            u, v = place[u], place[v]
+        outside = (u < 0) | (v < 0)
+        if outside.any():
+            many = int(outside.sum())
+            reason = f"an edge names a node that is not in the node list ({many} edges do)"
+            raise RowError(reason, int(outside.argmax()))
+        return u, v
+
+    return find
 
 
 def _places(column: pl.Series, known: pl.Series) -> Array:

@@ -11,10 +11,13 @@ The folder holds the private graph. It is made readable for its owner only.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
 import shutil
+import stat
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tokenize import TokenError
@@ -35,6 +38,7 @@ __all__ = [
     "move_in",
     "open_graph",
     "refuse_taken",
+    "save_array",
     "save_graph",
 ]
 
@@ -138,17 +142,22 @@ def _write(graph: Graph, folder: Path) -> None:
     arrays: Arrays = {"indptr": graph.indptr, "indices": graph.indices}
     arrays |= {name: graph.nodes.arrays[name] for name in _ARRAYS_OF_IDS[kind]}
     for name, array in arrays.items():
-        with (folder / f"{name}.npy").open("wb") as handle:
-            np.save(handle, array, allow_pickle=False)
-            flush(handle)
+        save_array(folder / f"{name}.npy", array)
     describe_folder(folder, kind, graph.n_nodes, graph.intake, directed=graph.directed)
+
+
+def save_array(file: Path, array: npt.NDArray[Any]) -> None:
+    """Return when the array is on the disk."""
+    with file.open("wb") as handle:
+        np.save(handle, array, allow_pickle=False)
+        flush(handle)
 
 
 def describe_folder(
     folder: Path, kind: str, n_nodes: int, intake: Intake, *, directed: bool
 ) -> None:
     """Write graph.json, the last file of a folder that has all its arrays."""
-    described = {}
+    described, files = {}, []
     for name in ("indptr", "indices", *_ARRAYS_OF_IDS[kind]):
         file = folder / f"{name}.npy"
         array = np.load(file, mmap_mode="r", allow_pickle=False)
@@ -156,9 +165,11 @@ def describe_folder(
             "dtype": array.dtype.str,
             "size": array.size,
             "sha256": sha256_of(file),
-            "file": _identity(file),
         }
+        files.append(file.stat())
     entries = described["indices"]["size"]
+    if entries > _ALWAYS_CHECKED and (note := _note_of(files)):
+        note.touch()
     description = {
         "format": _FORMAT,
         "version": _DIRECTED if directed else _UNDIRECTED,
@@ -174,21 +185,17 @@ def describe_folder(
     sync_folder(folder)
 
 
-def _identity(file: Path) -> list[int]:
-    """What no copy of a file and no later writing to it has: the system's own numbers."""
-    about = file.stat()
-    return [about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns]
-
-
 def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     """Open a folder of `save_graph`, memory-mapped.
 
     Several processes that open one folder share its pages in memory. Opening takes one pass
     over the arrays, a tenth of a second for a hundred million entries in memory: it sees to it
     that no index leads out of them, since the compiled loops that follow an index check none.
-    Arrays of more than 67 million entries that are still the very files that this user wrote on
-    this machine (no copies, and not touched since, by the system's own account) are opened in
-    milliseconds, without that pass.
+    Of more than 67 million entries it is noted, in ``edgeveil`` in this user's cache folder
+    (``XDG_CACHE_HOME`` or ``~/.cache``), that these very files were written or looked at by this
+    user. They are then opened in milliseconds, as long as they are this user's, nobody else may
+    write to them, and they were not touched, by the system's own account. Whoever opens a folder
+    must be able to rely on that nobody writes to its files while they are in use.
 
     Parameters
     ----------
@@ -224,18 +231,15 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         names = ("indptr", "indices", *_ARRAYS_OF_IDS[kind])
         intake = Intake(**description["intake"])
         described = {name: listed[name] for name in names}
-        arrays = {name: _open_array(path, name, described[name]) for name in names}
+        opened = [_open_array(path, name, described[name], verify) for name in names]
     except (KeyError, TypeError) as error:
         raise damaged from error
+    arrays = {name: array for name, (array, _) in zip(names, opened, strict=True)}
     ids: Arrays = {name: arrays[name] for name in _ARRAYS_OF_IDS[kind]}
     if kind == "range":
         if not isinstance(n, int) or n < 0:
             raise damaged
         ids = {"n": np.array(n, dtype=np.int64)}
-    if verify:
-        for name in names:
-            if sha256_of(path / f"{name}.npy") != described[name]["sha256"]:
-                raise InputError(f"the graph in {path} is damaged: {name}.npy was changed")
     try:
         nodes = NodeSet.from_arrays(kind, ids)
         directed = description["version"] == _DIRECTED
@@ -244,27 +248,38 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
     if graph.n_nodes != n or graph.n_edges != description.get("n_edges"):
         raise InputError(f"the graph in {path} is damaged: its sizes are not those noted")
-    ours = graph.indices.size > _ALWAYS_CHECKED and _is_as_written(path, described)
-    if not ours and not (_is_in_range(graph) and _are_texts(graph.nodes)):
-        raise InputError(f"the graph in {path} is damaged: an index leads out of its arrays")
+    large = graph.indices.size > _ALWAYS_CHECKED
+    note = _note_of([about for _, about in opened]) if large else None
+    if note is None or not note.exists():
+        if not (_is_in_range(graph) and _are_texts(graph.nodes)):
+            raise InputError(f"the graph in {path} is damaged: an index leads out of its arrays")
+        if note is not None:
+            note.touch()
     if verify and not (_is_sound(graph) and len(set(graph.nodes)) == graph.n_nodes):
         kind = "directed" if directed else "undirected"
         raise InputError(f"the graph in {path} is damaged: it is no simple {kind} graph")
     return graph
 
 
-def _is_as_written(path: Path, described: dict[str, Any]) -> bool:
-    """Tell whether these are the files that this user wrote here, untouched since.
+def _note_of(files: Sequence[os.stat_result]) -> Path | None:
+    """Where it is noted that these very files were looked at; None if somebody else could lie.
 
-    Nobody else can make files of this user, and nobody can set the time of the last change of
-    a file's record: a folder that came from elsewhere is not taken for one of ours.
+    Nobody else can write to the files, or to the folder of the notes, and nobody can set the time
+    of the last change of a file's record: copies, other files in their place, and files that were
+    written to since have no note. `files` are what was mapped, not what a name leads to by now.
     """
-    files = {name: path / f"{name}.npy" for name in described}
-    if hasattr(os, "geteuid"):
-        owners = {file.stat().st_uid for file in (path / "graph.json", *files.values())}
-        if owners != {os.geteuid()}:
-            return False
-    return all(described[name].get("file") == _identity(file) for name, file in files.items())
+    if not hasattr(os, "geteuid"):
+        return None
+    try:
+        notes = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgeveil"
+        notes.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for about in (notes.lstat(), *files):
+            if about.st_uid != os.geteuid() or about.st_mode & 0o022 or stat.S_ISLNK(about.st_mode):
+                return None
+    except (OSError, RuntimeError):  # no home, or none that can be written to
+        return None
+    known = [(f.st_dev, f.st_ino, f.st_size, f.st_mtime_ns, f.st_ctime_ns) for f in files]
+    return notes / f"checked-{hashlib.sha256(json.dumps(known).encode()).hexdigest()}"
 
 
 def _description(path: Path) -> dict[str, Any]:
@@ -296,11 +311,25 @@ _BAD_HEADER: tuple[type[Exception], ...] = (
 )
 
 
-def _open_array(path: Path, name: str, described: dict[str, Any]) -> npt.NDArray[Any]:
-    file = path / f"{name}.npy"
+def _open_array(
+    path: Path, name: str, described: dict[str, Any], verify: bool
+) -> tuple[npt.NDArray[Any], os.stat_result]:
+    """Map an array, and say which file it is: of one handle, whatever its name leads to by now."""
     allowed = "|u1" if name == "text" else ("<i4", "<i8")
     try:
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
+        with (path / f"{name}.npy").open("rb") as handle:
+            about = os.fstat(handle.fileno())
+            if verify and hashlib.file_digest(handle, "sha256").hexdigest() != described["sha256"]:
+                raise InputError(f"the graph in {path} is damaged: {name}.npy was changed")
+            handle.seek(0)
+            if np.lib.format.read_magic(handle) != (1, 0):
+                raise ValueError("another version")
+            shape, _, dtype = np.lib.format.read_array_header_1_0(handle)
+            if dtype.hasobject:
+                raise ValueError("objects")
+            array: Any = np.memmap(handle, dtype, "r", handle.tell(), shape)
+    except InputError:
+        raise
     except FileNotFoundError as error:
         raise InputError(f"the graph in {path} is damaged: {name}.npy is missing") from error
     except _BAD_HEADER as error:
@@ -308,7 +337,7 @@ def _open_array(path: Path, name: str, described: dict[str, Any]) -> npt.NDArray
     fits = array.dtype.str == described["dtype"] and array.size == described["size"]
     if array.ndim != 1 or array.dtype.str not in allowed or not fits:
         raise InputError(f"the graph in {path} is damaged: {name}.npy is not what was saved")
-    return np.asarray(array)
+    return np.asarray(array), about
 
 
 def _is_in_range(graph: Graph) -> bool:

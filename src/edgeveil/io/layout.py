@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from edgeveil.errors import InputError
 from edgeveil.io.columns import is_integer
 from edgeveil.io.lines import data_lines, decode, fields, sniff_delimiter
 from edgeveil.io.picking import (
@@ -61,8 +60,6 @@ def layout_of(
     nodes: NodeSet | None,
 ) -> Layout:
     """Find out how the lines of a file are made, from its beginning."""
-    if (not data or data.isspace()) and nodes is None:
-        raise InputError(f"{path} is empty")
     head = [
         # what is no text after the first edge is said where all lines are read
         (start, decode(line, where) if i < 2 else line.decode(errors="replace"), number)

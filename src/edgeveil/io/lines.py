@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from edgeveil.errors import InputError
 
@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "MOST_TIMES",
-    "MOST_UNPACKED",
+    "blocks",
     "content",
     "data_lines",
     "decode",
     "fields",
     "parse",
-    "read_bytes",
+    "refuse_unreadable",
     "sniff_delimiter",
     "suffix_of",
     "tidy",
@@ -33,8 +32,8 @@ __all__ = [
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # A packed file may unpack to this many bytes, or to this many times its size if that is more
-MOST_UNPACKED = 1 << 28
-MOST_TIMES = 100
+_MOST_UNPACKED = 1 << 28
+_MOST_TIMES = 100
 _PIECE = 1 << 20
 
 
@@ -43,47 +42,54 @@ def suffix_of(path: Path) -> str:
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
 
 
-def read_bytes(path: Path, limit: int = -1) -> bytes:
-    """Read a file; what the system refuses becomes one sentence."""
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, unpacked if it ends in ``.gz``; what the system refuses becomes one sentence."""
     try:
-        with path.open("rb") as handle:
-            return handle.read(limit)
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as handle:
+            yield handle  # type: ignore[misc]  # a GzipFile reads like any other
+    except InputError:
+        raise
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}") from error
     except PermissionError as error:
         raise InputError(f"{path} cannot be read: permission denied") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path} is not a whole gzip file: truncated or damaged") from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or "the name is not valid"
         raise InputError(f"{path} cannot be read: {reason}") from error
 
 
+def refuse_unreadable(path: Path) -> None:
+    """Say why a file cannot be opened, in the same words for all formats."""
+    with _opened(path):
+        pass
+
+
+def blocks(path: Path, size: int) -> Iterator[bytes]:
+    """Yield a text file by blocks, without a byte order mark.
+
+    Stops where a file unpacks to far more than lists of edges do. Those measured unpack to 2 to
+    10 times their size, a forged file to 1,000 times.
+    """
+    unpacked = 0
+    with _opened(path) as handle:
+        most = max(_MOST_UNPACKED, _MOST_TIMES * path.stat().st_size)
+        while block := handle.read(size):
+            first, unpacked = unpacked == 0, unpacked + len(block)
+            if unpacked > most:
+                raise InputError(
+                    f"{path} unpacks to more than {_MOST_TIMES} times its size, over "
+                    f"{most >> 20} MB; if that is right, unpack it and read the plain file"
+                )
+            yield block.removeprefix(_BYTE_ORDER_MARK) if first else block
+
+
 def content(path: Path) -> bytes:
     """Read a text file, unpacked if it ends in ``.gz``, without a byte order mark."""
-    data = read_bytes(path)
-    if path.suffix.lower() == ".gz":
-        data = _unpacked(path, data)
-    return data.removeprefix(_BYTE_ORDER_MARK)
-
-
-def _unpacked(path: Path, packed: bytes) -> bytes:
-    """Unpack in pieces, and stop where a file unpacks to far more than lists of edges do.
-
-    Those measured unpack to 2 to 10 times their size, a forged file to 1,000 times.
-    """
-    most = max(MOST_UNPACKED, MOST_TIMES * len(packed))
-    unpacked = io.BytesIO()
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as handle:
-            while piece := handle.read(_PIECE):
-                unpacked.write(piece)
-                if unpacked.tell() > most:
-                    raise InputError(
-                        f"{path} unpacks to more than {MOST_TIMES} times its size, over "
-                        f"{most >> 20} MB; if that is right, unpack it and read the plain file"
-                    )
-    except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{path} is not a whole gzip file: truncated or damaged") from error
-    return unpacked.getvalue()
+    packed = path.suffix.lower() == ".gz"
+    return b"".join(blocks(path, _PIECE if packed else -1))  # a single block is not copied
 
 
 def data_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:

@@ -35,7 +35,7 @@ def read_nodes(nodes: Nodes | None, called: str = "the node list") -> NodeSet | 
     path = Path(nodes)
     try:
         if lines.suffix_of(path) in (".parquet", ".pq"):
-            lines.read_bytes(path, limit=0)  # the same words for a file that is not there
+            lines.refuse_unreadable(path)
             return read_id_column(path)
         return _text_nodes(path)
     except InputError as error:

@@ -10,19 +10,18 @@ from typing import Any
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Directed, Graph, check_directed
+from edgeveil.io.columns import graph_of
 from edgeveil.io.folder import open_graph
-from edgeveil.io.lines import read_bytes, suffix_of
+from edgeveil.io.lines import refuse_unreadable, suffix_of
 from edgeveil.io.mat import read_mat
 from edgeveil.io.matrix_market import read_matrix_market
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns
-from edgeveil.io.table import read_parquet
-from edgeveil.io.text import read_edge_list
+from edgeveil.io.streams import PARQUET, TEXT, Reading, pieces_of
+from edgeveil.io.text import noted
 
-__all__ = ["PARQUET", "TEXT", "check_columns", "read_graph"]
+__all__ = ["check_columns", "read_graph"]
 
-TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
-PARQUET = (".parquet", ".pq")
 # What makes a file of another format readable: its suffixes, what is needed beside edgeveil, how
 _TABLE = 'import json, polars; polars.{}.write_parquet({{stem}}.parquet")'
 _NETWORK = (
@@ -146,33 +145,41 @@ def read_graph(
     suffix = suffix_of(path)
     packed = path.suffix.lower() == ".gz"
     known = (*TEXT, ".mtx") if packed else (*TEXT, *PARQUET, ".mat", ".mtx")
-    read_bytes(path, limit=1)  # one place that says why a file cannot be opened
+    refuse_unreadable(path)
     if suffix not in known:
         raise InputError(
             f"{path} has the unknown suffix {path.suffix!r}; known are {', '.join(known)}"
             + ("" if packed else f" and folders of save_graph{_how_to_convert(path)}")
         )
     node_set = read_nodes(nodes)
-    if suffix in TEXT:
-        _only(given, ("header", "columns", "delimiter"), "a text file")
+    if suffix in (*TEXT, *PARQUET):
+        takes = ("columns",) if suffix in PARQUET else ("header", "columns", "delimiter")
+        _only(given, takes, "a Parquet file" if suffix in PARQUET else "a text file")
         check_columns(columns, header, delimiter)
-        return read_edge_list(
-            path,
+        reading = Reading(
             nodes=node_set,
             header=header,
             columns=columns,
             delimiter=delimiter,
-            directed=directed == "keep",
+            as_text=node_set is not None and node_set.kind == "str",
         )
-    if suffix in PARQUET:
-        _only(given, ("columns",), "a Parquet file")
-        check_columns(columns, None, None)
-        return read_parquet(path, nodes=node_set, columns=columns, directed=directed == "keep")
+        return _read_edges(path, reading, directed=directed == "keep")
     if suffix == ".mat":
         _only(given, ("key",), "a .mat file")
         return read_mat(path, key=key or "network", nodes=node_set, directed=directed)
     _only(given, (), "a MatrixMarket file")
     return read_matrix_market(path, nodes=node_set, directed=directed)
+
+
+def _read_edges(path: Path, reading: Reading, *, directed: bool) -> Graph:
+    """Read a list of edges at once."""
+    piece = next(pieces_of(path, reading), None)
+    if piece is not None:
+        graph = graph_of(piece, reading.nodes, directed=directed)
+        return graph if piece.layout is None else noted(graph, piece.layout)
+    if reading.nodes is None:
+        raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
+    return Graph.from_edges([], [], reading.nodes, directed=directed)
 
 
 def _how_to_convert(path: Path) -> str:

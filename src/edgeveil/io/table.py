@@ -7,30 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
-from edgeveil.io.columns import RowError, graph_of_columns
-from edgeveil.io.picking import SAMPLE, Columns, pick_columns
+from edgeveil.io.columns import Piece, RowError, graph_of
+from edgeveil.io.picking import SAMPLE, pick_columns
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "collected",
     "count_weighted",
-    "id_columns",
     "read_id_column",
-    "read_parquet",
     "read_table",
     "sample_of",
+    "scanned",
+    "table_piece",
 ]
-
-
-def read_parquet(
-    path: Path, *, nodes: NodeSet | None, columns: Columns | None, directed: bool
-) -> Graph:
-    """Read a Parquet file whose rows are edges."""
-    frame = _parquet_frame(path)
-    picked = pick_columns(frame.columns, sample_of(frame), columns, nodes, str(path))
-    return _frame_graph(frame, picked, nodes=nodes, where=str(path), directed=directed)
 
 
 def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
@@ -48,7 +40,9 @@ def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
     kept = [name for name in frame.columns if not name.startswith("__index_level_")]
     edges = frame.select(kept)
     picked = pick_columns(edges.columns, sample_of(edges), None, nodes, where, in_memory=True)
-    return _frame_graph(edges, picked, nodes=nodes, where=where, directed=directed)
+    as_text = nodes is not None and nodes.kind == "str"
+    piece = table_piece(edges, picked, where, as_text=as_text)
+    return graph_of(piece, nodes, directed=directed)
 
 
 def _is_labelled_matrix(table: Any) -> bool:
@@ -63,7 +57,7 @@ def _is_labelled_matrix(table: Any) -> bool:
 
 def read_id_column(path: Path) -> NodeSet:
     """Read the first column of a Parquet file as a node list."""
-    frame = _parquet_frame(path)
+    frame = collected(path, scanned(path))
     if frame.width == 0:
         raise InputError(f"{path} has no column")
     try:
@@ -73,31 +67,21 @@ def read_id_column(path: Path) -> NodeSet:
     return NodeSet.of(ids.to_list())
 
 
-def _parquet_frame(path: Path) -> pl.DataFrame:
+def scanned(path: Path) -> pl.LazyFrame:
+    """A Parquet file, to be read by `collected`."""
+    import polars as pl
+
+    return pl.scan_parquet(path, glob=False)
+
+
+def collected(path: Path, frame: pl.LazyFrame) -> pl.DataFrame:
+    """Read what is asked for of a Parquet file."""
     import polars as pl
 
     try:
-        # A handle, not a path: polars would read * and ? in a path as a pattern
-        with path.open("rb") as handle:
-            return pl.read_parquet(handle)
+        return frame.collect()
     except (Exception, pl.exceptions.PanicException) as error:
         raise InputError(f"{path} is not a readable Parquet file") from error
-
-
-def _frame_graph(
-    frame: pl.DataFrame,
-    picked: tuple[int, int, int | None],
-    *,
-    nodes: NodeSet | None,
-    where: str,
-    directed: bool,
-) -> Graph:
-    as_text = nodes is not None and nodes.kind == "str"
-    try:
-        a, b, weighted = id_columns(frame, picked, as_text=as_text)
-        return graph_of_columns(a, b, nodes, weighted=weighted, directed=directed)
-    except RowError as error:
-        raise InputError(f"{where}, row {error.row + 1}: {error.reason}") from error
 
 
 def sample_of(frame: pl.DataFrame) -> list[list[str]]:
@@ -105,17 +89,29 @@ def sample_of(frame: pl.DataFrame) -> list[list[str]]:
     return [["" if v is None else str(v) for v in row] for row in frame.head(SAMPLE).iter_rows()]
 
 
-def id_columns(
-    frame: pl.DataFrame, picked: tuple[int, int, int | None], *, as_text: bool
-) -> tuple[pl.Series, pl.Series, int]:
-    """Give the ids of both ends, both Int64 or both String, and the number of weights."""
+def table_piece(
+    frame: pl.DataFrame,
+    picked: tuple[int, int, int | None],
+    where: str,
+    *,
+    as_text: bool,
+    start: int = 0,
+) -> Piece:
+    """Take the edges of a table, whose first row is row `start` of what is called `where`."""
     import polars as pl
 
+    def explain(error: RowError) -> InputError:
+        return InputError(f"{where}, row {start + error.row + 1}: {error.reason}")
+
     first, second, weight = picked
-    a, b = _id_column(frame.to_series(first)), _id_column(frame.to_series(second))
+    try:
+        a, b = _id_column(frame.to_series(first)), _id_column(frame.to_series(second))
+    except RowError as error:
+        raise explain(error) from error
     if as_text or pl.String in (a.dtype, b.dtype):
         a, b = a.cast(pl.String), b.cast(pl.String)
-    return a, b, 0 if weight is None else count_weighted(frame.to_series(weight))
+    weighted = 0 if weight is None else count_weighted(frame.to_series(weight))
+    return Piece((a, b), weighted, explain)
 
 
 def count_weighted(weights: pl.Series) -> int:

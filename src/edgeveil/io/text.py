@@ -11,63 +11,39 @@ import warnings
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edgeveil.errors import InputError, ReadingWarning
 from edgeveil.graph import Graph
-from edgeveil.io.columns import (
-    INTEGER,
-    Indexed,
-    RowError,
-    graph_of_columns,
-    graph_of_indexed,
-    index_columns,
-    is_integer,
-)
-from edgeveil.io.layout import Layout, layout_of
-from edgeveil.io.lines import content, data_lines, decode, fields, parse, tidy
-from edgeveil.io.picking import Columns
+from edgeveil.io.columns import INTEGER, Edges, Indexed, Piece, RowError, index_columns, is_integer
+from edgeveil.io.layout import Layout
+from edgeveil.io.lines import data_lines, decode, fields, parse, tidy
 from edgeveil.io.table import count_weighted
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
 
-    Edges = Indexed | tuple[pl.Series, pl.Series]
-
-__all__ = ["edges_of", "line_number", "read_edge_list"]
+__all__ = ["noted", "text_piece"]
 
 _BLANKS = " \t\r"  # around a field they mean nothing
 _FEW = 3  # edges: among fewer, names that occur once are nothing strange
 
 
-def read_edge_list(
-    path: Path,
-    *,
-    nodes: NodeSet | None,
-    header: bool | None,
-    columns: Columns | None,
-    delimiter: str | None,
-    directed: bool,
-) -> Graph:
-    """Read a text file with one edge per line; see `edgeveil.read_graph`."""
-    data = content(path)
-    layout = layout_of(path, data, header=header, columns=columns, delimiter=delimiter, nodes=nodes)
-    if not layout.sample:
-        if nodes is None:
-            raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
-        return Graph.from_edges([], [], nodes, directed=directed)
-    body = data[layout.body :]  # no copy if that is all of it
-    del data
-    try:
-        return _noted(_graph(body, layout, nodes, directed), layout)
-    except RowError as error:
-        number = line_number(body, layout, error.row)
+def text_piece(body: bytes, layout: Layout, nodes: NodeSet | None, *, as_text: bool) -> Piece:
+    """Read lines of edges; `layout.line` is the number of the first."""
+
+    def explain(error: RowError) -> InputError:
+        line = layout.line - 1 + next(islice(data_lines(body), error.row, None), (0, 0, b""))[0]
         hint = _maybe_header(layout, nodes) if error.row == 0 else ""
-        raise InputError(f"{path}, line {number}: {error.reason}{hint}") from error
+        return InputError(f"{layout.path}, line {line}: {error.reason}{hint}")
+
+    try:
+        return Piece(*_edges_of(body, layout, as_text=as_text), explain, layout)
+    except RowError as error:
+        raise explain(error) from error
 
 
 def _maybe_header(layout: Layout, nodes: NodeSet | None) -> str:
@@ -78,8 +54,8 @@ def _maybe_header(layout: Layout, nodes: NodeSet | None) -> str:
     return f"; line {layout.line} looks like a header: say header=True (--header)"
 
 
-def _noted(graph: Graph, layout: Layout) -> Graph:
-    """The graph, with what its curator should know about how the file was read."""
+def noted(graph: Graph, layout: Layout) -> Graph:
+    """The graph of a text file, with what its curator should know about how this was read."""
     if graph.intake.nodes_from_edges and not layout.names and layout.guessed:
         ends = [layout.sample[i] for i in (layout.first, layout.second)]
         if _stand_alone(graph, ends):
@@ -113,22 +89,8 @@ def _stand_alone(graph: Graph, ends: list[str]) -> bool:
 # -- the columns --------------------------------------------------------------------------
 
 
-def _graph(body: bytes, layout: Layout, nodes: NodeSet | None, directed: bool) -> Graph:
-    as_text = nodes is not None and nodes.kind == "str"
-    edges, weighted = edges_of(body, layout, as_text=as_text)
-    if not isinstance(edges, Indexed):
-        return graph_of_columns(*edges, nodes, weighted=weighted, directed=directed)
-    return graph_of_indexed(edges, nodes, weighted=weighted, directed=directed)
-
-
-def edges_of(body: bytes, layout: Layout, *, as_text: bool) -> tuple[Edges, int]:
-    """Read lines: two columns of integers, or names indexed; and the number of weights.
-
-    Raises
-    ------
-    RowError
-        If an id is none; `line_number` tells where.
-    """
+def _edges_of(body: bytes, layout: Layout, *, as_text: bool) -> tuple[Edges, int]:
+    """Read lines: two columns of integers, or names indexed; and the number of weights."""
     plain = not as_text and len(layout.sample) == layout.width
     if plain and all(is_integer(layout.sample[i]) for i in (layout.first, layout.second)):
         found = _read_integers(body, layout) or _read_integers(tidy(body, layout.delimiter), layout)
@@ -238,8 +200,3 @@ def _explain(body: bytes, layout: Layout) -> None:
             raise InputError(f"{where}: {len(found)} fields where {like} has {layout.width}")
         if not (found[layout.first] and found[layout.second]):
             raise InputError(f"{where}: an id is empty")
-
-
-def line_number(body: bytes, layout: Layout, row: int) -> int:
-    """Give the line number of the row-th edge (from 0)."""
-    return layout.line - 1 + next(islice(data_lines(body), row, None), (0, 0, b""))[0]

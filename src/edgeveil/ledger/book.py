@@ -197,13 +197,15 @@ def _account(header: Header, current: Standing, name: str | None, own: int) -> A
     return Account(name, caps[0], spent, public, caps[1], current.pooled)
 
 
-def spends(transaction: Transaction, recipient: str | None) -> list[Spend]:
-    """List all spends, or those by which one recipient got a row, oldest first."""
-    asked = (sql.SHOWN_SPENDS,) if recipient is None else (sql.SPENDS_OF_RECIPIENT, recipient)
-    return [
-        Spend(*(*row[:7], json.loads(row[7]), bool(row[8]), *row[9:]))
-        for row in transaction.run(*asked)
-    ]
+def spends(transaction: Transaction, recipient: str | None, latest: int | None) -> list[Spend]:
+    """List all spends, the latest ones, or those by which one recipient got a row, oldest first."""
+    if recipient is not None:
+        rows = transaction.run(sql.SPENDS_OF_RECIPIENT, recipient)
+    elif latest is not None:
+        rows = transaction.run(sql.LATEST_SPENDS, latest)[::-1]
+    else:
+        rows = transaction.run(sql.SHOWN_SPENDS)
+    return [Spend(*(*row[:7], json.loads(row[7]), bool(row[8]), *row[9:])) for row in rows]
 
 
 def show(transaction: Transaction, header: Header, most: int = 20) -> list[str]:
@@ -233,7 +235,7 @@ def show(transaction: Transaction, header: Header, most: int = 20) -> list[str]:
         f"{row.label or 'the graph'}: snapshot {row.number}, {_since(row)}"
         for row in latest.values()
     ]
-    count = len(spends(transaction, None))
+    count = len(spends(transaction, None, None))
     numbered = "1 spend" if count == 1 else f"{count} spends"
     lines.append(f"{numbered}, head {current.hash}" if count else "no spends yet")
     return lines

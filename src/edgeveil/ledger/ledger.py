@@ -220,10 +220,10 @@ class Ledger:
         with self._transaction(write=False) as transaction:
             return book.accounts(transaction, self._header)
 
-    def spends(self, recipient: str | None = None) -> list[Spend]:
-        """List all spends, or those by which one recipient got a row, oldest first."""
+    def spends(self, recipient: str | None = None, *, latest: int | None = None) -> list[Spend]:
+        """List all spends, so many of the latest, or those of one recipient, oldest first."""
         with self._transaction(write=False) as transaction:
-            return book.spends(transaction, recipient)
+            return book.spends(transaction, recipient, latest)
 
     def show(self) -> str:
         """Say in a few lines what is spent and left."""

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from edgeveil.errors import LedgerError
+
 SCHEMA_VERSION = 3
 BUSY_SECONDS = 60  # how long to wait for a lock or a server
 APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of a SQLite file
@@ -121,6 +123,10 @@ _NO_INSERT = {
 }
 _UNRELEASED = "NOT EXISTS (SELECT 1 FROM releases WHERE key = OLD.key)"
 _STAYS = "a secret stays until its artifact is released"
+
+
+class Unusable(LedgerError):
+    """The database cannot be used just now: locked, unreachable, or its disk is full."""
 
 
 class Dialect(NamedTuple):
@@ -310,6 +316,7 @@ _SHOWN_SPEND = (
     "public_total + greatest_total FROM spends LEFT JOIN releases ON releases.key = spends.key "
 )
 SHOWN_SPENDS = f"{_SHOWN_SPEND} WHERE coalesce(n_rows, 1) > 0 ORDER BY spends.seq"
+LATEST_SPENDS = f"{SHOWN_SPENDS} DESC LIMIT ?"
 SPENDS_OF_RECIPIENT = (
     f"{_SHOWN_SPEND} WHERE spends.seq IN (SELECT seq FROM recipient_spends WHERE recipient = ?) "
     "ORDER BY spends.seq"

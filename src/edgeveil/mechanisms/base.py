@@ -46,6 +46,7 @@ __all__ = [
     "RestsOnPromise",
     "Rows",
     "check_directions",
+    "check_mechanism",
     "check_model",
     "own_lists",
 ]
@@ -251,6 +252,16 @@ def own_lists(
     own = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
     followers = at if graph.directed and own_edges == "touching" else ()
     return OwnLists(at, own, starts, graph.nodes, tuple(map(graph.followers, followers)))
+
+
+def check_mechanism(given: Any) -> Mechanism:
+    """Refuse a name or a class where a mechanism with its parameters is meant."""
+    if isinstance(given, type) or not isinstance(given, Mechanism):
+        shown = given.__name__ if isinstance(given, type) else repr(given)
+        raise ParameterError(
+            f"a mechanism comes with its parameters, such as TwoHop(epsilon=1), got {shown}"
+        )
+    return given
 
 
 def check_directions(mechanism: Mechanism, graph: Graph) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -109,6 +110,16 @@ class PaperFlow(CappedFlow):
     rounds: int | None = 100
     prepush: bool = False
     bound: Bound = "tight"
+
+    @classmethod
+    def paper(cls, epsilon: float, *, model: Model = "joint", **others: Any) -> Self:
+        """The paper's own configuration (its Section 6), for comparison.
+
+        sigma = 1e-6, R = 100, its own bound on the sensitivity, restart 0.15, embeddings of 256
+        numbers, and in the joint model its extra start. `others` replace any of them.
+        """
+        how: dict[str, Any] = {"sigma": 1e-6, "rounds": 100, "bound": "paper", **others}
+        return cls(epsilon=epsilon, model=model, **{"prepush": model == "joint"} | how)
 
     def recursion(self) -> Recursion:
         """That of `push_flow_cap`."""

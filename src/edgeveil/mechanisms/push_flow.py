@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,12 @@ class DPPushFlow(NoiseLast):
         check_bound(self.bound)
         lazy_restart(self.restart)
         whole("promised_min_degree", self.promised_min_degree)
+
+    @classmethod
+    def paper(cls, epsilon: float, promised_min_degree: int, **others: Any) -> Self:
+        """As in the paper: R = 100 and its own bound; `others` replace any of it."""
+        how: dict[str, Any] = {"rounds": 100, "bound": "paper", **others}
+        return cls(epsilon=epsilon, promised_min_degree=promised_min_degree, **how)
 
     @property
     def sensitivity(self) -> Fraction:

@@ -1,7 +1,7 @@
 """Shared by mechanisms that release all degrees once, and measure a recipient's second hop.
 
-Not a mechanism itself. `TwoHopRelease.shared` and `.measure` are the only two places where these
-mechanisms touch private edges of others; all else is post-processing of what comes back noised.
+Not mechanisms themselves. `shared` and `measure` are the only two places where these touch private
+edges of others; all else is post-processing of what comes back noised.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = [
+    "DegreesOnce",
     "TwoHopRelease",
     "split_epsilon",
     "two_hop_guarantee",
@@ -80,47 +82,68 @@ def _degree_noise(n: int, epsilon: Fraction) -> Calibration:
 
 
 @lru_cache(maxsize=16)
-def _second_hop_noise(n: int, epsilon: Fraction) -> Calibration:
-    """One edge moves a recipient's two-hop sums by 1 in L1, friends' halved: exactly."""
-    return calibrate(coordinates=max(n, 1), sensitivity=1, epsilon=epsilon)
+def _second_hop_noise(coordinates: int, epsilon: Fraction) -> Calibration:
+    """One edge moves a recipient's two-hop sums, friends' halved or left out, by 1 in L1: exactly.
 
-
-class TwoHopRelease:
-    """All degrees once, then each recipient's second hop, and rows from both.
-
-    Where no epsilon is left for the second hop, it is not measured.
+    So does it if they are hashed: added up with signs.
     """
+    return calibrate(coordinates=max(coordinates, 1), sensitivity=1, epsilon=epsilon)
+
+
+class DegreesOnce:
+    """All degrees once, for everybody; what else is asked is the mechanism's own."""
 
     epsilon: float
     degree_epsilon: float | None
-    restart: float
-    score: str = "pagerank"
+    theorem: ClassVar[str] = "docs/theory/two-hop.md"
 
     @property
     def split(self) -> tuple[Fraction, Fraction]:
         """Epsilon of the degrees and of one recipient's second hop."""
         return split_epsilon(self.epsilon, self.degree_epsilon)
 
-    @property
-    def known_hops(self) -> int:
-        """Hops of the walk that a recipient knows by itself; 0: its list may not be used."""
-        return 1
-
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon to each recipient, of which the degrees' part is shared by all."""
-        return two_hop_guarantee(self.epsilon, self.split[0], n_sources)
+        return two_hop_guarantee(self.epsilon, self.split[0], n_sources, self.theorem)
+
+    def coordinates(self, n_nodes: int) -> int:
+        """How many numbers one recipient's second hop is."""
+        return n_nodes
+
+    def second_hop_noise(self, n_nodes: int) -> Calibration | None:
+        """Their noise; None if no epsilon is left for them."""
+        epsilon = self.split[1]
+        return _second_hop_noise(self.coordinates(n_nodes), epsilon) if epsilon else None
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate both parts: that fails before the charge or not at all."""
-        shared, own = self.split
-        _degree_noise(len(nodes), shared)
-        if own:
-            _second_hop_noise(len(nodes), own)
+        _degree_noise(len(nodes), self.split[0])
+        self.second_hop_noise(len(nodes))
 
     def shared(self, graph: Graph) -> Statistic:
         """All degrees."""
         noise = _degree_noise(graph.n_nodes, self.split[0])
         return Statistic(graph.degrees.astype(np.float64)[None, :], noise)
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Two hubs get joined: both parts of the release are moved as far as an edge can."""
+        yield two_hubs(1, 4)
+        yield wedge()  # both ends are friends
+
+
+class TwoHopRelease(DegreesOnce):
+    """All degrees once, then each recipient's second hop, and rows from both.
+
+    Where no epsilon is left for the second hop, it is not measured.
+    """
+
+    restart: float
+    score: str = "pagerank"
+
+    @property
+    def known_hops(self) -> int:
+        """Hops of the walk that a recipient knows by itself; 0: its list may not be used."""
+        return 1
 
     def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
         """What the released degrees tell about the true ones."""
@@ -128,11 +151,11 @@ class TwoHopRelease:
 
     def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
         """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
-        epsilon = self.split[1]
-        if epsilon:
-            _, weights = two_hop_weights(own, shared.degrees, float(epsilon))
+        noise = self.second_hop_noise(graph.n_nodes)
+        if noise:
+            _, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
             sums = two_hop_sums_of_lists(graph, own.lists, own.starts, weights)
-            yield Statistic(sums, _second_hop_noise(graph.n_nodes, epsilon))
+            yield Statistic(sums, noise)
 
     def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Sums shrunk to the prior and completed to rows; without sums, the prior."""
@@ -178,8 +201,3 @@ class TwoHopRelease:
                 )
             out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
         return out
-
-    def hard_pairs(self) -> Iterator[Pair]:
-        """Two hubs get joined: both parts of the release are moved as far as an edge can."""
-        yield two_hubs(1, 4)
-        yield wedge()  # both ends are friends

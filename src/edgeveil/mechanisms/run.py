@@ -3,7 +3,7 @@
     shared -> randomise -> learn, once; then for every group of sources
     measure -> randomise (-> measure -> randomise ...) -> estimate
 
-A row's noise comes from a stream named by its source, so any grouping or sharding of the sources
+A row's noise is named by its source, so any grouping or sharding of the sources
 gives the same rows.
 """
 
@@ -53,7 +53,7 @@ __all__ = [
 _GROUP_BYTES = 1 << 20
 _LANES = 16
 _MOST_ROWS = 256
-_LISTS = 64  # their rows hold two-hop neighbourhoods, whatever the number of nodes
+_LISTS = 256  # their rows hold two-hop neighbourhoods, whatever the number of nodes
 
 # Outcomes tried for a loss, in scales of the noise beyond the value: what is asked next depends on
 # them, such as which coordinates are large.
@@ -90,7 +90,7 @@ def shared_numbers(
         return None
     if as_claimed:
         _refuse_unclaimed(mechanism, mechanism.guarantee(1), [asked], shared=True)
-    return without_noise(asked) if noise is None else randomise(asked, [noise])
+    return without_noise(asked) if noise is None else randomise(asked, noise)
 
 
 def make_rows(
@@ -98,14 +98,16 @@ def make_rows(
     graph: Graph,
     shared: Any,
     sources: Sequence[int] | npt.NDArray[np.integer],
-    streams: Sequence[NoiseSource] | None,
+    noise: NoiseSource | None,
     *,
+    names: Sequence[int] | None = None,
     as_claimed: bool = True,
 ) -> tuple[Rows, OwnLists]:
     """One row for each source, and what its owner knows, for one group of sources.
 
-    `shared` is from `shared_part`, `as_claimed` as there. Sources may repeat; `streams` has one for
-    each. Without streams there is no noise, and the rows are not private.
+    `shared` is from `shared_part`, `as_claimed` as there. `noise` is the release's for rows, and a
+    row's part of it is named by its source: a source that repeats has the same row. Audits give
+    other `names`. Without noise the rows are not private.
     """
     claim = mechanism.guarantee(1)
     own = own_lists(graph, sources, claim.model, claim.own_edges)
@@ -119,13 +121,11 @@ def make_rows(
             break
         if as_claimed:
             _refuse_unclaimed(mechanism, claim, asked, shared=False)
-        if streams is None:
+        if noise is None:
             given.append(without_noise(asked[-1]))
         else:
-            # The first stage draws from the row's stream itself, each further one from its own.
-            stage = len(given)
-            drawn = [s.derive("stage", stage) for s in streams] if stage else streams
-            given.append(randomise(asked[-1], drawn))
+            of_stage = noise.derive("stage", len(given))  # no two questions share noise
+            given.append(randomise(asked[-1], of_stage, own.sources if names is None else names))
         # Not to be written to: whoever asks has seen the graph, and what it did to released
         # numbers would be released.
         answer = given[-1].for_reading()
@@ -177,8 +177,7 @@ def rows_with_uncertainty(
     for first in range(0, len(sources), size):
         check()
         some = sources[first : first + size]
-        streams = None if noise is None else [noise.derive("row", int(source)) for source in some]
-        made, own = make_rows(mechanism, graph, shared, some, streams)
+        made, own = make_rows(mechanism, graph, shared, some, noise)
         parts = [made]
         if uncertainty and knows is not None and mechanism.gives == "scores":
             parts.append(knows.uncertainty(made, shared, own))

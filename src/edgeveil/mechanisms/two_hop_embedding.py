@@ -1,40 +1,44 @@
-"""TwoHopEmbedding: a recipient's own list and noisy second hop, hashed to unit length."""
+"""TwoHopEmbedding: a recipient's own list and a noisy second hop, hashed to unit length."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
-
-import numpy as np
 
 from edgeveil._check import is_number
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.rows import closeness
-from edgeveil.flow.walk import check_restart
-from edgeveil.hashing import check_dimension, check_hash_key, hash_nodes
-from edgeveil.mechanisms.base import Gives, OwnLists, Rows
+from edgeveil.estimate.embeddings import HashedDegrees, embed, learn
+from edgeveil.estimate.rows import two_hop_weights
+from edgeveil.flow.two_hop import hashed_two_hop_of_lists
+from edgeveil.graph import Graph
+from edgeveil.hashing import NodeHash, check_dimension, check_hash_key, hash_nodes
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
-from edgeveil.mechanisms.released_degrees import TwoHopRelease, split_epsilon
-from edgeveil.privacy.statistic import Noised
+from edgeveil.mechanisms.released_degrees import DegreesOnce, split_epsilon
+from edgeveil.nodes import NodeSet
+from edgeveil.privacy.epsilon import check_epsilon
+from edgeveil.privacy.statistic import Noised, Statistic
 
 __all__ = ["TwoHopEmbedding"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoHopEmbedding(TwoHopRelease):
-    """Embedding of the own list, with strangers that seem close, scaled to unit length.
+class TwoHopEmbedding(DegreesOnce):
+    """Embedding of the own list and of what stands out of its noisy second hop, at unit length.
 
-    The same private release as two-hop (shared noisy degrees, then noisy two-hop sums), turned
-    into weights and hashed; all of that is post-processing. Joint model only. Proof:
-    docs/theory/two-hop.md. Cost per source: its two-hop neighbourhood and n draws.
+    Shared noisy degrees; then, with public weights from these, the strangers' sums over common
+    friends, each added with a sign to one of `dimension` places, and noise on these places: an
+    edge moves one stranger's sum, so one place, by at most 1. The rest is post-processing. Joint
+    model only. Proof: docs/theory/two-hop-embedding.md. Cost per source: its two-hop neighbourhood
+    and `dimension` draws, whatever the number of nodes.
 
     One's own list needs no budget, and a short hash of it is what loses most: with 256 dimensions
-    a classifier on BlogCatalog has a Micro-F1 of 29 %, with 4,096 one of 36 %. A row has at most
+    a classifier on BlogCatalog has a Micro-F1 of 29 %, with 4,096 one of 35 %. A row has at most
     five times as many values other than 0 as its node has friends: `Release.to_scipy` is small.
 
-    By default all of an epsilon up to 0.4 goes to the degrees. Then no second hop is measured, and
-    this is the own list with equal weights, which anybody can embed without a budget.
+    Where the second hop does not stand out of the noise, as at a small epsilon, a row is the own
+    list with equal weights, which anybody can embed without a budget.
 
     Parameters
     ----------
@@ -44,11 +48,9 @@ class TwoHopEmbedding(TwoHopRelease):
         Length of an embedding. With as many as there are nodes, or more, hardly any two friends
         share one.
     degree_epsilon : float, optional
-        What of epsilon goes to the shared degrees; by default as for `TwoHop`.
+        What of epsilon goes to the shared degrees; by default min(0.1, 0.4 epsilon).
     second_hop : float
-        How much a stranger's closeness counts against a friend.
-    restart : float
-        Restart probability of the ordinary walk.
+        How much a place that stands out counts against a friend.
     hash_key : str
         Chooses the public hash of nodes to dimensions.
     """
@@ -56,38 +58,56 @@ class TwoHopEmbedding(TwoHopRelease):
     name: ClassVar[str] = "two-hop-embedding"
     gives: ClassVar[Gives] = "embeddings"
     when_to_use: ClassVar[str] = (
-        "the default for embeddings in the joint model; up to epsilon 0.4 it is the own list "
-        "alone, which costs nothing"
+        "the default for embeddings in the joint model; at a small epsilon it is hardly more than "
+        "the own list, which costs nothing"
     )
+    theorem: ClassVar[str] = "docs/theory/two-hop-embedding.md"
 
     epsilon: float
     dimension: int = 4096
     degree_epsilon: float | None = None
     second_hop: float = 0.3
-    restart: float = 0.15
     hash_key: str = "edgeveil"
 
     def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
         split_epsilon(self.epsilon, self.degree_epsilon)
         check_dimension(self.dimension)
-        check_restart(self.restart)
         check_hash_key(self.hash_key)
         weight = self.second_hop
         if not is_number(weight) or not 0 <= weight < 1e6:
             raise ParameterError(f"second_hop must be a number >= 0, got {weight!r}")
 
-    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
-        """Rows as of two-hop, then weights, hash, unit length."""
-        rows = super().estimate(noised, shared, own)
-        places = hash_nodes(own.nodes, self.dimension, self.hash_key)
-        out = np.empty((len(rows), self.dimension))
-        for i, (row, source) in enumerate(zip(rows, own.sources, strict=True)):
-            friends, degrees = own.of(i), shared.degrees_seen_by(own.of(i))
-            nodes, weights = closeness(row, source, friends, degrees, self.restart, self.second_hop)
-            signed = weights * places.sign[nodes]
-            out[i] = np.bincount(places.bucket[nodes], signed, minlength=self.dimension)
-        out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
-        return out
+    @property
+    def split(self) -> tuple[Fraction, Fraction]:
+        """Epsilon of the degrees and of one recipient's second hop."""
+        given = self.degree_epsilon
+        return split_epsilon(self.epsilon, min(0.1, 0.4 * self.epsilon) if given is None else given)
+
+    def coordinates(self, n_nodes: int) -> int:
+        """How many numbers one recipient's second hop is."""
+        return self.dimension
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> HashedDegrees:
+        """What the released degrees tell about the true ones, and about their hash."""
+        return learn(noised.values[0], noised.scale, self._hash(nodes))
+
+    def measure(self, graph: Graph, shared: HashedDegrees, own: OwnLists) -> Measuring:
+        """Strangers' sums of the weights of common friends, hashed."""
+        noise = self.second_hop_noise(graph.n_nodes)
+        if noise:
+            _, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
+            lists = own.sources, own.lists, own.starts, weights
+            signed = self._hash(graph.nodes).signed
+            yield Statistic(hashed_two_hop_of_lists(graph, *lists, signed, self.dimension), noise)
+
+    def estimate(self, noised: tuple[Noised, ...], shared: HashedDegrees, own: OwnLists) -> Rows:
+        """The own list and what stands out, scaled to unit length."""
+        sums, scale = (noised[0].values, noised[0].scale) if noised else (None, 0.0)
+        return embed(sums, scale, own, shared.popular, self._hash(own.nodes), self.second_hop)
+
+    def _hash(self, nodes: NodeSet) -> NodeHash:
+        return hash_nodes(nodes, self.dimension, self.hash_key)
 
     @classmethod
     def hardest(cls) -> tuple[TwoHopEmbedding, Pair]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from edgeveil._check import is_whole, whole
 from edgeveil.errors import ParameterError
 
-__all__ = ["InTurn", "NoiseKey", "NoiseSource"]
+__all__ = ["NoiseKey", "NoiseRows", "NoiseSource"]
 
 SECRET_BYTES = 32
 FILL_WORDS = 1 << 15  # words per encryption call: 256 KiB, well inside L2
@@ -34,6 +34,17 @@ _TAG_SEED = b"edgeveil/noise/seed/1:"
 _TAG_STREAM = b"edgeveil/noise/stream/1:"
 _TAG_RARE = b"edgeveil/noise/rare/1:"
 _TAG_CHILD = b"edgeveil/noise/child/1:"
+_TAG_ROWS = b"edgeveil/noise/rows/1:"
+_TAG_ROW_RARE = b"edgeveil/noise/row-rare/1:"
+
+_FORKED = (
+    "this noise source was made before the process forked, and drawing from it here would repeat "
+    "the noise of the parent process: draw from noise.derive(<what is unique to this task>) instead"
+)
+_NO_COPY = (
+    "a NoiseSource cannot be pickled or copied: two copies would draw the same noise; "
+    "use noise.derive(...), or NoiseSource.from_secret in another process"
+)
 
 # A process is known by its id and by how many Python forks lie above it: ids alone can repeat
 # (the first process of a PID namespace is 1 in every namespace).
@@ -209,6 +220,13 @@ class NoiseSource:
         secret = _tagged(self._current().secret, _TAG_CHILD, step)
         return NoiseSource(self._root, (*self._path, step), secret)
 
+    def rows(self, names: Sequence[int] | NDArray[np.integer]) -> NoiseRows:
+        """An independent stream for each name, a whole number; this source does not move.
+
+        The same names give the same streams: derive once for every thing that is drawn.
+        """
+        return NoiseRows(self._current().secret, names)
+
     def words(self, count: int) -> NDArray[np.uint64]:
         """The next ``count`` 64-bit words of the key stream (little endian)."""
         whole("count", count, 0)
@@ -226,19 +244,14 @@ class NoiseSource:
         count = words.size - 2
         state = self._current()
         if state.process != _process():
-            raise ParameterError(
-                "this noise source was made before the process forked, and drawing from it here "
-                "would repeat the noise of the parent process: draw from "
-                "noise.derive(<what is unique to this task>) instead"
-            )
+            raise ParameterError(_FORKED)
         with state.lock:
             if state.stream is None:
                 state.stream = _key_stream(_tagged(state.secret, _TAG_STREAM))
             state.stream.update_into(_ZEROS[: 8 * count], words.view(np.uint8).data)
             position = state.position
             state.position += count
-        if np.little_endian is False:  # pragma: no cover - the stream is little endian everywhere
-            words.byteswap(inplace=True)
+        _to_native(words)
         return position
 
     def _rare_bits(self, position: int) -> RareBits:
@@ -264,10 +277,7 @@ class NoiseSource:
         return f"NoiseSource(kind={self.kind!r}, private={self.private})"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(
-            "a NoiseSource cannot be pickled or copied: two copies would draw the same noise; "
-            "use noise.derive(...), or NoiseSource.from_secret in another process"
-        )
+        raise TypeError(_NO_COPY)
 
     def __copy__(self) -> NoReturn:
         self.__reduce_ex__(2)
@@ -282,7 +292,7 @@ class NoiseKey:
 
     Every worker that has it can draw the same noise; that is its purpose, so that a row that is
     computed twice is the same row. It must reach no disk, no log and no second release, and
-    rows must draw from ``source().derive(<source id>)``, never from ``source()`` itself.
+    rows must draw from ``source().derive(...).rows(<source ids>)``, never from ``source()`` itself.
     """
 
     secret: bytes = field(repr=False)
@@ -293,32 +303,82 @@ class NoiseKey:
         return NoiseSource(_Root(self.secret, fresh=False, private=self.private), (), self.secret)
 
 
-class InTurn:
-    """The streams of several sources as one: ``each`` words of the first, then of the next."""
+class NoiseRows:
+    """The streams of many rows under one key: block b of row r is AES-256 of the numbers (r, b).
 
-    def __init__(self, noises: Sequence[NoiseSource], each: int) -> None:
-        self._noises, self._each = noises, each
-        self._place = 0
-        # Where each source's words begin in its own stream. No word is drawn, but the streams
-        # are set up, so that threads do not wait for that between two pieces of key stream.
-        nothing = np.empty(2, dtype=np.uint64)
-        self._begins = [noise._fill(nothing) for noise in noises]
+    Both have 64 bits, so no two rows share a block, and a row's words depend on the key, its name
+    and their place alone, whichever rows are drawn beside it. From `NoiseSource.rows`, with the
+    same rule: two draws of the same row under one source are the same noise.
+    """
+
+    __slots__ = ("_key", "_process", "_secret", "names")
+
+    def __init__(self, secret: bytes, names: Sequence[int] | NDArray[np.integer]) -> None:
+        self._secret, self._key = secret, _tagged(secret, _TAG_ROWS)
+        self._process = _process()
+        self.names = np.array(names, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, some: slice) -> NoiseRows:
+        return NoiseRows(self._secret, self.names[some])
+
+    def fill(
+        self, starts: NDArray[np.int64], words: NDArray[np.uint64], room: NDArray[np.uint64]
+    ) -> None:
+        """OUT ``words``: the first ones of every row, at ``starts``, which are even.
+
+        ``words`` has two more at its end: the room that ``update_into`` insists on. ``room`` is
+        at least as long, and overwritten.
+        """
+        from edgeveil.privacy._tail_kernels import write_counters  # it loads the compiler
+
+        self._check()
+        counters = room[: starts[-1]]
+        write_counters(self.names, starts, counters)
+        if np.little_endian:
+            counters.byteswap(inplace=True)
+        cipher = Cipher(algorithms.AES256(self._key), modes.ECB()).encryptor()
+        cipher.update_into(counters.view(np.uint8).data, words.view(np.uint8).data)
+        _to_native(words)
+
+    def row(self, i: int, place: int = 0) -> RowStream:
+        """The stream of one row, from word ``place`` on, which is even."""
+        self._check()
+        return RowStream(self._secret, self._key, int(self.names[i]), place)
+
+    def _check(self) -> None:
+        if self._process != _process():
+            raise ParameterError(_FORKED)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(_NO_COPY)
+
+
+class RowStream:
+    """One row of `NoiseRows`, word after word: counter mode over its blocks."""
+
+    def __init__(self, secret: bytes, key: bytes, name: int, place: int) -> None:
+        self._name = name.to_bytes(8, "big", signed=True)
+        self._secret, self._position = secret, place
+        first = modes.CTR(self._name + (place // 2).to_bytes(8, "big"))
+        self._stream = Cipher(algorithms.AES256(key), first).encryptor()
 
     def _fill(self, words: NDArray[np.uint64]) -> int:
-        """As `NoiseSource._fill`, but any number of words."""
-        first, size, done = self._place, words.size - 2, 0
-        while done < size:
-            which, inside = divmod(first + done, self._each)
-            count = min(self._each - inside, size - done, FILL_WORDS)
-            # The two words of room after them are the next call's, or the caller's.
-            at = self._noises[which]._fill(words[done : done + count + 2])
-            if at != self._begins[which] + inside:
-                raise ParameterError("a noise source was drawn from while it was in use")
-            done += count
-        self._place += size
-        return first
+        """As `NoiseSource._fill`."""
+        count, position = words.size - 2, self._position
+        self._stream.update_into(_ZEROS[: 8 * count], words.view(np.uint8).data)
+        self._position += count
+        _to_native(words)
+        return position
 
     def _rare_bits(self, position: int) -> RareBits:
         """As `NoiseSource._rare_bits`."""
-        which, inside = divmod(position, self._each)
-        return self._noises[which]._rare_bits(self._begins[which] + inside)
+        place = self._name + position.to_bytes(8, "big")
+        return RareBits(_tagged(self._secret, _TAG_ROW_RARE, place))
+
+
+def _to_native(words: NDArray[np.uint64]) -> None:
+    if np.little_endian is False:  # pragma: no cover - the stream is little endian everywhere
+        words.byteswap(inplace=True)

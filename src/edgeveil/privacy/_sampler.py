@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -25,9 +25,7 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from edgeveil.privacy._key_stream import InTurn, NoiseSource
-
-__all__ = ["add_noise", "add_noise_to_rows", "draw_integers", "exact_draw", "lattice_sum"]
+__all__ = ["add_noise", "draw_integers", "exact_draw", "lattice_sum"]
 
 PREFIX_BITS = 52
 ACCEPT_BITS = 24
@@ -331,66 +329,3 @@ def add_noise(
 
     _run(kernel, settle, values.size, T, a, noise)
     return out
-
-
-# --- Many rows at once -----------------------------------------------------------------------
-
-ROWS_CHUNK = 1 << 15  # draws at a time: twice CHUNK, for threads wait for one another in between
-_KEPT = 1 << 12  # values kept from before their noise
-
-
-def _fill_in_place_(
-    words: Any, T: Any, low_mask: Any, accept: Any, margin: Any,
-    per_step: Any, step: Any, block: Any, per_block: Any, limit: Any, values: Any, marks: Any,
-) -> bool:  # fmt: skip
-    """INOUT ``values`` (n,): as ``out`` of `_fill_noisy_`, but marked ones stay as they are."""
-    kept = np.empty(_KEPT)
-    any_marked = False
-    for first in range(0, values.size, _KEPT):
-        count = min(_KEPT, values.size - first)
-        part, before = values[first : first + count], kept[:count]
-        undecided = marks[first : first + count]
-        before[:] = part
-        if _fill_noisy(
-            words[2 * first : 2 * (first + count)], T, low_mask, accept, margin,
-            before, per_step, step, block, per_block, limit, part, undecided,
-        ):  # fmt: skip
-            any_marked = True
-            for i in range(count):
-                if undecided[i]:
-                    part[i] = before[i]
-    return any_marked
-
-
-_fill_in_place = njit(
-    types.boolean(_words_t, _f, _u, _u, _f, _f, _f, _f, _f, _f, types.float64[::1], _marks_t),
-    **_jit,
-)(_fill_in_place_)
-
-
-def add_noise_to_rows(
-    rows: NDArray[np.float64], T: int, a: int, step_log2: int, noises: Sequence[NoiseSource]
-) -> None:
-    """INOUT ``rows`` (m, n), contiguous: each as `add_noise` would give it from its own noise."""
-    n, flat = rows.shape[1], rows.reshape(-1)
-    noise = InTurn(noises, 2 * n)
-    mask, accept = np.uint64((1 << a) - 1), np.uint64(_accept_below(T, a))
-    per_step, step, block, per_block = (2.0**p for p in (-step_log2, step_log2, a, -a))
-    limit = _limit(step_log2)
-    # Whole rows if they are short: every piece of a stream is one more call.
-    chunk = max(min(ROWS_CHUNK // max(n, 1) * n or ROWS_CHUNK, flat.size), 1)
-    room, all_marks = np.empty(2 * chunk + 2, dtype=np.uint64), np.empty(chunk, dtype=np.bool_)
-    for start in range(0, flat.size, chunk):
-        values = flat[start : start + chunk]
-        words, marks = room[: 2 * values.size], all_marks[: values.size]
-        position = noise._fill(room[: 2 * values.size + 2])
-        if not _fill_in_place(
-            words, float(T), mask, accept, MARGIN,
-            per_step, step, block, per_block, limit, values, marks,
-        ):  # fmt: skip
-            continue
-        for i in np.flatnonzero(marks).tolist():
-            bits = noise._rare_bits(position + 2 * i)
-            high, low, negative = exact_draw(int(words[2 * i]), int(words[2 * i + 1]), T, a, bits)
-            drawn = -((high << a) + low) if negative else (high << a) + low
-            values[i] = lattice_sum(float(values[i]), drawn, a, step_log2)

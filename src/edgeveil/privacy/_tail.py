@@ -12,7 +12,7 @@ for each place (more where words repeat a place), two for each excess.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import pairwise
 
@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from edgeveil.errors import ParameterError
 from edgeveil.privacy import _sampler
-from edgeveil.privacy._key_stream import FILL_WORDS, NoiseSource
 from edgeveil.privacy._tail_kernels import draw_rows, merge_rows, rising
 from edgeveil.privacy._tail_marks import MarkLaw, exact_excess, exact_marks, mark_law
-from edgeveil.privacy.noise import Calibration, _check_source, _split
+from edgeveil.privacy.noise import Calibration, NoiseRows, _check_streams, _split
 
 __all__ = ["add_laplace_to_ragged", "draw_tail", "threshold_in_steps"]
 
@@ -34,10 +33,10 @@ Starts = NDArray[np.int64]
 Found = tuple[Places, Values, Starts]
 
 DENSE_CHUNK = 1 << 16  # coordinates at a time
-BATCH_WORDS = 1 << 16  # words at a time: half a megabyte
+BATCH_WORDS = 1 << 18  # words at a time: two megabytes
 
 # What a lazy row costs beyond the draws of its values, in draws: for itself and for each mark.
-ROW_COST = 2_000
+ROW_COST = 300
 MARK_COST = 4
 
 
@@ -57,9 +56,9 @@ def threshold_in_steps(at_least: float, calibration: Calibration) -> int:
 
 
 def add_laplace_to_ragged(
-    values: Values, starts: Starts, calibration: Calibration, noises: Sequence[NoiseSource]
+    values: Values, starts: Starts, calibration: Calibration, noises: NoiseRows
 ) -> None:
-    """INOUT ``values``: in each row what `add_laplace` gives for it from its own noise."""
+    """INOUT ``values``: in each row what `add_laplace_to_rows` gives for it."""
     _check_rows(starts, len(values), noises)
     lengths = np.diff(starts)
     if lengths.max(initial=0) > calibration.coordinates:
@@ -80,7 +79,7 @@ def draw_tail(
     width: int,
     calibration: Calibration,
     at_least: float,
-    noises: Sequence[NoiseSource],
+    noises: NoiseRows,
     *,
     densely: bool | None = None,
 ) -> Found:
@@ -116,13 +115,10 @@ def draw_tail(
     return _joined(found)
 
 
-def _check_rows(starts: Starts, size: int, noises: Sequence[NoiseSource]) -> None:
+def _check_rows(starts: Starts, size: int, noises: NoiseRows) -> None:
     if starts[0] != 0 or starts[-1] != size or (np.diff(starts) < 0).any():
         raise ParameterError("starts must rise from 0 to the number of values")
-    if len({id(noise) for noise in noises}) != len(starts) - 1 or len(noises) != len(starts) - 1:
-        raise ParameterError("every row needs a noise source of its own")
-    for noise in noises:
-        _check_source(noise)
+    _check_streams(noises, len(starts) - 1)
 
 
 def _runs(marks: NDArray[np.bool_]) -> Iterator[slice]:
@@ -146,9 +142,9 @@ def _batches(words: NDArray[np.int64]) -> Iterator[slice]:
 
 
 def _room(words: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Room for the words of every batch, one after the other."""
+    """Room for the words of every batch, one after the other, and for their counters."""
     most = min(int(words.sum()), max(int(words.max(initial=0)), BATCH_WORDS))
-    return np.empty(most + 2, dtype=np.uint64)
+    return np.empty((2, most + 2), dtype=np.uint64)
 
 
 def _joined(found: list[Found]) -> Found:
@@ -162,46 +158,28 @@ def _joined(found: list[Found]) -> Found:
     )
 
 
-def _fill_at(noise: NoiseSource, words: NDArray[np.uint64], place: int) -> None:
-    """Fill with the words that begin at this place of the stream, which must be the next ones."""
-    if noise._fill(words) != place:
-        raise ParameterError("a noise source was drawn from while it was in use")
-
-
 class _RowWords:
-    """The next words of several streams, side by side, and further ones where they are needed."""
+    """The first words of several rows, side by side, and further ones where they are needed."""
 
     def __init__(
-        self, noises: Sequence[NoiseSource], counts: NDArray[np.int64], room: NDArray[np.uint64]
+        self, noises: NoiseRows, counts: NDArray[np.int64], room: NDArray[np.uint64]
     ) -> None:
         self._noises = noises
         self.starts = np.concatenate(([0], np.cumsum(counts)))
-        self.all = room[: self.starts[-1]]  # and two more that are written to
-        self._begins = []  # place of each row's first word in its stream
-        self._further: dict[int, list[int]] = {}
-        for noise, (first, last) in zip(noises, pairwise(self.starts.tolist()), strict=True):
-            # The two words after a piece are room for it, and filled by the next one.
-            begin = noise._fill(room[first : min(first + FILL_WORDS, last) + 2])
-            for at in range(first + FILL_WORDS, last, FILL_WORDS):
-                piece = room[at : min(at + FILL_WORDS, last) + 2]
-                _fill_at(noise, piece, begin + at - first)
-            self._begins.append(begin)
+        noises.fill(self.starts, room[0, : self.starts[-1] + 2], room[1])
+        self.all = room[0, : self.starts[-1]]
 
     def word(self, row: int, index: int) -> int:
         """Word ``index`` of a row, however far."""
-        own = int(self.starts[row + 1] - self.starts[row])
-        if index < own:
+        if index < self.starts[row + 1] - self.starts[row]:
             return int(self.all[self.starts[row] + index])
-        further = self._further.setdefault(row, [])
-        while index - own >= len(further):
-            piece = np.empty(1026, dtype=np.uint64)
-            _fill_at(self._noises[row], piece, self._begins[row] + own + len(further))
-            further += piece[:-2].tolist()
-        return further[index - own]
+        pair = np.empty(4, dtype=np.uint64)
+        self._noises.row(row, index - index % 2)._fill(pair)
+        return int(pair[index % 2])
 
     def rare(self, row: int, index: int) -> _sampler.Bits:
         """Further bits for the decision whose words begin at ``index`` of a row."""
-        return self._noises[row]._rare_bits(self._begins[row] + index)
+        return self._noises.row(row)._rare_bits(index)
 
     def behind(
         self, row: int, skip: int
@@ -249,7 +227,7 @@ def _lazy_rows(
     law: MarkLaw,
     calibration: Calibration,
     at_least: float,
-    noises: Sequence[NoiseSource],
+    noises: NoiseRows,
 ) -> list[Found]:
     """The rows in batches, without drawing what cannot be seen."""
     sampler, lengths = _Sampler(calibration), np.diff(starts)
@@ -334,11 +312,12 @@ def _dense_rows(
     width: int,
     calibration: Calibration,
     at_least: float,
-    noises: Sequence[NoiseSource],
+    noises: NoiseRows,
 ) -> Iterator[Found]:
     """Every row with all of its noise, some coordinates at a time."""
     T, a = _split(calibration.scale)
-    for i, noise in enumerate(noises):
+    for i in range(len(noises)):
+        noise = noises.row(i)
         own, theirs = (x[starts[i] : starts[i + 1]] for x in (places, values))
         all_places, all_values = [np.empty(0, dtype=np.int64)], [np.empty(0)]
         for first in range(0, width, DENSE_CHUNK):

@@ -13,10 +13,19 @@ import numpy as np
 from edgeveil._compiled import compiled
 from edgeveil.privacy._sampler import _decide, _fill_noisy
 
-__all__ = ["draw_rows", "merge_rows", "rising"]
+__all__ = ["draw_rows", "merge_rows", "rising", "write_counters"]
 
 _NO_SIGN = np.uint64(2**64 - 2)
 _NO_PLACE = np.int64(2**63 - 1)
+
+
+@compiled
+def write_counters(names: Any, starts: Any, counters: Any) -> None:
+    """OUT ``counters`` (starts[-1],): name and number of each pair of words, row after row."""
+    for i in range(len(names)):
+        for at in range(starts[i], starts[i + 1], 2):
+            counters[at] = names[i]
+            counters[at + 1] = (at - starts[i]) >> 1
 
 
 @compiled

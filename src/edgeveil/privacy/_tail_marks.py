@@ -93,6 +93,7 @@ def mark_law(n: int, scale: int, threshold: int) -> MarkLaw | None:
     most = first + len(limits)
     # One for the number, one for each place and two for each excess; some places come twice.
     words = 1 + 3 * most + most // 8 + 16
+    words += words % 2  # two are a block of a stream
     return MarkLaw(n, scale, threshold, first, table, most, words)
 
 

@@ -8,7 +8,6 @@ proof: docs/theory/noise.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,11 +17,12 @@ from numpy.typing import NDArray
 
 from edgeveil._check import whole
 from edgeveil.errors import ParameterError
-from edgeveil.privacy._key_stream import NoiseKey, NoiseSource
+from edgeveil.privacy._key_stream import NoiseKey, NoiseRows, NoiseSource
 
 __all__ = [
     "Calibration",
     "NoiseKey",
+    "NoiseRows",
     "NoiseSource",
     "add_laplace",
     "add_laplace_to_rows",
@@ -230,19 +230,19 @@ def add_laplace(
 
 
 def add_laplace_to_rows(
-    rows: NDArray[np.float64], calibration: Calibration, noises: Sequence[NoiseSource]
+    rows: NDArray[np.float64], calibration: Calibration, noises: NoiseRows
 ) -> None:
-    """Put into every row, in place, what `add_laplace` gives for it: several releases at once.
+    """Round every row to the lattice and add its noise, in place: several releases at once.
 
     After an error some rows are without noise: whoever called must drop them all.
 
     Parameters
     ----------
-    rows : ndarray of float64 of shape (m, n), C-contiguous
-        Vectors that the calibration is about, each by itself.
+    rows : ndarray of float64 of shape (m, n)
+        Vectors that the calibration is about, each by itself; as for `add_laplace`.
     calibration : Calibration
-    noises : sequence of m NoiseSource
-        One for each row; what `add_laplace` says about a source holds for each of them.
+    noises : NoiseRows
+        One stream for each row, used for nothing else.
     """
     fit = isinstance(rows, np.ndarray) and rows.dtype == np.float64 and rows.ndim == 2
     if not fit or not rows.flags.c_contiguous or not rows.flags.writeable:
@@ -254,15 +254,12 @@ def add_laplace_to_rows(
             f"the noise is calibrated for {calibration.coordinates} coordinates, "
             f"got rows of {rows.shape[1]} values"
         )
-    if len({id(noise) for noise in noises}) != len(rows) or len(noises) != len(rows):
-        # One source for two rows would give both the same rare bits.
-        raise ParameterError(f"{len(rows)} rows need as many noise sources, one for each")
-    for noise in noises:
-        _check_source(noise)
+    _check_streams(noises, len(rows))
     from edgeveil.privacy import _sampler
 
     T, a = _split(calibration.scale)
-    _sampler.add_noise_to_rows(rows, T, a, calibration.step_log2, noises)
+    for i, row in enumerate(rows):
+        row[:] = _sampler.add_noise(row, T, a, calibration.step_log2, noises.row(i))
 
 
 def to_lattice(values: NDArray[np.float64], calibration: Calibration) -> NDArray[np.float64]:
@@ -358,3 +355,8 @@ def _float_below(x: Fraction) -> float:
 def _check_source(noise: Any) -> None:
     if not isinstance(noise, NoiseSource):
         raise ParameterError("noise must be a NoiseSource")
+
+
+def _check_streams(noises: Any, rows: int) -> None:
+    if not isinstance(noises, NoiseRows) or len(noises) != rows:
+        raise ParameterError(f"{rows} rows need as many streams, from NoiseSource.rows")

@@ -17,11 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
-from edgeveil.privacy.noise import (
-    Calibration,
-    NoiseSource,
-    add_laplace_to_rows,
-)
+from edgeveil.privacy.noise import Calibration, NoiseRows, NoiseSource, add_laplace_to_rows
 from edgeveil.privacy.randomised_response import flipped_places
 
 __all__ = [
@@ -255,21 +251,26 @@ def total_epsilon(statistics: Iterable[AnyStatistic]) -> Fraction:
     return total + sum(parts.values())
 
 
-def randomise(statistic: AnyStatistic, noises: Sequence[NoiseSource]) -> Noised:
+def randomise(
+    statistic: AnyStatistic, noise: NoiseSource, names: Sequence[int] | npt.NDArray[Any] = (0,)
+) -> Noised:
     """Add the noise: the only step from private numbers to public ones.
 
     Parameters
     ----------
     statistic : Statistic, Ragged, Tail, Bits or Exact
         What to make public. The values of a `Statistic` or `Ragged` are overwritten.
-    noises : sequence of NoiseSource
-        One for each row, or a single one for `Bits`; none may be used for anything else.
+    noise : NoiseSource
+        Used for nothing else: another statistic with the same rows would get the same noise.
+    names : sequence of int
+        A name for each row, which with `noise` decides what it gets. Not used for `Bits`.
     """
     if isinstance(statistic, Exact):
         return Noised(statistic.values)
     if isinstance(statistic, Bits):
-        flips = flipped_places(statistic.total, statistic.loss, noises[0])
+        flips = flipped_places(statistic.total, statistic.loss, noise)
         return Noised(np.setxor1d(statistic.ones, flips, assume_unique=True))
+    noises = noise.rows(names)
     if isinstance(statistic, Ragged | Tail):
         return _randomise_rows(statistic, noises)
     rows, calibration = statistic.values, statistic.calibration
@@ -285,7 +286,7 @@ def randomise(statistic: AnyStatistic, noises: Sequence[NoiseSource]) -> Noised:
     return Noised(rows, calibration.noise_scale)
 
 
-def _randomise_rows(statistic: Ragged | Tail, noises: Sequence[NoiseSource]) -> Noised:
+def _randomise_rows(statistic: Ragged | Tail, noises: NoiseRows) -> Noised:
     """The same for rows of different lengths."""
     from edgeveil.privacy import _tail  # imported here: it loads the compiler
 

@@ -15,26 +15,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from edgeveil._files import flush
 from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.ledger.plan import plan
-from edgeveil.serve.guards import Guard, Metrics, RateLimit, error
+from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded
 from edgeveil.serve.making import Making
-from edgeveil.serve.member import SHARED_PAGES, add_pages
 from edgeveil.serve.tokens import Tokens
 
 __all__ = ["curator_app", "curator_key"]
 
 _PAGES = {
-    "/": ("curator.html", "text/html; charset=utf-8"),
-    "/curator.js": ("curator.js", "text/javascript; charset=utf-8"),
-    **SHARED_PAGES,
+    "/": "curator.html",
+    "/curator.js": "curator.js",
+    "/service.css": "service.css",
+    "/icon.svg": "icon.svg",
 }
-_API = ("/health", "/status", "/spends", "/plan", "/metrics", "/advance", "/ahead", "/accuracy")
 _LEAST_KEY = 32  # characters
 _LATEST = 500  # spends that the page gets; the ledger's report has all
 
@@ -45,7 +44,7 @@ def curator_key(path: Path) -> str:
     Raises
     ------
     InputError
-        If the file holds too little: an empty one would let everybody in.
+        If the file holds too little (an empty one would let everybody in) or others can read it.
     """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -53,6 +52,8 @@ def curator_key(path: Path) -> str:
         key = path.read_text(encoding="utf-8").strip()
         if len(key) < _LEAST_KEY:
             raise InputError(f"{path} holds no key; remove it, and a new one is made") from None
+        if path.stat().st_mode & 0o077:
+            raise InputError(f"others can read {path}; remove it, and a new one is made") from None
         return key
     key = secrets.token_urlsafe(32)
     with os.fdopen(descriptor, "w") as handle:
@@ -98,59 +99,48 @@ class Accuracy:
 
 def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> Any:
     """The curator's side of the service; every path but /health and the page needs the key."""
-    app = FastAPI(title="edgeveil, for the curator", docs_url=None, redoc_url=None)
     fails, accuracy = RateLimit(1, 30), Accuracy(making)
     wanted = f"Bearer {key}".encode()
 
-    def refusal(request: Request) -> Response | None:
-        if hmac.compare_digest(request.headers.get("authorization", "").encode(), wanted):
-            return None
-        if not fails.allows(request.client.host if request.client else ""):
-            return error(429, "too many requests; wait a little")
-        return error(401, "this needs the curator's key")
-
-    def add(method: str, path: str, work: Callable[[], Any]) -> None:
+    def for_the_curator(work: Callable[[], Any]) -> Work:
         async def answer(request: Request) -> Response:
-            refused = refusal(request)
-            if refused is not None:
-                return refused
+            if not hmac.compare_digest(request.headers.get("authorization", "").encode(), wanted):
+                if not fails.allows(request.client.host if request.client else ""):
+                    return error(429, "too many requests; wait a little")
+                return error(401, "this needs the curator's key")
             try:
-                return JSONResponse(await asyncio.to_thread(work))
+                found = await asyncio.to_thread(work)
             except (EdgeveilError, OSError) as problem:
                 return error(409, str(problem))
+            return found if isinstance(found, Response) else JSONResponse(found)
 
-        app.add_api_route(path, answer, methods=[method], description=work.__doc__)
+        return answer
 
     def advance() -> dict[str, int]:
-        """Take the graph as it is now for a new snapshot."""
         return {"snapshot": making.advance()}
 
     def ahead() -> dict[str, int]:
-        """Make the lists of all members who have none."""
         making.make_ahead()
         return {"left": making.ahead_left}
 
-    add("GET", "/status", lambda: _status(making, tokens))
-    add("GET", "/spends", lambda: _spends(making))
-    add("GET", "/plan", lambda: _plan(making))
-    add("POST", "/advance", advance)
-    add("POST", "/ahead", ahead)
-    add("GET", "/accuracy", lambda: accuracy.state)
-    add("POST", "/accuracy", accuracy.start)
+    def counts() -> Response:
+        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    @app.get("/health")
-    async def health() -> Response:
-        """Whether the service answers; 503 if lists cannot be made."""
+    async def health(request: Request) -> Response:
         return JSONResponse({"ok": not making.trouble}, 503 if making.trouble else 200)
 
-    @app.get("/metrics")
-    async def counts(request: Request) -> Response:
-        """For Prometheus."""
-        counted = Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
-        return refusal(request) or counted
-
-    add_pages(app, _PAGES)
-    return Guard(app, Metrics(), frozenset([*_PAGES, *_API]))
+    works = {
+        ("GET", "/status"): lambda: _status(making, tokens),
+        ("GET", "/spends"): lambda: _spends(making),
+        ("GET", "/plan"): lambda: _plan(making),
+        ("GET", "/metrics"): counts,
+        ("POST", "/advance"): advance,
+        ("POST", "/ahead"): ahead,
+        ("GET", "/accuracy"): lambda: accuracy.state,
+        ("POST", "/accuracy"): accuracy.start,
+    }
+    all_works = {place: for_the_curator(work) for place, work in works.items()}
+    return guarded({**all_works, ("GET", "/health"): health}, _PAGES, Metrics())
 
 
 def _status(making: Making, tokens: Tokens) -> dict[str, Any]:
@@ -194,5 +184,5 @@ def _spends(making: Making) -> list[dict[str, Any]]:
             "snapshot": spend.snapshot,
             "released": spend.released,
         }
-        for spend in making.ledger.spends()[-_LATEST:]
+        for spend in making.ledger.spends(latest=_LATEST)
     ]

@@ -7,24 +7,33 @@ nor counts hold ids.
 from __future__ import annotations
 
 import asyncio
+import logging
+import mimetypes
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from importlib.resources import files
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["Guard", "GuardedProtocol", "Metrics", "RateLimit", "error"]
+__all__ = ["GuardedProtocol", "Metrics", "RateLimit", "Work", "error", "guarded"]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Work = Callable[[Request], Awaitable[Response]]
 
 _MOST_BODY = 1024  # bytes; no endpoint needs more
 _MOST_HEAD = 16_384  # bytes of a request's head
 _SECONDS_FOR_HEAD = 5.0
+_SECONDS_FOR_ANSWER = 5.0  # that a client may leave an answer unread
+_log = logging.getLogger("edgeveil.serve")
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -95,12 +104,50 @@ class RateLimit:
             self._left = {}
 
 
-class Guard:
+def guarded(
+    works: Mapping[tuple[str, str], Work],
+    pages: Mapping[str, str],
+    metrics: Metrics,
+    *,
+    https: bool = False,
+) -> App:
+    """An application of these works, by method and path, and pages of this package, by path."""
+    routes = [Route(path, work, methods=[method]) for (method, path), work in works.items()]
+    routes += [Route(path, _page(name)) for path, name in pages.items()]
+    words = {
+        404: "there is nothing here",
+        405: "that cannot be done here",
+        500: "something went wrong here",
+    }
+    app = Starlette(
+        routes=routes,
+        exception_handlers={status: _always(status, text) for status, text in words.items()},
+    )
+    app.router.redirect_slashes = False  # a redirection would repeat whatever Host was sent
+    return _Guard(app, metrics, frozenset(route.path for route in routes), https=https)
+
+
+def _page(name: str) -> Work:
+    content = files(__package__).joinpath("pages", name).read_bytes()
+    kind = mimetypes.guess_type(name)[0]
+
+    async def page(request: Request) -> Response:
+        return Response(content, media_type=kind)
+
+    return page
+
+
+def _always(status: int, words: str) -> Any:
+    async def handler(request: Request, problem: Exception) -> Response:
+        return error(status, words)
+
+    return handler
+
+
+class _Guard:
     """ASGI middleware: refuses large bodies, adds headers, counts, hides errors."""
 
-    def __init__(
-        self, app: App, metrics: Metrics, routes: frozenset[str], *, https: bool = False
-    ) -> None:
+    def __init__(self, app: App, metrics: Metrics, routes: frozenset[str], *, https: bool) -> None:
         self._app, self._metrics, self._routes = app, metrics, routes
         more = {"Strict-Transport-Security": "max-age=31536000"} if https else {}
         self._headers = [
@@ -109,9 +156,6 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         began, path, status = time.monotonic(), scope["path"], 500
 
         async def sending(message: MutableMapping[str, Any]) -> None:
@@ -127,6 +171,8 @@ class Guard:
                 await refusal(scope, receive, sending)
             else:
                 await self._app(scope, receive, sending)
+        except Exception as problem:  # noqa: BLE001  (answered already; its words may name a member)
+            _log.error("an answer failed: %s", type(problem).__name__)
         finally:
             # Unknown paths are one route: nobody can fill the counts with names.
             route = path if path in self._routes else "other"
@@ -140,9 +186,10 @@ def _has_large_body(scope: Scope) -> bool:
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """A connection whose requests must arrive within seconds, with heads of a few KB."""
+    """A connection with heads of a few KB that arrive, and answers that are read, in seconds."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _head = 0
 
     def connection_made(self, transport: Any) -> None:
@@ -153,6 +200,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop it."""
         self._relax()
+        if self._unread is not None:
+            self._unread.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -178,6 +227,17 @@ class GuardedProtocol(HttpToolsProtocol):
         """The head is there."""
         self._relax()
         super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        """The client does not read what it asked for."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(_SECONDS_FOR_ANSWER, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It does."""
+        if self._unread is not None:
+            self._unread.cancel()
+        super().resume_writing()
 
     def _expect(self) -> None:
         self._head = 0

@@ -3,24 +3,30 @@
 All slots have one size, which follows from public values (places, the longest name), so that the
 length of an answer tells nothing about the list in it. The file is a copy of what the ledger's
 artifacts hold and can be made anew from them. A slot counts as made if its checksum fits: after a
-crash a slot that was half written is simply not there.
+crash a slot that was half written is simply not there. Beside it lie the public ids of its
+members, for the day on which the graph has others.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
 import zlib
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from edgeveil._files import write_atomically
 from edgeveil.errors import InputError
-from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.nodes import NodeSet
 from edgeveil.suggestions import Suggestions
 
-__all__ = ["Lists", "render", "slot_bytes"]
+__all__ = ["Lists", "digest_of", "render", "slot_bytes"]
 
 _HEADER = 4096
 _CHECK = struct.Struct("<I")
@@ -30,27 +36,31 @@ _AROUND = 512  # beside the lines: when, and a remark
 
 def slot_bytes(nodes: NodeSet, places: int) -> int:
     """Bytes of one slot: enough for any list of so many places, by the longest public name."""
-    longest = max((len(_json(node)) for node in nodes), default=0)
+    ids = nodes.ids
+    ends = ids if nodes.kind == "str" else np.array([ids.min(initial=0), ids.max(initial=0)])
+    longest = max((len(_json(node)) for node in ends.tolist()), default=0)
     return -(-(_AROUND + longest + places * (_LINE + longest)) // 1024) * 1024
 
 
-def render(lists: Suggestions, member: NodeId, snapshot: int, made: str) -> bytes:
+def digest_of(nodes: NodeSet) -> str:
+    """Stands for a node set: its ids and their order."""
+    ids = hashlib.sha256(nodes.kind.encode())
+    for name, array in sorted(nodes.arrays.items()):
+        ids.update(name.encode() + array.tobytes())
+    return ids.hexdigest()
+
+
+def render(made: Suggestions, at: int, snapshot: int) -> bytes:
     """One member's list as JSON: released values and public ones, nothing else."""
     return _json(
         {
-            "member": member,
+            "member": made.members[at],
             "snapshot": snapshot,
-            "made": made,
-            "remark": lists.remark(member),
+            "made": made.provenance.created[:10],
+            "remark": made.remark_at(at),
             "suggestions": [
-                {
-                    "place": line.rank,
-                    "node": line.node,
-                    "first": line.first,
-                    "last": line.last,
-                    "why": line.why,
-                }
-                for line in lists.for_member(member)
+                {"place": rank, "node": node, "first": first, "last": last, "why": why}
+                for rank, node, _, first, last, why in made.at(at)
             ],
         }
     )
@@ -63,37 +73,41 @@ def _json(value: Any) -> bytes:
 class Lists:
     """The lists of one snapshot, by the index of their member. From `open` or `kept`."""
 
-    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
-        self.about, self.slot = about, int(about["slot"])
+    def __init__(self, path: Path, about: Mapping[str, Any], nodes: NodeSet | None = None) -> None:
+        self.about, self.slot, self._path = about, int(about["slot"]), path
+        if nodes is not None:
+            self.nodes = nodes
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
     @classmethod
     def open(cls, path: Path, about: Mapping[str, Any], nodes: NodeSet, places: int) -> Lists:
         """The file at `path`; made, readable for nobody else, unless it is there.
 
-        Parameters
-        ----------
-        path : path
-            The file. One that was made for something else is replaced.
-        about : mapping
-            What these lists are: snapshot, parameters. As JSON it must fit into 4 KB.
-        nodes : NodeSet
-            The public members.
-        places : int
-            Of a list.
+        What these lists are (`about`: snapshot, parameters) must fit into 4 KB of JSON. A file
+        that was made for something else is replaced.
         """
         known = _header_of(path)
         wanted = {**about, "members": len(nodes), "places": places}
         if known is None or {**known, "slot": 0} != {**wanted, "slot": 0}:
             known = {**wanted, "slot": slot_bytes(nodes, places)}
-            _make(path, known, len(nodes))
-        return cls(path, known)
+            _make(path, known, nodes)
+        return cls(path, known, nodes)
 
     @classmethod
     def kept(cls, path: Path) -> Lists | None:
         """What an earlier run left at `path`, if it is whole."""
         known = _header_of(path)
         return None if known is None else cls(path, known)
+
+    @cached_property
+    def nodes(self) -> NodeSet | None:
+        """Whose lists these are; None if that was not kept."""
+        try:
+            with np.load(_beside(self._path), allow_pickle=False) as kept:
+                arrays = dict(kept)
+            return NodeSet.from_arrays(str(arrays.pop("kind")), arrays)
+        except (OSError, ValueError, LookupError, InputError):
+            return None
 
     def get(self, index: int) -> bytes | None:
         """The list of one member, padded with spaces; None if it is not made."""
@@ -102,23 +116,17 @@ class Lists:
         fits = _CHECK.pack(zlib.crc32(body, index)) == found[: _CHECK.size]
         return body if fits and body.startswith(b"{") else None  # an empty slot holds zeros
 
-    def put(self, index: int, body: bytes) -> bytes:
-        """Keep the list of one member; gives it padded, whether the disk has taken it or not."""
+    def padded(self, body: bytes) -> bytes:
+        """A list in the one length that all have; InputError if it is longer."""
         room = self.slot - _CHECK.size
         if len(body) > room:
             raise InputError("a list is longer than its public size")
-        padded = body.ljust(room)
+        return body.ljust(room)
+
+    def put(self, index: int, padded: bytes) -> None:
+        """Keep the padded list of one member; if the disk takes half of it, it is not there."""
         # The member's index goes into the checksum: a list in another slot does not fit.
         os.pwrite(self._file, _CHECK.pack(zlib.crc32(padded, index)) + padded, self._at(index))
-        return padded
-
-    def flush(self) -> None:
-        """Return when everything is on the disk."""
-        os.fsync(self._file)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
 
     def _at(self, index: int) -> int:
         if not 0 <= index < self.about["members"]:
@@ -136,16 +144,24 @@ def _header_of(path: Path) -> dict[str, Any] | None:
     return known if isinstance(known, dict) and whole else None
 
 
-def _make(path: Path, known: Mapping[str, Any], members: int) -> None:
+def _beside(path: Path) -> Path:
+    return path.with_suffix(".members.npz")
+
+
+def _make(path: Path, known: Mapping[str, Any], nodes: NodeSet) -> None:
     header = _json(known)
     if len(header) > _HEADER:
         raise InputError("there is too much to say about these lists")
+
+    def members(draft: Path) -> None:
+        with draft.open("wb") as handle:
+            np.savez(handle, kind=np.array(nodes.kind), **nodes.arrays)  # type: ignore[arg-type]
+
+    def lists(draft: Path) -> None:
+        with draft.open("wb") as handle:
+            handle.write(header.ljust(_HEADER, b"\0"))
+            handle.truncate(_HEADER + len(nodes) * int(known["slot"]))  # empty slots take no room
+
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}.draft")
-    descriptor = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as handle:
-        handle.write(header.ljust(_HEADER, b"\0"))
-        handle.truncate(_HEADER + members * int(known["slot"]))  # empty slots take no room
-        handle.flush()
-        os.fsync(handle.fileno())
-    draft.replace(path)
+    write_atomically(_beside(path), members)
+    write_atomically(path, lists)

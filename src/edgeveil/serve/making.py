@@ -12,25 +12,28 @@ import json
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
 from edgeveil.ledger import Campaign, Ledger
+from edgeveil.ledger.tables import Unusable
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.serve.lists import Lists, render
+from edgeveil.serve.lists import Lists, digest_of, render
 
 if TYPE_CHECKING:
     from edgeveil.graph import Graph
-    from edgeveil.nodes import NodeId, NodeSet
+    from edgeveil.nodes import NodeId
     from edgeveil.suggestions import Suggestions
 
 __all__ = ["Edition", "Making", "Offer", "Unavailable", "UsedUp"]
 
 # Lists of one batch. A request waits for one batch at most before its own is made.
 _AT_ONCE, _AHEAD = 256, 1024
+_LOOK_AGAIN = 1.0  # seconds between two looks at which snapshot is the current one
 _log = logging.getLogger("edgeveil.serve")
 
 
@@ -50,6 +53,7 @@ class Offer:
     places: int = 20
     label: str = ""
     knows_followers: bool = False
+    ahead: bool = False  # lists of every snapshot are made at once, not when they are asked for
     purpose: str = "service"
 
 
@@ -63,7 +67,7 @@ class Edition:
 
 
 class Making:
-    """The lists of all members, made when first asked for.
+    """The lists of all members, made when first asked for, once `start` was called.
 
     Parameters
     ----------
@@ -84,35 +88,36 @@ class Making:
         self._wake = threading.Condition()
         self._at_work = threading.Lock()  # held while lists are charged or the edition changes
         self._waiting: deque[tuple[NodeId, _Answer]] = deque()
-        self._stopped = False
-        self._ahead: Iterator[Sequence[int]] | None = None
-        self.ahead_left = 0
+        self._stopped = self._lost = False
+        self._ahead = 0 if offer.ahead else None  # the first member who was not looked at
         self.trouble = ""
-        graph = read()
-        self._refuse_another(graph)
-        self.edition = self._edition(ledger.snapshot(offer.label), graph)
+        self.edition = self._edition(ledger.snapshot(offer.label), read())
         self._earlier = self._kept_editions()
         self._thread = threading.Thread(target=self._work, name="lists", daemon=True)
+
+    def start(self) -> None:
+        """Begin to make lists. What that needs takes seconds to load: answer first, then call."""
         self._thread.start()
 
-    def _refuse_another(self, graph: Graph) -> None:
-        """Refuse a graph that is not the snapshot's: here, where no member sees that it changed."""
+    def stop(self) -> None:
+        """End after the batch that is being made."""
+        with self._wake:
+            self._stopped = True
+            self._wake.notify()
+        with self._at_work:  # not until the thread has ended: it may still be loading kernels
+            pass
 
-        def guarantee(rows: int) -> Guarantee:
-            return Guarantee(epsilon=self.offer.epsilon, model="joint", theorem="", n_sources=rows)
+    @property
+    def ahead_left(self) -> int:
+        """Members who were not looked at yet, of those whose lists are to be made ahead."""
+        at = self._ahead
+        return 0 if at is None else self.edition.graph.n_nodes - at
 
-        any_question = Campaign(
-            question="",
-            guarantee=guarantee,
-            label=self.offer.label,
-            fingerprint=graph.fingerprint,
-        )
-        self.ledger.price(any_question, ["anybody"])
-
-    def earlier(self, member: int | str) -> bytes | None:
+    def earlier(self, member: NodeId) -> bytes | None:
         """The latest list of an earlier snapshot, for a member whose budget is used up."""
-        for nodes, lists in reversed(self._earlier):
-            if member in nodes:
+        for lists in reversed(self._earlier):
+            nodes = lists.nodes
+            if nodes is not None and member in nodes:
                 found = lists.get(nodes.index(member))
                 if found is not None:
                     return found
@@ -132,6 +137,12 @@ class Making:
             self._wake.notify()
         return await answer.future
 
+    def make_ahead(self) -> None:
+        """Make the lists of all members who have none, while nobody waits."""
+        with self._wake:
+            self._ahead = 0
+            self._wake.notify()
+
     def advance(self) -> int:
         """Take the graph as it is now for a new snapshot, and give that one's number."""
         graph = self._read()
@@ -144,92 +155,64 @@ class Making:
         """Make a graph the current edition; whoever calls it is at work."""
         edition = self._edition(snapshot, graph)
         with self._wake:
-            self._earlier.append((self.edition.graph.nodes, self.edition.lists))
-            self.edition = edition
-            self._ahead, self.ahead_left = None, 0
-
-    def make_ahead(self) -> None:
-        """Make the lists of all members who have none, while nobody waits."""
-        edition = self.edition
-        missing = [i for i in range(edition.graph.n_nodes) if edition.lists.get(i) is None]
-        with self._wake:
-            if edition is not self.edition:  # the indices are those of the members before
-                return
-            self.ahead_left = len(missing)
-            self._ahead = (
-                missing[first : first + _AHEAD] for first in range(0, len(missing), _AHEAD)
-            )
-            self._wake.notify()
-
-    def stop(self) -> None:
-        """End after the batch that is being made."""
-        with self._wake:
-            self._stopped = True
-            self._wake.notify()
-        self._thread.join()
+            self._earlier.append(self.edition.lists)
+            self.edition, self._ahead = edition, 0 if self.offer.ahead else None
 
     def _edition(self, snapshot: int, graph: Graph) -> Edition:
+        """Open the lists of a snapshot; LedgerError if it is known to be another graph.
+
+        Refused here, where no member sees it: later, only who has no list yet would.
+        """
+        any_question = Campaign(
+            question="",
+            guarantee=lambda rows: Guarantee(
+                epsilon=self.offer.epsilon, model="joint", theorem="", n_sources=rows
+            ),
+            label=self.offer.label,
+            fingerprint=graph.fingerprint,
+        )
+        self.ledger.price(any_question, ["anybody"])
         about = {
             "snapshot": snapshot,
             "epsilon": self.offer.epsilon,
             "knows_followers": self.offer.knows_followers,
-            "series": self._series(graph.nodes),
+            "series": self._series,
+            "nodes": digest_of(graph.nodes),
         }
         name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
         path = self._folder / f"{snapshot:06d}-{name}.lists"
         return Edition(snapshot, graph, Lists.open(path, about, graph.nodes, self.offer.places))
 
-    def _series(self, nodes: NodeSet) -> str:
-        """Stands for ledger, label and node set."""
-        ids = hashlib.sha256(nodes.kind.encode())
-        for name, array in sorted(nodes.arrays.items()):
-            ids.update(name.encode() + array.tobytes())
-        return self.ledger.key_of(json.dumps(["lists", self.offer.label, ids.hexdigest()]))
+    @cached_property
+    def _series(self) -> str:
+        """Stands for ledger and label."""
+        return self.ledger.key_of(json.dumps(["lists", self.offer.label]))
 
-    def _kept_editions(self) -> list[tuple[NodeSet, Lists]]:
-        """Lists of earlier snapshots of the same members, the oldest first."""
-        nodes = self.edition.graph.nodes
-        series, found = self._series(nodes), []
-        for path in sorted(self._folder.glob("*.lists")):
-            kept = Lists.kept(path)
-            if kept is not None and kept.about["series"] == series:
-                if kept.about["snapshot"] < self.edition.snapshot:
-                    found.append((nodes, kept))
-                else:
-                    kept.close()
-        return found
+    def _kept_editions(self) -> list[Lists]:
+        """Lists of earlier snapshots, the oldest first."""
+        kept = [Lists.kept(path) for path in sorted(self._folder.glob("*.lists"))]
+        return [
+            lists
+            for lists in kept
+            if lists is not None
+            and lists.about.get("series") == self._series
+            and lists.about["snapshot"] < self.edition.snapshot
+        ]
 
     def _work(self) -> None:
         _load_kernels()
+        pause = _LOOK_AGAIN
         while True:
             with self._wake:
-                while not (self._waiting or self._ahead or self._stopped):
-                    self._wake.wait()
+                if not (self._waiting or self._ahead is not None or self._stopped):
+                    self._wake.wait(pause)
+            with self._at_work:
                 if self._stopped:
                     return
-            with self._at_work:
-                self._make_some()
-
-    def _make_some(self) -> None:
-        """Make the lists that are waited for, or else some ahead, of the current snapshot."""
-        ready, edition = self._follow(), self.edition
-        asked: dict[int, list[_Answer]] = {}
-        ahead: Sequence[int] = ()
-        with self._wake:
-            while self._waiting and len(asked) < _AT_ONCE:
-                member, answer = self._waiting.popleft()
-                if member in edition.graph.nodes:
-                    asked.setdefault(edition.graph.nodes.index(member), []).append(answer)
-                else:
-                    answer.give(Unavailable())
-            if not asked and self._ahead:
-                ahead = next(self._ahead, ())
-                self._ahead = self._ahead if ahead else None
-        if not ready:
-            _tell(asked, list(asked), Unavailable())
-        elif asked or ahead:
-            self._make(edition, list(asked) or ahead, asked)
-        self.ahead_left = max(0, self.ahead_left - len(ahead))
+                # Also where nobody asks: who has a list is shown the new snapshot's, too.
+                ready = self._follow()
+                self._make_some(ready)
+            pause = _LOOK_AGAIN if ready else 10 * _LOOK_AGAIN
 
     def _follow(self) -> bool:
         """Take over a snapshot that another instance or a command has declared; False: cannot."""
@@ -239,14 +222,40 @@ class Making:
                 self._take(snapshot, self._read())
         except Exception as error:  # noqa: BLE001  (the thread must go on)
             self._say(error)
+            self._lost = True
             return False
+        if self._lost:
+            self._lost, self.trouble = False, ""
         return True
+
+    def _make_some(self, ready: bool) -> None:
+        """Make the lists that are waited for, or else some ahead, of the current snapshot."""
+        edition, asked = self.edition, dict[int, list[_Answer]]()
+        with self._wake:
+            while self._waiting and len(asked) < _AT_ONCE:
+                member, answer = self._waiting.popleft()
+                if member in edition.graph.nodes:
+                    asked.setdefault(edition.graph.nodes.index(member), []).append(answer)
+                else:
+                    answer.give(Unavailable())
+        if not ready:
+            _tell(asked, list(asked), Unavailable())
+        elif asked:
+            self._make(edition, list(asked), asked)
+        elif (first := self._ahead) is not None:
+            end = min(first + _AHEAD, edition.graph.n_nodes)
+            missing = [i for i in range(first, end) if edition.lists.get(i) is None]
+            if missing:
+                self._make(edition, missing, {})
+            self._ahead = end if end < edition.graph.n_nodes else None
 
     def _say(self, error: Exception) -> None:
         """Note what is wrong. The words may name a file or a key, never an edge or a member."""
         ours = isinstance(error, EdgeveilError | OSError)
-        self.trouble = type(error).__name__ + (f": {error}" if ours else "")
-        _log.error("lists cannot be made: %s", self.trouble)
+        words = type(error).__name__ + (f": {error}" if ours else "")
+        if words != self.trouble:  # a broken disk does not fill it with this
+            _log.error("lists cannot be made: %s", words)
+        self.trouble = words
 
     def _make(
         self, edition: Edition, indices: Sequence[int], asked: dict[int, list[_Answer]]
@@ -254,22 +263,20 @@ class Making:
         """Make lists and answer who waits; half by half if somebody's list cannot be made."""
         try:
             found = self._lists_of(edition, indices)
-        except (BudgetError, LedgerError) as error:
-            if len(indices) == 1:
-                used_up = isinstance(error, BudgetError)
-                if not used_up:  # a row of other code that was never finished, a lost artifact
-                    self._say(error)
-                _tell(asked, indices, UsedUp() if used_up else Unavailable())
-                return
-            middle = len(indices) // 2
-            self._make(edition, indices[:middle], asked)
-            self._make(edition, indices[middle:], asked)
-            return
         except Exception as error:  # noqa: BLE001  (the thread must go on)
-            self._say(error)
-            _tell(asked, indices, Unavailable())
+            # Somebody's budget is used up, or a row of other code was never finished, or an
+            # artifact is lost: that is no reason for others to go without.
+            one_of_them = isinstance(error, BudgetError | LedgerError)
+            if one_of_them and not isinstance(error, Unusable) and len(indices) > 1:
+                middle = len(indices) // 2
+                self._make(edition, indices[:middle], asked)
+                self._make(edition, indices[middle:], asked)
+                return
+            used_up = isinstance(error, BudgetError)
+            if not used_up:
+                self._say(error)
+            _tell(asked, indices, UsedUp() if used_up else Unavailable())
             return
-        self.trouble = ""
         for index, body in zip(indices, found, strict=True):
             for answer in asked.get(index, ()):
                 answer.give(body)
@@ -278,10 +285,9 @@ class Making:
         from edgeveil.engine.api import suggest  # kernels: not before the first list
 
         graph, offer = edition.graph, self.offer
-        members = graph.nodes.take(indices)
         made: Suggestions = suggest(
             graph,
-            members,
+            graph.nodes.take(indices),
             epsilon=offer.epsilon,
             k=offer.places,
             knows_followers=offer.knows_followers,
@@ -290,11 +296,14 @@ class Making:
             snapshot=edition.snapshot,
             purpose=offer.purpose,
         )
-        charged, bodies = made.provenance.created[:10], list[bytes]()
-        for at, (index, member) in enumerate(zip(indices, members, strict=True)):
-            alone = replace(made, values=made.values[at : at + 1], members=(member,))
-            body = render(alone, member, edition.snapshot, charged)
-            bodies.append(edition.lists.put(index, body))
+        trouble, bodies = "", list[bytes]()
+        for at, index in enumerate(indices):
+            bodies.append(edition.lists.padded(render(made, at, edition.snapshot)))
+            try:
+                edition.lists.put(index, bodies[-1])
+            except OSError as error:  # the list is among the artifacts all the same
+                trouble = f"copies of lists cannot be kept: {error.strerror}"
+        self.trouble = trouble
         return bodies
 
 

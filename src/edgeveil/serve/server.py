@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import socket
 import stat
@@ -87,7 +88,7 @@ class Place:
             ws="none",
             lifespan="off",
             access_log=False,
-            log_level="warning",
+            log_level="critical",  # a request that is none is not worth a line of the log
             server_header=False,
             date_header=True,
             proxy_headers=False,
@@ -107,6 +108,8 @@ class _Server(uvicorn.Server):
 
 def serve(apps: list[tuple[Place, Any]], started: Callable[[], None]) -> None:
     """Serve until a signal says to stop; `started` is called once all sockets are open."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # or connections could use up all files
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(place.bind()) for place, _ in apps]
         with asyncio.Runner(loop_factory=new_event_loop) as runner:

@@ -111,11 +111,14 @@ class Tokens:
             )
             subject = said["sub"]
             subject.encode()  # half a surrogate is in no node set, and could not be looked up
-        except (jwt.PyJWTError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
+            until = float(said["exp"]) + _LEEWAY
+        except (jwt.PyJWTError, LookupError, ValueError, TypeError, AttributeError):
+            raise Refused from None
+        except (OverflowError, RecursionError):  # a number or a nesting beyond all bounds
             raise Refused from None
         if not isinstance(subject, str) or not subject:
             raise Refused
-        return _Known(subject, float(said["exp"]) + _LEEWAY)
+        return _Known(subject, until)
 
     def _look(self) -> tuple[int, int, int] | None:
         try:

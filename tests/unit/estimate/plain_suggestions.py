@@ -88,8 +88,23 @@ def fit_share(one, other, for_one, for_other, rounds):
     for _ in range(rounds):
         whole = share * one + (1 - share) * other
         count = for_one + np.where(whole > 0, share * one / np.maximum(whole, 1e-300), share).sum()
-        share = count / (len(one) + for_one + for_other)
+        before, share = share, count / (len(one) + for_one + for_other)
+        if abs(share - before) < 1e-4 * before:
+            break
     return share
+
+
+def grouped(cells, sums, points):
+    """A number for each value: those of one cell in the same half of a gap are one item."""
+    at = np.searchsorted(points, sums, side="right")
+    inside = (at > 0) & (at < len(points))
+    left, right = points[np.maximum(at - 1, 0)], points[np.minimum(at, len(points) - 1)]
+    keys = np.stack([cells, 2 * at + (inside & (2 * sums > left + right))], axis=1)
+    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def mean_by(group, values):
+    return np.bincount(group, values) / np.bincount(group)
 
 
 def fit_mixture(likelihoods, cells, often, growth, pseudo, faster, most=0.5):
@@ -198,10 +213,12 @@ def read_row(
     np.subtract.at(below, popularity.cell[np.concatenate([own, nodes])], 1)
     unseen = stays_below(threshold(len(popularity.order), rate), points, rate)
     cells = popularity.cell[nodes].astype(np.int64) // FINE
-    seen = np.einsum("kix,ix->ik", laws[:, cells], nearness(points, sums, rate))
+    group = grouped(cells, sums, points)
+    some, where = (mean_by(group, cells).astype(np.int64), mean_by(group, sums))
+    seen = np.einsum("kix,ix->ik", laws[:, some], nearness(points, where, rate))
     likelihoods = np.concatenate([(laws @ unseen).T, seen])
-    items = np.concatenate([np.arange(CELLS), cells])
-    often = np.concatenate([below.reshape(CELLS, FINE).sum(axis=1), np.ones(len(nodes))])
+    items = np.concatenate([np.arange(CELLS), some])
+    often = np.concatenate([below.reshape(CELLS, FINE).sum(axis=1), np.bincount(group)])
     growth = np.sqrt(popularity.cell_degrees * len(popularity.order) / popularity.total)
     law, ranking = (
         np.einsum("ck,kcx->cx", fit_mixture(likelihoods, items, often, growth, *how), laws)
@@ -247,6 +264,11 @@ class Reading:
     bonus: float
 
     @cached_property
+    def degrees(self):
+        """Of every node the mean of its fine cell."""
+        return self.popularity.degrees[self.popularity.cell]
+
+    @cached_property
     def cells(self):
         return self.popularity.cell[self.nodes].astype(np.int64) // FINE
 
@@ -268,7 +290,7 @@ class Reading:
 
     def beside(self, nodes):
         """What counts beside the sum: popularity, and to follow the member."""
-        popular = self.popular(self.popularity.estimates.degrees[nodes])
+        popular = self.popular(self.degrees[nodes])
         return popular + self.bonus * np.isin(nodes, self.followers)
 
     def low_sums(self, degrees):
@@ -276,13 +298,13 @@ class Reading:
 
     @cached_property
     def ranked(self):
-        degrees = self.popularity.estimates.degrees[self.nodes]
+        degrees = self.degrees[self.nodes]
         means = self.means(self.ranking, self.cells, self.sums)
         return np.maximum(means, self.low_sums(degrees))
 
     def row(self):
         """Scores of all nodes; -inf for the member and its friends."""
-        degrees = self.popularity.estimates.degrees
+        degrees = self.degrees
         sums = self.low_sums(degrees)
         sums[self.nodes] = self.ranked
         row = sums + self.beside(np.arange(len(degrees)))
@@ -305,7 +327,7 @@ class Reading:
         place = {v: i for i, v in enumerate(self.nodes.tolist())}
         above = np.array([v in place for v in best.tolist()])
         at = np.array([place[v] for v in best[above].tolist()], dtype=np.int64)
-        degrees = self.popularity.estimates.degrees[best]
+        degrees = self.degrees[best]
         common = self.by_degree(self.low(self.law) @ self.points, degrees)
         common[above] = self.means(self.law, self.cells[at], self.sums[at])
         posterior = self.law[self.cells[at]] * nearness(self.points, self.sums[at], self.rate)
@@ -355,12 +377,18 @@ class Reading:
         popular = self.popular(self.popularity.degrees)
         hidden = np.setdiff1d(self.followers, self.nodes)
         known = np.bincount(self.popularity.cell[hidden], minlength=len(fine))
-        posterior = self.ranking[self.cells] * nearness(self.points, self.sums, self.rate)
+        # Values of one item, and followers among them apart, count as so many at their mean.
+        follows = np.isin(self.nodes, self.followers)
+        group = 2 * grouped(self.cells, self.sums, self.points) + follows
+        group = np.unique(group, return_inverse=True)[1].reshape(-1)
+        some = mean_by(group, self.cells).astype(np.int64)
+        where = mean_by(group, self.sums)
+        posterior = self.ranking[some] * nearness(self.points, where, self.rate)
         posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
         low = self.low(self.ranking)[fine // FINE]
         mean, variance = np.zeros((2, len(limits)))
         for law, offsets, count in (
-            (posterior, self.beside(self.nodes), np.ones(len(self.nodes))),
+            (posterior, mean_by(group, self.beside(self.nodes)), np.bincount(group)),
             (low, popular, self.below - known),
             (low, popular + self.bonus, known),
         ):

@@ -15,6 +15,7 @@ from edgeveil.nodes import NodeSet
 from tests.unit.estimate import plain_walk_model as plain
 
 SAME = {"rtol": 1e-12, "atol": 0}
+INDEX = np.int32  # as in a graph: other types would be compiled for these tests alone
 
 
 @st.composite
@@ -32,7 +33,8 @@ def views(draw):
 @given(views(), st.sampled_from([1e-3, 0.3, 2.0, 50.0]))
 def test_the_floor(view, epsilon):
     _, own, degrees, _ = view
-    everybody = OwnLists(np.zeros(1), own, np.array([0, len(own)]), NodeSet.range(len(degrees)))
+    starts, nodes = np.array([0, len(own)]), NodeSet.range(len(degrees))
+    everybody = OwnLists(np.zeros(1), own.astype(INDEX), starts, nodes)
     (found,), weights = blocks.two_hop_weights(everybody, degrees, epsilon)
     np.testing.assert_allclose(weights, np.minimum(found / degrees[own], 1), atol=2.0**-40)
     wanted = plain.best_degree_floor(degrees[own], len(degrees), epsilon)
@@ -89,7 +91,7 @@ def recipients(draw):
     sources = rng.integers(0, n, draw(st.integers(1, 5)))
     sizes = [draw(st.integers(0, n - 1)) for _ in sources]
     lists = [
-        np.sort(rng.choice(np.delete(np.arange(n), s), k, replace=False))
+        np.sort(rng.choice(np.delete(np.arange(n, dtype=INDEX), s), k, replace=False))
         for s, k in zip(sources, sizes, strict=True)
     ]
     own = OwnLists(sources, np.concatenate(lists), np.cumsum([0, *sizes]), NodeSet.range(n))
@@ -124,7 +126,7 @@ def test_rows_without_one_and_over_degrees(drawn, known_hops):
     _, own, lists, known = drawn
     n = len(known.degrees)
     if not known_hops:
-        lists = [np.empty(0, dtype=np.int64) for _ in lists]
+        lists = [np.empty(0, dtype=INDEX) for _ in lists]
         own = own._replace(lists=lists[0], starts=np.zeros(len(lists) + 1, dtype=np.int64))
     rows = blocks.prior_rows(own, known, 0.15, known_hops)
     lifts = rows.copy()
@@ -170,7 +172,7 @@ def test_the_least_degree_is_that_of_a_friend_only():
     known = DegreeEstimates(degrees, degrees + 3, np.ones(5), 1.0)
     for friends in ([0], [0, 1], [0, 1, 2, 3], [1, 3]):
         own = OwnLists(
-            np.array([4]), np.array(friends), np.array([0, len(friends)]), NodeSet.range(5)
+            np.array([4]), np.array(friends, INDEX), np.array([0, len(friends)]), NodeSet.range(5)
         )
         weights, floors = np.full(len(friends), 0.5), np.array([4.0])
         noisy = np.arange(5.0)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.estimate import _mixture_kernels as mixtures
-from edgeveil.estimate import _suggestion_kernels as kernels
+from edgeveil.estimate import _friend_kernels as friends
+from edgeveil.estimate import _law_kernels as laws
 from edgeveil.estimate import suggestions
 from edgeveil.evaluation.hits import hide_edges, hits, popularity
 from tests.unit.estimate import plain_suggestions as plain
@@ -97,40 +97,47 @@ def test_lists_of_random_values_are_those_of_plain_numpy(network):
 
 def test_the_tables_give_the_likelihood_of_a_sum_with_laplace_noise():
     rng = np.random.default_rng(0)
-    points, width = kernels.points_to(80.0, 1.0)
-    mass = rng.dirichlet(np.ones(len(points))) * width
-    left, right = np.empty((2, len(points) + 1))
-    kernels.laplace_tables(mass, kernels.decays_of(points, 0.7), left, right)
+    points, width = plain.grid(80.0, 1.0)
+    size, decays = len(points), np.empty(len(points))
+    mass = rng.dirichlet(np.ones(size), 3).T * width[:, None]
+    left, right = np.empty((2, size + 1, 3))
+    laws.decays_of(0.7, decays)
+    laws.laplace_tables(mass, size, 3, decays, left, right)
     for noisy in (-5.0, 0.0, 0.3, 7.0, 33.3, 79.9, 140.0):
-        at = kernels.place_of(points, noisy)
-        below, above = kernels.beside(points, at, noisy, 0.7)
+        at = laws.place_of(noisy, 1.0, size)
+        before, after = laws.beside(noisy, at, 1.0, 0.7, size)
         nearest = min(max(noisy, points[0]), points[-1])  # beyond the ends: a factor less
-        expected = mass @ np.exp(-0.7 * np.abs(nearest - points))
-        assert left[at] * below + right[at] * above == pytest.approx(expected, rel=1e-12)
+        expected = np.exp(-0.7 * np.abs(nearest - points)) @ mass
+        np.testing.assert_allclose(left[at] * before + right[at] * after, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("unit", [0.02, 0.4, 1.0])
 def test_the_grid_and_its_laws_are_those_of_plain_numpy(unit):
     for top in (0.0, 29.0, 31.0, 977.7):
-        for ours, theirs in zip(kernels.points_to(top, unit), plain.grid(top, unit), strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-15)
-    points, width = plain.grid(300.0, 1.0)
-    for mean in (0.0, 0.4, 12.0, 49.0, 51.0, 90.0):
-        out = np.empty(len(points))
-        kernels._poisson(mean, width, out)
-        expected = plain.poissons(points, width, np.array([mean]))[0]
-        np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-200)
-        assert out @ points == pytest.approx(mean, rel=0.01, abs=1e-6)
+        points, widths = plain.grid(top, unit)
+        ours = np.empty(laws.size_of(top, unit))
+        laws.widths_of(ours)
+        np.testing.assert_allclose(ours, widths, rtol=1e-15)
+        np.testing.assert_allclose(laws.STEPS[: len(ours)] * unit, points, rtol=1e-15)
+        tails = np.empty((len(ours), 3))
+        laws.exponentials(4.0, unit, widths, tails)
+        np.testing.assert_allclose(tails.T, plain.exponentials(points, widths, 4.0), rtol=1e-12)
+    points, widths = plain.grid(300.0, 1.0)
+    means = np.array([0.0, 0.4, 12.0, 49.0, 51.0, 90.0])
+    out = np.empty((len(points), 6))
+    laws.poissons(means.copy(), widths, out, np.empty(6), np.empty(6))
+    np.testing.assert_allclose(out.T, plain.poissons(points, widths, means), rtol=1e-9, atol=1e-200)
+    np.testing.assert_allclose(points @ out, means, rtol=0.01, atol=1e-6)
 
 
 def test_the_share_of_two_laws_is_found():
     rng = np.random.default_rng(5)
     values = np.where(rng.random(4000) < 0.3, rng.normal(3, 1, 4000), rng.normal(0, 1, 4000))
     one, other = (np.exp(-((values - m) ** 2) / 2) for m in (3, 0))
-    share = mixtures.fit_share(one / other, 0.5, 0.5, 200)
+    share = friends.fit_share(one / other, 0.5, 0.5, 200)
     assert share == pytest.approx(0.3, abs=0.03)
     assert share == pytest.approx(plain.fit_share(one, other, 0.5, 0.5, 200))
-    assert mixtures.fit_share(one[:0], 0.5, 1.5, 20) == pytest.approx(0.25)
+    assert friends.fit_share(one[:0], 0.5, 1.5, 20) == pytest.approx(0.25)
 
 
 def test_what_stays_below_the_threshold_has_the_chance_of_the_laplace_law():
@@ -149,14 +156,14 @@ def test_the_parts_of_the_budget_are_positive_and_add_up(epsilon):
 
 
 def test_weights_are_in_0_to_1_and_fall_only_where_sums_are_clear(release):
-    friends = np.argsort(-release.noisy)[:40]
-    faint = release.weights(friends, np.full(40, 1.0))
-    clear = release.weights(friends, np.full(40, 200.0))
+    some = np.argsort(-release.noisy)[:40]
+    faint = release.weights(some, np.full(40, 1.0))
+    clear = release.weights(some, np.full(40, 200.0))
     assert (faint == 1).all()
     assert clear.min() > 0
     assert clear.max() == 1
     assert (clear < 1).any()
-    assert len(release.weights(friends[:0], np.empty(0))) == 0
+    assert len(release.weights(some[:0], np.empty(0))) == 0
 
 
 def test_the_same_release_gives_the_same_list(release):
@@ -232,7 +239,7 @@ def test_places_left_open_hold_the_true_place_in_95_of_100_cases(network, epsilo
     for member in rng.choice(np.flatnonzero(network.degrees >= 5), 60, replace=False):
         args, sums = release.draw(member)
         reading, top = plain.read_row(*args), release.top(member, 20)
-        true = sums + reading.popular(release.popularity.estimates.degrees)
+        true = sums + reading.popular(reading.degrees)
         true[reading.own] = -np.inf
         own = true[top.nodes][:, None]
         first = 1 + (true > own + 1e-9).sum(axis=1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.errors import ParameterError
+from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.evaluation.own_graph import evaluate
 from edgeveil.mechanisms import DegreePrior, NonPrivate, Suggest, TwoHop, TwoHopEmbedding
 
@@ -124,3 +126,33 @@ def test_what_mechanisms_give_decides_what_is_measured():
     )
     with pytest.raises(ParameterError, match="two-hop gives no suggestions"):
         evaluate(GRAPH, mechanisms=[Suggest(epsilon=1), TwoHop(epsilon=1)], protocol="suggestions")
+
+
+def test_figure_1_of_any_graph_in_one_line(found, tmp_path):
+    figure = found.plot(tmp_path / "figure.svg")
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["recall@20, all", "ndcg@20, all", "recall@20, non-neighbours"]
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert list(lines["two-hop"].get_xdata()) == [0.5, 5]
+    means = {r.epsilon: r.mean for r in found.results if r.mechanism == "two-hop"}
+    shown = {(r[0], r[1]): r[2] for r in found.rows()}
+    assert lines["two-hop"].get_ydata()[1] == shown["two-hop", 5.0]
+    assert set(means) == {0.5, 5}
+    assert set(lines["random"].get_ydata()) == {shown["random", None]}
+    assert set(lines) == {row[0] for row in found.rows()}
+    assert "not private" in figure.get_suptitle()
+    assert (tmp_path / "figure.svg").read_text().startswith("<?xml")
+
+
+def test_the_figure_of_lists_has_a_panel_for_every_degree_group():
+    figure = evaluate(GRAPH, [0.5, 2.0], sources=5, k=10).plot()
+    assert [axes.get_title() for axes in figure.axes] == [
+        "hits@10, 5-20 friends",
+        "hits@10, 20-50 friends",
+    ]
+
+
+def test_without_matplotlib_the_figure_says_what_to_install(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(EdgeveilError, match=r"pip install 'edgeveil\[plot\]'"):
+        found.plot()

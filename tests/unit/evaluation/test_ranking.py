@@ -56,7 +56,7 @@ def test_all_scopes_by_hand(graph):
     for repeat in range(3):
         rows = release(graph, mechanism, sources, noise=NOISE.derive("repeat", repeat)).values
         stream = NOISE.derive("degrees", repeat)
-        [degrees] = randomise(DegreePrior(epsilon=2).shared(graph), [stream]).values
+        [degrees] = randomise(DegreePrior(epsilon=2).shared(graph), stream).values
         found = {("recall@10", s): [] for s in ("all", "non-neighbours", "lift")}
         for source, truth, row in zip(sources, exact, rows, strict=True):
             others = np.setdiff1d(np.arange(300), [source, *graph.neighbours(source)])

@@ -16,18 +16,17 @@ import numpy as np
 import polars as pl
 import pytest
 
+from edgeveil import _csr
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.io import buckets, build_graph, folder, open_graph, read_graph, save_graph, streams
+from edgeveil.io import build_graph, open_graph, read_graph, rows, save_graph, streams
 from edgeveil.nodes import NodeSet
 
 SMALL = 3_000  # bytes: a dozen rows a piece, a few hundred keys a group
 
 
 def described(place: Path) -> dict[str, Any]:
-    """What graph.json says, without which files of this machine the arrays are."""
-    about = json.loads((place / "graph.json").read_text())
-    for array in about["arrays"].values():
-        del array["file"]
+    """What graph.json says."""
+    about: dict[str, Any] = json.loads((place / "graph.json").read_text())
     return about
 
 
@@ -137,7 +136,7 @@ def test_whenever_it_is_interrupted_the_same_call_goes_on(tmp_path, parts, monke
     assert len(seen) > 15
 
 
-@pytest.mark.parametrize("step", ["parts read", "pieces dealt", "buckets of rows"])
+@pytest.mark.parametrize("step", ["parts read", "pieces numbered", "buckets of rows"])
 def test_a_killed_build_leaves_no_graph_and_goes_on(tmp_path, parts, step):
     code = (
         "import os, signal, sys\n"
@@ -158,7 +157,7 @@ def test_a_killed_build_leaves_no_graph_and_goes_on(tmp_path, parts, step):
 
 def test_parts_that_were_read_are_not_read_again(tmp_path, parts):
     def stop(what: str, done: int, total: int) -> None:
-        if what == "pieces dealt":
+        if what == "pieces numbered":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -288,19 +287,23 @@ def test_lines_inside_of_quotes_are_not_cut(tmp_path, monkeypatch):
     assert_like_one_file(built, tmp_path / "whole.csv")
 
 
-def test_a_bucket_that_does_not_fit_is_read_by_ranges_of_rows(tmp_path, parts, monkeypatch):
-    ranges = []
-    by_rows = buckets.Pieces.keys_of_rows
+def test_rows_are_made_in_groups_that_fit(tmp_path, parts, monkeypatch):
+    """As many buckets as the memory holds, at least one, and all of them in the end."""
+    monkeypatch.setattr(_csr, "_BUCKET", 32)
+    groups, deal = [], rows.deal_pairs
 
-    def counted(self: buckets.Pieces, bucket: int, most: int) -> Any:
-        for row, end, keys in by_rows(self, bucket, most):
-            ranges.append((end - row, len(keys.keys), most))
-            yield row, end, keys
+    def counted(pairs, n, shift, counts, *, first, directed):
+        made = deal(pairs, n, shift, counts, first=first, directed=directed)
+        groups.append((first, len(counts), len(made.keys)))
+        return made
 
-    monkeypatch.setattr(buckets.Pieces, "keys_of_rows", counted)
+    monkeypatch.setattr(rows, "deal_pairs", counted)
     built = build_graph(parts, tmp_path / "graph", memory=SMALL)
-    assert len(ranges) > 3
-    assert all(keys <= most or rows == 1 for rows, keys, most in ranges)
+    assert len(groups) > 3
+    assert all(keys <= SMALL // 16 or buckets == 1 for _, buckets, keys in groups)
+    assert [first for first, _, _ in groups] == [
+        sum(buckets for _, buckets, _ in groups[:i]) for i in range(len(groups))
+    ]
     assert_like_one_file(built, tmp_path / "whole.csv")
 
 
@@ -341,44 +344,3 @@ def test_memory_is_bounded_where_reading_at_once_takes_more(tmp_path):
         )  # fmt: skip
         grown[how] = int(done.stdout)
     assert max(grown["built"], grown["listed"]) < 100 < 200 < grown["at once"], grown
-
-
-# -- opening ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def large(tmp_path, parts, monkeypatch) -> Path:
-    """A folder that counts as large."""
-    monkeypatch.setattr(folder, "_ALWAYS_CHECKED", 0)
-    return build_graph(parts, tmp_path / "graph")
-
-
-def test_files_as_they_were_written_are_opened_without_a_pass(large, monkeypatch):
-    monkeypatch.setattr(folder, "_is_in_range", lambda graph: False)
-    assert open_graph(large).n_nodes == 90
-    monkeypatch.setattr(folder, "_ALWAYS_CHECKED", 1 << 26)
-    with pytest.raises(InputError, match="leads out"):
-        open_graph(large)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="files have no owner that can be asked for")
-def test_files_of_somebody_else_are_looked_at(large, monkeypatch):
-    monkeypatch.setattr(folder, "_is_in_range", lambda graph: False)
-    monkeypatch.setattr(os, "geteuid", lambda: (large / "indices.npy").stat().st_uid + 1)
-    with pytest.raises(InputError, match="leads out"):
-        open_graph(large)
-
-
-@pytest.mark.parametrize("how", ["written to", "copied", "copied with its times"])
-def test_other_files_are_looked_at_before_an_index_is_followed(tmp_path, large, how):
-    times = (large / "indices.npy").stat()
-    place = large
-    if how != "written to":
-        place = Path(shutil.copytree(large, tmp_path / "copy"))
-    array = np.load(place / "indices.npy")
-    array[5] = 1000
-    np.save(place / "indices.npy", array)
-    if how == "copied with its times":
-        os.utime(place / "indices.npy", ns=(times.st_atime_ns, times.st_mtime_ns))
-    with pytest.raises(InputError, match="leads out"):
-        open_graph(place)

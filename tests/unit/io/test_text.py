@@ -256,8 +256,8 @@ BAD_LINES = {
     "not UTF-8 at once": (b"\xff\xfea\x00,\x00b\x00", "line 1: not UTF-8"),
     "open quote": ('a,b\n"c,d\ne,f\n', "line"),
     "one column": ("1\n2\n", "has 1 column"),
-    "empty": ("", "is empty"),
-    "only blanks": ("\n \n", "is empty"),
+    "empty": ("", "holds no edge"),
+    "only blanks": ("\n \n", "holds no edge"),
 }
 
 
@@ -283,7 +283,7 @@ def test_a_truncated_gzip_is_one_sentence(tmp_path):
 
 
 def test_a_packed_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "MOST_UNPACKED", 1 << 21)
+    monkeypatch.setattr(lines, "_MOST_UNPACKED", 1 << 21)
     text = b"1,2\n" * 900_000
     bomb = write(tmp_path, gzip.compress(text), "bomb.csv.gz")
     with pytest.raises(InputError) as caught:
@@ -296,7 +296,7 @@ def test_a_packed_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch
     with pytest.raises(InputError, match="unpacks to more"):
         read_graph(write(tmp_path, gzip.compress(text), "bomb.mtx.gz"))
     # not by its size alone, and small files may be as dense as they like
-    monkeypatch.setattr(lines, "MOST_TIMES", 10_000)
+    monkeypatch.setattr(lines, "_MOST_TIMES", 10_000)
     assert read_graph(bomb).intake.entries == 900_000
     monkeypatch.undo()
     assert read_graph(bomb).intake.entries == 900_000

@@ -1,15 +1,10 @@
 """Places for ledgers: a SQLite file, and a schema on a real PostgreSQL server."""
 
-import glob
 import itertools
-import os
-import pwd
-import shutil
 import sqlite3
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +13,7 @@ import pytest
 
 from edgeveil.ledger import Batch, Campaign, Charged, Ledger
 from edgeveil.privacy.guarantee import Guarantee
+from tests.postgres import PostgresServer
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -113,56 +109,10 @@ for helper in (public, joint, charge, reserve):
     )
 
 
-def server_programs() -> Path | None:
-    """Folder of initdb and pg_ctl, if a PostgreSQL server is installed."""
-    found = shutil.which("initdb")
-    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
-    folders += [str(Path(found).resolve().parent)] if found else []
-    for folder in map(Path, folders):
-        if all((folder / name).exists() for name in ("initdb", "pg_ctl", "postgres")):
-            return folder
-    return None
-
-
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
+def postgres_url(postgres_server: PostgresServer) -> str:
     """URL of a PostgreSQL server that lives as long as the test session."""
-    programs = server_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL server (initdb, pg_ctl) is installed")
-    user = None
-    if os.geteuid() == 0:  # the server refuses to run as root
-        names = [entry.pw_name for entry in pwd.getpwall()]
-        user = next((name for name in ("postgres", "nobody") if name in names), None)
-        if user is None:
-            pytest.skip("the tests run as root and there is no other user to run PostgreSQL")
-    home = Path(tempfile.mkdtemp(prefix="edgeveil-pg-"))  # short: a socket's path is limited
-    data = home / "data"
-    if user:
-        shutil.chown(home, user)
-
-    def call(program: str, *arguments: str) -> None:
-        with (home / "calls.log").open("a+") as log:
-            done = subprocess.run(
-                [str(programs / program), "-D", str(data), *arguments],
-                stdout=log,
-                stderr=log,
-                cwd=home,
-                user=user,
-                extra_groups=[] if user else None,
-                check=False,
-            )
-            log.seek(0)
-            assert done.returncode == 0, log.read()
-
-    call("initdb", "-U", "edgeveil", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-    options = f"-c listen_addresses='' -c unix_socket_directories={home} -c max_connections=60"
-    call("pg_ctl", "start", "-w", "-l", str(home / "server.log"), "-o", options)
-    try:
-        yield f"postgresql://edgeveil@/postgres?host={home}"
-    finally:
-        call("pg_ctl", "stop", "-m", "immediate")
-        shutil.rmtree(home)
+    return postgres_server.url
 
 
 SCHEMAS = itertools.count()

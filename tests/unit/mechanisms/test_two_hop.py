@@ -15,8 +15,8 @@ from edgeveil.mechanisms import DegreePrior, TwoHop, TwoHopEmbedding
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.mechanisms.released_degrees import split_epsilon
-from edgeveil.privacy.noise import NoiseSource, add_laplace, calibrate
-from tests.seam import run, run_in_parts, statistics_of, streams_of
+from edgeveil.privacy.noise import NoiseSource, calibrate
+from tests.seam import noisy_row, run, run_in_parts, statistics_of, streams_of
 from tests.two_hop import two_hop_sums
 from tests.unit.estimate import plain_walk_model as plain
 
@@ -27,7 +27,7 @@ SMALL = graph_of_pairs(20, [*((0, v) for v in range(1, 9)), (9, 10), (10, 11), (
 
 def plain_row(mechanism, graph, known, source):
     """One row, from the noisy sums on in plain numpy."""
-    (stream,) = streams_of(NoiseSource.insecure(1), [source])
+    stream = streams_of(NoiseSource.insecure(1), [source])
     n, own = graph.n_nodes, graph.neighbours(source)
     epsilon = split_epsilon(mechanism.epsilon, mechanism.degree_epsilon)[1]
     degrees = known.degrees_seen_by(own)
@@ -38,7 +38,7 @@ def plain_row(mechanism, graph, known, source):
         weights = exact_weights(floor / known.degrees)
         calibration = calibrate(coordinates=n, sensitivity=1, epsilon=epsilon)
         sums = two_hop_sums(graph, source, weights)
-        noisy = np.array(add_laplace(sums, calibration, stream))
+        noisy = noisy_row(sums, calibration, stream, 0)
         scale = calibration.noise_scale
         row = plain.complete_row(
             noisy, source, own, known, weights[own], floor, scale, mechanism.restart
@@ -109,7 +109,7 @@ def test_the_noise_is_that_of_single_rows_on_exact_sums():
         floor = plain.best_degree_floor(known.degrees[own], 300, float(epsilon))
         weights = exact_weights(floor / known.degrees)
         np.testing.assert_array_equal(sums[i], two_hop_sums(GRAPH, source, weights))
-        one = add_laplace(sums[i], calibration, streams[i])
+        one = noisy_row(sums[i], calibration, streams, i)
         np.testing.assert_array_equal(noisy[i], one)
 
 

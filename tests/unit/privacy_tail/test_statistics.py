@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from edgeveil.errors import ParameterError
 from edgeveil.privacy import _sampler, _tail
 from edgeveil.privacy.loss import largest_loss
-from edgeveil.privacy.noise import Calibration, NoiseSource, add_laplace, calibrate
+from edgeveil.privacy.noise import Calibration, NoiseSource, calibrate
 from edgeveil.privacy.statistic import (
     Bits,
     Exact,
@@ -24,13 +24,17 @@ from edgeveil.privacy.statistic import (
     total_epsilon,
     without_noise,
 )
+from tests.seam import noisy_row
 
 NOISE = calibrate(coordinates=500, sensitivity=1, epsilon=0.5)
 STEPS = Calibration(step_log2=0, scale=2, epsilon=20.0, coordinates=9, sensitivity=Fraction(1))
 
 
+SEED = NoiseSource.insecure(1)
+
+
 def streams(count):
-    return [NoiseSource.insecure(i) for i in range(count)]
+    return SEED.rows(range(count))
 
 
 def tail(rows, at_least=4.0, calibration=STEPS, width=9, **more):
@@ -53,14 +57,11 @@ def test_ragged_rows_are_those_of_single_calls(margin, batch, monkeypatch):
     values = rng.exponential(3, starts[-1])
     values[1] = np.nan
     wanted = np.concatenate(
-        [
-            add_laplace(values[a:b], NOISE, noise)
-            for a, b, noise in zip(starts, starts[1:], streams(6), strict=False)
-        ]
+        [noisy_row(values[a:b], NOISE, streams(6), i) for i, (a, b) in enumerate(pairwise(starts))]
     )
     monkeypatch.setattr(_sampler, "MARGIN", margin)
     monkeypatch.setattr(_tail, "BATCH_WORDS", batch)
-    found = randomise(Ragged(values, starts, NOISE), streams(6))
+    found = randomise(Ragged(values, starts, NOISE), SEED, range(6))
     assert found.values is values
     assert found.scale == NOISE.noise_scale
     np.testing.assert_array_equal(values, wanted)
@@ -70,11 +71,11 @@ def test_ragged_rows_are_refused_if_they_do_not_fit():
     for values, starts, count, message in (
         (np.zeros(501), [0, 501], 1, "calibrated"),
         (np.zeros(5), [0, 4], 1, "starts"),
-        (np.zeros(5), [0, 5], 2, "source of its own"),
+        (np.zeros(5), [0, 5], 2, "as many streams"),
         (np.broadcast_to(0.0, 5), [0, 5], 1, "writeable"),
     ):
         with pytest.raises(ParameterError, match=message):
-            randomise(Ragged(values, np.array(starts), NOISE), streams(count))
+            randomise(Ragged(values, np.array(starts), NOISE), SEED, range(count))
 
 
 def test_the_loss_of_ragged_rows_is_their_distance():
@@ -94,7 +95,7 @@ def test_the_loss_of_ragged_rows_is_their_distance():
 
 def test_a_tail_becomes_what_its_draw_gives():
     asked = tail([{3: 5.0, 7: 20.0}, {}], calibration=NOISE, width=500)
-    found = randomise(asked, streams(2))
+    found = randomise(asked, SEED, range(2))
     rows = asked.places, asked.values, asked.starts
     places, values, starts = _tail.draw_tail(rows, 500, NOISE, 4.0, streams(2))
     assert isinstance(found, NoisedTail)
@@ -106,12 +107,11 @@ def test_a_tail_becomes_what_its_draw_gives():
 def test_a_tail_can_be_drawn_densely_on_demand():
     rows, calibration = [{3: 9.0}], calibrate(coordinates=10**5, sensitivity=1, epsilon=1)
     lazy, dense = (
-        randomise(tail(rows, 9.0, calibration, 10**5, densely=way), streams(1))
-        for way in (False, True)
+        randomise(tail(rows, 9.0, calibration, 10**5, densely=way), SEED) for way in (False, True)
     )
     full = np.zeros(10**5)
     full[3] = 9.0
-    noisy = add_laplace(full, calibration, streams(1)[0])
+    noisy = noisy_row(full, calibration, streams(1), 0)
     np.testing.assert_array_equal(dense.places, np.flatnonzero(noisy >= 9.0))
     assert lazy.places.tolist() != dense.places.tolist()
 

@@ -34,7 +34,9 @@ function table(place, heads, rows) {
     for (const cell of cells) {
       const one = document.createElement(kind);
       one.textContent = String(cell);
-      if (typeof cell === "number") one.className = "number";
+      if (typeof cell === "number" || (kind === "th" && typeof rows[0]?.[made.children.length] === "number")) {
+        one.className = "number";
+      }
       made.append(one);
     }
     return made;
@@ -43,7 +45,8 @@ function table(place, heads, rows) {
 }
 
 function chart(place, points, across, up) {
-  const [wide, high, left, low] = [640, 200, 56, 24];
+  // As wide as its place, so that letters have the size of letters on a phone, too.
+  const [wide, high, left, low] = [Math.max(place.clientWidth, 240), 200, 48, 24];
   const drawn = document.createElementNS(SVG, "svg");
   drawn.setAttribute("viewBox", `0 0 ${wide} ${high}`);
   drawn.setAttribute("role", "img");
@@ -57,7 +60,7 @@ function chart(place, points, across, up) {
   const most = Math.max(...points.map((p) => p[1]), 1e-9);
   const x = (v) => left + ((v - x0) / (x1 - x0 || 1)) * (wide - left - 12);
   const y = (v) => high - low - (v / most) * (high - low - 16);
-  for (const share of [0, 0.5, 1]) {
+  for (const share of most < 2 ? [0, 1] : [0, 0.5, 1]) {
     shape(drawn, "line", { class: "axis", x1: left, x2: wide - 12, y1: y(share * most), y2: y(share * most) });
     const value = Number((share * most).toPrecision(3)).toLocaleString();
     shape(drawn, "text", { x: left - 6, y: y(share * most) + 4, "text-anchor": "end" }, value);
@@ -104,7 +107,7 @@ function counts(text) {
   table(at("requests"), ["path", "status", "number"], requests);
   const total = Math.max(...buckets.values(), 1);
   const points = [...buckets].map(([limit, number]) => [Math.log10(limit), (100 * number) / total]);
-  const across = { name: "time", show: (v) => `${Math.round(10 ** v)} ms` };
+  const across = { name: "time", show: (v) => (v < 3 ? `${Math.round(10 ** v)} ms` : `${10 ** v / 1000} s`) };
   chart(at("latency"), buckets.size ? points : [], across, "Share of lists given within this time, in percent");
 }
 
@@ -124,6 +127,7 @@ function accuracy(found) {
 async function plan() {
   try {
     const rows = (await ask("plan")).map((one) => [one.every, one.releases, Number(one.epsilon.toPrecision(3))]);
+    rows.sort((one, other) => other[1] - one[1]);
     table(at("plan"), ["new lists every", "lists", "epsilon of each"], rows);
   } catch (problem) {
     table(at("plan"), [problem.message], []);

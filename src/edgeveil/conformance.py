@@ -1,0 +1,372 @@
+"""What every mechanism has to do, as checks that its author can run.
+
+With pytest, two lines for a class of your own::
+
+    class TestMine(Conformance):
+        mechanisms = [Mine(epsilon=1.0)]
+
+Without pytest, ``check(Mine(epsilon=1.0))`` raises on the first claim that does not hold. The
+checks look at small graphs that are made here, so their messages may say anything. They can show
+that a mechanism is wrong, not that it is right: that takes a proof.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import combinations, permutations
+from typing import Any, ClassVar
+
+import numpy as np
+
+from edgeveil.auditing.worst_pairs import loss_share, pairs_for
+from edgeveil.engine.keys import parameters_of
+from edgeveil.errors import PromiseError
+from edgeveil.graph import Graph
+from edgeveil.mechanisms.base import (
+    KnowsUncertainty,
+    Mechanism,
+    RestsOnPromise,
+    Rows,
+    own_lists,
+)
+from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
+from edgeveil.mechanisms.run import make_rows, rows_of, shared_part
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import AnyStatistic, Noised, randomise
+from edgeveil.suggestions import FIELDS
+
+__all__ = ["CHECKS", "Conformance", "ConformanceError", "check", "random_pairs"]
+
+_ROUNDING = 1 + 1e-9  # an exact loss is a sum of floats
+_PAIRS = 40  # random ones tried for the loss
+
+
+class ConformanceError(AssertionError):
+    """A mechanism does not do what every mechanism has to do."""
+
+
+class Conformance:
+    """A suite for pytest: a subclass names the `mechanisms`, and every check becomes a test.
+
+    Examples
+    --------
+    >>> from edgeveil.mechanisms import TwoHop
+    >>> class TestTwoHop(Conformance):
+    ...     mechanisms = [TwoHop(epsilon=1.0), TwoHop(epsilon=0.1)]
+    """
+
+    mechanisms: ClassVar[Iterable[Mechanism]]
+
+    def pytest_generate_tests(self, metafunc: Any) -> None:
+        """One test for each mechanism and claim (pytest calls this)."""
+        if "claim" in metafunc.fixturenames:
+            metafunc.parametrize("mechanism", self.mechanisms, ids=repr)
+            metafunc.parametrize("claim", CHECKS, ids=lambda claim: claim.__name__)
+
+    def test_conformance(self, mechanism: Mechanism, claim: Callable[[Mechanism], None]) -> None:
+        """Run one check."""
+        claim(mechanism)
+
+
+def check(mechanism: Mechanism) -> None:
+    """Run every check on a mechanism.
+
+    Raises
+    ------
+    ConformanceError
+        For the first claim that does not hold; the message says which and on what graph.
+
+    Examples
+    --------
+    >>> from edgeveil.mechanisms import DegreePrior
+    >>> check(DegreePrior(epsilon=1.0))
+    """
+    for claim in CHECKS:
+        claim(mechanism)
+
+
+# -- the graphs ---------------------------------------------------------------------------------
+
+
+def _shapes(directed: bool) -> Iterator[tuple[str, Graph]]:
+    """Graphs on which careless code divides by 0 or finds nobody."""
+    pairs = permutations if directed else combinations
+    shapes: dict[str, tuple[int, list[tuple[int, int]]]] = {
+        "one node": (1, []),
+        "two nodes, no edge": (2, []),
+        "two nodes, one edge": (2, [(0, 1)]),
+        "an isolated source": (3, [(1, 2)]),
+        "no edges": (12, []),
+        "a star": (12, [(0, v) for v in range(1, 12)]),
+        "a star, seen from a leaf": (12, [(11, v) for v in range(11)]),
+        "a clique": (12, list(pairs(range(12), 2))),
+        "isolated nodes": (12, [(0, 1), (1, 2)]),
+        "a path": (23, [(v, v + 1) for v in range(22)]),
+    }
+    for words, (n, edges) in shapes.items():
+        yield words, graph_of_pairs(n, edges, directed=directed)
+    yield "a random graph", _some_graph(directed)
+
+
+def _some_graph(directed: bool, n: int = 23) -> Graph:
+    """A random graph in which every node has a neighbour (the path sees to that)."""
+    rng = np.random.default_rng(5)
+    pairs = np.array(list((permutations if directed else combinations)(range(n), 2)))
+    chosen = (rng.random(len(pairs)) < 0.25) | (pairs[:, 1] == pairs[:, 0] + 1)
+    return graph_of_pairs(n, pairs[chosen], directed=directed)
+
+
+def random_pairs(mechanism: Mechanism, *, seed: int, most_nodes: int = 8) -> Iterator[Pair]:
+    """Neighbouring graphs of which the mechanism's guarantee speaks, without end."""
+    rng, directed, claim = np.random.default_rng(seed), _directed(mechanism), mechanism.guarantee(1)
+    while True:
+        n = int(rng.integers(2, most_nodes + 1))
+        pairs = np.array(list((permutations if directed else combinations)(range(n), 2)))
+        graph = graph_of_pairs(n, pairs[rng.random(len(pairs)) < rng.random()], directed=directed)
+        x, y = pairs[rng.integers(len(pairs))]
+        # In the joint model a source knows its own edges.
+        known = {"touching": {int(x), int(y)}, "starting": {int(x)}}[claim.own_edges]
+        free = [v for v in range(n) if claim.model != "joint" or v not in known]
+        pair = (graph, graph.with_edge_flipped(int(x), int(y)))
+        if free and all(_keeps_promise(mechanism, each) for each in pair):
+            yield Pair(graph=pair[0], neighbour=pair[1], source=int(rng.choice(free)))
+
+
+def _directed(mechanism: Mechanism) -> bool:
+    return bool(getattr(mechanism, "directed", False))
+
+
+def _keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
+    if isinstance(mechanism, RestsOnPromise):
+        try:
+            mechanism.check_promise(graph)
+        except PromiseError:
+            return False
+    return True
+
+
+# -- the claims ---------------------------------------------------------------------------------
+
+
+def parameters_are_public_and_frozen(mechanism: Mechanism) -> None:
+    """A frozen, keyword-only dataclass that can be made again from what a release records."""
+    kind = type(mechanism)
+    _hold(isinstance(mechanism, Mechanism), "it lacks a method or name that every mechanism has")
+    _hold(dataclasses.is_dataclass(kind), "it is no dataclass, so nobody knows its parameters")
+    _hold(kind.__dataclass_params__.frozen, "its parameters can be changed: use frozen=True")  # type: ignore[attr-defined]  # of a dataclass
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # it is a dataclass
+    _hold(all(field.kw_only for field in fields), "its parameters need no names: use kw_only=True")
+    recorded = json.loads(json.dumps(parameters_of(mechanism)))
+    recorded = {k: tuple(v) if isinstance(v, list) else v for k, v in recorded.items()}
+    _hold(kind(**recorded) == mechanism, "what a release records does not give it back")
+    if "epsilon" in recorded:
+        default = {field.name: field.default for field in fields}["epsilon"]
+        _hold(default is dataclasses.MISSING, "epsilon has a default: nobody else can choose it")
+
+
+def guarantee_hangs_on_public_numbers(mechanism: Mechanism) -> None:
+    """The guarantee is a function of the parameters and the number of sources."""
+    named = list(inspect.signature(mechanism.guarantee).parameters)
+    _hold(named == ["n_sources"], f"guarantee takes {named}, and may take n_sources alone")
+    before = 0.0
+    for k in (1, 2, 1000):
+        claim = mechanism.guarantee(k)
+        _hold(claim == mechanism.guarantee(k), "its guarantee is another one when asked again")
+        _hold(claim.n_sources == k, f"its guarantee for {k} sources speaks of {claim.n_sources}")
+        _hold(claim.delta == 0, "delta must be 0: the noise here is for pure guarantees")
+        _hold(claim.private, "only an insecure seed makes a release not private")
+        _hold(claim.pooled_epsilon >= before, "more recipients together would learn less")
+        before = claim.pooled_epsilon
+
+
+def rows_have_the_public_shape(mechanism: Mechanism) -> None:
+    """On every graph: rows of one shape and finite numbers; no error, no warning."""
+    for words, graph in _shapes(_directed(mechanism)):
+        if _keeps_promise(mechanism, graph):
+            sources = [0, graph.n_nodes - 1]
+            with _no_error_on(words):
+                rows = rows_of(mechanism, graph, sources, NoiseSource.insecure(1))
+            _check_rows(mechanism, rows, graph, words)
+
+
+def no_pair_loses_more_than_is_claimed(mechanism: Mechanism) -> None:
+    """The exact privacy loss of what is noised, on neighbouring graphs: no sampling."""
+    tried = random_pairs(mechanism, seed=0)
+    pairs = [*pairs_for(mechanism), *(next(tried) for _ in range(_PAIRS))]
+    for pair in pairs:
+        words = f"two graphs on {pair.graph.n_nodes} nodes"
+        with _no_error_on(words):
+            share = loss_share(mechanism, pair) if mechanism.guarantee(1).protects else 0.0
+        _hold(share <= _ROUNDING, f"it loses {share:.4g} of its epsilon on {words}")
+
+
+def estimates_see_released_numbers_only(mechanism: Mechanism) -> None:
+    """The same released numbers on a neighbouring graph give the same rows.
+
+    So nothing of the graph gets into a row past the noise: through attributes, through globals,
+    through what `measure` does to its answers.
+    """
+    if not mechanism.guarantee(1).protects:
+        return
+    tried = random_pairs(mechanism, seed=1)
+    for number in range(_PAIRS):
+        pair, answers = next(tried), _Answers(NoiseSource.insecure(number))
+        with _no_error_on(f"a graph on {pair.graph.n_nodes} nodes"):
+            first = _driven(mechanism, pair.graph, pair.source, answers.draw)
+        with _no_error_on("a neighbouring graph with the same released numbers"):
+            second = _driven(mechanism, pair.neighbour, pair.source, answers.repeat)
+        same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, second, strict=True))
+        _hold(same, "its rows depend on the graph past the noise")
+
+
+def rows_do_not_depend_on_their_company(mechanism: Mechanism) -> None:
+    """Any grouping, order and repetition of the sources gives the same bits."""
+    graph = _some_graph(_directed(mechanism))
+    if not _keeps_promise(mechanism, graph):
+        return
+    noise, n = NoiseSource.insecure(11), graph.n_nodes
+    whole = rows_of(mechanism, graph, list(range(n)), noise)
+    for sources in ([n - 6], [n - 1, 0], list(range(n - 1, -1, -1)), [5, 5, 7, 5], list(range(9))):
+        same = np.array_equal(rows_of(mechanism, graph, sources, noise), whole[sources], True)
+        _hold(same, f"the rows of {sources} are others than among all sources")
+
+
+def randomness_comes_from_the_engine(mechanism: Mechanism) -> None:
+    """The same noise gives the same rows, other noise other rows, and no noise a function."""
+    graph = _some_graph(_directed(mechanism))
+    if not _keeps_promise(mechanism, graph):
+        return
+
+    def made(seed: int | None) -> Rows:
+        return rows_of(
+            mechanism, graph, [0, 4], None if seed is None else NoiseSource.insecure(seed)
+        )
+
+    for seed in (3, None):
+        same = np.array_equal(made(seed), made(seed), True)
+        _hold(same, "the same noise gave other rows: it draws numbers of its own, or keeps some")
+    claim = mechanism.guarantee(1)
+    noisy = claim.protects and claim.epsilon > 0
+    _hold(not noisy or not np.array_equal(made(3), made(4), True), "other noise gave the same rows")
+
+
+def rows_are_new_arrays(mechanism: Mechanism) -> None:
+    """Writing to a row changes neither the graph nor another row, now or later."""
+    graph = _some_graph(_directed(mechanism))
+    if not _keeps_promise(mechanism, graph):
+        return
+    noise, sources = NoiseSource.insecure(1), [2, 2, 9]
+    shared = shared_part(mechanism, graph, noise.derive("shared"))
+
+    def made() -> Rows:
+        return make_rows(mechanism, graph, shared, sources, noise.derive("rows"))[0]
+
+    first, second = made(), made()
+    arrays = (second, graph.indptr, graph.indices, graph.degrees)
+    _hold(not any(np.shares_memory(first, a) for a in arrays), "rows share memory with others")
+    kept = second.copy()
+    first.flags.writeable = True
+    first[0] = -1.0
+    _hold(np.array_equal(first[1:], kept[1:], True), "rows of one call share memory")
+    _hold(np.array_equal(made(), kept, True), "rows share memory with what is learnt once")
+
+
+CHECKS: tuple[Callable[[Mechanism], None], ...] = (
+    parameters_are_public_and_frozen,
+    guarantee_hangs_on_public_numbers,
+    rows_have_the_public_shape,
+    no_pair_loses_more_than_is_claimed,
+    estimates_see_released_numbers_only,
+    rows_do_not_depend_on_their_company,
+    randomness_comes_from_the_engine,
+    rows_are_new_arrays,
+)
+
+
+# -- what the claims are looked at with -----------------------------------------------------------
+
+
+def _hold(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise ConformanceError(otherwise)
+
+
+@contextmanager
+def _no_error_on(words: str) -> Iterator[None]:
+    """An error is an output: on no graph may a mechanism raise or warn."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            yield
+    except Exception as error:
+        told = f"it raised {type(error).__name__} on {words}: {error}"
+        raise ConformanceError(told) from error
+
+
+def _check_rows(mechanism: Mechanism, rows: Rows, graph: Graph, words: str) -> None:
+    """Rows of the shape that the engine makes room for, of numbers."""
+    given: Any = mechanism
+    shape: tuple[int, ...] = (2, graph.n_nodes)
+    if mechanism.gives == "suggestions":
+        shape = (2, given.top, len(FIELDS))
+    elif mechanism.gives == "embeddings":
+        shape = (2, given.dimension)
+    _hold(rows.shape == shape, f"rows of shape {rows.shape} instead of {shape} on {words}")
+    _hold(rows.dtype == np.float64, f"rows of {rows.dtype} instead of float64 on {words}")
+    ended = np.isnan(rows)
+    if mechanism.gives == "suggestions":  # a list ends once, for all its numbers
+        ends_once = (ended == ended[:, :, :1]).all() and (ended[:, 1:] >= ended[:, :-1]).all()
+        _hold(ends_once, f"a list with holes on {words}")
+        ended &= False
+    _hold(not ended.any() and not np.isinf(rows).any(), f"rows are not finite on {words}")
+
+
+def _driven(
+    mechanism: Mechanism, graph: Graph, source: int, answer: Callable[[AnyStatistic], Noised]
+) -> list[Rows]:
+    """A row, and its uncertainty if it is known, from answers that come from outside."""
+    claim, shared, given = mechanism.guarantee(1), None, list[Noised]()
+    asked = mechanism.shared(graph)
+    if asked is not None:
+        shared = mechanism.learn(answer(asked), graph.nodes)
+    own = own_lists(graph, [source], claim.model, claim.own_edges)
+    measuring: Any = mechanism.measure(graph, shared, own)
+    back: Noised | None = None
+    while True:
+        try:
+            question = measuring.send(back)
+        except StopIteration:
+            break
+        given.append(answer(question))
+        back = given[-1].for_reading()
+    rows = mechanism.estimate(tuple(given), shared, own)
+    if isinstance(mechanism, KnowsUncertainty) and mechanism.gives == "scores":
+        return [rows, mechanism.uncertainty(rows.copy(), shared, own)]
+    return [rows]
+
+
+class _Answers:
+    """What came back to questions about one graph, to be given to another one's."""
+
+    def __init__(self, noise: NoiseSource) -> None:
+        self._noise, self._drawn, self._repeated = noise, list[Noised](), 0
+
+    def draw(self, asked: AnyStatistic) -> Noised:
+        """Noise what is asked."""
+        self._drawn.append(randomise(asked, self._noise.derive(len(self._drawn))))
+        return _copy(self._drawn[-1])
+
+    def repeat(self, asked: AnyStatistic) -> Noised:
+        """Give what was drawn, in order, whatever is asked."""
+        self._repeated += 1
+        return _copy(self._drawn[self._repeated - 1])
+
+
+def _copy(noised: Noised) -> Noised:
+    arrays = {k: v.copy() for k, v in vars(noised).items() if isinstance(v, np.ndarray)}
+    return dataclasses.replace(noised, **arrays)  # type: ignore[arg-type]  # its own fields

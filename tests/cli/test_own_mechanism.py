@@ -1,0 +1,241 @@
+"""Mechanisms from outside, and parameters without an option of their own, on the command line."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import pytest
+
+from edgeveil.cli.mechanisms import make_mechanism
+from edgeveil.errors import ParameterError
+from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlow, DPPushFlowCap
+from edgeveil.releases import Release
+
+POPULAR = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from edgeveil.mechanisms.base import OnceForAll
+from edgeveil.privacy.noise import calibrate
+from edgeveil.privacy.statistic import Statistic
+from edgeveil.suggestions import FIELDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores(OnceForAll):
+    """Noisy degrees."""
+
+    name: ClassVar[str] = "outside-scores"
+    gives: ClassVar[str] = "scores"
+    when_to_use: ClassVar[str] = "in tests"
+    theorem: ClassVar[str] = "an edge moves two degrees by one each"
+    epsilon: float
+    model: str = "public"
+    power: float = 1.0
+    label: str = ""
+    word: str | None = None
+
+    def __post_init__(self):
+        if self.power < 0:
+            raise ValueError("power must not be negative")
+
+    def shared(self, graph):
+        noise = calibrate(coordinates=graph.n_nodes, sensitivity=2, epsilon=self.epsilon)
+        return Statistic(graph.degrees.astype(np.float64)[None], noise)
+
+    def learn(self, noised, nodes):
+        return noised.values[0]
+
+    def estimate(self, noised, shared, own):
+        return np.tile(shared, (len(own.sources), 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vectors(Scores):
+    name: ClassVar[str] = "outside-vectors"
+    gives: ClassVar[str] = "embeddings"
+    dimension: int = 2
+
+    def estimate(self, noised, shared, own):
+        return np.tile(shared[: self.dimension], (len(own.sources), 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lists(Scores):
+    name: ClassVar[str] = "outside-lists"
+    gives: ClassVar[str] = "suggestions"
+    top: int = 2
+
+    def estimate(self, noised, shared, own):
+        rows = np.zeros((len(own.sources), self.top, len(FIELDS)))
+        rows[:, :, 0] = np.argsort(-shared)[: self.top]
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs(Scores):
+    threshold: float
+
+
+class Plain:
+    name = gives = when_to_use = "x"
+    guarantee = shared = learn = measure = estimate = None
+
+
+NUMBER = 3
+'''
+
+
+@pytest.fixture
+def outside(folder, monkeypatch):
+    """A module of one's own in the working folder, under a name that no other test has used."""
+    name = f"outside_{abs(hash(folder))}"
+    (folder / f"{name}.py").write_text(POPULAR)
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    return name
+
+
+def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, run, folder):
+    assert run("ledger create l --epsilon 9").returncode == 0
+    ranked = run(
+        f"rank follows.csv --source alice --epsilon 1 --mechanism {outside}:Scores --ledger l "
+        "--format json"
+    )
+    assert json.loads(ranked.stdout)["guarantee"]["epsilon"] == 1
+    assert "outside-scores" in run("ledger report l --format csv").stdout
+    assert run(f"rank follows.csv --source bob --epsilon 1 --mechanism {outside}:Scores --dry-run")
+    embedded = run(f"embed follows.csv --epsilon 1 --mechanism {outside}:Vectors --out e.csv")
+    assert embedded.returncode == 0, embedded.stderr
+    listed = run(
+        f"suggest follows.csv --member bob --epsilon 1 --top 3 --mechanism {outside}:Lists "
+        "--format json"
+    )
+    assert len(json.loads(listed.stdout)["rows"]) == 3, listed.stderr
+    audited = run(f"audit {outside}:Scores --epsilon 2 --trials 100 --format json")
+    assert json.loads(audited.stdout)["consistent"] is True
+    measured = run(
+        f"evaluate follows.csv --mechanism {outside}:Scores --mechanism push-flow-cap "
+        "--bound paper --epsilon 1 --epsilon 2 --sources 2 --min-degree 1 --top 2 --format json"
+    )
+    rows = json.loads(measured.stdout)["rows"]
+    assert {(r["mechanism"], r["epsilon"]) for r in rows if r["epsilon"]} == set(
+        product(("outside-scores", "push-flow-cap"), (1.0, 2.0))
+    )
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        ("nowhere_at_all:Thing", "there is no module 'nowhere_at_all'"),
+        ("OUTSIDE:Thing", "has no attribute 'Thing'"),
+        ("OUTSIDE:NUMBER", "is no mechanism: it lacks name, gives"),
+        ("OUTSIDE:Plain", "its parameters need a frozen dataclass"),
+        ("collections:Counter", "is no mechanism: it lacks name, gives"),
+        (":Thing", "not of the form package.module:Class"),
+        ("module:", "not of the form package.module:Class"),
+        ("OUTSIDE:Vectors", "gives embeddings; scores are asked for"),
+        ("OUTSIDE:Needs", "needs --set threshold=VALUE"),
+        ("OUTSIDE:Scores --sigma 1", "has no option --sigma"),
+        ("OUTSIDE:Scores --set sigma=1", "has no parameter 'sigma'; it has epsilon, model, power"),
+        ("OUTSIDE:Scores --set power", "--set takes name=value, got 'power'"),
+        ("OUTSIDE:Scores --set power=high", "takes a number, got 'high'"),
+        ("OUTSIDE:Scores --set power=-1", "power must not be negative"),
+        ("OUTSIDE:Scores --set epsilon=2", "epsilon is given twice"),
+        ("twohop", 'Did you mean "two-hop"?'),
+        ("magic", "one of your own is named by its place, package.module:Class"),
+    ],
+)
+def test_what_is_wrong_with_a_mechanism_is_said(outside, run, named, told):
+    words = named.replace("OUTSIDE", outside)
+    done = run(f"rank follows.csv --source alice --epsilon 1 --mechanism {words}")
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_module_that_does_not_load_is_named(folder, run):
+    (folder / "broken_outside.py").write_text("1 / 0\n")
+    done = run("audit broken_outside:Thing")
+    assert done.returncode == 2
+    assert "broken_outside:Thing cannot be imported: ZeroDivisionError" in done.stderr
+    (folder / "lacking_outside.py").write_text("import nothing_like_it\n")
+    assert "there is no module 'nothing_like_it'" in run("audit lacking_outside:Thing").stderr
+
+
+def test_parameters_are_set_by_name_with_their_type(outside, folder):
+    def made(*settings):
+        return make_mechanism(f"{outside}:Scores", "scores", settings=settings, epsilon=1)
+
+    plain = made()
+    assert (plain.power, plain.label, plain.word) == (1.0, "", None)
+    given = made("power=0.5", "label=12", "word=x=y", "model=joint")
+    assert (given.power, given.label, given.word, given.model) == (0.5, "12", "x=y", "joint")
+    assert made("word=none").word is None
+    assert make_mechanism("push-flow-cap", None, settings=["rounds=none"], epsilon=1) == (
+        DPPushFlowCap(epsilon=1, rounds=None)
+    )
+    with pytest.raises(ParameterError, match="rounds must be an integer"):
+        make_mechanism("push-flow-cap", None, settings=["rounds=1.5"], epsilon=1)
+
+
+def test_an_installed_package_announces_its_mechanism(outside, run, folder, monkeypatch):
+    about = folder / "announcing-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: announcing\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        f"[edgeveil.mechanisms]\nannounced = {outside}:Scores\ngone = nowhere_at_all:Thing\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    rows = {row["name"]: row for row in json.loads(run("mechanisms --format json").stdout)["rows"]}
+    assert rows["announced"]["does"] == "Noisy degrees."
+    assert rows["announced"]["protects"].startswith("joint model: edges")
+    assert rows["gone"]["gives"] == "cannot be used"
+    assert "nowhere_at_all" in rows["gone"]["does"]
+    assert "announced (scores)" in run("mechanisms").stdout
+    ranked = run("rank follows.csv --source alice --epsilon 1 --mechanism announced")
+    assert ranked.returncode == 0, ranked.stderr
+    assert 'Did you mean "announced"?' in run("audit anounced").stderr
+
+
+# --- The paper's configuration -------------------------------------------------------------------
+
+
+def test_the_papers_configuration_is_a_preset_and_can_be_given_by_options():
+    given = make_mechanism(
+        "push-flow-cap", None, epsilon=1, sigma=1e-6, rounds=100, bound="paper", prepush=True
+    )
+    assert given == DPPushFlowCap.paper(1) == DPPushFlowCap(epsilon=1, prepush=True, bound="paper")
+    assert DPPushFlowCap.paper(1, model="public").prepush is False
+    assert DPPushFlowCap.paper(1, sigma=1e-4).sigma == 1e-4
+    assert DPInstantEmbedding.paper(2).dimension == 256
+    assert DPPushFlow.paper(1, 50).bound == "paper"
+
+
+def test_the_papers_options_reach_the_release(folder, run):
+    line = "rank follows.csv --source alice --epsilon 1 --mechanism push-flow-cap --out r.json"
+    paper = run(f"{line} --bound paper --prepush --rounds 100 --sigma 1e-6")
+    assert paper.returncode == 0, paper.stderr
+    parameters = Release.read(folder / "r.json").provenance.parameters
+    assert make_mechanism("push-flow-cap", None, **parameters) == DPPushFlowCap.paper(1)
+    # ln(1/xi) / alpha rounds: alpha = 0.15 / 1.85 at the usual restart
+    assert run(f"{line} --xi 3e-4").returncode == 0
+    assert Release.read(folder / "r.json").provenance.parameters["rounds"] == 101
+    assert "give one of them" in run(f"{line} --xi 3e-4 --rounds 7").stderr
+    assert "xi must be a number between 0 and 1" in run(f"{line} --xi 2").stderr
+    assert (
+        "none of two-hop has --bound"
+        in run("evaluate follows.csv --mechanism two-hop --bound paper").stderr
+    )
+    assert "name it with --mechanism" in run("evaluate follows.csv --bound paper").stderr
+
+
+def test_evaluate_writes_its_figure_and_refuses_a_wrong_place_before_the_work(folder, run):
+    line = "evaluate follows.csv --mechanism two-hop --sources 2 --min-degree 1 --top 2 --plot"
+    done = run(f"{line} f.png")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "f.png").read_bytes().startswith(b"\x89PNG")
+    assert "--plot must end in .png, .svg or .pdf" in run(f"{line} f.xyz").stderr
+    assert "--plot: there is no folder" in run(f"{line} no/f.png").stderr

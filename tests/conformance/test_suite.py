@@ -1,0 +1,225 @@
+"""The conformance suite finds what is wrong with a mechanism; an author runs it in two lines."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from edgeveil.conformance import CHECKS, ConformanceError, check
+from edgeveil.mechanisms import DegreePrior, DPPushFlowCap
+from edgeveil.mechanisms.base import OnceForAll
+from edgeveil.privacy.noise import calibrate
+from edgeveil.privacy.statistic import Statistic
+from tests.docs.blocks import blocks_of
+from tests.docs.test_pages import DOCS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Popular(OnceForAll):
+    """Right, and small: noisy degrees for everybody."""
+
+    name: ClassVar[str] = "popular"
+    gives: ClassVar[str] = "scores"
+    when_to_use: ClassVar[str] = "here"
+    theorem: ClassVar[str] = "an edge moves two degrees by one each"
+    epsilon: float
+    model: str = "public"
+    sensitivity: ClassVar[int] = 2
+
+    def shared(self, graph):
+        n = graph.n_nodes
+        noise = calibrate(coordinates=n, sensitivity=self.sensitivity, epsilon=self.epsilon)
+        return Statistic(graph.degrees.astype(np.float64)[None], noise)
+
+    def learn(self, noised, nodes):
+        return noised.values[0]
+
+    def estimate(self, noised, shared, own):
+        return np.tile(shared, (len(own.sources), 1))
+
+
+class TooLittleNoise(Popular):
+    sensitivity = 1
+
+
+class FivePercentTooLittle(DPPushFlowCap):
+    def calibration(self, n_nodes):
+        return dataclasses.replace(self, sigma=self.sigma / 1.05).honest(n_nodes)
+
+    honest = DPPushFlowCap.calibration
+
+
+class NoiseByTheGraph(Popular):
+    """A scale that tells the number of edges."""
+
+    def shared(self, graph):
+        noise = calibrate(
+            coordinates=graph.n_nodes, sensitivity=2 + graph.n_edges, epsilon=self.epsilon
+        )
+        return Statistic(graph.degrees.astype(np.float64)[None], noise)
+
+
+class ShapeByTheGraph(Popular):
+    def estimate(self, noised, shared, own):
+        return np.tile(shared[shared > 3], (len(own.sources), 1))
+
+
+class RaisesOnSome(Popular):
+    def shared(self, graph):
+        if (graph.degrees == 0).any():
+            raise ValueError("a member has no friends")
+        return super().shared(graph)
+
+
+class WarnsOnSome(Popular):
+    def shared(self, graph):
+        np.log(graph.degrees)
+        return super().shared(graph)
+
+
+class NotFinite(Popular):
+    def learn(self, noised, nodes):
+        with np.errstate(all="ignore"):
+            return np.sqrt(noised.values[0])
+
+
+SEEN = []
+
+
+class PastTheNoise(Popular):
+    """Keeps the graph in a global and looks at it when there is no noise any more."""
+
+    def shared(self, graph):
+        SEEN[:] = [graph]
+        return super().shared(graph)
+
+    def estimate(self, noised, shared, own):
+        return super().estimate(noised, shared, own) + SEEN[0].n_edges
+
+
+class WritesToAnswers(DPPushFlowCap):
+    def measure(self, graph, shared, own):
+        back = yield next(super().measure(graph, shared, own))
+        back.values[:] += graph.n_edges
+
+
+class AsksTwice(DPPushFlowCap):
+    def measure(self, graph, shared, own):
+        for _ in range(2):
+            yield from super().measure(graph, shared, own)
+
+
+class AsksMoreOfSome(DPPushFlowCap):
+    def measure(self, graph, shared, own):
+        yield from super().measure(graph, shared, own)
+        if graph.n_edges > 2:
+            yield Statistic(np.zeros((len(own.sources), 1)), self.calibration(1), spends=False)
+
+
+class DrawsItself(Popular):
+    def estimate(self, noised, shared, own):
+        return super().estimate(noised, shared, own) + np.random.default_rng().random()
+
+
+class LooksAtTheOthers(Popular):
+    def estimate(self, noised, shared, own):
+        return super().estimate(noised, shared, own) + len(own.sources)
+
+
+class OneRowForAll(Popular):
+    def estimate(self, noised, shared, own):
+        return np.broadcast_to(shared, (len(own.sources), len(shared)))
+
+
+class MorePeopleLearnLess(Popular):
+    def guarantee(self, n_sources):
+        claim = super().guarantee(n_sources)
+        return dataclasses.replace(claim, epsilon=claim.epsilon / n_sources)
+
+
+class SeesTheGraph(Popular):
+    def guarantee(self, n_sources, graph=None):
+        return super().guarantee(n_sources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DefaultEpsilon(Popular):
+    epsilon: float = 1.0
+
+
+@dataclass(kw_only=True, unsafe_hash=True)
+class Changeable:
+    name: ClassVar[str] = "changeable"
+    gives: ClassVar[str] = "scores"
+    when_to_use: ClassVar[str] = "never"
+    epsilon: float
+
+    guarantee = shared = learn = measure = estimate = Popular.guarantee
+
+
+WRONG = {
+    TooLittleNoise: "loses 2 of its epsilon",
+    FivePercentTooLittle: "loses 1.05 of its epsilon",
+    NoiseByTheGraph: "loses inf of its epsilon",
+    ShapeByTheGraph: "rows of shape",
+    RaisesOnSome: "raised ValueError on",
+    WarnsOnSome: "raised RuntimeWarning on",
+    NotFinite: "not finite",
+    PastTheNoise: "past the noise",
+    WritesToAnswers: "raised ValueError on one node: .*read-only",
+    AsksTwice: "asks for epsilon 2 for one recipient",
+    AsksMoreOfSome: "loses inf of its epsilon",
+    DrawsItself: "past the noise|numbers of its own",
+    LooksAtTheOthers: "others than among all sources",
+    OneRowForAll: "share memory",
+    MorePeopleLearnLess: "would learn less",
+    SeesTheGraph: "may take n_sources alone",
+    DefaultEpsilon: "epsilon has a default",
+    Changeable: "can be changed",
+}
+
+
+@pytest.mark.parametrize("cls", WRONG, ids=lambda cls: cls.__name__)
+def test_what_is_wrong_is_found_and_said(cls):
+    # A claim that is far from its bound hides little: one round and prepush use all of it.
+    how = {"rounds": 1, "prepush": True, "sigma": 1e-3} if issubclass(cls, DPPushFlowCap) else {}
+    with pytest.raises(ConformanceError, match=WRONG[cls]):
+        check(cls(epsilon=1.0, **how))
+
+
+def test_what_is_right_passes():
+    check(Popular(epsilon=1.0))
+    check(DegreePrior(epsilon=1.0))
+
+
+def test_an_author_runs_it_in_two_lines(tmp_path):
+    # The two files of the page, as they stand there, and one more that is wrong.
+    for block in blocks_of(DOCS / "own-mechanism.md"):
+        first = block.body.splitlines()[0]
+        if first.endswith(".py"):
+            (tmp_path / first.removeprefix("# ")).write_text(block.body)
+    (tmp_path / "test_wrong.py").write_text(
+        "from dataclasses import replace\n"
+        "from edgeveil.conformance import Conformance\n"
+        "from popular import Popular\n\n"
+        "class Wrong(Popular):\n"
+        "    def shared(self, graph):\n"
+        "        return Popular(epsilon=2 * self.epsilon).shared(graph)\n\n"
+        "class TestWrong(Conformance):\n"
+        "    mechanisms = [Wrong(epsilon=1.0)]\n"
+    )
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 1, done.stdout + done.stderr
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    assert failed
+    assert all("test_wrong.py" in line for line in failed)
+    assert any("no_pair_loses_more_than_is_claimed" in line for line in failed)
+    assert f"{2 * len(CHECKS)} passed" not in done.stdout  # some of the wrong one pass, too
+    assert sum("test_popular" in line for line in failed) == 0
