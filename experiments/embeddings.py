@@ -162,7 +162,6 @@ class _Study(Study):
         mechanism = TwoHopEmbedding(
             epsilon=epsilon,
             dimension=self.settings["own_dimension"],
-            restart=self.settings["restart"],
             hash_key=hash_key(split),
         )
         stream = self.noise.derive(_OURS, f"{epsilon:g}").derive("repeat", split)
