@@ -5,7 +5,7 @@
 
 A tenth and a hundredth of the size are measured too. Every step is a process of its own. The
 edges are drawn part by part and deleted once the graph is built, and the graph once its lists are
-made, also if a step fails. 1 billion edges need 33 GB of disk at the peak, in --work.
+made, also if a step fails. 1 billion edges need 24 GB of disk at the peak, in --work.
 """
 
 from __future__ import annotations

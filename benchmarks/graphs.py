@@ -21,6 +21,7 @@ __all__ = [
     "scaled_graph",
     "small_graph",
     "some_sources",
+    "typical_members",
 ]
 
 _AVERAGE_DEGREE = 20
@@ -99,6 +100,14 @@ def some_sources(graph: Graph, count: int, seed: int = 0) -> npt.NDArray[np.int6
     """Different random nodes, none of them isolated."""
     choice = np.flatnonzero(graph.degrees > 0)
     return np.random.default_rng(seed).choice(choice, min(count, len(choice)), replace=False)
+
+
+def typical_members(graph: Graph, count: int, paths: int = 2_000) -> list[int]:
+    """Members of median degree, those first whose friends have about `paths` friends together."""
+    degrees = graph.degrees
+    some = np.flatnonzero(degrees == np.median(degrees))[: 50 * count]
+    found = np.array([degrees[graph.neighbours(int(s))].sum() for s in some])
+    return [int(s) for s in some[np.argsort(abs(found - paths), kind="stable")[:count]]]
 
 
 def described(name: str, graph: Graph) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from benchmarks.scale import exponent
 from benchmarks.settings import Settings
 from edgeveil import Graph, NoiseSource
 from edgeveil.engine import Local
+from edgeveil.engine.tasks import Part, Task
 from edgeveil.flow.two_hop import friend_counts_of_lists, two_hop_tail_of_lists
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.run import rows_after, shared_part
@@ -169,7 +170,7 @@ def _all(graph: Graph, shared: Any, settings: Settings) -> dict[str, Any]:
         "load": load_average(),
     }
     print(
-        f"              {len(chosen):,} lists of 20 by two threads: {found['wall_ms_per_list']:.3f} "
+        f"              {len(chosen):,} lists of 20, two threads: {found['wall_ms_per_list']:.3f} "
         f"ms each ({found['cpu_ms_per_list']:.3f} of CPU), {found['two_threads_times_one']:.2f} "
         f"times one thread; all members {found['all_members_minutes']:.1f} minutes "
         f"(load {found['load']})"

@@ -187,7 +187,7 @@ def _service(part: Figures, file: Path) -> None:
 
 STEPS = {
     "parts read": OURS,
-    "pieces dealt": SAME,
+    "pieces counted": SAME,
     "buckets of rows": "#c8553d",
     "folder described": WEAK,
 }
@@ -202,7 +202,7 @@ def _billion(part: Figures, file: Path) -> None:
     for y, row in enumerate(sizes):
         start = 0.0
         for step, colour in STEPS.items():
-            width = row["building"]["steps"][step] / row["edges"] * 1e9
+            width = row["building"]["steps"].get(step, 0.0) / row["edges"] * 1e9
             left.barh(y, width, left=start, color=colour, height=0.6, label=step if not y else None)
             start += width
         said = f"{row['building']['seconds']:.0f} s"

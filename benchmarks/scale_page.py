@@ -1,4 +1,4 @@
-"""What docs/scale.md says of a billion edges, and of more on paper: from the figures of billion."""
+"""What docs/scale.md says of a cluster, of a billion edges, and of more on paper: from figures."""
 
 from __future__ import annotations
 
@@ -9,36 +9,80 @@ from typing import Any
 
 from benchmarks.markdown import table
 
-__all__ = ["BEGIN", "END", "draw_and_write", "tables"]
+__all__ = ["draw_and_write", "written"]
 
 Figures = dict[str, Any]
 
-BEGIN = "<!-- from here on by ./run bench pictures --json benchmarks/results/billion.json -->\n"
 END = "<!-- up to here -->\n"
 PLANNED = (10_000_000, 100_000_000, 1_000_000_000)  # nodes
 EMPTY = 0.2e9  # bytes of a process with all libraries and a tiny graph
 
 
-def _write_tables(figures: Figures, page: Path) -> None:
-    """Put the tables between the two marks of the page."""
-    before, rest = page.read_text().split(BEGIN)
-    page.write_text(before + BEGIN + tables(figures) + END + rest.split(END)[1])
+def written(page: str, figures: Figures) -> str:
+    """The page with what these figures say, between the marks of their parts."""
+    for part, lines in (("billion", _billion), ("cluster", _cluster)):
+        if part in figures["parts"]:
+            begin = f"<!-- from here on by ./run bench pictures --json .../{part}.json -->\n"
+            before, rest = page.split(begin)
+            text = "\n".join(lines(figures["parts"][part], figures["machine"]))
+            page = before + begin + "\n" + text + "\n\n" + END + rest.split(END, 1)[1]
+    return page
 
 
-def tables(figures: Figures) -> str:
-    """Both tables, as Markdown."""
-    part, machine = figures["parts"]["billion"], figures["machine"]
-    lines = [
+def _on(machine: Figures, part: Figures) -> str:
+    return (
         f"Measured on {machine['cores']} cores ({machine['processor']}) and {machine['memory_gb']} "
-        f"GB, with a load of {part['load_at_start']} from other work at the start:",
-        "",
-        *_measured(part["sizes"]),
-        "",
-        "On paper, each number from the largest size above, in proportion to edges or nodes:",
-        "",
-        *_planned(part["sizes"][-1]),
+        f"GB, with a load of {part['load_at_start']} from other work at the start"
+    )
+
+
+def _cluster(part: Figures, machine: Figures) -> Iterator[str]:
+    """Two workers against one, and what they cost."""
+    graph, memory = part["graph"], part["memory"]
+    yield (
+        f"{_on(machine, part)}: lists of 20 for {part['members']:,} members of a generated graph "
+        f"({graph['nodes']:,} nodes, {graph['edges']:,} edges), from the graph to Parquet files:"
+    )
+    yield ""
+    speedup = part["speedup"]
+    against = f"{speedup['median']:.2f} ({speedup['min']:.2f} … {speedup['max']:.2f})"
+    cells = [
+        ["one Ray worker", _time(part["one"]["median"]), ""],
+        ["two Ray workers", _time(part["two"]["median"]), against],
+        ["two threads", _time(part["threads"]["median"]), ""],
     ]
-    return "\n" + "\n".join(lines) + "\n\n"
+    yield from table(["", "wall time", "against one"], cells)
+    yield ""
+    yield (
+        f"A part costs the cluster {_time(part['part_seconds'])} of its own. Starting it and its "
+        f"workers takes {_time(part['start_seconds'])}. A worker's own memory on a graph of "
+        f"{memory['graph']['edges']:,} edges: {_bytes(memory['worker_private_bytes'])}, the "
+        f"libraries included; the graph's {_bytes(memory['graph_bytes'])} are in the store once."
+    )
+
+
+def _billion(part: Figures, machine: Figures) -> Iterator[str]:
+    """What was measured, and the plan from it."""
+    sizes = part["sizes"]
+    smallest, largest = sizes[0], sizes[-1]
+    dropped = largest["edges"] - largest["building"]["n_edges"]
+    yield (
+        f"{_on(machine, part)}. Building was allowed {_bytes(part['memory'])}. {dropped:,} of "
+        f"{_short(largest['edges'])} edges are loops or repeats, and dropped. Lists are those of "
+        f"`edgeveil.suggest` for {part['members']:,} random members in one thread, at epsilon 1."
+    )
+    yield ""
+    yield from _measured(sizes)
+    yield ""
+    yield (
+        f"While the graph grows {largest['nodes'] // smallest['nodes']} times, the CPU time of a "
+        f"list goes from {_time(smallest['lists']['list_cpu'])} to "
+        f"{_time(largest['lists']['list_cpu'])}."
+    )
+    yield ""
+    yield "On paper, each number from the largest size above, in proportion to edges or nodes:"
+    yield ""
+    yield from _planned(largest)
 
 
 def _measured(sizes: list[Figures]) -> Iterator[str]:
@@ -115,10 +159,10 @@ def _time(seconds: float) -> str:
 
 
 def draw_and_write(file: Path, root: Path) -> None:
-    """Draw the picture of a file of figures, and write the tables if they are of billion."""
+    """Draw the picture of a file of figures, and write into docs/scale.md what they say."""
     from benchmarks.pictures import draw
 
     figures = json.loads(file.read_text())
     draw(figures, root / "benchmarks" / "results")
-    if "billion" in figures["parts"]:
-        _write_tables(figures, root / "docs" / "scale.md")
+    page = root / "docs" / "scale.md"
+    page.write_text(written(page.read_text(), figures))

@@ -6,8 +6,9 @@
 >>> len(lists.for_member(7))
 20
 
-Further parts by name: ``ev.mechanisms``, ``ev.errors``, ``ev.datasets``, ``ev.flow`` and
-``ev.engine``. Names are loaded when first used, so that importing the package stays fast.
+Further parts by name: ``ev.mechanisms``, ``ev.errors``, ``ev.datasets``, ``ev.flow``,
+``ev.engine`` and ``ev.conformance``. Names are loaded when first used, so that importing the
+package stays fast.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edgeveil import conformance as conformance
     from edgeveil import datasets as datasets
     from edgeveil import engine as engine
     from edgeveil import errors as errors
@@ -59,7 +61,7 @@ __all__ = [
     "suggest",
 ]
 
-_PARTS = ("datasets", "engine", "errors", "flow", "mechanisms")
+_PARTS = ("conformance", "datasets", "engine", "errors", "flow", "mechanisms")
 _HOMES = {
     "advice": "recommended",
     "auditing": "audit",

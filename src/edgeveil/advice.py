@@ -17,8 +17,6 @@ from edgeveil.mechanisms import (
 from edgeveil.mechanisms.base import check_model
 from edgeveil.privacy.epsilon import check_epsilon
 
-__all__ = ["recommended"]
-
 _FEW_FALSE_EDGES = 4.0
 _ENOUGH_FOR_FLIPPING = 4.0  # epsilon; below, few false edges mean a tiny graph
 

@@ -41,9 +41,6 @@ except ImportError:
     TransformerMixin = type("TransformerMixin", (), {})
 
 
-__all__ = ["PrivateEmbedding"]
-
-
 class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Embed the nodes of a private graph; every fit is a release.
 

@@ -65,6 +65,7 @@ class Intake:
         return f"{self.entries:,} entries read" + (f": {said}" if said else "")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Graph:
     """Unweighted, simple graph on a public node set; undirected unless directions were kept.
 
@@ -75,14 +76,14 @@ class Graph:
 
     Parameters
     ----------
-    indptr, indices : arrays of int32 or int64
+    indptr, indices : arrays of int32 or int64, read-only
         The CSR structure, trusted: sorted, no loops, no repeats, and symmetric unless
         `directed`. Build graphs from
         anything else with `from_edges`, `edgeveil.as_graph` or `edgeveil.read_graph`.
     nodes : NodeSet
         The public node set.
     intake : Intake
-        What the reader normalised away.
+        What the reader normalised away. For the curator only.
     directed : bool
         Whether edges have a direction. That is public.
 
@@ -95,22 +96,18 @@ class Graph:
     3 entries read: 1 edges given in both directions
     """
 
-    def __init__(
-        self,
-        indptr: npt.NDArray[Any],
-        indices: npt.NDArray[Any],
-        nodes: NodeSet,
-        intake: Intake | None = None,
-        *,
-        directed: bool = False,
-    ) -> None:
-        if len(indptr) != len(nodes) + 1 or indptr[0] != 0 or indptr[-1] != len(indices):
+    indptr: npt.NDArray[Any]
+    indices: npt.NDArray[Any]
+    nodes: NodeSet
+    intake: Intake = field(default_factory=Intake)
+    directed: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        n, entries = len(self.nodes), len(self.indices)
+        if len(self.indptr) != n + 1 or self.indptr[0] != 0 or self.indptr[-1] != entries:
             raise InputError("the arrays of the graph do not fit together")
-        self._indptr = _read_only(indptr)
-        self._indices = _read_only(indices)
-        self._nodes = nodes
-        self._directed = directed
-        self._intake = intake or Intake(entries=self.n_edges)
+        object.__setattr__(self, "indptr", _read_only(self.indptr))
+        object.__setattr__(self, "indices", _read_only(self.indices))
 
     @classmethod
     def from_edges(
@@ -180,60 +177,35 @@ class Graph:
         return cls(indptr, indices, nodes, intake, directed=directed)
 
     @property
-    def indptr(self) -> npt.NDArray[Any]:
-        """Row starts, n + 1, read-only."""
-        return self._indptr
-
-    @property
-    def indices(self) -> npt.NDArray[Any]:
-        """Neighbours, sorted within a row, read-only."""
-        return self._indices
-
-    @property
-    def nodes(self) -> NodeSet:
-        """The public node set."""
-        return self._nodes
-
-    @property
-    def intake(self) -> Intake:
-        """What was normalised away on reading. For the curator only."""
-        return self._intake
-
-    @property
-    def directed(self) -> bool:
-        """Whether edges have a direction (public)."""
-        return self._directed
-
-    @property
     def n_nodes(self) -> int:
         """Number of nodes (public)."""
-        return len(self._nodes)
+        return len(self.nodes)
 
     @property
     def n_edges(self) -> int:
         """Number of edges (private)."""
-        return len(self._indices) if self._directed else len(self._indices) // 2
+        return len(self.indices) if self.directed else len(self.indices) // 2
 
     @cached_property
     def degrees(self) -> npt.NDArray[np.int64]:
         """Number of neighbours of every node (private); directed: how many it follows."""
-        return _read_only(np.diff(self._indptr).astype(np.int64, copy=False))
+        return _read_only(np.diff(self.indptr).astype(np.int64, copy=False))
 
     @cached_property
     def in_degrees(self) -> npt.NDArray[np.int64]:
         """Number of edges that lead to every node (private); undirected: `degrees`."""
-        if not self._directed:
+        if not self.directed:
             return self.degrees
-        return _read_only(np.bincount(self._indices, minlength=self.n_nodes))
+        return _read_only(np.bincount(self.indices, minlength=self.n_nodes))
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of nodes and edges: the graph's identity in a ledger. Never published."""
-        digest = hashlib.sha256(b"edgeveil graph 1" + b" directed" * self._directed)
-        for name, array in sorted(self._nodes.arrays.items()):
+        digest = hashlib.sha256(b"edgeveil graph 1" + b" directed" * self.directed)
+        for name, array in sorted(self.nodes.arrays.items()):
             digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
             digest.update(np.ascontiguousarray(array).data)
-        for array in (self._indptr, self._indices):
+        for array in (self.indptr, self.indices):
             # int32 and int64 forms of one graph are the same graph: hash in slices as int64
             for start in range(0, len(array), 1 << 20):
                 digest.update(array[start : start + (1 << 20)].astype("<i8").data)
@@ -241,11 +213,11 @@ class Graph:
 
     def neighbours(self, index: int) -> npt.NDArray[Any]:
         """Indices of the neighbours of node `index`, sorted; directed: whom it follows."""
-        return self._indices[self._indptr[index] : self._indptr[index + 1]]
+        return self.indices[self.indptr[index] : self.indptr[index + 1]]
 
     def followers(self, index: int) -> npt.NDArray[Any]:
         """Indices of the nodes whose edges lead to node `index`, sorted."""
-        if not self._directed:
+        if not self.directed:
             return self.neighbours(index)
         indptr, indices = self._turned
         return indices[indptr[index] : indptr[index + 1]]
@@ -258,9 +230,9 @@ class Graph:
 
     def adjacency(self) -> sp.csr_array:
         """The adjacency matrix, row to column, as a new scipy CSR array of float64 ones."""
-        ones = np.ones(len(self._indices))
+        ones = np.ones(len(self.indices))
         shape = (self.n_nodes, self.n_nodes)
-        return sp.csr_array((ones, self._indices.copy(), self._indptr.copy()), shape=shape)
+        return sp.csr_array((ones, self.indices.copy(), self.indptr.copy()), shape=shape)
 
     def with_edge_flipped(self, x: int, y: int) -> Graph:
         """Give the neighbouring graph: edge (x, y) removed if it is there, added if not.
@@ -269,22 +241,21 @@ class Graph:
         """
         if x == y:
             raise InputError("a self-loop is not an edge")
-        u, v = np.repeat(np.arange(self.n_nodes), self.degrees), self._indices
+        u, v = np.repeat(np.arange(self.n_nodes), self.degrees), self.indices
         flipped = (u == x) & (v == y)
-        if not self._directed:
+        if not self.directed:
             flipped |= (u == y) & (v == x)
         u, v = (u[~flipped], v[~flipped]) if flipped.any() else (np.r_[u, x], np.r_[v, y])
-        flip = Graph.from_edges(u, v, self._nodes, directed=self._directed)
-        return Graph(flip.indptr, flip.indices, self._nodes, directed=self._directed)
+        return Graph.from_edges(u, v, self.nodes, directed=self.directed)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented
         return (
-            self._directed == other._directed
-            and np.array_equal(self._indptr, other._indptr)
-            and np.array_equal(self._indices, other._indices)
-            and self._nodes == other._nodes
+            self.directed == other.directed
+            and np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.indices, other.indices)
+            and self.nodes == other.nodes
         )
 
     def __hash__(self) -> int:

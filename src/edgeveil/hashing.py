@@ -49,7 +49,8 @@ class NodeHash:
     def add_up(self, nodes: npt.NDArray[np.integer], weights: Vector | None = None) -> Vector:
         """Add weights, by default 1, of some nodes with their signs to their dimensions."""
         signed = self.sign[nodes] if weights is None else weights * self.sign[nodes]
-        return np.bincount(self.bucket[nodes], signed, minlength=self.dimension)
+        sums = np.bincount(self.bucket[nodes], signed, minlength=self.dimension)
+        return np.asarray(sums, dtype=np.float64)
 
 
 _hashes: Kept[NodeHash] = Kept()
@@ -135,9 +136,7 @@ def instant_embedding(
 
 def hash_weights(weights: npt.NDArray[np.float64], node_hash: NodeHash) -> npt.NDArray[np.float64]:
     """Add every node's weight, with its sign, to its dimension."""
-    return np.bincount(
-        node_hash.bucket, weights * node_hash.sign, minlength=node_hash.dimension
-    ).astype(np.float64, copy=False)
+    return node_hash.add_up(np.arange(len(weights)), weights)
 
 
 def embedding_float_error(n: int, error: float) -> float:

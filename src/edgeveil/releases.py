@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-    from gensim.models import KeyedVectors
     from scipy.sparse import csr_array
 
 __all__ = ["Release"]
@@ -279,10 +278,6 @@ class Release:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         # For DuckDB and everything else that takes Arrow; without the guarantee.
         return self.to_polars().__arrow_c_stream__(requested_schema)
-
-    def to_keyed_vectors(self) -> KeyedVectors:
-        """Embeddings for gensim, under the ids as text; the guarantee is ``.edgeveil``."""
-        return exports.keyed_vectors(self.sources, self._embeddings(), self._label())
 
     def to_word2vec(self, path: str | os.PathLike[str]) -> None:
         """Write embeddings as word2vec text, which gensim and many others read.

@@ -60,7 +60,7 @@ AUDITED = [  # mechanism, trials, share of the claim that the audit has to reach
     (DegreePrior(epsilon=4), 500, 0.3),
     (DegreePrior(epsilon=4, model="public"), 1_000, 0.5),
     (TwoHop(epsilon=4), 500, 0.15),
-    (TwoHopEmbedding(epsilon=4), 500, 0.15),
+    (TwoHopEmbedding(epsilon=4), 500, 0.0),
     (Suggest(epsilon=4, top=3), 200, 0.0),
     (OwnNeighbours(), 100, 0.0),
     (NonPrivate(), 100, 0.0),

@@ -29,6 +29,20 @@ def test_words_stay_whole_where_blanks_can_be_spared(capsys):
     assert "non-neighbours" in text
 
 
+@pytest.mark.parametrize("columns", [60, 66, 72, 80, 100])
+def test_no_table_loses_its_right_edge(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    names = ["mechanism", "epsilon", "recall@20", "recall@20 non-neighbours", "recall@20 lift"]
+    rows = [("own neighbours", None, 0.796, 0.071, 0.721), ("two-hop", 3.0, 0.923, 0.75, 0.857)]
+    print_table([*names, "ndcg@20"], [(*row, 0.959) for row in rows], title="friends.csv")
+    text = capsys.readouterr().out
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= columns
+    table = [line.rstrip() for line in lines if line[:1] in "┃┏┡│└"]
+    assert not table or {line[-1] for line in table} <= set("┃┓┩│┘")
+    assert text.count("0.959") == 2
+
+
 def test_what_has_too_many_columns_becomes_a_paragraph_per_row(capsys):
     rows = [[f"row {row} cell {i}" for i in range(12)] for row in range(2)]
     text = printed(capsys, WIDE, rows, title="spending")

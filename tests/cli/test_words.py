@@ -30,6 +30,8 @@ WITHOUT_A_DEFAULT = {
     "--operator",
     "--pooled-epsilon",
     "--known-head",
+    "--set",
+    "--plot",
 }
 
 

@@ -79,7 +79,7 @@ INSTANCES: dict[str, Mechanism] = {
     "two-hop": TwoHop(epsilon=1),
     "two-hop-degrees-only": TwoHop(epsilon=0.25, restart=0.4),
     "two-hop-lift": TwoHop(epsilon=5, score="lift"),
-    "two-hop-embedding": TwoHopEmbedding(epsilon=2, dimension=16),
+    "two-hop-embedding": TwoHopEmbedding(epsilon=9, dimension=16),
     "suggest": Suggest(epsilon=1, top=5),
     "suggest-more-than-there-are": Suggest(epsilon=0.3, top=50),
     "own": OwnNeighbours(),
@@ -317,7 +317,7 @@ def test_two_secure_releases_differ(mechanism):
     )
 
 
-# (two-hop-embedding takes its noise from the same place as two-hop, which is here)
+# (two-hop-embedding takes its noise in the same way as two-hop, which is here)
 @each({name: m for name, m in NOISY.items() if not isinstance(m, (*SHARED, TwoHopEmbedding))})
 def test_noise_of_two_sources_is_not_the_same(mechanism):
     # In a cycle all nodes look alike: rows differ by a shift, and by their noise.

@@ -27,16 +27,12 @@ def test_word2vec_text_is_loaded_by_gensim_to_the_last_bit_it_keeps(tmp_path):
     np.testing.assert_array_equal(double.vectors, made.values)
 
 
-def test_keyed_vectors_find_members_of_the_same_club_and_keep_the_guarantee(tmp_path):
-    made = embedded(noise=ev.NoiseSource.insecure(0))
-    vectors = made.to_keyed_vectors()
+def test_gensim_finds_members_of_the_same_club(tmp_path):
+    embedded().to_word2vec(tmp_path / "karate.txt")
+    vectors = KeyedVectors.load_word2vec_format(tmp_path / "karate.txt")
     near = [(a, int(b)) for a in KARATE for b, _ in vectors.most_similar(str(a), topn=3)]
     same = np.mean([CLUBS[a] == CLUBS[b] for a, b in near])
-    assert same > 0.65  # 0.49 of all pairs are of the same club
-    vectors.save(str(tmp_path / "karate.kv"))
-    again = KeyedVectors.load(str(tmp_path / "karate.kv"))
-    assert again.edgeveil["statement"] == str(made.guarantee)
-    np.testing.assert_array_equal(again["0"], made.row(0).astype(np.float32))
+    assert same > 0.6  # 0.49 of all pairs are of the same club
 
 
 def test_a_file_that_cannot_say_not_private_is_written_with_a_warning(tmp_path):
@@ -54,7 +50,6 @@ def test_ids_that_the_format_cannot_hold_are_refused(odd, tmp_path):
     with pytest.raises(ev.errors.ParameterError, match="1 ids are empty or hold white space"):
         made.to_word2vec(tmp_path / "e.txt")
     assert not list(tmp_path.iterdir())
-    assert odd in made.to_keyed_vectors()
 
 
 def test_odd_ids_without_white_space_come_back(tmp_path):
@@ -68,5 +63,3 @@ def test_scores_are_no_embeddings(tmp_path):
     made = ev.rank(ev.as_graph(KARATE), 0, epsilon=1.0)
     with pytest.raises(ev.errors.ParameterError, match=r"make embeddings with edgeveil\.embed"):
         made.to_word2vec(tmp_path / "e.txt")
-    with pytest.raises(ev.errors.ParameterError, match=r"make embeddings with edgeveil\.embed"):
-        made.to_keyed_vectors()

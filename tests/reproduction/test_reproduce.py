@@ -155,9 +155,9 @@ def test_embeddings_are_held_against_the_best_floor(whole):
     metric, above = "micro-F1 x 100", "above the floor"
     floors = [r.mean for r in results if (r.metric, r.scope, r.epsilon) == (metric, "all", 0)]
     assert len(floors) == 4
-    # All of so small an epsilon goes to the degrees: what is embedded is the own list.
+    # Nothing stands out of so much noise: what is embedded is the own list, but for few rows.
     list_alone = _at(results, "own list, equal weights, unit length", metric)
-    assert _at(results, "two-hop-embedding", metric, 0.1).mean == list_alone.mean
+    assert abs(_at(results, "two-hop-embedding", metric, 0.1).mean - list_alone.mean) < 1
     for epsilon in (0.1, 10.0):
         found = _at(results, "two-hop-embedding", metric, epsilon)
         more = _at(results, "two-hop-embedding", metric, epsilon, above)

@@ -15,7 +15,7 @@ pytest.importorskip("starlette")
 from edgeveil.datasets import social_network
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
-from edgeveil.ledger.tables import Unusable
+from edgeveil.ledger.tables import UnusableError
 from edgeveil.nodes import NodeSet
 from edgeveil.serve.making import Making, Offer, Unavailable, UsedUp
 from edgeveil.serve.member import _protection
@@ -298,7 +298,7 @@ def test_a_ledger_that_cannot_be_used_is_asked_once_for_all_who_wait(tmp_path, g
 
     def locked(*_):
         calls.append(1)
-        raise Unusable("the database is locked")
+        raise UnusableError("the database is locked")
 
     async def all_of(*members):
         asked = [making.make(member) for member in members]

@@ -13,7 +13,7 @@ PUBLIC = {
     *("suggest", "rank", "embed", "release", "release_to", "price", "recommended"),
     *("audit", "evaluate"),
 }
-PARTS = {"datasets", "engine", "errors", "flow", "mechanisms"}
+PARTS = {"conformance", "datasets", "engine", "errors", "flow", "mechanisms"}
 
 
 def test_the_public_names_are_these():

@@ -23,8 +23,6 @@ from scipy.special import betaincinv
 
 from edgeveil.mechanisms.base import Rows
 
-__all__ = ["Guesser", "learn"]
-
 Vector = npt.NDArray[np.float64]
 Score = Callable[[Rows], Vector]
 

@@ -25,8 +25,6 @@ from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
 
-__all__ = ["AuditResult", "audit", "draw"]
-
 # This share of the trials is for choosing the guessing rule, the rest for the bound.
 _LEARNING = 0.2
 # Trials unless said otherwise: so many as take about ten seconds, within these bounds.

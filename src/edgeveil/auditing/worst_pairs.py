@@ -21,8 +21,6 @@ from edgeveil.mechanisms.hard_pairs import (
 )
 from edgeveil.mechanisms.run import exact_loss
 
-__all__ = ["anneal", "loss_on", "loss_share", "pairs_for", "worst_pair"]
-
 # Below this share of the claim nothing is stored for these parameters: search.
 _GOOD_ENOUGH = 0.6
 _AS_GOOD = 0.99

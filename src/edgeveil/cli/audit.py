@@ -9,8 +9,6 @@ from edgeveil.cli.options import PARAMETERS, AnyMechanism, Config, Parameters, d
 from edgeveil.cli.output import Format, print_table
 from edgeveil.errors import EdgeveilError
 
-__all__ = ["audit"]
-
 
 def audit(
     mechanism: AnyMechanism = "push-flow-cap",

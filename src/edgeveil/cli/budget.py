@@ -40,7 +40,7 @@ def spending(
     if noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
     ledger = Ledger.open(budget.ledger)
-    paying = _paying(ledger, budget)
+    paying: dict[str, Any] = {"ledger": ledger, "label": budget.label}
 
     def looked_up() -> Price:
         asked = price(graph, mechanism, sources, **paying)
@@ -67,11 +67,6 @@ def spending(
         say(f"{_name(budget.ledger, ledger)}: {_charged(before)}.")
     elif not before.n_open:
         say(_free(before))
-
-
-def _paying(ledger: Ledger | None, budget: Budget) -> dict[str, Any]:
-    """The arguments that say who pays, and under which name."""
-    return {"ledger": ledger, "label": budget.label}
 
 
 def _charged(price: Price) -> str:
@@ -114,15 +109,9 @@ def print_price(
     budget: Budget,
     style: Format,
 ) -> None:
-    """Print what a release would cost and what is left. Nothing is charged or drawn.
-
-    Raises
-    ------
-    BudgetError
-        After the price, if the ledger would refuse it.
-    """
+    """Print what a release would cost and what is left; BudgetError if that is too little."""
     ledger = None if budget.ledger is None else Ledger.open(budget.ledger)
-    asked = price(graph, mechanism, sources, **_paying(ledger, budget))
+    asked = price(graph, mechanism, sources, ledger=ledger, label=budget.label)
     guarantee, found = asked.guarantee, asked.in_ledger
     rows: list[tuple[str, float, float | None, float | None]] = []
     if found is None:

@@ -9,8 +9,6 @@ from edgeveil.cli import options
 from edgeveil.cli.options import default
 from edgeveil.cli.output import counted, say
 
-__all__ = ["embed"]
-
 
 def embed(
     graph: Path,

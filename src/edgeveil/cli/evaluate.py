@@ -24,9 +24,8 @@ from edgeveil.cli.progress import counting
 from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
+    from edgeveil.evaluation.own_graph import Evaluation
     from edgeveil.mechanisms import Mechanism
-
-__all__ = ["evaluate"]
 
 
 def evaluate(
@@ -83,17 +82,13 @@ def evaluate(
     format
         table, json or csv.
     """
-    from edgeveil.cli.reading import check_place, read_and_say
+    from edgeveil.cli.reading import read_and_say
     from edgeveil.evaluation.own_graph import evaluate as measure
-    from edgeveil.evaluation.plot import load_matplotlib
 
     if top is not None:
         whole("--top", top)
-    if plot is not None:  # what is missing is said before the work
-        load_matplotlib()
-        check_place(plot, option="--plot")
-        if plot.suffix not in (".png", ".svg", ".pdf"):
-            raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
+    if plot is not None:
+        _check_figure(plot)
     tried = None if mechanism is None else _mechanisms(mechanism, epsilon, top, parameters)
     if mechanism is None and parameters != PARAMETERS:
         raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
@@ -109,18 +104,7 @@ def evaluate(
             min_degree=min_degree,
             progress=progress,
         )
-    warning = "NOT PRIVATE: for the curator only"
-    rows = found.rows()
-    if format == "table":
-        rows = [tuple(round(c, 3) if isinstance(c, float) else c for c in row) for row in rows]
-    print_table(
-        found.columns,
-        rows,
-        style=format,
-        about={"graph": graph.name, "says": warning},
-        title=f"{graph.name}: {found.heading}",
-        warning=warning,
-    )
+    _show(found, graph.name, format)
     if plot is not None:
         found.plot(plot)
         say(f"{plot}: {found.heading}.")
@@ -128,6 +112,32 @@ def evaluate(
         "These numbers come from the exact graph. They are not private: keep them. A parameter "
         "that is chosen by them is a release outside of any guarantee."
     )
+
+
+def _show(found: Evaluation, name: str, style: Format) -> None:
+    """Print the numbers."""
+    warning, rows = "NOT PRIVATE: for the curator only", found.rows()
+    if style == "table":
+        rows = [tuple(round(c, 3) if isinstance(c, float) else c for c in row) for row in rows]
+    print_table(
+        found.columns,
+        rows,
+        style=style,
+        about={"graph": name, "says": warning},
+        title=f"{name}: {found.heading}",
+        warning=warning,
+    )
+
+
+def _check_figure(plot: Path) -> None:
+    """Say what is missing for a figure before the work."""
+    from edgeveil.cli.reading import check_place
+    from edgeveil.evaluation.plot import load_matplotlib
+
+    load_matplotlib()
+    check_place(plot, option="--plot")
+    if plot.suffix not in (".png", ".svg", ".pdf"):
+        raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
 
 
 def _mechanisms(

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from edgeveil.mechanisms import Mechanism
     from edgeveil.mechanisms.base import Gives
 
-__all__ = ["find_mechanism", "make_mechanism", "mechanisms", "takes"]
-
 _GROUP = "edgeveil.mechanisms"
 
 

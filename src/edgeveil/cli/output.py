@@ -104,6 +104,7 @@ def print_table(
 def _print_for_people(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None
 ) -> None:
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -120,13 +121,17 @@ def _print_for_people(
         return
     # A blank on both sides of each cell, if that breaks no word.
     padding = int(spare >= 2 * len(names))
+    spare -= 2 * padding * len(names)
     table = Table(title=heading, title_justify="left", padding=(0, padding))
     for i, name in enumerate(names):
+        # Room for whole cells, from the left, as long as there is some: rich would cut the edge.
+        more = min(max(map(cell_len, (name, *(row[i] for row in cells)))) - least[i], spare)
+        spare -= more
         table.add_column(
             name,
             justify="right" if any(isinstance(row[i], (int, float)) for row in rows) else "left",
             overflow="fold",
-            min_width=least[i],
+            width=least[i] + more,
         )
     for line in cells:
         table.add_row(*map(Text, line))

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from edgeveil.nodes import NodeId
     from edgeveil.releases import Release
 
-__all__ = ["rank"]
-
 
 def rank(
     graph: Path,

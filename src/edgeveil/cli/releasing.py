@@ -17,8 +17,6 @@ from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-__all__ = ["make_release", "print_lists"]
-
 _MADE = {"scores": "rankings", "embeddings": "embeddings", "suggestions": "lists"}
 
 

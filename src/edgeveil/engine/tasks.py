@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Mechanism, Rows
-from edgeveil.mechanisms.run import rows_with_uncertainty
+from edgeveil.mechanisms.base import Gives, KnowsUncertainty, Mechanism, Rows
+from edgeveil.mechanisms.run import groups_of, make_rows
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
@@ -55,13 +57,20 @@ class Task:
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Computed:
         """Every source has its own noise, so what a part holds does not matter.
 
-        `check` is called between blocks and may raise to stop.
+        `check` is called between groups of rows and may raise to stop.
         """
-        return Computed(
-            *rows_with_uncertainty(
-                self.mechanism, self.graph, self.shared, part.sources, noise, check
-            )
-        )
+        mechanism, graph, total = self.mechanism, self.graph, len(part.sources)
+        wholes: list[Rows] = []  # one array each: a group's memory is then used for the next one
+        for here in groups_of(mechanism, graph.n_nodes, total):
+            check()
+            made, own = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
+            parts = [made]
+            if mechanism.gives == "scores" and isinstance(mechanism, KnowsUncertainty):
+                parts.append(mechanism.uncertainty(made, self.shared, own))
+            wholes = wholes or [np.empty((total, *part.shape[1:])) for part in parts]
+            for whole, group in zip(wholes, parts, strict=True):
+                whole[here] = group
+        return Computed(wholes[0], wholes[1] if len(wholes) == 2 else None)
 
 
 class Engine(Protocol):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._compile import compiled, inner
 from edgeveil.estimate._law_kernels import (
     PLAIN,
     TAIL,
@@ -168,7 +168,7 @@ def read_friends(
             popular[i, f] = rising[at] + between[1, f] * (rising[at + 1] - rising[at])
 
 
-@compiled
+@inner
 def _explain(centres: Any, rate: float, weight: float, weighted: Any, counted: Any) -> None:
     """INOUT: add w (1 - exp(-t rate d)) for t = 1/4, 1/2, 1, 2, 4 by cell; ``counted`` t = 1."""
     for c in range(CELLS):
@@ -189,7 +189,7 @@ def _explain(centres: Any, rate: float, weight: float, weighted: Any, counted: A
         weighted[4 * CELLS + c] += weight * hit
 
 
-@compiled
+@inner
 def _circles(
     centres: Any,  # IN (c) degrees of the cells
     own: Any,  # IN (f) friends

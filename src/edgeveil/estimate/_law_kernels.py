@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._compile import compiled, inner
 
 __all__ = [
     "PLAIN",
@@ -97,7 +97,7 @@ def poissons(means: Any, widths: Any, mass: Any, value: Any, whole: Any) -> None
             mass[x, i] *= whole[i]
 
 
-@compiled
+@inner
 def _poisson_by_logs(mean: float, widths: Any, mass: Any, lane: int) -> None:
     log_mean, top, whole = math.log(mean), -np.inf, 0.0
     for x in range(len(widths)):
@@ -183,7 +183,7 @@ def beside(z: float, at: int, unit: float, rate: float, size: int) -> Any:
     return math.exp(-rate * (z - STEPS[at - 1] * unit)), math.exp(-rate * (STEPS[at] * unit - z))
 
 
-@compiled
+@inner
 def sort(values: Any) -> None:
     """INOUT ``values``: rising. By Shell's gaps: numpy's own takes a second to compile."""
     gap = 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._compile import compiled, inner
 from edgeveil.estimate._law_kernels import STEPS, beside, decays_of, laplace_tables, place_of
 from edgeveil.estimate._mixture_kernels import stays_below
 from edgeveil.estimate.popularity import CELLS, FINE
@@ -134,7 +134,7 @@ def score_lists(
             line[6] = len(own)
 
 
-@compiled
+@inner
 def low_chances(law: Any, unseen: Any, chances: Any) -> None:
     """OUT ``chances`` (x + 1, c): that a sum below the threshold is at point x or beyond."""
     size = len(unseen)
@@ -148,7 +148,7 @@ def low_chances(law: Any, unseen: Any, chances: Any) -> None:
             chances[x, c] /= max(chances[0, c], _TINY)
 
 
-@compiled
+@inner
 def _means(law: Any, chance: Any, unit: float, found: Any) -> None:
     """OUT ``found`` (c): expected sums, rising, given what has this chance at each point."""
     whole = np.zeros(CELLS)
@@ -164,7 +164,7 @@ def _means(law: Any, chance: Any, unit: float, found: Any) -> None:
             found[c] = max(found[c], found[c - 1])
 
 
-@compiled
+@inner
 def _at_degrees(by_cell: Any, between: Any, by_fine: Any) -> None:
     """OUT ``by_fine`` (3, fine cells): ``by_cell`` (3, c), linear between the cells' degrees."""
     for f in range(CELLS * FINE):
@@ -173,7 +173,7 @@ def _at_degrees(by_cell: Any, between: Any, by_fine: Any) -> None:
             by_fine[j, f] = by_cell[j, at] + part * (by_cell[j, at + 1] - by_cell[j, at])
 
 
-@compiled
+@inner
 def _candidates(
     member: int, own: Any, nodes: Any, fans: Any, first_fan: int, last_fan: int, cell: Any,
     order: Any, k: int, named: Any, fine: Any, fan: Any,
@@ -203,7 +203,7 @@ def _candidates(
     return size
 
 
-@compiled
+@inner
 def holds(ordered: Any, low: int, high: int, value: int) -> bool:
     """Whether a value is among ordered[low : high], which rise."""
     end = high
@@ -216,7 +216,7 @@ def holds(ordered: Any, low: int, high: int, value: int) -> bool:
     return low < end and ordered[low] == value
 
 
-@compiled
+@inner
 def _nearness(at: int, before: float, after: float, decays: Any, near: Any) -> None:
     """OUT ``near`` (x): exp(-rate |z - x|), but for a factor, of a z before point ``at``."""
     weight = before
@@ -229,7 +229,7 @@ def _nearness(at: int, before: float, after: float, decays: Any, near: Any) -> N
         weight = weight * decays[x] if weight > 1e-250 else 0.0
 
 
-@compiled
+@inner
 def _posterior(law: Any, c: int, near: Any, unit: float) -> Any:
     """Expected true sum, and the chance that it is 0."""
     whole = first = 0.0
@@ -241,7 +241,7 @@ def _posterior(law: Any, c: int, near: Any, unit: float) -> Any:
     return first / whole, law[0, c] * near[0] / whole
 
 
-@compiled
+@inner
 def _cumulate(law: Any, c: int, near: Any, size: int) -> None:
     """INOUT ``near`` (2, x): the second row is how much of the posterior lies up to each point."""
     whole = 0.0
@@ -252,7 +252,7 @@ def _cumulate(law: Any, c: int, near: Any, size: int) -> None:
         near[1, x] /= max(whole, _TINY)
 
 
-@compiled
+@inner
 def _best(scores: Any, count: int, heap: Any) -> int:
     """OUT ``heap``: places of the largest scores, best first; of equal ones the first.
 
@@ -279,12 +279,12 @@ def _best(scores: Any, count: int, heap: Any) -> int:
     return size
 
 
-@compiled
+@inner
 def _worse(scores: Any, i: int, j: int) -> bool:
     return scores[i] < scores[j] or (scores[i] == scores[j] and i > j)
 
 
-@compiled
+@inner
 def _sift(scores: Any, heap: Any, size: int) -> None:
     """Put what is on top of the heap where it belongs."""
     top = 0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._compile import compiled, inner
 from edgeveil.estimate._law_kernels import (
     PLAIN,
     STEPS,
@@ -41,7 +41,7 @@ _SETTLED = 1e-3  # a fit ends when no share moves by more, relatively
 _POSSIBLE = 1e-290  # values that are less likely under all laws tell nothing, and would overflow
 
 
-@compiled
+@inner
 def stays_below(limit: float, unit: float, rate: float, unseen: Any) -> None:
     """OUT ``unseen`` (x): chance that a sum at each point stays below the threshold."""
     for x in range(len(unseen)):
@@ -125,7 +125,7 @@ def fit_laws(
                         out[begin + x, c] += mix[k, c] * mass[x, k * CELLS + c]
 
 
-@compiled
+@inner
 def _collect(
     values: Any, fines: Any, first: int, last: int, unit: float, rate: float, size: int,
     growth: Any, left: Any, right: Any, ids: Any, kept: Any, bins: Any, items: Any,
@@ -157,7 +157,7 @@ def _collect(
     return count
 
 
-@compiled
+@inner
 def fit_mixture(
     likelihoods: Any,  # IN  (k, at least m) of each item under each component
     items: Any,  # INOUT (4, at least m) how often each was seen, growth of the tail; room for two
@@ -198,7 +198,7 @@ def fit_mixture(
             break
 
 
-@compiled
+@inner
 def _leap(before: Any, between: Any, shares: Any) -> bool:
     """INOUT ``shares``: as far on as two steps lead; False, and as they are, if one would be <= 0.
 
@@ -222,7 +222,7 @@ def _leap(before: Any, between: Any, shares: Any) -> bool:
     return True
 
 
-@compiled
+@inner
 def _mix(shares: Any, growth: Any, mix: Any) -> None:
     """OUT ``mix`` (k, c): the tail grows with the degree, the others share what it leaves."""
     tail = 0.0
@@ -234,7 +234,7 @@ def _mix(shares: Any, growth: Any, mix: Any) -> None:
             mix[k, c] = shares[k] * ((1 - tail * cut) if k < PLAIN else cut)
 
 
-@compiled
+@inner
 def _improve(
     likelihoods: Any, items: Any, count: int, pseudo: float, exposure: float, shares: Any
 ) -> None:
@@ -267,7 +267,7 @@ def _improve(
         shares[k] /= explained if k < PLAIN else exposure
 
 
-@compiled
+@inner
 def _dot(one: Any, other: Any, count: int) -> float:
     """In four lanes: the same bits whatever the machine makes of it."""
     a = b = c = d = 0.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled
+from edgeveil.estimate._compile import compiled, inner
 from edgeveil.estimate._law_kernels import STEPS, beside, decays_of, laplace_tables, place_of, sort
 from edgeveil.estimate._list_kernels import holds, low_chances
 from edgeveil.estimate._mixture_kernels import stays_below
@@ -106,7 +106,7 @@ def open_places(
             out[i, r, 3] = max(min(last, strangers[i]), r + 1.0)
 
 
-@compiled
+@inner
 def _first_at(rising: Any, wanted: float) -> int:
     """The first place of a value that is there."""
     low, high = 0, len(rising) - 1
@@ -119,7 +119,7 @@ def _first_at(rising: Any, wanted: float) -> int:
     return low
 
 
-@compiled
+@inner
 def _add(
     chances: Any, c: int, size: int, number: float, unit: float, offset: float, rising: Any,
     mean: Any, spread: Any,
@@ -143,7 +143,7 @@ def _add(
         x += 1
 
 
-@compiled
+@inner
 def _beyond(
     z: float, c: int, unit: float, rate: float, decays: Any, left: Any, right: Any, chance: Any
 ) -> None:

@@ -23,6 +23,7 @@ Rows = npt.NDArray[np.float64]
 _CELLS, _PER_CELL = 24, 64  # cells of nodes of like degree: at most, and dimensions for each
 _BY_CHANCE = 0.25  # places for each friend that stand out although they are noise alone
 _MOST = 4  # places of the second hop for each friend
+_LEAST = 0.01  # of the largest number: what is less is left out
 
 
 class HashedDegrees(NamedTuple):
@@ -98,17 +99,19 @@ def embed(
 def standing_out(sums: Vector, scale: float, friends: int) -> Vector:
     """The numbers that are too large for noise, their roots scaled to at most 1; 0 elsewhere.
 
-    The threshold is where noise alone leaves some numbers for each friend. If clearly more reach
-    it, two deviations, they are weighed by the share of those that are more than noise; else
-    there is nothing to be seen, and all is 0. So a small epsilon gives the own list.
+    The threshold is where noise alone leaves some numbers for each friend; none counts that is
+    below a hundredth of the largest. If clearly more reach it, two deviations, they are weighed
+    by the share of those that are more than noise; else there is nothing to be seen, and all is
+    0. So a small epsilon gives the own list.
     """
     by_chance, size = min(_BY_CHANCE * friends, len(sums) / 4), np.abs(sums)
-    found = np.flatnonzero(size > scale * math.log(len(sums) / by_chance))
-    weights, in_vain = np.zeros(len(sums)), by_chance + 2 * math.sqrt(by_chance) if scale else 0.0
-    if len(found) <= in_vain:
+    in_vain, largest = by_chance + 2 * math.sqrt(by_chance), float(size.max())
+    least = max(scale * math.log(len(sums) / by_chance), _LEAST * largest)
+    found = np.flatnonzero(size > least)
+    weights, share = np.zeros(len(sums)), 1 - in_vain / max(len(found), 1)
+    if share <= 0:
         return weights
-    share = 1 - in_vain / len(found)
     if len(found) > _MOST * friends:
         found = found[np.argsort(-size[found], kind="stable")[: _MOST * friends]]
-    weights[found] = share * np.sign(sums[found]) * np.sqrt(size[found] / size[found].max())
+    weights[found] = share * np.sign(sums[found]) * np.sqrt(size[found] / largest)
     return weights

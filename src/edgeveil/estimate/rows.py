@@ -28,7 +28,6 @@ from edgeveil.nodes import NodeSet
 
 __all__ = [
     "OwnLists",
-    "closeness",
     "complete_rows",
     "exact_weights",
     "over_degrees",
@@ -36,8 +35,6 @@ __all__ = [
     "prior_shares",
     "two_hop_weights",
 ]
-
-_STRANGERS = 4  # that may be in an embedding for each friend
 
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
@@ -180,46 +177,3 @@ def over_degrees(rows: Rows, own: OwnLists, known: DegreeEstimates) -> None:
     """Divide every score by the degree of its node as the recipient sees it, in place."""
     for i, row in enumerate(rows):
         row /= known.degrees_seen_by(own.of(i))
-
-
-def closeness(
-    row: Vector, source: int, own: Indices, degrees: Vector, restart: float, second_hop: float
-) -> tuple[Indices, Vector]:
-    """Nodes to embed, and their weights: friends 1, strangers by how close they seem.
-
-    A stranger weighs `second_hop` times the square root of its excess, the row's value beyond
-    what its degree explains, in units of the mass that a friend gets from the first hop. Only the
-    strangers with the largest excess count, a few for each friend: that of the others is
-    mostly noise, and would fill every dimension. Without a measured second hop no stranger has an
-    excess, and only the own list is left; a source without neighbours has no weights at all.
-
-    Parameters
-    ----------
-    row : array of shape (n,)
-        PageRank, from `complete_rows` or `prior_rows`.
-    source, own, degrees
-        Who it is about, its list, and the degrees as it sees them.
-    restart : float
-        Restart probability.
-    second_hop : float
-        How much a stranger's closeness counts against a friend.
-    """
-    if len(own) == 0:
-        return own, np.empty(0)
-    excess = row - degrees * _median(row / degrees)
-    excess /= restart * (1 - restart) / len(own)
-    excess[excess < 1e-12] = 0.0  # or rounding
-    excess[source] = excess[own] = 0.0
-    weights = second_hop * np.sqrt(excess)
-    place = max(len(row) - 1 - _STRANGERS * len(own), 0)
-    chosen = np.flatnonzero(weights > np.partition(weights, place)[place])
-    return np.concatenate([chosen, own]), np.concatenate([weights[chosen], np.ones(len(own))])
-
-
-def _median(values: Vector) -> float:
-    """As numpy.median, which takes four times as long; `values` are overwritten."""
-    middle = len(values) // 2
-    values.partition(middle)
-    if len(values) % 2:
-        return float(values[middle])
-    return float((values[:middle].max() + values[middle]) / 2)

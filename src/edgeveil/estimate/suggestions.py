@@ -23,6 +23,7 @@ from edgeveil.estimate import _friend_kernels as friend_kernels
 from edgeveil.estimate import _list_kernels as list_kernels
 from edgeveil.estimate import _mixture_kernels as mixture_kernels
 from edgeveil.estimate import _place_kernels as place_kernels
+from edgeveil.estimate._law_kernels import PLAIN
 from edgeveil.estimate.popularity import CELLS, Popularity, learn
 from edgeveil.estimate.rows import OwnLists
 
@@ -165,7 +166,7 @@ def lists(
         return found
 
     nodes, values, fines, begins, below = strangers(released.places, released.sums, released.starts)
-    expected = np.empty((m, mixture_kernels.PLAIN * CELLS))
+    expected = np.empty((m, PLAIN * CELLS))
     popular, facts = np.empty_like(below), np.empty((m, friend_kernels.FACTS))
     law_starts = np.empty(m + 1, dtype=np.int64)
     friend_kernels.read_friends(

@@ -20,22 +20,6 @@ from edgeveil.evaluation.metrics import hits_at_k
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
 
-__all__ = [
-    "DEGREE_GROUPS",
-    "HiddenEdges",
-    "Scorer",
-    "common_neighbours",
-    "hide_edges",
-    "hits",
-    "limit",
-    "limit_of",
-    "members_by_degree",
-    "pagerank",
-    "popularity",
-    "resource_allocation",
-    "strangers",
-]
-
 Vector = npt.NDArray[np.float64]
 Scorer = Callable[[int], Vector]
 """A member's index to the scores of all nodes; those of itself and its friends do not matter."""

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 
-__all__ = ["hits_at_k", "top_k_metrics"]
-
 Vector = npt.NDArray[np.float64]
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-__all__ = ["EPSILONS", "Evaluation", "evaluate"]
-
 Row = tuple[str | float | None, ...]
 
 _WARNING = (
@@ -193,8 +191,9 @@ def evaluate(
     """
     graph, given = graph_of(graph), None
     if mechanisms is not None:
-        several = isinstance(mechanisms, Iterable) and not isinstance(mechanisms, str)
-        given = [check_mechanism(m) for m in (mechanisms if several else [mechanisms])]
+        one = isinstance(mechanisms, str) or not isinstance(mechanisms, Iterable)
+        listed: Iterable[Any] = [mechanisms] if one else mechanisms  # type: ignore[assignment]
+        given = [check_mechanism(mechanism) for mechanism in listed]
     if protocol is None:
         scores = given is not None and any(m.gives == "scores" for m in given)
         protocol = "rankings" if scores else "suggestions"

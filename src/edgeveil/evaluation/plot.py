@@ -12,8 +12,6 @@ from edgeveil.evaluation.results import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "load_matplotlib"]
-
 # Okabe and Ito's colours, which most colour-blind people can tell apart.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 

@@ -41,17 +41,6 @@ from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Exact, randomise
 
-__all__ = [
-    "SCOPES",
-    "Contender",
-    "Measured",
-    "RandomOrder",
-    "choose_sources",
-    "measure_contest",
-    "measure_ranking",
-    "releases",
-]
-
 SCOPES = ("all", "non-neighbours", "lift")
 _LIFT_DEGREE = 20
 _BATCH = 20  # repeats scored together
@@ -187,7 +176,8 @@ def _released_degrees(
         return np.asarray(released, np.float64)
     if epsilon == 0:
         return None
-    return randomise(DegreePrior(epsilon=epsilon).shared(graph), noise).values[0]
+    drawn: Vector = randomise(DegreePrior(epsilon=epsilon).shared(graph), noise).values[0]
+    return drawn
 
 
 def _by_scope(

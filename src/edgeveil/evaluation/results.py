@@ -12,8 +12,6 @@ from scipy.special import stdtrit
 
 from edgeveil.errors import ParameterError
 
-__all__ = ["Estimate", "Result", "estimate"]
-
 _LEVEL = 0.95
 
 

@@ -23,8 +23,6 @@ from edgeveil.mechanisms.run import rows_of
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.privacy.noise import NoiseSource
 
-__all__ = ["ALIKE", "LIMIT", "default_mechanisms", "group_name", "measure_suggestions"]
-
 Members = npt.NDArray[np.int64]
 Found = dict[str, npt.NDArray[Any]]  # of a metric: one value for each member, or one for all
 # One line of the measurement: its name, its epsilon, and how to measure a group of members.

@@ -22,8 +22,6 @@ import numpy.typing as npt
 from edgeveil.flow._kernels import LANES, SINGLE_LANES, Kernels, blocks, copy_lanes
 from edgeveil.flow._layout import Layout, block_zeros
 
-__all__ = ["Block", "Lanes", "solve"]
-
 _ENOUGH_IN_SINGLE = 2.0**-20  # a residual that single precision reaches
 _LAST_STEP = 6  # what a sweep makes of a residual, usually at least: the last one is in double
 

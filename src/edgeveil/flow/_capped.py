@@ -21,8 +21,6 @@ from edgeveil.flow._layout import Layout, block_zeros
 from edgeveil.flow.bounds import fixed_point_error, fixed_point_rounds
 from edgeveil.flow.walk import lazy_restart
 
-__all__ = ["CappedBlock", "Recursion"]
-
 _FLOAT_SLACK = 1 - 2.0**-16  # more than the roundings of a certificate
 _ENTRIES_PER_CALL = 1 << 28  # so that a long run can be interrupted
 

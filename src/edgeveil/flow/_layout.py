@@ -17,8 +17,6 @@ from edgeveil.errors import InputError
 from edgeveil.flow._kernels import label_components, reorder
 from edgeveil.graph import Graph
 
-__all__ = ["Layout", "block_zeros", "components_of", "layout_of"]
-
 _LARGEST_COPY = 1 << 26  # stored entries; a copy is no larger than the graph itself
 _CACHE_LINE = 64
 

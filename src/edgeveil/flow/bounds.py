@@ -13,20 +13,6 @@ from edgeveil._check import one_of, positive
 from edgeveil.errors import ParameterError
 from edgeveil.flow.walk import check_restart, lazy_restart
 
-__all__ = [
-    "Bound",
-    "check_bound",
-    "check_sigma",
-    "edge_cap",
-    "fixed_point_cap",
-    "fixed_point_error",
-    "fixed_point_rounds",
-    "float_error_bound",
-    "flow_error_bound",
-    "forward_edge_cap",
-    "rounds_constant",
-]
-
 Bound = Literal["tight", "paper"]
 
 _SAFE = 1 - 2.0**-48

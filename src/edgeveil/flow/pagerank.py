@@ -24,8 +24,6 @@ from edgeveil.flow._layout import Layout, block_zeros, components_of, layout_of
 from edgeveil.flow.walk import check_restart, check_sources, check_tol
 from edgeveil.graph import Graph
 
-__all__ = ["personalized_pagerank"]
-
 _OPTIMISTIC = 16  # sweeps
 
 

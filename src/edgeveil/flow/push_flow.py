@@ -25,7 +25,8 @@ import numpy.typing as npt
 from edgeveil._check import one_of
 from edgeveil.errors import ParameterError
 from edgeveil.flow._blocks import Lanes, solve
-from edgeveil.flow._capped import CappedBlock, Recursion
+from edgeveil.flow._capped import CappedBlock
+from edgeveil.flow._capped import Recursion as Recursion
 from edgeveil.flow._kernels import blocks, unload
 from edgeveil.flow._layout import layout_of
 from edgeveil.flow.bounds import (
@@ -37,16 +38,6 @@ from edgeveil.flow.bounds import (
 )
 from edgeveil.flow.walk import check_restart, check_rounds, check_sources, lazy_restart
 from edgeveil.graph import Graph
-
-__all__ = [
-    "Recursion",
-    "capped_recursion",
-    "capped_rows",
-    "forward_flow",
-    "forward_recursion",
-    "push_flow",
-    "push_flow_cap",
-]
 
 Matrix = npt.NDArray[np.float64]
 

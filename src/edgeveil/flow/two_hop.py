@@ -133,6 +133,7 @@ def hashed_two_hop_of_lists(
     array of shape (m, dimension)
         Freshly made.
     """
+    assert len(graph.indices) < 1 << (63 - _STEP_BITS), "35 TB of entries"
     steps = np.floor(np.clip(weights, 0.0, 1.0) * 2.0**_STEP_BITS).astype(np.int64)
     sums = np.zeros((len(sources), dimension), dtype=np.int64)
     known = np.zeros(graph.n_nodes, dtype=np.bool_)  # pages that are not touched cost nothing
@@ -155,8 +156,8 @@ def _hash_lists(
 ) -> None:
     """Add the steps of each friend at the places of its neighbours, but for source and friends.
 
-    No number overflows: an entry of the graph is counted once in a row, and 2**43 entries do not
-    fit into an address space of 2**47 bytes.
+    No number overflows: an entry of the graph is counted once in a row, and there are fewer than
+    2**43 of them.
     """
     for i in range(len(out)):
         sums, own = out[i], lists[starts[i] : starts[i + 1]]

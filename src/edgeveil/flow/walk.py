@@ -18,15 +18,6 @@ from edgeveil.errors import ParameterError
 
 SMALLEST_TOL = 1e-13
 
-__all__ = [
-    "check_restart",
-    "check_rounds",
-    "check_sources",
-    "check_tol",
-    "lazy_restart",
-    "rounds_for",
-]
-
 
 def check_restart(restart: float) -> float:
     """Refuse a restart probability outside of (0, 1)."""

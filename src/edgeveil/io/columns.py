@@ -237,9 +237,17 @@ def places_in(nodes: NodeSet | pl.Series) -> Callable[[Edges], tuple[Array, Arra
 
 
 def _places(column: pl.Series, known: pl.Series) -> Array:
-    """Give the index of every value among distinct ones, -1 where there is none."""
+    """Give the index of every string among distinct ones, -1 where there is none."""
     import polars as pl
 
+    both = pl.concat([known.alias("id"), column.alias("id")])
+    codes, rows = _number(_hashes(both).to_numpy())
+    place = rows[codes[len(known) :]]  # the first row with the same hash
+    place[place >= len(known)] = -1
+    hit = place >= 0
+    if known.gather(place[hit]).equals(column.filter(pl.Series(hit))):
+        return place
+    # two names with one hash
     listed = known.alias("id").to_frame().with_row_index("index").lazy()
     found = (
         column.alias("id")

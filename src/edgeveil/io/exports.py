@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-    from gensim.models import KeyedVectors
 
 __all__ = [
     "KEY",
     "arrow_table",
     "embedding_columns",
-    "keyed_vectors",
     "load_library",
     "pandas_frame",
     "polars_frame",
@@ -99,24 +97,12 @@ def arrow_table(columns: Columns, label: Mapping[str, Any]) -> pa.Table:
     return table.replace_schema_metadata({KEY: json.dumps(as_json(label))})
 
 
-def keyed_vectors(
-    sources: Sequence[NodeId], embeddings: Floats, label: Mapping[str, Any]
-) -> KeyedVectors:
-    """Word vectors of gensim, float32, under the ids as text; the label is their attribute."""
-    models = load_library("gensim.models", "to_keyed_vectors")
-    vectors = models.KeyedVectors(embeddings.shape[1])
-    vectors.add_vectors([str(source) for source in sources], embeddings.astype(np.float32))
-    setattr(vectors, KEY, dict(label))
-    return vectors
-
-
 def load_library(name: str, needed_by: str) -> Any:
-    """Import a library that edgeveil does not bring, or say which package is missing."""
-    package = name.partition(".")[0]
+    """Import a library that edgeveil does not bring, or say that it is missing."""
     try:
         return import_module(name)
     except ImportError:
-        raise EdgeveilError(f"{needed_by} needs {package}: pip install {package}") from None
+        raise EdgeveilError(f"{needed_by} needs {name}: pip install {name}") from None
 
 
 def write_csv(path: Path, columns: Columns, guarantee: str) -> None:

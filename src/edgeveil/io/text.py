@@ -67,8 +67,7 @@ def noted(graph: Graph, layout: Layout) -> Graph:
                 ReadingWarning,
                 stacklevel=4,
             )
-    intake = replace(graph.intake, layout=layout.says)
-    return Graph(graph.indptr, graph.indices, graph.nodes, intake, directed=graph.directed)
+    return replace(graph, intake=replace(graph.intake, layout=layout.says))
 
 
 def _stand_alone(graph: Graph, ends: list[str]) -> bool:

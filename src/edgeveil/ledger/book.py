@@ -39,25 +39,14 @@ class Account:
     """What is spent and left, in nano-epsilons; the properties say it in epsilon.
 
     In a ledger with a window all of it is about the last snapshots.
-
-    Attributes
-    ----------
-    recipient : str or None
-        Whose account; None if nobody got a row so far and only public releases count.
-    cap_nano, spent_nano : int
-        The cap for each recipient, and what this one has learned (public releases included).
-    public_nano : int
-        What everybody has learned.
-    pooled_cap_nano, pooled_spent_nano : int or None, int
-        The cap for all recipients together, if there is one, and what they have learned.
     """
 
-    recipient: str | None
-    cap_nano: int
-    spent_nano: int
-    public_nano: int
-    pooled_cap_nano: int | None
-    pooled_spent_nano: int
+    recipient: str | None  # None: nobody got a row so far, and only public releases count
+    cap_nano: int  # for each recipient,
+    spent_nano: int  # and what this one has learned, public releases included
+    public_nano: int  # what everybody has learned
+    pooled_cap_nano: int | None  # for all recipients together, if there is such a cap,
+    pooled_spent_nano: int  # and what they have learned
 
     @property
     def spent(self) -> float:

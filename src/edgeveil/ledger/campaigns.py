@@ -41,65 +41,31 @@ SECRET_BYTES = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
-    """One mechanism with its parameters, on the current snapshot of a label.
+    """One mechanism with its parameters, on the current snapshot of a label."""
 
-    Attributes
-    ----------
-    question : str
-        All that makes the rows what they are, but for the graph.
-    guarantee : callable
-        What a release of so many rows protects.
-    label : str
-        The public name of the graph.
-    fingerprint : str
-        The graph's. A snapshot's first one is remembered, and another one refused.
-    code : str
-        Which code makes the rows: a batch that was begun is finished by the same code only.
-    note : mapping of str to str
-        A few words for people: mechanism, purpose, operator.
-    snapshot : int, optional
-        Refuse if the label's snapshot is another one by now.
-    """
-
-    question: str
-    guarantee: Callable[[int], Guarantee]
-    label: str = ""
-    fingerprint: str = ""
-    code: str = ""
-    note: Mapping[str, str] = field(default_factory=dict)
-    snapshot: int | None = None
+    question: str  # all that makes the rows what they are, but for the graph
+    guarantee: Callable[[int], Guarantee]  # what a release of so many rows protects
+    label: str = ""  # the public name of the graph
+    fingerprint: str = ""  # the graph's: a snapshot's first one is remembered, another one refused
+    code: str = ""  # that makes the rows: a batch that was begun is finished by the same code only
+    note: Mapping[str, str] = field(default_factory=dict)  # for people: mechanism, purpose
+    snapshot: int | None = None  # refuse if the label's snapshot is another one by now
 
 
 @dataclass(frozen=True)
 class Price:
-    """What rows would cost, and what is left before it, in nano-epsilons.
-
-    Attributes
-    ----------
-    snapshot : int
-        Of which snapshot of the graph.
-    n_new, n_open, n_stored : int
-        How many of the rows are to be charged, were charged but not stored, and are stored.
-    whom : str or None
-        The recipient who would have the least left; None: everybody, a public release.
-    needs_nano, left_nano : int
-        The price for `whom`, and what is left for them.
-    pooled_needs_nano, pooled_left_nano : int, int or None
-        The price for all recipients together, and what is left for them, if there is a cap.
-    short : str
-        Empty, or in words why it would be refused.
-    """
+    """What rows would cost, and what is left before it, in nano-epsilons."""
 
     snapshot: int
-    n_new: int
-    n_open: int
-    n_stored: int
-    whom: str | None
-    needs_nano: int
-    left_nano: int
-    pooled_needs_nano: int
-    pooled_left_nano: int | None
-    short: str
+    n_new: int  # rows that are to be charged,
+    n_open: int  # were charged but not stored,
+    n_stored: int  # and are stored
+    whom: str | None  # the recipient who would have the least left; None: everybody
+    needs_nano: int  # the price for `whom`,
+    left_nano: int  # and what is left for them
+    pooled_needs_nano: int  # the price for all recipients together,
+    pooled_left_nano: int | None  # and what is left for them, if there is a cap
+    short: str  # empty, or in words why it would be refused
 
     @property
     def epsilon(self) -> float:
@@ -123,23 +89,13 @@ class Price:
 class Batch:
     """Rows of a campaign that were charged together, or (without recipients) what all rows share.
 
-    Attributes
-    ----------
-    key : str
-        Names the artifact.
-    number : int
-        Of its spend.
-    created : str
-        When it was charged.
-    secret : bytes
-        32 random bytes from which all noise of this batch must be derived, and nothing else; the
-        same for every retry. Empty once stored.
-    recipients : tuple of str
-        Whose rows are to be made. Empty once stored: the artifact knows.
+    `secret` are 32 random bytes from which all noise of this batch must be derived, and nothing
+    else; the same for every retry. It and `recipients`, whose rows are to be made, are empty once
+    the batch is stored.
     """
 
-    key: str
-    number: int
+    key: str  # names the artifact
+    number: int  # of its spend
     created: str
     secret: bytes = field(repr=False)
     recipients: tuple[str, ...] = field(repr=False)

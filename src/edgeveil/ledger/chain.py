@@ -80,17 +80,7 @@ class SnapshotRow(NamedTuple):
     hash: str = ""
 
 
-class NodeSetRow(NamedTuple):
-    """A row of version 2's table ``node_sets``."""
-
-    seq: int
-    label: str
-    digest: str
-    created: str
-    hash: str = ""
-
-
-Row = TypeVar("Row", SpendRow, ReleaseRow, SnapshotRow, NodeSetRow)
+Row = TypeVar("Row", SpendRow, ReleaseRow, SnapshotRow)
 
 
 def sealed(row: Row, previous: str) -> Row:
@@ -231,9 +221,6 @@ def upgrade(transaction: Transaction) -> None:
     """Complete an older ledger; if anything fails the check, all is undone."""
     header = read_header(transaction)
     version = header.schema_version
-    if version == 2:  # of the node sets nothing but the chain is looked at: snapshots took over
-        sets = (NodeSetRow(*row) for row in transaction.run(sql.GET_NODE_SETS))
-        list(_walk(sets, header.hash("node_sets"), "node set"))
 
     def seals() -> list[tuple[str, int, str]]:
         audit(transaction, header)

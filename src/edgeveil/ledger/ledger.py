@@ -161,15 +161,9 @@ class Ledger:
         All in one transaction: which of the rows were charged before, the price of the others
         (what the campaign costs more with them than without), their spend and its secret. Given
         are what all rows share, and all batches that hold one of the rows: stored ones, open ones
-        (to be made by whoever meets them, wholly), and the new one.
-
-        Raises
-        ------
-        BudgetError
-            If a cap would be exceeded. Nothing is written.
-        LedgerError
-            If the snapshot is another graph, a batch was begun by other code, or the ledger
-            cannot be used.
+        (to be made by whoever meets them, wholly), and the new one. BudgetError, and nothing is
+        written, if a cap would be exceeded; LedgerError if the snapshot is another graph or a
+        batch was begun by other code.
         """
         names = _checked(campaign, recipients)
         self.folder  # noqa: B018  (without a place for the artifact, do not spend)
@@ -232,20 +226,11 @@ class Ledger:
         return "\n".join([f"ledger {self.location}", *lines])
 
     def verify(self, known_head: str | None = None, *, artifacts: bool = True) -> str:
-        """Recompute the hash chain, all totals and the artifacts' digests.
+        """Recompute the hash chain, all totals and (unless told not to) the artifacts' digests.
 
-        Parameters
-        ----------
-        known_head : str, optional
-            A head noted earlier, somewhere else; it must still be part of the chain. Only this
-            finds every ledger that was put back to an older copy or rewritten as a whole.
-        artifacts : bool
-            Also read the released files, if their folder is known.
-
-        Returns
-        -------
-        str
-            The head: the hash of the last spend. LedgerError at the first thing that does not fit.
+        Gives the head, the hash of the last spend; LedgerError at the first thing that does not
+        fit. A `known_head` that was noted earlier, somewhere else, must still be part of the
+        chain: only this finds every ledger that was put back to an older copy or rewritten.
         """
         self._store.check(deep=True)
         folder = self._artifacts if artifacts else None

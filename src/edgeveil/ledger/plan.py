@@ -19,22 +19,11 @@ _LETTERS = {"d": "day", "w": "week", "m": "month", "q": "quarter", "y": "year"}
 
 @dataclass(frozen=True)
 class Plan:
-    """One way to spend a budget.
+    """One way to spend a budget."""
 
-    Attributes
-    ----------
-    every : str
-        How often there is a release.
-    releases : int
-        How many there are until the end; with a window, within it.
-    epsilon : float
-        What each may cost one recipient. Cut to whole nano-epsilons: they never add up to more
-        than is left.
-    """
-
-    every: str
-    releases: int
-    epsilon: float
+    every: str  # how often there is a release
+    releases: int  # until the end; with a window, within it
+    epsilon: float  # of each, cut to whole nano-epsilons: they never add up to more than is left
 
 
 def days_of(text: str) -> float:
@@ -58,26 +47,11 @@ def plan(
     window: int | None = None,
     pooled: Callable[[float], float] | None = None,
 ) -> list[Plan]:
-    """What each release may cost if there is one every so often, and the alternatives.
+    """What each release may cost if there is one every so often, and then the alternatives.
 
-    Parameters
-    ----------
-    account : Account
-        Of whoever has the least left.
-    every : str
-        How often there is to be one.
-    lasting : str
-        How long the budget is to last, from now on. With a window it lasts for ever.
-    window : int, optional
-        The ledger's.
-    pooled : callable, optional
-        What all recipients together learn from one release at an epsilon; needed where the
-        ledger has a cap for that.
-
-    Returns
-    -------
-    list of Plan
-        The one that was asked for first, then the alternatives, from often to seldom.
+    `account` is that of whoever has the least left. With the ledger's `window` a budget lasts for
+    ever. `pooled` says what all recipients together learn from one release at an epsilon; it is
+    needed where the ledger has a cap for that.
     """
     days, whole = days_of(every), days_of(lasting)
     if days > whole:

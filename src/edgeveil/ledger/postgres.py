@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.tables import BUSY_SECONDS, Transaction, Unusable
+from edgeveil.ledger.tables import BUSY_SECONDS, Transaction, UnusableError
 
 
 class PostgresStore:
@@ -96,7 +96,8 @@ class PostgresStore:
                 connection.close()  # undoes what is not committed
         except self._psycopg.Error as error:
             # Not chained: a traceback would print the driver's own words.
-            raise Unusable(f"cannot use the ledger {self.shown}: {self._words(error)}") from None
+            words = self._words(error)
+            raise UnusableError(f"cannot use the ledger {self.shown}: {words}") from None
 
     def backup(self, target: Path) -> None:
         """Leave that to the server's own tools."""

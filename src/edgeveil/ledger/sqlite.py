@@ -14,7 +14,7 @@ from edgeveil._files import sync_folder
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.places import refuse_unsafe_place
-from edgeveil.ledger.tables import BUSY_SECONDS, Transaction, Unusable
+from edgeveil.ledger.tables import BUSY_SECONDS, Transaction, UnusableError
 
 
 class SqliteStore:
@@ -107,6 +107,6 @@ class SqliteStore:
                 connection.execute("PRAGMA cache_size = -65536")  # KiB; for very many recipients
                 yield connection
         except sqlite3.OperationalError as error:
-            raise Unusable(f"cannot use the ledger {path}: {error}") from error
+            raise UnusableError(f"cannot use the ledger {path}: {error}") from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise LedgerError(f"{path} is not an edgeveil ledger or is damaged: {error}") from error

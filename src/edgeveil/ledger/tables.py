@@ -125,7 +125,7 @@ _UNRELEASED = "NOT EXISTS (SELECT 1 FROM releases WHERE key = OLD.key)"
 _STAYS = "a secret stays until its artifact is released"
 
 
-class Unusable(LedgerError):
+class UnusableError(LedgerError):
     """The database cannot be used just now: locked, unreachable, or its disk is full."""
 
 
@@ -143,8 +143,7 @@ class Dialect(NamedTuple):
 class Transaction:
     """Statements that take effect together at `commit`, durably, or not at all.
 
-    The stores open a connection for each transaction and close it afterwards. So there is nothing
-    that a fork, a thread or a pickle could share by mistake.
+    Each has a connection of its own, so that no fork, thread or pickle shares one by mistake.
     """
 
     def __init__(self, connection: Any, dialect: Dialect) -> None:
@@ -159,10 +158,7 @@ class Transaction:
         return [] if self._cursor.description is None else list(self._cursor.fetchall())
 
     def among(self, statement: str, values: Iterable[Any], *more: Any) -> list[tuple[Any, ...]]:
-        """Run a statement with ``IN ({})`` for all the values, some hundred at a time.
-
-        `more` are the parameters before them.
-        """
+        """Run a statement with `more`, then ``IN ({})`` of the values, some hundred at a time."""
         listed, rows = list(values), []
         for start in range(0, len(listed), 500):  # below every database's limit of parameters
             some = listed[start : start + 500]
@@ -294,7 +290,6 @@ POSTGRES = Dialect(
 )
 
 GET_LEDGER = "SELECT * FROM ledger"  # in the order of `chain.Header`; before version 3 one less
-GET_NODE_SETS = "SELECT seq, label, digest, created, hash FROM node_sets ORDER BY seq"  # version 2
 
 _SPEND = (
     "seq, key, fingerprint, model, epsilon_nano, pooled_nano, charge, note, created, public_total, "

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from edgeveil._check import one_of
 from edgeveil.errors import ParameterError
-from edgeveil.estimate.rows import OwnLists
+from edgeveil.estimate.rows import OwnLists as OwnLists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.nodes import NodeSet
@@ -30,26 +30,6 @@ from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model, OwnEdges
 from edgeveil.privacy.noise import Calibration
 from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic
-
-__all__ = [
-    "ChecksNodes",
-    "Gives",
-    "HasHardPairs",
-    "KnowsUncertainty",
-    "Measuring",
-    "Mechanism",
-    "NoiseLast",
-    "NothingShared",
-    "OnceForAll",
-    "OwnLists",
-    "PerSource",
-    "RestsOnPromise",
-    "Rows",
-    "check_directions",
-    "check_mechanism",
-    "check_model",
-    "own_lists",
-]
 
 Rows = npt.NDArray[np.float64]
 Gives = Literal["scores", "embeddings", "suggestions"]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +15,18 @@ import numpy.typing as npt
 from edgeveil.flow.bounds import Bound, flow_error_bound
 from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows
 from edgeveil.graph import Graph
+from edgeveil.hashing import (
+    check_dimension,
+    check_hash_key,
+    embedding_float_error,
+    hash_nodes,
+    instant_embedding,
+)
 from edgeveil.mechanisms.base import NoiseLast, PerSource, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate
-
-__all__ = ["CappedFlow", "NoisedFlow", "PaperFlow"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,3 +141,48 @@ class PaperFlow(CappedFlow):
     def is_large(self, noised: Rows) -> npt.NDArray[np.bool_]:
         """Which noised coordinates count as large: from the paper's 3 sigma ln(n) / half on."""
         return noised >= 3 * self.sigma * math.log(noised.shape[1]) / float(self.half)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowEmbedding(PaperFlow):
+    """InstantEmbedding of the capped flow, or of some of its coordinates.
+
+    Parameters
+    ----------
+    dimension : int
+        Length k of an embedding.
+    hash_key : str
+        Chooses the public hash of nodes to dimensions.
+    epsilon, sigma, model, restart, rounds, prepush, bound
+        As for `PaperFlow`.
+    """
+
+    dimension: int = 256
+    hash_key: str = "edgeveil"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_dimension(self.dimension)
+        check_hash_key(self.hash_key)
+
+    def embedded(self, graph: Graph, rows: Rows) -> Rows:
+        """The embedding of each row, without noise."""
+        return instant_embedding(rows, hash_nodes(graph.nodes, self.dimension, self.hash_key))
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Those of the flow; the embedding looks at n p and not below 1: lone nodes raise n."""
+        return capped_flow_pairs(self.model, lone=True)
+
+
+@lru_cache(maxsize=256)  # exact arithmetic, the same for all rows with as many coordinates
+def embedding_noise(
+    mechanism: FlowEmbedding, n: int, coordinates: int, epsilon: Fraction
+) -> Calibration:
+    """If so many coordinates move by sigma in all, an embedding moves by m log(1 + sigma n / m)."""
+    moved = coordinates * math.log1p(mechanism.sigma * (n / coordinates))
+    return calibrate(
+        coordinates=mechanism.dimension,
+        sensitivity=moved * (1 + 2**-48),  # rounded up
+        epsilon=epsilon,
+        error=embedding_float_error(n, mechanism.flow_error(n)),
+    )

@@ -15,8 +15,6 @@ from edgeveil.mechanisms.released_degrees import TwoHopRelease
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
 
-__all__ = ["DegreePrior"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DegreePrior(OnceForAll, TwoHopRelease):

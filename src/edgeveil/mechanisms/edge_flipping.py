@@ -22,8 +22,6 @@ from edgeveil.privacy.epsilon import check_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.statistic import Bits, Noised
 
-__all__ = ["EdgeFlipping"]
-
 _BYTES_PER_PAIR = 64  # places, their sorted union, both ends, and the graph made of them
 
 

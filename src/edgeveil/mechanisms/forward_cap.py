@@ -10,8 +10,6 @@ from edgeveil.mechanisms.base import Gives
 from edgeveil.mechanisms.capped_flow import NoisedFlow
 from edgeveil.mechanisms.hard_pairs import Pair, wedge
 
-__all__ = ["DPForwardCap"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DPForwardCap(NoisedFlow):

@@ -21,8 +21,6 @@ from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
-__all__ = ["GraphDiffusion"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GraphDiffusion(PerSource):

@@ -16,20 +16,6 @@ import numpy.typing as npt
 from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
 
-__all__ = [
-    "Pair",
-    "capped_flow_pairs",
-    "graph_of_pairs",
-    "hanging_cliques",
-    "single_pair",
-    "two_cliques",
-    "two_followed",
-    "two_hubs",
-    "wedge",
-    "wedge_with_leaves",
-    "wedge_with_pools",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,36 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.graph import Graph
-from edgeveil.hashing import (
-    check_dimension,
-    check_hash_key,
-    embedding_float_error,
-    hash_nodes,
-    instant_embedding,
-)
 from edgeveil.mechanisms.base import Gives, NoiseLast, Rows
-from edgeveil.mechanisms.capped_flow import PaperFlow
-from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge_with_leaves
+from edgeveil.mechanisms.capped_flow import FlowEmbedding, embedding_noise
+from edgeveil.mechanisms.hard_pairs import Pair, wedge_with_leaves
 from edgeveil.privacy.epsilon import exact_epsilon
-from edgeveil.privacy.noise import Calibration, calibrate
-
-__all__ = ["DPInstantEmbedding"]
+from edgeveil.privacy.noise import Calibration
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPInstantEmbedding(PaperFlow, NoiseLast):
+class DPInstantEmbedding(FlowEmbedding, NoiseLast):
     """InstantEmbedding of the capped flow plus Laplace noise of scale n log(1+sigma) / epsilon.
 
-    Proof: docs/theory/instant-embedding.md.
-
-    Parameters
-    ----------
-    dimension : int
-        Length k of an embedding.
-    hash_key : str
-        Chooses the public hash of nodes to dimensions.
-    epsilon, sigma, model, restart, rounds, prepush, bound
-        As for `PaperFlow`.
+    Proof: docs/theory/instant-embedding.md. Parameters as for `FlowEmbedding`.
     """
 
     name: ClassVar[str] = "instant-embedding"
@@ -51,31 +31,13 @@ class DPInstantEmbedding(PaperFlow, NoiseLast):
     )
     theorem: ClassVar[str] = "docs/theory/instant-embedding.md"
 
-    dimension: int = 256
-    hash_key: str = "edgeveil"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_dimension(self.dimension)
-        check_hash_key(self.hash_key)
-
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
         """The embedding of the capped flow."""
-        node_hash = hash_nodes(graph.nodes, self.dimension, self.hash_key)
-        return instant_embedding(self.flow(graph, sources), node_hash)
+        return self.embedded(graph, self.flow(graph, sources))
 
     def calibration(self, n_nodes: int) -> Calibration:
-        """One edge moves an embedding by at most n log(1 + sigma) in L1."""
-        return calibrate(
-            coordinates=self.dimension,
-            sensitivity=n_nodes * math.log1p(self.sigma) * (1 + 2**-48),  # rounded up
-            epsilon=exact_epsilon(self.epsilon),
-            error=embedding_float_error(n_nodes, self.flow_error(n_nodes)),
-        )
-
-    def hard_pairs(self) -> Iterator[Pair]:
-        """Those of the flow; the embedding looks at n p and not below 1: lone nodes raise n."""
-        return capped_flow_pairs(self.model, lone=True)
+        """All n coordinates may move: n log(1 + sigma) in L1."""
+        return embedding_noise(self, n_nodes, max(n_nodes, 1), exact_epsilon(self.epsilon))
 
     @classmethod
     def hardest(cls) -> tuple[DPInstantEmbedding, Pair]:

@@ -13,8 +13,6 @@ from edgeveil.mechanisms.base import Gives, Measuring, NothingShared, OwnLists, 
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Exact, Noised
 
-__all__ = ["NonPrivate"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NonPrivate(NothingShared):

@@ -11,8 +11,6 @@ from edgeveil.flow.walk import check_restart
 from edgeveil.mechanisms.base import Gives, NothingShared, OnceForAll, OwnLists, Rows
 from edgeveil.privacy.statistic import Noised
 
-__all__ = ["OwnNeighbours"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class OwnNeighbours(OnceForAll, NothingShared):

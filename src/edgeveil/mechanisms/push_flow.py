@@ -22,8 +22,6 @@ from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import Calibration, calibrate
 
-__all__ = ["DPPushFlow"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DPPushFlow(NoiseLast):

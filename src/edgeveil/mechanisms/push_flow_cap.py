@@ -9,8 +9,6 @@ from edgeveil.mechanisms.base import Gives
 from edgeveil.mechanisms.capped_flow import NoisedFlow, PaperFlow
 from edgeveil.mechanisms.hard_pairs import Pair, wedge
 
-__all__ = ["DPPushFlowCap"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DPPushFlowCap(PaperFlow, NoisedFlow):

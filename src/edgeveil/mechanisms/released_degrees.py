@@ -28,13 +28,6 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
-__all__ = [
-    "DegreesOnce",
-    "TwoHopRelease",
-    "split_epsilon",
-    "two_hop_guarantee",
-]
-
 _DEGREE_EPSILON = 0.4
 
 

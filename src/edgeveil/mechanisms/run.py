@@ -10,7 +10,7 @@ gives the same rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.rows import OwnLists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, Rows, check_directions, own_lists
+from edgeveil.mechanisms.base import Mechanism, Rows, check_directions, own_lists
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -39,11 +39,11 @@ from edgeveil.privacy.statistic import (
 
 __all__ = [
     "exact_loss",
+    "groups_of",
     "make_rows",
     "rows_after",
     "rows_at_once",
     "rows_of",
-    "rows_with_uncertainty",
     "shared_numbers",
     "shared_part",
 ]
@@ -150,41 +150,19 @@ def rows_after(
     sources: Sequence[int],
     noise: NoiseSource | None,
 ) -> Rows:
-    """Rows alone, where the shared part is there already; `noise` as below."""
-    return rows_with_uncertainty(mechanism, graph, shared, sources, noise, uncertainty=False)[0]
+    """Rows alone, where the shared part is there already; `noise` is the release's for rows."""
+    groups = groups_of(mechanism, graph.n_nodes, len(sources))
+    return np.concatenate(
+        [make_rows(mechanism, graph, shared, sources[here], noise)[0] for here in groups]
+    )
 
 
-def rows_with_uncertainty(
-    mechanism: Mechanism,
-    graph: Graph,
-    shared: Any,
-    sources: Sequence[int],
-    noise: NoiseSource | None,
-    check: Callable[[], None] = lambda: None,
-    *,
-    uncertainty: bool = True,
-) -> tuple[Rows, Rows | None]:
-    """Rows and, for scores of a mechanism that knows it, how far noise may have moved them.
-
-    `noise` is the release's stream for rows. `check` is called between two groups, and may raise
-    to stop.
-    """
-    if len(sources) == 0:
+def groups_of(mechanism: Mechanism, n_nodes: int, count: int) -> list[slice]:
+    """So many sources in groups whose rows are made at once."""
+    if count == 0:
         raise ParameterError("sources must name at least one node, got none")
-    knows = mechanism if isinstance(mechanism, KnowsUncertainty) else None
-    wholes: list[Rows] = []  # one array each: a group's own memory is then used for the next one
-    size = _LISTS if mechanism.gives == "suggestions" else rows_at_once(graph.n_nodes)
-    for first in range(0, len(sources), size):
-        check()
-        some = sources[first : first + size]
-        made, own = make_rows(mechanism, graph, shared, some, noise)
-        parts = [made]
-        if uncertainty and knows is not None and mechanism.gives == "scores":
-            parts.append(knows.uncertainty(made, shared, own))
-        wholes = wholes or [np.empty((len(sources), *part.shape[1:])) for part in parts]
-        for whole, part in zip(wholes, parts, strict=True):
-            whole[first : first + size] = part
-    return wholes[0], wholes[1] if len(wholes) == 2 else None
+    size = _LISTS if mechanism.gives == "suggestions" else rows_at_once(n_nodes)
+    return [slice(first, min(first + size, count)) for first in range(0, count, size)]
 
 
 def exact_loss(mechanism: Mechanism, pair: Pair) -> float:

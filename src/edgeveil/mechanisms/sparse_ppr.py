@@ -14,8 +14,6 @@ from edgeveil.mechanisms.hard_pairs import Pair, wedge
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.statistic import Noised, Statistic
 
-__all__ = ["DPSparsePPR"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DPSparsePPR(PaperFlow):

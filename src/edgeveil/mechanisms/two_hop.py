@@ -11,8 +11,6 @@ from edgeveil.mechanisms.base import Gives
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
 from edgeveil.mechanisms.released_degrees import TwoHopRelease, split_epsilon
 
-__all__ = ["TwoHop"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TwoHop(TwoHopRelease):

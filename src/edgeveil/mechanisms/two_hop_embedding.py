@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -48,7 +49,7 @@ class TwoHopEmbedding(DegreesOnce):
         Length of an embedding. With as many as there are nodes, or more, hardly any two friends
         share one.
     degree_epsilon : float, optional
-        What of epsilon goes to the shared degrees; by default min(0.1, 0.4 epsilon).
+        What of epsilon goes to the shared degrees; by default min(0.4 epsilon, 0.1 max(1, sqrt epsilon)).
     second_hop : float
         How much a place that stands out counts against a friend.
     hash_key : str
@@ -81,8 +82,9 @@ class TwoHopEmbedding(DegreesOnce):
     @property
     def split(self) -> tuple[Fraction, Fraction]:
         """Epsilon of the degrees and of one recipient's second hop."""
+        usual = min(0.4 * self.epsilon, 0.1 * max(1.0, math.sqrt(self.epsilon)))
         given = self.degree_epsilon
-        return split_epsilon(self.epsilon, min(0.1, 0.4 * self.epsilon) if given is None else given)
+        return split_epsilon(self.epsilon, usual if given is None else given)
 
     def coordinates(self, n_nodes: int) -> int:
         """How many numbers one recipient's second hop is."""

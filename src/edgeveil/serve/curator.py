@@ -41,10 +41,7 @@ _LATEST = 500  # spends that the page gets; the ledger's report has all
 def curator_key(path: Path) -> str:
     """The curator's key: what the file holds, or a new one (mode 0600).
 
-    Raises
-    ------
-    InputError
-        If the file holds too little (an empty one would let everybody in) or others can read it.
+    InputError if it holds too little (an empty one would let everybody in) or others can read it.
     """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -62,12 +59,11 @@ def curator_key(path: Path) -> str:
     return key
 
 
-class Accuracy:
+class _Accuracy:
     """How good the lists are, measured on the private graph when the curator asks for it."""
 
     def __init__(self, making: Making) -> None:
-        self._making = making
-        self._lock = threading.Lock()
+        self._making, self._lock = making, threading.Lock()
         self.state: dict[str, Any] = {"state": "not measured"}
 
     def start(self) -> dict[str, Any]:
@@ -80,8 +76,8 @@ class Accuracy:
     def _measure(self) -> None:
         from edgeveil.evaluation.own_graph import evaluate
 
+        edition, offer = self._making.edition, self._making.offer
         try:
-            edition, offer = self._making.edition, self._making.offer
             found = evaluate(
                 edition.graph, protocol="suggestions", epsilons=[offer.epsilon], k=offer.places
             )
@@ -99,7 +95,7 @@ class Accuracy:
 
 def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> Any:
     """The curator's side of the service; every path but /health and the page needs the key."""
-    fails, accuracy = RateLimit(1, 30), Accuracy(making)
+    fails, accuracy = RateLimit(1, 30), _Accuracy(making)
     wanted = f"Bearer {key}".encode()
 
     def for_the_curator(work: Callable[[], Any]) -> Work:
@@ -116,9 +112,6 @@ def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> A
 
         return answer
 
-    def advance() -> dict[str, int]:
-        return {"snapshot": making.advance()}
-
     def ahead() -> dict[str, int]:
         making.make_ahead()
         return {"left": making.ahead_left}
@@ -134,7 +127,7 @@ def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> A
         ("GET", "/spends"): lambda: _spends(making),
         ("GET", "/plan"): lambda: _plan(making),
         ("GET", "/metrics"): counts,
-        ("POST", "/advance"): advance,
+        ("POST", "/advance"): lambda: {"snapshot": making.advance()},
         ("POST", "/ahead"): ahead,
         ("GET", "/accuracy"): lambda: accuracy.state,
         ("POST", "/accuracy"): accuracy.start,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
 from edgeveil.ledger import Campaign, Ledger
-from edgeveil.ledger.tables import Unusable
+from edgeveil.ledger.tables import UnusableError
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.serve.lists import Lists, digest_of, render
 
@@ -69,16 +69,7 @@ class Edition:
 class Making:
     """The lists of all members, made when first asked for, once `start` was called.
 
-    Parameters
-    ----------
-    read : callable
-        Gives the graph as it is now.
-    ledger : Ledger
-        What pays.
-    offer : Offer
-        What is given.
-    folder : path
-        Where the service keeps copies of lists; for nobody else's eyes.
+    `read` gives the graph as it is now; copies of lists are kept in `folder`, for nobody else.
     """
 
     def __init__(
@@ -124,13 +115,7 @@ class Making:
         return None
 
     async def make(self, member: NodeId) -> bytes:
-        """Charge, make and keep one member's list, together with others that are waited for.
-
-        Raises
-        ------
-        UsedUp, Unavailable
-            If there is none.
-        """
+        """Charge, make and keep a list, with others that are waited for; or UsedUp, Unavailable."""
         answer = _Answer(asyncio.get_running_loop())
         with self._wake:
             self._waiting.append((member, answer))
@@ -267,7 +252,7 @@ class Making:
             # Somebody's budget is used up, or a row of other code was never finished, or an
             # artifact is lost: that is no reason for others to go without.
             one_of_them = isinstance(error, BudgetError | LedgerError)
-            if one_of_them and not isinstance(error, Unusable) and len(indices) > 1:
+            if one_of_them and not isinstance(error, UnusableError) and len(indices) > 1:
                 middle = len(indices) // 2
                 self._make(edition, indices[:middle], asked)
                 self._make(edition, indices[middle:], asked)

@@ -35,20 +35,8 @@ _REFUSED = "this needs a valid token of a member"
 def member_app(making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, https: bool) -> Any:
     """The members' side of the service.
 
-    Parameters
-    ----------
-    making : Making
-        Where lists come from.
-    tokens : Tokens
-        Who asks.
-    metrics : Metrics
-        What is counted.
-    pad : float
-        A first list is given a multiple of so many seconds after it was asked for. How long it
-        took to make depends on how many friends a member's friends have, which nobody is to read
-        off a clock.
-    https : bool
-        Whether members come by HTTPS.
+    A first list is given a multiple of `pad` seconds after it was asked for: how long it took to
+    make depends on how many friends a member's friends have, which nobody is to read off a clock.
     """
     door = _Door(making, tokens)
 

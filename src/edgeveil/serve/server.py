@@ -52,13 +52,7 @@ class Place:
         return f"http{'s' if self.certificate else ''}://{host}:{self.port}"
 
     def bind(self) -> socket.socket:
-        """The open socket; a Unix socket is for its owner alone.
-
-        Raises
-        ------
-        EdgeveilError
-            If the place is taken or not allowed.
-        """
+        """The open socket; a Unix socket is for its owner alone."""
         try:
             if self.path is None:
                 family = socket.AF_INET6 if ":" in self.host else socket.AF_INET

@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
+import secrets
 import threading
 import time
 from pathlib import Path
@@ -37,29 +39,12 @@ class _Key(NamedTuple):
     key: Any
 
 
-class _Known(NamedTuple):
-    subject: str
-    until: float
-
-
 class Tokens:
     """Checks tokens. Keys are read anew when their file changes, so that they can be rotated.
 
-    Parameters
-    ----------
-    keys : path
-        A JWKS file: Ed25519 (EdDSA), RSA (RS256, at least 2,048 bits) or symmetric keys (HS256,
-        at least 32 bytes), each with its own ``kid``. No private keys.
-    audience : str
-        What ``aud`` must be or contain.
-    issuer : str, optional
-        What ``iss`` must be, if given.
-
-    Raises
-    ------
-    InputError
-        If the file holds no usable set of keys. Later, a file that does not is not taken over:
-        the keys of before stay, and `trouble` says what is wrong.
+    The file is a JWKS: Ed25519 (EdDSA), RSA (RS256, at least 2,048 bits) or symmetric keys (HS256,
+    at least 32 bytes), each with its own ``kid``, and no private keys; InputError if it is not.
+    Later, such a file is not taken over: the keys of before stay, and `trouble` says what is wrong.
     """
 
     def __init__(self, keys: Path, audience: str, issuer: str | None = None) -> None:
@@ -68,17 +53,11 @@ class Tokens:
         self._stamp = self._look()
         self._keys = read_keys(keys)
         self._next_look = time.monotonic() + _LOOK_AGAIN
-        self._known: dict[bytes, _Known] = {}
+        self._known: dict[bytes, tuple[str, float]] = {}  # subjects, and until when
         self.trouble = ""
 
     def subject(self, token: str) -> str:
-        """The subject of a valid token.
-
-        Raises
-        ------
-        Refused
-            If the token is anything else.
-        """
+        """The subject of a valid token; Refused for everything else."""
         if not 0 < len(token) <= _MOST_BYTES or not token.isascii():
             raise Refused
         if time.monotonic() >= self._next_look:
@@ -90,11 +69,12 @@ class Tokens:
             if len(known) >= _REMEMBERED:
                 known.clear()
             known[name] = found
-        if time.time() >= found.until:
+        subject, until = found
+        if time.time() >= until:
             raise Refused
-        return found.subject
+        return subject
 
-    def _checked(self, token: str) -> _Known:
+    def _checked(self, token: str) -> tuple[str, float]:
         try:
             kid = jwt.get_unverified_header(token).get("kid")
             keys = self._keys
@@ -114,11 +94,11 @@ class Tokens:
             until = float(said["exp"]) + _LEEWAY
         except (jwt.PyJWTError, LookupError, ValueError, TypeError, AttributeError):
             raise Refused from None
-        except (OverflowError, RecursionError):  # a number or a nesting beyond all bounds
+        except (ArithmeticError, RecursionError):  # a number or a nesting beyond all bounds
             raise Refused from None
         if not isinstance(subject, str) or not subject:
             raise Refused
-        return _Known(subject, until)
+        return subject, until
 
     def _look(self) -> tuple[int, int, int] | None:
         try:
@@ -177,9 +157,6 @@ def _key(one: dict[str, Any]) -> _Key:
 
 def new_key(path: Path) -> bytes:
     """Make a symmetric key, write it as a JWKS file (mode 0600) and give it: for a trial."""
-    import os
-    import secrets
-
     secret = secrets.token_bytes(_LEAST_SECRET)
     encoded = base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
     text = json.dumps({"keys": [{"kty": "oct", "kid": "trial", "alg": "HS256", "k": encoded}]})

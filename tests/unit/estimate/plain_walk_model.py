@@ -109,17 +109,6 @@ def two_hop_row(source, own, degrees, weights, sums, restart):
     return row
 
 
-def closeness_weights(row, source, own, degrees, restart, second_hop):
-    explained = degrees * np.median(row / degrees)
-    excess = np.maximum(row - explained, 0.0) / (restart * (1 - restart) / len(own))
-    excess[excess < 1e-12] = 0.0
-    weights = second_hop * np.sqrt(excess)
-    weights[source] = weights[own] = 0.0
-    weights[weights <= np.sort(weights)[max(len(row) - 1 - 4 * len(own), 0)]] = 0.0
-    weights[own] = 1.0
-    return weights
-
-
 def fit_tau(sums, prior, spread, scales):
     """By bisection, to the last bit."""
     noise, above = 2 * scales**2, sums > prior

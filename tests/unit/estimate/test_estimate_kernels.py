@@ -138,23 +138,6 @@ def test_rows_without_one_and_over_degrees(drawn, known_hops):
         np.testing.assert_array_equal(lift, row / degrees)
 
 
-@given(recipients(), st.sampled_from([0.0, 0.3]))
-def test_closeness(drawn, second_hop):
-    rng, own, lists, known = drawn
-    n = len(known.degrees)
-    for source, friends in zip(own.sources, lists, strict=True):
-        degrees = known.degrees_seen_by(friends)
-        row = rng.exponential(1, n) * known.degrees
-        before, found = row.copy(), np.zeros(n)
-        nodes, weights = blocks.closeness(row, source, friends, degrees, 0.15, second_hop)
-        np.testing.assert_array_equal(row, before)
-        found[nodes] = weights
-        wanted = np.zeros(n)
-        if len(friends):
-            wanted = plain.closeness_weights(row, source, friends, degrees, 0.15, second_hop)
-        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12 * weights.sum())
-
-
 @given(views())
 def test_shares(view):
     _, own, degrees, weights = view

@@ -2,9 +2,7 @@
 
 import itertools
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +12,7 @@ import pytest
 from edgeveil.ledger import Batch, Campaign, Charged, Ledger
 from edgeveil.privacy.guarantee import Guarantee
 from tests.postgres import PostgresServer
-
-WORKER = Path(__file__).with_name("worker.py")
+from tests.unit.ledger.forks import Forks, Process
 
 
 @dataclass(frozen=True)
@@ -24,6 +21,7 @@ class Place:
 
     location: str
     artifacts: Path
+    forks: Forks
 
     @property
     def is_sqlite(self) -> bool:
@@ -61,13 +59,9 @@ class Place:
         else:
             self.raw(f"ALTER TABLE {table} DISABLE TRIGGER USER")
 
-    def start(self, *arguments: str) -> subprocess.Popen:
+    def start(self, *arguments: str) -> Process:
         """Start worker.py on this place."""
-        return subprocess.Popen(
-            [sys.executable, str(WORKER), self.location, str(self.artifacts), *arguments],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        return self.forks.start(self.location, str(self.artifacts), *arguments)
 
 
 class Asked(NamedTuple):
@@ -118,14 +112,21 @@ def postgres_url(postgres_server: PostgresServer) -> str:
 SCHEMAS = itertools.count()
 
 
-@pytest.fixture
-def sqlite_place(tmp_path: Path) -> Place:
-    return Place(str(tmp_path / "budget.db"), tmp_path / "budget.db.artifacts")
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    server = Forks()
+    yield server
+    server.close()
 
 
 @pytest.fixture
-def postgres_place(postgres_url: str, tmp_path: Path) -> Place:
-    return Place(f"{postgres_url}#t{next(SCHEMAS)}", tmp_path / "artifacts")
+def sqlite_place(tmp_path: Path, forks: Forks) -> Place:
+    return Place(str(tmp_path / "budget.db"), tmp_path / "budget.db.artifacts", forks)
+
+
+@pytest.fixture
+def postgres_place(postgres_url: str, tmp_path: Path, forks: Forks) -> Place:
+    return Place(f"{postgres_url}#t{next(SCHEMAS)}", tmp_path / "artifacts", forks)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -134,13 +135,13 @@ def place(request: pytest.FixtureRequest) -> Place:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def new_place(request: pytest.FixtureRequest, tmp_path: Path):
+def new_place(request: pytest.FixtureRequest, tmp_path: Path, forks: Forks):
     """A function that gives another place at each call, for tests with many ledgers."""
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
 
     def another() -> Place:
         name = f"t{next(SCHEMAS)}"
         location = f"{url}#{name}" if url else str(tmp_path / name)
-        return Place(location, tmp_path / f"{name}.artifacts")
+        return Place(location, tmp_path / f"{name}.artifacts", forks)
 
     return another

@@ -96,18 +96,18 @@ def test_after_a_kill_at_any_moment_every_release_has_its_spend_and_its_artifact
 
 
 def test_eight_processes_that_race_spend_exactly_the_budget(place):
-    ledger = place.create(epsilon=1.0)  # a hundred times 0.01
-    processes = [place.start("race", f"process {i}", "20") for i in range(8)]
+    ledger = place.create(epsilon=0.5)  # fifty times 0.01
+    processes = [place.start("race", f"process {i}", "10") for i in range(8)]
     for process in processes:
         assert process.stdout.readline() == "ready\n"
     # (not communicate with a timeout: it would miss what readline has buffered)
     finished = [process.communicate()[0] for process in processes]
     assert [process.returncode for process in processes] == [0] * 8
     accepted = [int(printed) for printed in finished]
-    assert sum(accepted) == 100
-    assert ledger.account("alice").spent_nano == 10**9
+    assert sum(accepted) == 50
+    assert ledger.account("alice").spent_nano == 10**9 // 2
     assert ledger.account().left == 0
-    assert ledger.account().pooled_spent_nano == 100 * (2 + 2 * 8) * 10**6
+    assert ledger.account().pooled_spent_nano == 50 * (2 + 2 * 8) * 10**6
     ledger.verify()
 
 

@@ -120,7 +120,7 @@ def test_a_public_row_does_not_look_at_the_list():
     other = graph_of_pairs(20, [(0, 19)])
     again, _ = runner.make_rows(mechanism, other, known, sources, None)
     np.testing.assert_array_equal(rows, again)
-    assert len(np.unique(rows[0][1:] / known.degrees[1:]).round(12)) == 1
+    assert len(np.unique((rows[0][1:] / known.degrees[1:]).round(12))) == 1
 
 
 @pytest.mark.parametrize("sources", [[4], [0, 13, 9, 9], []])

@@ -51,10 +51,14 @@ def test_a_second_hop_that_stands_out_enters():
     assert changed.mean() > 0.5
 
 
-def test_without_noise_everything_that_degrees_do_not_explain_stands_out():
-    sums = np.array([0.0, -4.0, 1.0])
-    np.testing.assert_array_equal(standing_out(sums, 0.0, 5), [0.0, -1.0, 0.5])
-    assert not standing_out(sums, 10.0, 5).any()
+def test_what_stands_out_is_weighed_by_how_much_more_there_is_than_noise_leaves():
+    sums = np.array([0.0, -4.0, 1.0, 0.0, 0.039, 4.0, 0.0, -1.0])
+    wanted = (1 - 1.25 / 4) * np.array([0, -1, 0.5, 0, 0, 1, 0, -0.5])  # 0.25 + 2 * 0.5 in vain
+    np.testing.assert_allclose(standing_out(sums, 0.0, 1), wanted)
+    np.testing.assert_allclose(standing_out(sums, 0.1, 1), wanted)
+    assert not standing_out(sums, 1.2, 1).any()  # none reaches 1.2 ln 32
+    assert not standing_out(sums, 0.1, 40).any()
+    assert not standing_out(np.zeros(8), 0.0, 1).any()
 
 
 def test_a_row_is_wide_and_has_few_places_for_each_friend():
