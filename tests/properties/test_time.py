@@ -52,7 +52,7 @@ class World:
     got: set = field(default_factory=set)  # who got a row of which campaign
     now: tuple = ()
 
-    def randomise(self, statistic, noises):
+    def randomise(self, statistic, noise, names=(0,)):
         self.asked.append(copy.deepcopy(statistic))
         self.whose.append(self.now)
         outcome = (

@@ -224,11 +224,10 @@ def draw(
     parts = []
     for first in range(0, trials, batch):
         size = min(batch, trials - first)
-        trial = noise.derive("trial", first)
-        shared = shared_part(mechanism, graph, trial.derive("shared"), as_claimed=False)
-        made, _ = make_rows(
-            mechanism, graph, shared, [source] * size, trial.derive("rows"),
-            names=range(size), as_claimed=False,
+        shared = shared_part(mechanism, graph, noise.derive("shared", first), as_claimed=False)
+        made, _ = make_rows(  # trials are named, so none shares noise with another
+            mechanism, graph, shared, [source] * size, noise.derive("rows"),
+            names=range(first, first + size), as_claimed=False,
         )  # fmt: skip
         # Lists are tables, and end: as a row of numbers, with a number for "nobody".
         parts.append(np.nan_to_num(made.reshape(size, -1), nan=-1.0))

@@ -65,7 +65,7 @@ def test_an_edge_list_keeps_its_directions(tmp_path, suffix, names):
 @pytest.mark.parametrize("dense", [False, True])
 def test_a_matrix_file_keeps_its_directions(tmp_path, dense):
     matrix = MATRIX.toarray() if dense else MATRIX
-    scipy.io.mmwrite(tmp_path / "g.mtx", matrix, symmetry="general")
+    scipy.io.mmwrite(tmp_path / "g.mtx", MATRIX, symmetry="general")
     assert read_graph(tmp_path / "g.mtx", directed="keep") == GRAPH
     scipy.io.savemat(tmp_path / "g.mat", {"network": matrix})
     assert read_graph(tmp_path / "g.mat", directed="keep") == GRAPH
