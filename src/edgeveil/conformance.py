@@ -270,7 +270,8 @@ def rows_are_new_arrays(mechanism: Mechanism) -> None:
     arrays = (second, graph.indptr, graph.indices, graph.degrees)
     _hold(not any(np.shares_memory(first, a) for a in arrays), "rows share memory with others")
     kept = second.copy()
-    first.flags.writeable = True
+    if not first.flags.writeable:
+        first.flags.writeable = True
     first[0] = -1.0
     _hold(np.array_equal(first[1:], kept[1:], True), "rows of one call share memory")
     _hold(np.array_equal(made(), kept, True), "rows share memory with what is learnt once")

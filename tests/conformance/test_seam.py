@@ -87,6 +87,20 @@ class AsksAll(DPPushFlowCap):
         return None
 
 
+class WritesAgain(DPPushFlowCap):
+    """Uses its table again after it was noised."""
+
+    def measure(self, graph, shared, own):
+        rows = self.exact_rows(graph, own.sources)
+        yield Statistic(rows, self.calibration(graph.n_nodes))
+        rows[:] = graph.degrees
+
+
+def test_what_is_written_to_noised_numbers_is_not_released():
+    with pytest.raises(ValueError, match="read-only"):
+        release(wedge().graph, WritesAgain(epsilon=1.0), [0])
+
+
 @pytest.mark.parametrize("cls", [AsksMore, AsksAll])
 def test_a_number_of_questions_that_depends_on_the_graph_loses_everything(cls):
     assert exact_loss(cls(epsilon=1), wedge()) == math.inf

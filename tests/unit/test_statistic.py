@@ -19,6 +19,7 @@ from edgeveil.privacy.statistic import (
     Bits,
     Exact,
     Noised,
+    Ragged,
     Statistic,
     randomise,
     without_noise,
@@ -39,18 +40,35 @@ def test_rows_are_noised_in_place_each_by_its_own_stream():
     values = np.arange(6.0).reshape(3, 2)
     before = values.copy()
     given_back = randomise(Statistic(values, ONE), NOISE, range(3))
-    assert given_back.values is values
+    assert np.shares_memory(given_back.values, values)
     assert given_back.scale == ONE.noise_scale
     for i in range(3):
         wanted = noisy_row(before[i], ONE, NOISE.rows(range(3)), i)
         np.testing.assert_array_equal(values[i], wanted)
 
 
+def test_whoever_asked_cannot_write_to_what_was_noised():
+    calibration = calibrate(coordinates=3, sensitivity=1, epsilon=1)
+    buffer = np.zeros(6)
+    starts = np.array([0, 3, 6])
+    for asked in (
+        Statistic(buffer.copy().reshape(2, 3), calibration),
+        Statistic(buffer.copy().reshape(2, 3), (calibration, calibration)),
+        Ragged(buffer.copy(), starts, calibration),
+    ):
+        noised = randomise(asked, NoiseSource.insecure(1), [4, 5])
+        for theirs in (asked.values, asked.values.base):
+            if theirs is not None:
+                with pytest.raises(ValueError, match="read-only"):
+                    theirs[:] = 1.0
+        noised.values[:] = 2.0  # an estimate may
+
+
 def test_every_row_may_have_a_calibration_of_its_own():
     values = np.arange(4.0).reshape(2, 2)
     before = values.copy()
     given_back = randomise(Statistic(values, (ONE, OTHER)), NOISE, range(2))
-    assert given_back.values is values
+    assert np.shares_memory(given_back.values, values)
     assert given_back.scale == ONE.noise_scale
     for i, calibration in enumerate((ONE, OTHER)):
         wanted = noisy_row(before[i], calibration, NOISE.rows(range(2)), i)

@@ -44,7 +44,8 @@ class Statistic:
     Attributes
     ----------
     values : array of shape (rows, width), C-contiguous, writeable
-        Overwritten by `randomise`. What a mechanism still needs of it, it copies before.
+        Overwritten by `randomise` and then read-only: what a mechanism wrote there afterwards would
+        be released without noise. What it still needs of it, it copies before.
     calibration : Calibration, or a tuple with one for each row
         The noise: it holds sensitivity, float error and epsilon of a row.
     spends : bool
@@ -81,7 +82,7 @@ class Ragged:
     Attributes
     ----------
     values : array of shape (starts[-1],), contiguous, writeable
-        The first row, then the next. Overwritten by `randomise`.
+        The first row, then the next. As in `Statistic`.
     starts : array of int64 of shape (rows + 1,)
         Row i is ``values[starts[i] : starts[i + 1]]``. Known to whoever gets the row.
     calibration : Calibration
@@ -281,9 +282,19 @@ def randomise(
             raise ParameterError(f"{len(rows)} rows need as many calibrations")
         for i, of_row in enumerate(calibration):
             add_laplace_to_rows(rows[i : i + 1], of_row, noises[i : i + 1])
-        return Noised(rows, calibration[0].noise_scale if calibration else 0.0)
+        return Noised(_taken(rows), calibration[0].noise_scale if calibration else 0.0)
     add_laplace_to_rows(rows, calibration, noises)
-    return Noised(rows, calibration.noise_scale)
+    return Noised(_taken(rows), calibration.noise_scale)
+
+
+def _taken(values: Rows) -> Rows:
+    """The same memory; whoever asked cannot write to it any more, nor to what it is a view of."""
+    ours = values.view()
+    theirs: Any = values
+    while isinstance(theirs, np.ndarray):
+        theirs.flags.writeable = False
+        theirs = theirs.base
+    return ours
 
 
 def _randomise_rows(statistic: Ragged | Tail, noises: NoiseRows) -> Noised:
@@ -293,7 +304,7 @@ def _randomise_rows(statistic: Ragged | Tail, noises: NoiseRows) -> Noised:
     calibration, starts, values = statistic.calibration, statistic.starts, statistic.values
     if isinstance(statistic, Ragged):
         _tail.add_laplace_to_ragged(values, starts, calibration, noises)
-        return Noised(values, calibration.noise_scale)
+        return Noised(_taken(values), calibration.noise_scale)
     places, noisy, begins = _tail.draw_tail(
         (statistic.places, values, starts),
         statistic.width,
