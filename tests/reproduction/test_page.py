@@ -124,8 +124,8 @@ def test_figure_2_in_words():
         f"{printed(FLIPPED, 0.1):.1f}, because the own list alone gives {own[1]:.1f}.",
         f"within {math.ceil(10 * away) / 10:.1f} points at every ε from 4 to 10",
         f"{public[0.1][1]:.1f} at ε = 0.1 as the algorithm stands",
-        f"level with it from ε = 0.1 to 2, where both are the own list and little else, ahead of it "
-        f"by more than half a point from ε = {ahead:g} on ({kept[ahead][1]:.1f} against "
+        "level with it from ε = 0.1 to 2, where both are the own list and little else, ahead of "
+        f"it by more than half a point from ε = {ahead:g} on ({kept[ahead][1]:.1f} against "
         f"{joint[ahead][1]:.1f}), and ahead at ε = 0.01 ({kept[0.01][1]:.1f} against "
         f"{joint[0.01][1]:.1f})",
         f"the paper's embedding has {joint[0.01][0]:.1f} at ε = 0.01 and {min(pos):.1f} to "
