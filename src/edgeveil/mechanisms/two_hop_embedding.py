@@ -49,7 +49,8 @@ class TwoHopEmbedding(DegreesOnce):
         Length of an embedding. With as many as there are nodes, or more, hardly any two friends
         share one.
     degree_epsilon : float, optional
-        What of epsilon goes to the shared degrees; by default min(0.4 epsilon, 0.1 max(1, sqrt epsilon)).
+        What of epsilon goes to the shared degrees; by default 0.1 max(1, sqrt epsilon), but at
+        most 0.4 epsilon.
     second_hop : float
         How much a place that stands out counts against a friend.
     hash_key : str
