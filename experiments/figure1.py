@@ -70,7 +70,7 @@ def _contenders(settings: dict[str, Any]) -> Iterator[Contender]:
         "own list + exact degrees (not private)": OwnListWithDegrees(),
     }
     for label, mechanism in fixed.items():
-        epsilon = mechanism.guarantee(1).epsilon
+        epsilon = 0.0 if label == "random" else mechanism.guarantee(1).epsilon  # it sees nothing
         yield Contender(label, mechanism, epsilon, settings["sources"], 1)
     for epsilon in settings["epsilons"]:
         private = DPPushFlowCap(epsilon=epsilon, **flow)
