@@ -31,6 +31,7 @@ __all__ = ["Group", "check_price", "drawn", "release", "stored_batches", "task_f
 # A part goes to a worker and comes back: much larger than the groups that stay in a cache, or a
 # cluster would spend its time on sending; small enough that a few fit into memory.
 _PART_BYTES = 16 << 20
+_PART_LISTS = 1024  # lists are short and soon made
 
 # A batch is charged and stored as a whole, and a few are in memory at once.
 _BATCH_BYTES = 64 << 20
@@ -144,6 +145,8 @@ def drawn(
 ) -> Iterator[tuple[Group, Computed]]:
     """The rows of each group as soon as all are there; parts of several run side by side."""
     size = rows_at_once(math.prod(question.shape), _PART_BYTES)
+    if question.mechanism.gives == "suggestions":
+        size = _PART_LISTS
     begun: dict[int, tuple[Group, Computed]] = {}
     left: dict[int, int] = {}
 

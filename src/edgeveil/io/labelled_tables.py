@@ -59,6 +59,8 @@ def as_json(value: Any) -> Any:
     Text and not null: where null is compared with a number it often counts as 0, and an
     epsilon of 0 would be the best of all guarantees.
     """
+    if isinstance(value, (int, str)):  # first: most of a label are the ids of its rows
+        return value
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
