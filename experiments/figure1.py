@@ -49,7 +49,7 @@ def settings(quick: bool) -> dict[str, Any]:
         "k": 100,
         "sources": 40 if quick else None,
         "repeats": 5 if quick else 100,
-        "flipping_sources": 20 if quick else 200,
+        "flipping_sources": 20 if quick else 256,
         "flipping_repeats": 1 if quick else 2,
         "sigma": 1e-6,
         "rounds": 100,

@@ -27,6 +27,7 @@ __all__ = ["FlippedWalk", "all_pairs", "flipped_rows"]
 
 Matrix = npt.NDArray[np.float64]
 
+_SINGLE_FROM = 2000  # nodes from which a dense matrix is held in float32
 _DENSE_FROM = 0.02  # share of all pairs from which a dense product is the faster one
 
 
@@ -49,8 +50,9 @@ class FlippedWalk:
         n = flipped.n_nodes
         matrix: Any = flipped.adjacency()
         if matrix.nnz > _DENSE_FROM * n * n:
-            # Entries are 0 and 1 and float32 sums carry 7 digits: enough for tol >= 1e-6.
-            matrix = matrix.astype(np.float32).toarray()
+            # Large, it is close to a random graph: a step forgets nearly all of the rounding of
+            # the one before, and 7 digits are enough for tol >= 1e-6.
+            matrix = matrix.astype(np.float32 if n > _SINGLE_FROM else np.float64).toarray()
         self._matrix = matrix
         self._degrees = flipped.degrees.astype(np.float64)
 
@@ -68,7 +70,9 @@ class FlippedWalk:
         inverse = np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
         start = np.zeros_like(change)
         start[listed, lanes] = self._restart
-        rows = start.copy()
+        # With all mass from the beginning, and most of it where a long walk ends.
+        walks = degrees[listed, lanes] > 0
+        rows = start + (1 - self._restart) * degrees / np.maximum(degrees.sum(axis=0), 1) * walks
         for _ in range(1000):
             push = rows * inverse
             after = np.asarray(self._matrix @ push.astype(self._matrix.dtype), dtype=np.float64)
@@ -83,7 +87,7 @@ class FlippedWalk:
                 break
         else:
             raise EdgeveilError("the walk on the flipped graph did not converge")
-        rows[listed, lanes] = np.where(degrees[listed, lanes] > 0, rows[listed, lanes], 1.0)
+        rows[listed, lanes] = np.where(walks, rows[listed, lanes], 1.0)
         return np.ascontiguousarray(rows.T)
 
 

@@ -15,25 +15,28 @@ from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parents[1]
 
-# Ten seconds of CPU time or of waiting and more, longest first. Only the order hangs on it.
+# Several seconds of CPU time or of waiting, longest first. Only the order hangs on it.
 BEGUN_FIRST = [
     "tests/cluster/test_ray.py",
     "tests/unit/ledger/test_crash.py",
     "tests/serve/test_faults.py",
+    "tests/unit/test_benchmarks.py",
     "tests/audits/test_audit.py",
+    "tests/cli/test_budget.py",
     "tests/conformance/test_every_mechanism.py",
     "tests/docs/test_site.py",
     "tests/browser/test_page.py",
-    "tests/unit/test_benchmarks.py",
+    "tests/properties/test_tight_bounds.py",
+    "tests/properties/test_sensitivity.py",
+    "tests/reproduction/test_reproduce.py",
+    "tests/audits/test_time.py",
+    "tests/audits/test_worst_pairs.py",
+    "tests/unit/mechanisms/test_graph_diffusion.py",
+    "tests/unit/estimate/test_suggestions.py",
+    "tests/unit/io/test_building.py",
     "tests/docs/test_examples.py",
     "tests/docs/test_pages.py",
-    "tests/audits/test_worst_pairs.py",
-    "tests/audits/test_time.py",
-    "tests/unit/mechanisms/test_graph_diffusion.py",
-    "tests/unit/privacy_tail/test_tail.py",
-    "tests/unit/io/test_building.py",
-    "tests/unit/estimate/test_suggestions.py",
-    "tests/properties/test_public_part.py",
+    "tests/conformance/test_seam.py",
 ]
 
 

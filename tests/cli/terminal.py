@@ -18,8 +18,10 @@ os.execv(sys.executable, [sys.executable, "-m", "edgeveil", *sys.argv[1:]])
 """
 
 
-def on_a_terminal(folder, line: str, answer: str, columns: int = 200) -> tuple[int, str]:
-    """Run a command on a terminal of its own and answer its question; gives code and words."""
+def on_a_terminal(
+    folder, line: str, answer: str, columns: int = 200, cue: bytes = b"[y/N]"
+) -> tuple[int, str]:
+    """Run a command on a terminal of its own and type at a cue; gives code and words."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", TAKES_THE_TERMINAL, *line.split()],
@@ -32,7 +34,7 @@ def on_a_terminal(folder, line: str, answer: str, columns: int = 200) -> tuple[i
     )
     os.close(theirs)
     said, answered = b"", False
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         if not select.select([ours], [], [], 0.1)[0]:
             continue
@@ -43,7 +45,7 @@ def on_a_terminal(folder, line: str, answer: str, columns: int = 200) -> tuple[i
         if not part:
             break
         said += part
-        if b"[y/N]" in said and not answered:
+        if cue in said and not answered:
             os.write(ours, answer.encode())
             answered = True
     else:

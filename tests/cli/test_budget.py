@@ -130,11 +130,12 @@ def test_nothing_is_asked_with_yes_or_if_it_is_refused_anyway(folder, ledger, ex
 
 
 def test_a_terminal_sees_how_far_it_is_and_a_file_does_not(folder, run_process):
-    line = "audit push-flow-cap --trials 3000 --confidence 0.9999"
+    line = "audit two-hop --trials 300 --confidence 0.9999"
     code, said = on_a_terminal(folder, line, "")
     assert code == 0
-    assert re.search(r"releases .*12000/12000 elapsed 0:\d\d:\d\d left 0:00:00", said)
-    assert run_process(line).stderr == ""
+    assert re.search(r"releases .*600/600 elapsed 0:\d\d:\d\d left 0:00:00", said)
+    # At most whole lines, now and then, where it takes long.
+    assert not re.search("[\x1b\r]|elapsed", run_process(line).stderr)
 
 
 def test_scripts_are_not_asked(run_process, ledger):

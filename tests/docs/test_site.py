@@ -99,29 +99,6 @@ def mean():
         }
 
 
-def test_the_hits_on_the_page_on_reproduction_are_the_measured_ones():
-    with (ROOT / "results/suggestions/results.csv").open(newline="") as file:
-        hits = {
-            (r["dataset"], r["scope"], r["mechanism"], float(r["epsilon"] or 0)): float(r["mean"])
-            for r in csv.DictReader(file)
-            if r["metric"] == "hits@20"
-        }
-    text = (DOCS / "reproduction.md").read_text("utf-8").partition("<!-- numbers: ")[2]
-    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
-    assert len(rows[2:17]) == 15
-    for network, friends, popularity, *lists, best, limit in rows[2:17]:
-        here = {
-            key[2:]: mean
-            for key, mean in hits.items()
-            if key[:2] == (network, f"{friends} friends")
-        }
-        without = max(v for (name, _), v in here.items() if name not in ("suggest", "limit"))
-        shown = [here["popularity", 0], *(here["suggest", e] for e in (0.25, 0.5, 1, 2, 4))]
-        expected = [*shown, without, here["limit", 1]]
-        found = [float(cell) for cell in (popularity, *lists, best, limit)]
-        assert found == pytest.approx(expected, abs=0.0051)
-
-
 def test_the_numbers_of_the_readme_are_the_measured_ones(mean):
     text = (ROOT / "README.md").read_text("utf-8").partition("| epsilon |")[2]
     rows = [[c.strip() for c in line.strip("|").split("|")] for line in text.splitlines()[2:4]]

@@ -104,11 +104,17 @@ def test_streams_cannot_be_pickled_or_copied():
             attempt(streams([1]))
 
 
+@pytest.mark.parametrize("names", [[0.2, 0.7], [True, False], ["1", "2"], [2**63, -1]])
+def test_names_are_whole_numbers_so_that_no_two_become_one(names):
+    with pytest.raises(ParameterError, match="whole numbers"):
+        streams(names)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_streams_of_before_a_fork_are_refused_after_it(monkeypatch):
     noises = streams([1])
     monkeypatch.setattr(_key_stream, "_forks", _key_stream._forks + 1)
-    for draw in (lambda: filled(noises, [2]), lambda: noises.row(0)):
+    for draw in (lambda: filled(noises, [2]), lambda: noises.row(0), lambda: noises[:1].row(0)):
         with pytest.raises(ParameterError, match="before the process forked"):
             draw()
 

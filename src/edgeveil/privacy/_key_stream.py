@@ -316,12 +316,16 @@ class NoiseRows:
     def __init__(self, secret: bytes, names: Sequence[int] | NDArray[np.integer]) -> None:
         self._secret, self._key = secret, _tagged(secret, _TAG_ROWS)
         self._process = _process()
-        self.names = np.array(names, dtype=np.int64)
+        given = np.asarray(names)
+        if given.size and given.dtype.kind not in "iu":  # 0.2 and 0.7 would be one name
+            raise ParameterError("rows are named by whole numbers")
+        self.names = given.astype(np.int64)  # a copy
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __getitem__(self, some: slice) -> NoiseRows:
+        self._check()  # or a part would belong to the process that cut it off
         return NoiseRows(self._secret, self.names[some])
 
     def fill(
