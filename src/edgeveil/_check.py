@@ -8,8 +8,6 @@ import numpy as np
 
 from edgeveil.errors import ParameterError
 
-__all__ = ["is_number", "is_whole", "one_of", "positive", "whole"]
-
 
 def is_number(value: Any) -> bool:
     """Whether this is a real number; True and False are none."""

@@ -16,17 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "MOST_NODES",
-    "Keys",
-    "Rows",
-    "columns_over_keys",
-    "count_buckets",
-    "deal_pairs",
-    "rows_of_pairs",
-    "width_of_buckets",
-]
-
 Array = npt.NDArray[Any]
 
 MOST_NODES = 2**31 - 1  # columns are 32-bit integers, and a key must fit into 64 bits

@@ -8,8 +8,6 @@ import numpy as np
 
 from edgeveil._compiled import compiled
 
-__all__ = ["count_arcs", "deal_arcs"]
-
 # m entries, n nodes, K buckets; arrays that are only read may be read-only.
 
 

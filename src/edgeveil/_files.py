@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["flush", "move", "sha256_of", "sync_folder", "write_atomically", "write_note"]
-
 
 def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
     """Let `write` write a file beside its place; flush it, then move it there.

@@ -7,8 +7,6 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["Kept"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ from edgeveil._csr import MOST_NODES, rows_of_pairs
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.nodes import NodeSet
 
-__all__ = ["Directed", "Graph", "Intake", "check_directed", "index_type"]
-
 Directed = bool | Literal["keep"]
 """What a reader does with arcs: refuse them, read them as undirected edges, or keep them."""
 

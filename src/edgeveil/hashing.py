@@ -19,16 +19,6 @@ from edgeveil._kept import Kept
 from edgeveil.errors import ParameterError
 from edgeveil.nodes import NodeSet
 
-__all__ = [
-    "NodeHash",
-    "check_dimension",
-    "check_hash_key",
-    "embedding_float_error",
-    "hash_nodes",
-    "hash_weights",
-    "instant_embedding",
-]
-
 Vector = npt.NDArray[np.float64]
 
 

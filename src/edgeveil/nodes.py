@@ -20,8 +20,6 @@ import numpy.typing as npt
 from edgeveil._check import is_whole
 from edgeveil.errors import InputError, UnknownNodeError
 
-__all__ = ["NodeId", "NodeSet"]
-
 NodeId = int | str
 
 _LOOKED_AT, _LONG = 10_000, 100  # ids, and letters, that are compared with one that is not known

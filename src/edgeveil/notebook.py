@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["html_card", "html_pre", "html_table"]
-
 # White on red is readable on a light and on a dark page.
 _ALARM = "background:#b00020;color:#fff;font-weight:bold;padding:0.4em 0.6em"
 

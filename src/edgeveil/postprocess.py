@@ -7,8 +7,6 @@ from edgeveil.hashing import hash_nodes, instant_embedding
 from edgeveil.nodes import NodeSet
 from edgeveil.releases import Release
 
-__all__ = ["embed"]
-
 
 def embed(release: Release, *, dimension: int = 256, hash_key: str = "edgeveil") -> Release:
     """Embed every row of scores (algorithm 4); the guarantee stays what it was.

@@ -9,8 +9,6 @@ from typing import Any, Literal
 from edgeveil.errors import InputError
 from edgeveil.privacy.guarantee import Guarantee
 
-__all__ = ["KINDS", "Gives", "Provenance", "gives_of", "label_of"]
-
 Gives = Literal["scores", "embeddings", "suggestions"]
 
 # What a release holds, by the words in files

@@ -27,8 +27,6 @@ from edgeveil.provenance import Gives, Provenance, gives_of, label_of
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-__all__ = ["PartFile", "ReleaseFolder"]
-
 Result = Release | Suggestions
 
 _MANIFEST = "release.json"

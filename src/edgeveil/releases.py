@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from scipy.sparse import csr_array
 
-__all__ = ["Release"]
-
 _FORMAT = 2
 _FIRST_FORMAT = 1  # knew no shared_epsilon: all of epsilon adds up
 

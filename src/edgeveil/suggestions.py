@@ -26,8 +26,6 @@ from edgeveil.provenance import KINDS, Gives, Provenance, label_of
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FIELDS", "Suggestion", "Suggestions", "member_files"]
-
 FIELDS = ("node", "score", "first", "last", "common", "shared", "friends")
 """What the last axis of `Suggestions.values` holds; see there."""
 

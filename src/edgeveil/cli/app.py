@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cyclopts import App
 
-__all__ = ["COMMANDS", "main", "make_app"]
-
 COMMANDS = {
     "demo": "Suggest people to six members of a built-in network, privately; make a page of it.",
     "suggest": "Suggest people to members, privately: whom each may know.",

@@ -19,8 +19,6 @@ from edgeveil.mechanisms import Mechanism
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.noise import NoiseSource
 
-__all__ = ["print_price", "spending"]
-
 
 @contextmanager
 def spending(

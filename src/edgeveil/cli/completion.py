@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Literal
 
-__all__ = ["completion"]
-
 # zsh takes the function's name from the file's and runs the file as its body on first use; the
 # script only defines a function, under a name of cyclopts' own. Sourced, it has to be registered.
 _ZSH_CALL = """

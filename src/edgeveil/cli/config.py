@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from cyclopts import App
     from cyclopts.argument import ArgumentCollection
 
-__all__ = ["ENVIRONMENT", "apply_config"]
-
 ENVIRONMENT = "EDGEVEIL_CONFIG"
 _BY_HAND = ("accuracy", "config", "dry-run", "insecure-seed", "verbose", "yes")
 

@@ -15,8 +15,6 @@ from edgeveil.cli.output import say
 if TYPE_CHECKING:
     from edgeveil.graph import Directed
 
-__all__ = ["convert"]
-
 # Bytes that reading takes at the peak, for every byte of a file; packed text unpacks to 10 times
 _TEXT, _PARQUET, _PACKED = 8, 16, 80
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from edgeveil.nodes import NodeId
     from edgeveil.report import MemberList
 
-__all__ = ["demo"]
-
 _NAME = "built-in network"
 _FRIENDS = (130, 80, 50, 30, 20, 10)  # of the members whose lists are shown, nearly
 _EPSILON, _PLACES = 1.0, 10

@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["raise_if_interrupted", "wait_for_input", "watching"]
-
 _interrupted = threading.Event()
 
 

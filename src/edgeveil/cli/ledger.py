@@ -11,8 +11,6 @@ from cyclopts import App
 from edgeveil.cli.options import LedgerAt, default
 from edgeveil.cli.output import Format, print_table, say
 
-__all__ = ["ledger"]
-
 ledger = App(
     name="ledger",
     help="The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.\n\n"

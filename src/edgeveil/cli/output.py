@@ -11,8 +11,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, Literal
 
-__all__ = ["Format", "counted", "plain", "print_table", "say", "wrapped"]
-
 Format = Literal["table", "json", "csv"]
 
 _MOST_LETTERS = 24  # of a word, an id for instance, that a column is made wide for

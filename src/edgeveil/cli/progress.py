@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from edgeveil.cli.interrupts import raise_if_interrupted
 from edgeveil.cli.output import say
 
-__all__ = ["counting"]
-
 _SECONDS_BETWEEN_LINES = 10.0
 
 

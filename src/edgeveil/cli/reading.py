@@ -18,15 +18,6 @@ from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
 from edgeveil.nodes import NodeId, NodeSet
 
-__all__ = [
-    "check_out",
-    "check_place",
-    "check_places",
-    "read_and_say",
-    "say_what_was_read",
-    "wanted_nodes",
-]
-
 _SUFFIXES = (".parquet", ".json", ".csv")
 
 

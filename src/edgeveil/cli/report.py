@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from edgeveil.graph import Directed, Graph
     from edgeveil.suggestions import Suggestions
 
-__all__ = ["EPSILONS", "measured", "report"]
-
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the picture
 _MOST = 1000  # members on one page
 

@@ -17,8 +17,6 @@ from edgeveil.cli.app import make_app
 from edgeveil.cli.output import say
 from edgeveil.errors import BudgetError, EdgeveilError, InputError, ParameterError, UnknownNodeError
 
-__all__ = ["run"]
-
 _EXIT_CODES = {BudgetError: 3, InputError: 4, ParameterError: 2, UnknownNodeError: 2}
 
 # Set to anything: an error nobody foresaw prints all it knows, which may be private.

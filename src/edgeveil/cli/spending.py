@@ -13,8 +13,6 @@ from edgeveil.cli.options import LedgerAt, default
 from edgeveil.cli.output import Format, print_table, say
 from edgeveil.errors import ParameterError
 
-__all__ = ["plan", "report"]
-
 
 def plan(
     location: LedgerAt,

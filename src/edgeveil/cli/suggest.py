@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from edgeveil.nodes import NodeId
     from edgeveil.suggestions import Suggestions
 
-__all__ = ["suggest"]
-
 
 def suggest(
     graph: Path,

@@ -36,8 +36,6 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
 from edgeveil.release_folder import PartFile, ReleaseFolder
 
-__all__ = ["release_to"]
-
 _ROWS_PER_PART, _PART_BYTES = 256, 2 << 20  # of a file: at least so many, more if they are short
 
 

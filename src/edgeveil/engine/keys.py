@@ -24,8 +24,6 @@ import numpy as np
 
 from edgeveil.mechanisms.base import Mechanism
 
-__all__ = ["code_of", "describe", "parameters_of"]
-
 # What makes values; not here: readers of files, command line, reports, audits, evaluation.
 _MAKES_VALUES = (
     *("estimate", "flow", "mechanisms", "privacy", "hashing.py", "graph.py", "nodes.py"),

@@ -13,8 +13,6 @@ from typing import Any
 from edgeveil._check import whole
 from edgeveil.engine.tasks import Part, Parts, Task
 
-__all__ = ["Local"]
-
 
 class _StoppedError(Exception):
     """Raised inside a worker when nobody wants its result any more."""

@@ -26,8 +26,6 @@ from edgeveil.release_folder import Result
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-__all__ = ["Group", "check_price", "drawn", "release", "stored_batches", "task_for"]
-
 # A part goes to a worker and comes back: much larger than the groups that stay in a cache, or a
 # cluster would spend its time on sending; small enough that a few fit into memory.
 _PART_BYTES = 16 << 20

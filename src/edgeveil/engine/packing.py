@@ -21,8 +21,6 @@ from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io import open_graph
 
-__all__ = ["GraphAt", "Packed", "pack", "unpack"]
-
 
 @dataclass(frozen=True)
 class Packed:

@@ -33,17 +33,6 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
 from edgeveil.suggestions import FIELDS
 
-__all__ = [
-    "How",
-    "Options",
-    "Progress",
-    "Question",
-    "ask",
-    "check_promise",
-    "graph_of",
-    "opened_ledger",
-]
-
 Progress = Callable[[int, int], None]
 
 

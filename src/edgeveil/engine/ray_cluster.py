@@ -19,8 +19,6 @@ from edgeveil.engine.tasks import Part, Parts, Task
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.privacy.noise import NoiseKey
 
-__all__ = ["Ray"]
-
 _ATTEMPTS = 5  # times that a part is started anew after the cluster lost it
 _AHEAD = 2  # parts in flight per processor
 _GRACE = 10.0  # seconds for cancelled parts to end

@@ -14,8 +14,6 @@ from edgeveil.errors import LedgerError
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.statistic import Noised, NoisedTail
 
-__all__ = ["StoredRows", "read_rows", "read_shared", "write_rows", "write_shared"]
-
 _KINDS: dict[str, type[Noised]] = {"numbers": Noised, "tail": NoisedTail}
 
 

@@ -23,8 +23,6 @@ from edgeveil.release_folder import Result
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-__all__ = ["Computed", "Engine", "Part", "Parts", "Task", "release_of"]
-
 
 @dataclass(frozen=True)
 class Part:

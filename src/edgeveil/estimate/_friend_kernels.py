@@ -26,8 +26,6 @@ from edgeveil.estimate._law_kernels import (
 )
 from edgeveil.estimate.popularity import CELLS, FINE
 
-__all__ = ["FACTS", "fit_share", "keep_strangers", "read_friends", "weigh_friends"]
-
 FACTS = 5  # of a member: share of circles, mean of the tail, unit, typical weight, reach
 
 _CLEAR = 1.5  # by how much weighted sums must exceed what noise alone reaches

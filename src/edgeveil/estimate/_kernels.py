@@ -18,16 +18,6 @@ import numpy as np
 
 from edgeveil.estimate._compile import compiled
 
-__all__ = [
-    "complete_rows",
-    "degree_floors",
-    "echo_share",
-    "expected",
-    "fit_tau",
-    "shrunk",
-    "two_hop_shares",
-]
-
 # Of the model in `rows`. Here, because compiled code is made anew when its own file changes.
 IN_COMMON = 0.034  # two friends' sum beyond what degrees explain; tuned on generated networks
 SPREAD_IN_COMMON = 0.1  # deviation of the same from member to member

@@ -13,22 +13,6 @@ import numpy as np
 
 from edgeveil.estimate._compile import compiled, inner
 
-__all__ = [
-    "PLAIN",
-    "STEPS",
-    "TAIL",
-    "UNIT_STEPS",
-    "beside",
-    "decays_of",
-    "exponentials",
-    "laplace_tables",
-    "place_of",
-    "poissons",
-    "size_of",
-    "sort",
-    "widths_of",
-]
-
 PLAIN = 5  # Poisson laws, about what t = 1/4, 1/2, 1, 2, 4 times as many pairs explain
 TAIL = (0.5, 1.0, 2.5)  # means of the exponentials, in friends' mean sums
 UNIT_STEPS = 30  # points of a grid lie one unit apart up to here

@@ -16,8 +16,6 @@ from edgeveil.estimate._law_kernels import STEPS, beside, decays_of, laplace_tab
 from edgeveil.estimate._mixture_kernels import stays_below
 from edgeveil.estimate.popularity import CELLS, FINE
 
-__all__ = ["FIELDS", "holds", "low_chances", "score_lists"]
-
 FIELDS = 7  # of a place: node, score, first, last, common friends, why, friends of the member
 
 _TELLING = 2.0  # a reason multiplies the expected sum by this

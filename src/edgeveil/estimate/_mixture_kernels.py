@@ -27,8 +27,6 @@ from edgeveil.estimate._law_kernels import (
 )
 from edgeveil.estimate.popularity import CELLS, FINE
 
-__all__ = ["KINDS", "fit_laws", "fit_mixture", "stays_below"]
-
 KINDS = PLAIN + len(TAIL)
 _LANES = KINDS * CELLS
 

@@ -13,8 +13,6 @@ from edgeveil.estimate._list_kernels import holds, low_chances
 from edgeveil.estimate._mixture_kernels import stays_below
 from edgeveil.estimate.popularity import CELLS, FINE
 
-__all__ = ["open_places"]
-
 _DEVIATIONS = 2.0  # of the number of nodes ahead
 _NOBODY = 1e-4  # of a node is left out of a count
 _TIES = 1e-9  # scores that differ by less are equal: roundings decide no place

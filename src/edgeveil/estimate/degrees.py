@@ -19,8 +19,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DegreeEstimates", "estimate_all"]
-
 Vector = npt.NDArray[np.float64]
 
 _LARGEST_SAMPLE = 1500  # quantiles that stand for the whole sample

@@ -15,8 +15,6 @@ from edgeveil.estimate.degrees import estimate_all
 from edgeveil.estimate.rows import OwnLists
 from edgeveil.hashing import NodeHash
 
-__all__ = ["HashedDegrees", "embed", "learn", "standing_out"]
-
 Vector = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float64]
 

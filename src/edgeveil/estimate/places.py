@@ -16,8 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Place", "in_words", "places", "tie_ranges"]
-
 Vector = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
 
-__all__ = ["CELLS", "FINE", "Popularity", "learn"]
-
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 

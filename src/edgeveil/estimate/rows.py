@@ -26,16 +26,6 @@ from edgeveil.estimate._kernels import IN_COMMON, echo_share
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.nodes import NodeSet
 
-__all__ = [
-    "OwnLists",
-    "complete_rows",
-    "exact_weights",
-    "over_degrees",
-    "prior_rows",
-    "prior_shares",
-    "two_hop_weights",
-]
-
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 Rows = npt.NDArray[np.float64]

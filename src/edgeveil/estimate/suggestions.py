@@ -152,20 +152,8 @@ def lists(
     own_lists = _whole(own.lists), _whole(own.starts)
     limit, m = threshold(len(popularity.order), rate), len(members)
     cell, between = popularity.cell, _real(popularity.between)
-
-    def strangers(places: Indices, sums: Vector, starts: Indices) -> tuple[Any, ...]:
-        size = len(places)
-        found = (
-            *(np.empty(size, dtype=np.int64), np.empty(size), np.empty(size, dtype=np.uint8)),
-            *(np.empty(m + 1, dtype=np.int64), np.empty((m, len(popularity.counts)))),
-        )
-        given = _whole(places), _real(sums), _whole(starts)
-        friend_kernels.keep_strangers(
-            members, *own_lists, *given, cell, _real(popularity.counts), *found
-        )
-        return found
-
-    nodes, values, fines, begins, below = strangers(released.places, released.sums, released.starts)
+    row_values = released.places, released.sums, released.starts
+    nodes, values, fines, begins, below = _strangers(members, own_lists, popularity, *row_values)
     expected = np.empty((m, PLAIN * CELLS))
     popular, facts = np.empty_like(below), np.empty((m, friend_kernels.FACTS))
     law_starts = np.empty(m + 1, dtype=np.int64)
@@ -185,9 +173,8 @@ def lists(
     none = np.empty(0, dtype=np.int64)
     known = own.followers or (none,) * m
     known_starts = np.cumsum([0, *map(len, known)])
-    fans, _, _, fan_starts, _ = strangers(
-        np.concatenate([none, *known]), np.zeros(known_starts[-1]), known_starts
-    )
+    followers = np.concatenate([none, *known]), np.zeros(known_starts[-1]), known_starts
+    fans, _, _, fan_starts, _ = _strangers(members, own_lists, popularity, *followers)
     bonus = _follow_back(np.diff(own.starts), np.diff(known_starts), np.diff(fan_starts))
     bonus *= np.maximum(facts[:, 4], 1.0) / facts[:, 0]
 
@@ -208,6 +195,31 @@ def lists(
         rate, limit, law_starts, rankings, others, limits, out,
     )  # fmt: skip
     return out
+
+
+def _strangers(
+    members: Indices,
+    own_lists: tuple[Indices, Indices],
+    popularity: Popularity,
+    places: Indices,
+    sums: Vector,
+    starts: Indices,
+) -> tuple[Any, ...]:
+    """What is left of the places without the members and their friends: noise may lift these.
+
+    Nodes, sums, fine cells and where each member's begin; and for each member how many strangers
+    of each fine cell are left beside them.
+    """
+    size, m = len(places), len(members)
+    found = (
+        *(np.empty(size, dtype=np.int64), np.empty(size), np.empty(size, dtype=np.uint8)),
+        *(np.empty(m + 1, dtype=np.int64), np.empty((m, len(popularity.counts)))),
+    )
+    given = _whole(places), _real(sums), _whole(starts)
+    friend_kernels.keep_strangers(
+        members, *own_lists, *given, popularity.cell, _real(popularity.counts), *found
+    )
+    return found
 
 
 def _follow_back(own: Indices, followers: Indices, strangers: Indices) -> Vector:

@@ -19,14 +19,6 @@ from edgeveil.estimate._kernels import SPREAD_IN_COMMON, echo_share
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.rows import Indices, Vector, prior_shares
 
-__all__ = [
-    "RowUncertainty",
-    "expected_sums",
-    "prior_uncertainty",
-    "sums_uncertainty",
-    "two_hop_uncertainty",
-]
-
 _DEVIATIONS = 3.0  # of a sum around its estimate; 2 would do, were its prior normal
 _HALVINGS = 50
 _FEW = 20  # noisy sums that are far above their prior by noise alone

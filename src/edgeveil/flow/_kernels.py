@@ -19,19 +19,6 @@ from numba import njit
 
 from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows, wide
 
-__all__ = [
-    "LANES",
-    "SINGLE_LANES",
-    "Kernels",
-    "blocks",
-    "copy_lanes",
-    "kernels",
-    "label_components",
-    "reorder",
-    "unload",
-    "unload_exact",
-]
-
 LANES, SINGLE_LANES = 8, 16  # numbers of one row, float64 and float32: one cache line
 _ALONE = 2  # so few sources are faster one by one than in a block with empty lanes
 

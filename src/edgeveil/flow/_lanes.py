@@ -27,8 +27,6 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-__all__ = ["VERSION", "high", "load", "low", "size", "splat", "store", "sum_rows", "wide"]
-
 # numba keeps compiled kernels until their own file changes, and would not notice a change of
 # this one. What a kernel closes over is part of the key, so kernels close over this number.
 VERSION = zlib.crc32(Path(__file__).read_bytes())

@@ -10,13 +10,6 @@ import numpy.typing as npt
 from edgeveil._compiled import compiled
 from edgeveil.graph import Graph
 
-__all__ = [
-    "friend_counts_of_lists",
-    "hashed_two_hop_of_lists",
-    "two_hop_sums_of_lists",
-    "two_hop_tail_of_lists",
-]
-
 Vector = npt.NDArray[np.float64]
 
 

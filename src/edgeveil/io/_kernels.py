@@ -8,8 +8,6 @@ import numpy as np
 
 from edgeveil._compiled import compiled
 
-__all__ = ["number_keys"]
-
 
 @compiled
 def number_keys(

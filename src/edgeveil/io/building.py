@@ -44,8 +44,6 @@ from edgeveil.nodes import NodeSet
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["build_graph"]
-
 Array = npt.NDArray[Any]
 Progress = Callable[[str, int, int], None]
 

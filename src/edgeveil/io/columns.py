@@ -19,19 +19,6 @@ if TYPE_CHECKING:
 
     from edgeveil.io.layout import Layout
 
-__all__ = [
-    "INTEGER",
-    "Edges",
-    "Indexed",
-    "Piece",
-    "RowError",
-    "graph_of",
-    "index_columns",
-    "is_integer",
-    "places_in",
-    "sorted_nodes",
-]
-
 Array = npt.NDArray[Any]
 
 # ASCII digits only: other scripts' digits stay text

@@ -32,16 +32,6 @@ from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Graph, Intake
 from edgeveil.nodes import NodeSet
 
-__all__ = [
-    "clear_away",
-    "describe_folder",
-    "move_in",
-    "open_graph",
-    "refuse_taken",
-    "save_array",
-    "save_graph",
-]
-
 _FORMAT = "edgeveil graph"
 _UNDIRECTED, _DIRECTED = 1, 2  # versions: who knows the first only must not read the other
 _ARRAYS_OF_IDS = {"range": (), "int": ("ids",), "str": ("text", "offsets")}

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from edgeveil._files import flush
 
-__all__ = ["GrowingArray"]
-
 _HEAD = 128  # numpy leaves room in the header of a one-dimensional array for any length
 
 

@@ -17,8 +17,6 @@ from typing import Any
 from edgeveil._files import write_atomically
 from edgeveil.errors import InputError, ParameterError
 
-__all__ = ["KEY", "as_json", "read_labelled_table", "write_labelled_table"]
-
 KEY = "edgeveil"
 """Where the label is, in files and in tables of other libraries."""
 

@@ -19,8 +19,6 @@ from edgeveil.io.picking import (
 )
 from edgeveil.nodes import NodeSet
 
-__all__ = ["Layout", "layout_of"]
-
 
 @dataclass(frozen=True)
 class Layout:

@@ -16,19 +16,6 @@ from edgeveil.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "blocks",
-    "content",
-    "data_lines",
-    "decode",
-    "fields",
-    "parse",
-    "refuse_unreadable",
-    "sniff_delimiter",
-    "suffix_of",
-    "tidy",
-]
-
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # A packed file may unpack to this many bytes, or to this many times its size if that is more

@@ -21,8 +21,6 @@ from edgeveil.graph import Directed, Graph
 from edgeveil.io.matrix import read_matrix, refuse_broken
 from edgeveil.nodes import NodeSet
 
-__all__ = ["load_mat", "read_mat"]
-
 _MATRIX, _COMPRESSED = 14, 15
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8"}
 _TYPES |= {13: "u8"}

@@ -11,8 +11,6 @@ from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph
 from edgeveil.nodes import NodeSet
 
-__all__ = ["read_array", "read_matrix", "refuse_broken", "row_nodes"]
-
 
 def row_nodes(n: int, nodes: NodeSet | None, what: str) -> NodeSet:
     """Give the node set of something whose nodes are numbered 0 .. n-1."""

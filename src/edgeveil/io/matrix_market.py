@@ -17,8 +17,6 @@ from edgeveil.nodes import NodeSet
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["read_matrix_market"]
-
 _VALUES = ("real", "double", "integer", "unsigned-integer", "pattern")
 _SYMMETRIES = ("general", "symmetric")
 

@@ -13,8 +13,6 @@ from edgeveil.io.columns import is_integer
 from edgeveil.io.table import read_id_column
 from edgeveil.nodes import NodeSet
 
-__all__ = ["Nodes", "node_set", "read_nodes"]
-
 Nodes = NodeSet | Iterable[Any] | str | os.PathLike[str]
 
 _HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid"}

@@ -17,8 +17,6 @@ from edgeveil.io.node_lists import Nodes, node_set, read_nodes
 from edgeveil.io.table import read_table
 from edgeveil.nodes import NodeId, NodeSet
 
-__all__ = ["as_graph"]
-
 Array = npt.NDArray[np.int64]
 
 

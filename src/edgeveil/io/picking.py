@@ -10,16 +10,6 @@ from edgeveil.errors import InputError
 from edgeveil.io.columns import is_integer
 from edgeveil.nodes import NodeSet
 
-__all__ = [
-    "SAMPLE",
-    "Columns",
-    "is_number",
-    "looks_like_time",
-    "names_ids",
-    "names_something_else",
-    "pick_columns",
-]
-
 Columns = tuple[str | int, str | int]
 
 SAMPLE = 20  # rows from which it is seen what a column may be

@@ -20,8 +20,6 @@ from edgeveil.io.picking import Columns
 from edgeveil.io.streams import PARQUET, TEXT, Reading, pieces_of
 from edgeveil.io.text import noted
 
-__all__ = ["check_columns", "read_graph"]
-
 # What makes a file of another format readable: its suffixes, what is needed beside edgeveil, how
 _TABLE = 'import json, polars; polars.{}.write_parquet({{stem}}.parquet")'
 _NETWORK = (

@@ -18,8 +18,6 @@ from edgeveil._files import write_note
 from edgeveil.graph import index_type
 from edgeveil.io.growing import GrowingArray
 
-__all__ = ["Tally", "write_rows"]
-
 _BLOCK = 1 << 20  # degrees that are summed at a time
 
 

@@ -14,8 +14,6 @@ from edgeveil.io.table import collected, sample_of, scanned, table_piece
 from edgeveil.io.text import text_piece
 from edgeveil.nodes import NodeSet
 
-__all__ = ["PARQUET", "TEXT", "Reading", "count_rows", "pieces_of"]
-
 TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
 PARQUET = (".parquet", ".pq")
 

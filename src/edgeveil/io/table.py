@@ -14,16 +14,6 @@ from edgeveil.nodes import NodeSet
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "collected",
-    "count_weighted",
-    "read_id_column",
-    "read_table",
-    "sample_of",
-    "scanned",
-    "table_piece",
-]
-
 
 def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
     """Read any object with ``__arrow_c_stream__`` whose rows are edges."""

@@ -26,8 +26,6 @@ from edgeveil.nodes import NodeSet
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["noted", "text_piece"]
-
 _BLANKS = " \t\r"  # around a field they mean nothing
 _FEW = 3  # edges: among fewer, names that occur once are nothing strange
 

@@ -11,8 +11,6 @@ from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.ledger.book import Account
 from edgeveil.ledger.costs import NANO
 
-__all__ = ["Plan", "days_of", "plan"]
-
 _DAYS = {"day": 1.0, "week": 7.0, "month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25}
 _LETTERS = {"d": "day", "w": "week", "m": "month", "q": "quarter", "y": "year"}
 

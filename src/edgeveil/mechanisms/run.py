@@ -37,17 +37,6 @@ from edgeveil.privacy.statistic import (
     without_noise,
 )
 
-__all__ = [
-    "exact_loss",
-    "groups_of",
-    "make_rows",
-    "rows_after",
-    "rows_at_once",
-    "rows_of",
-    "shared_numbers",
-    "shared_part",
-]
-
 # A group of rows goes from one step to the next inside of a processor's cache: about a megabyte,
 # but whole groups of the lanes that the kernels compute side by side.
 _GROUP_BYTES = 1 << 20

@@ -33,8 +33,6 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, NoisedTail, Ragged, Statistic, Tail
 
-__all__ = ["Suggest"]
-
 _PART = "second hop"  # an edge moves the friends' sums or a stranger's, never both
 
 

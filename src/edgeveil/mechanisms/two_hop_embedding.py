@@ -21,8 +21,6 @@ from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon
 from edgeveil.privacy.statistic import Noised, Statistic
 
-__all__ = ["TwoHopEmbedding"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TwoHopEmbedding(DegreesOnce):

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from edgeveil._check import is_whole, whole
 from edgeveil.errors import ParameterError
 
-__all__ = ["NoiseKey", "NoiseRows", "NoiseSource"]
-
 SECRET_BYTES = 32
 FILL_WORDS = 1 << 15  # words per encryption call: 256 KiB, well inside L2
 

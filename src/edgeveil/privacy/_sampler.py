@@ -25,8 +25,6 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-__all__ = ["add_noise", "draw_integers", "exact_draw", "lattice_sum"]
-
 PREFIX_BITS = 52
 ACCEPT_BITS = 24
 MAX_LOW_BITS = 64 - ACCEPT_BITS

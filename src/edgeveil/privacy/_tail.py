@@ -25,8 +25,6 @@ from edgeveil.privacy._tail_kernels import draw_rows, merge_rows, rising
 from edgeveil.privacy._tail_marks import MarkLaw, exact_excess, exact_marks, mark_law
 from edgeveil.privacy.noise import Calibration, NoiseRows, _check_streams, _split
 
-__all__ = ["add_laplace_to_ragged", "draw_tail", "threshold_in_steps"]
-
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 Starts = NDArray[np.int64]

@@ -13,8 +13,6 @@ import numpy as np
 from edgeveil._compiled import compiled
 from edgeveil.privacy._sampler import _decide, _fill_noisy
 
-__all__ = ["draw_rows", "merge_rows", "rising", "write_counters"]
-
 _NO_SIGN = np.uint64(2**64 - 2)
 _NO_PLACE = np.int64(2**63 - 1)
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from edgeveil.privacy._tail import threshold_in_steps
 from edgeveil.privacy.noise import Calibration
 
-__all__ = ["largest_loss_of_rows"]
-
 Row = dict[int, int]  # steps at each place that is not zero
 
 

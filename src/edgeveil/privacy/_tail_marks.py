@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from edgeveil.privacy._sampler import Bits, _accepts, _context, _floor_of_exponential
 
-__all__ = ["MarkLaw", "exact_excess", "exact_marks", "mark_law"]
-
 WORD = 64
 # Digits beyond those of a word: raising 1 - p to the power n loses at most as many as n has.
 SPARE_BITS = 200

@@ -14,8 +14,6 @@ from fractions import Fraction
 from edgeveil.errors import ParameterError
 from edgeveil.privacy.guarantee import Guarantee
 
-__all__ = ["Disclosure", "coalition_epsilon", "sum_epsilon"]
-
 
 def sum_epsilon(epsilons: Iterable[float]) -> float:
     """Add up pure epsilons, exactly; only the result is rounded, up.

@@ -11,8 +11,6 @@ from fractions import Fraction
 
 from edgeveil._check import positive
 
-__all__ = ["check_epsilon", "exact_epsilon"]
-
 
 def check_epsilon(epsilon: float) -> float:
     """Refuse an epsilon that is not a positive finite number (or near the end of doubles)."""

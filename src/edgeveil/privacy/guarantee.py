@@ -12,8 +12,6 @@ from edgeveil.errors import InputError, ParameterError
 from edgeveil.notebook import html_card
 from edgeveil.privacy.epsilon import exact_epsilon
 
-__all__ = ["Guarantee", "Model", "OwnEdges", "Pooling"]
-
 Model = Literal["joint", "public", "none"]
 Pooling = Literal["adds up", "shared"]
 OwnEdges = Literal["touching", "starting"]

@@ -21,8 +21,6 @@ from edgeveil.privacy.statistic import (
     without_noise,
 )
 
-__all__ = ["largest_loss"]
-
 
 def largest_loss(
     first: AnyStatistic, second: AnyStatistic, *, beyond: float = 0.0

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from edgeveil.privacy.epsilon import check_epsilon
 from edgeveil.privacy.noise import NoiseSource, discrete_laplace
 
-__all__ = ["flip_scale", "flipped_places"]
-
 _BITS = 25  # significant bits of the gap's scale, as `discrete_laplace` takes them
 _LARGEST_SCALE = 2**55
 # Below this the flips are fair coins (q = 1/2, which protects perfectly): at 25 bits the scale

@@ -20,20 +20,6 @@ from edgeveil.errors import ParameterError
 from edgeveil.privacy.noise import Calibration, NoiseRows, NoiseSource, add_laplace_to_rows
 from edgeveil.privacy.randomised_response import flipped_places
 
-__all__ = [
-    "AnyStatistic",
-    "Bits",
-    "Exact",
-    "Noised",
-    "NoisedTail",
-    "Ragged",
-    "Statistic",
-    "Tail",
-    "randomise",
-    "total_epsilon",
-    "without_noise",
-]
-
 Rows = npt.NDArray[np.float64]
 
 

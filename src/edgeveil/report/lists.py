@@ -19,8 +19,6 @@ from edgeveil.report.page_data import ListedNode, MemberList, PageData
 from edgeveil.report.spending import spending_of
 from edgeveil.suggestions import Suggestions
 
-__all__ = ["member_lists", "page_from_releases"]
-
 _TOP = 20
 _LINES = {"suggest": "private lists", "resource allocation": "without privacy"}
 _OTHERS = ("common neighbours", "pagerank")  # one line without privacy is enough

@@ -24,8 +24,6 @@ from edgeveil._files import write_atomically
 from edgeveil.evaluation.results import Result
 from edgeveil.report.page_data import MemberList, PageData
 
-__all__ = ["render_page", "write_page"]
-
 _RESULT_COLUMNS = tuple(Result.__dataclass_fields__)
 _LIST_FIELDS = ("dataset", "mechanism", "epsilon", "private", "alone", "promise", "remark", "truth")
 # "<", ">" and "&" could end the script element or open a comment in it. Non-ASCII characters,

@@ -10,8 +10,6 @@ from typing import Any
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.results import Result
 
-__all__ = ["ListedNode", "MemberList", "PageData", "Spending"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ListedNode:

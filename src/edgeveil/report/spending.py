@@ -11,8 +11,6 @@ from typing import Any
 from edgeveil.ledger import Ledger, Spend
 from edgeveil.report.page_data import Spending
 
-__all__ = ["COLUMNS", "spending_of", "spending_rows"]
-
 COLUMNS = (
     *("number", "time", "label", "snapshot", "mechanism", "parameters", "purpose", "operator"),
     *("recipients", "epsilon_each", "epsilon_pooled", "state"),

@@ -26,8 +26,6 @@ from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded
 from edgeveil.serve.making import Making
 from edgeveil.serve.tokens import Tokens
 
-__all__ = ["curator_app", "curator_key"]
-
 _PAGES = {
     "/": "curator.html",
     "/curator.js": "curator.js",

@@ -26,8 +26,6 @@ from edgeveil.errors import InputError
 from edgeveil.nodes import NodeSet
 from edgeveil.suggestions import Suggestions
 
-__all__ = ["Lists", "digest_of", "render", "slot_bytes"]
-
 _HEADER = 4096
 _CHECK = struct.Struct("<I")
 _LINE = 160  # bytes of a line of a list beside the two names: numbers, and why

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from edgeveil.nodes import NodeId
     from edgeveil.suggestions import Suggestions
 
-__all__ = ["Edition", "Making", "Offer", "Unavailable", "UsedUp"]
-
 # Lists of one batch. A request waits for one batch at most before its own is made.
 _AT_ONCE, _AHEAD = 256, 1024
 _LOOK_AGAIN = 1.0  # seconds between two looks at which snapshot is the current one

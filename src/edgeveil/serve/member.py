@@ -20,8 +20,6 @@ from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded
 from edgeveil.serve.making import Edition, Making, Unavailable, UsedUp
 from edgeveil.serve.tokens import Refused, Tokens
 
-__all__ = ["member_app"]
-
 _PAGES = {
     "/": "member.html",
     "/member.js": "member.js",

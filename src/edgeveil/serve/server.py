@@ -20,8 +20,6 @@ from uvloop import new_event_loop
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.serve.guards import GuardedProtocol
 
-__all__ = ["Place", "serve"]
-
 
 @dataclass(frozen=True)
 class Place:

@@ -20,8 +20,6 @@ import jwt
 
 from edgeveil.errors import InputError
 
-__all__ = ["Refused", "Tokens", "new_key", "sign"]
-
 _MOST_BYTES = 4096  # of a token; a subject and a signature need a few hundred
 _LEEWAY = 30  # seconds that two clocks may differ
 _LOOK_AGAIN = 1.0  # seconds between two looks at the file of keys
