@@ -93,6 +93,9 @@ def test_figure_1_in_words():
         f"{counts[0].n_sources:,} sources on POS and {counts[1].n_sources:,} on BlogCatalog, "
         f"{counts[0].repeats} repeats each",
     )
+    flipping = select(RESULTS["figure1"], mechanism="edge flipping")
+    ((sources, repeats),) = {(r.n_sources, r.repeats) for r in flipping}
+    _holds("docs/reproduction.md", f"edge flipping: {sources} sources on each, {repeats} repeats.")
 
 
 def test_figure_2_in_words():
