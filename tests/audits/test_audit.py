@@ -56,7 +56,7 @@ AUDITED = [  # mechanism, trials, share of the claim that the audit has to reach
     (DPInstantEmbedding(sigma=1e-3, restart=0.9, dimension=4, **PREPUSH), 4_000, 0.5),
     (DPEmbeddingSparse(sigma=1e-3, restart=0.9, dimension=4, **PREPUSH), 8_000, 0.15),
     (EdgeFlipping(epsilon=1), 1_000, 0.5),
-    (EdgeFlipping(epsilon=1, model="public"), 500, 0.3),
+    (EdgeFlipping(epsilon=1, model="public"), 1_000, 0.5),
     (DegreePrior(epsilon=4), 500, 0.3),
     (DegreePrior(epsilon=4, model="public"), 1_000, 0.5),
     (TwoHop(epsilon=4), 500, 0.15),
