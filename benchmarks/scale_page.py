@@ -149,7 +149,7 @@ def _bytes(count: float) -> str:
 
 
 def _time(seconds: float) -> str:
-    if seconds >= 7200:
+    if seconds >= 5400:
         return f"{seconds / 3600:.2g} hours"
     if seconds >= 120:
         return f"{seconds / 60:.2g} minutes"
