@@ -226,7 +226,7 @@ def _billion(part: Figures, file: Path) -> None:
     right.minorticks_off()
     right.set_title("peak memory, GB", loc="left", fontsize=10.5, weight="bold")
     right.grid(alpha=0.25, which="major")
-    right.legend(frameon=False, fontsize=8.5, loc="upper left")
+    right.legend(frameon=False, fontsize=8.5, loc="lower right")
     _save(figure, file)
 
 
