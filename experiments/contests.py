@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.cli.progress import counting
+from edgeveil.cli.output import counting
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.ranking import Contender, Measured, Scores, measure_contest
 from edgeveil.evaluation.results import Result
