@@ -74,7 +74,7 @@ def evaluate(
     """
     from edgeveil.cli.reading import check_place, read_and_say
     from edgeveil.evaluation.own_graph import evaluate as measure
-    from edgeveil.evaluation.plot import load_matplotlib
+    from edgeveil.evaluation.results import load_matplotlib
 
     if top is not None:
         whole("--top", top)

@@ -84,9 +84,9 @@ def print_table(
 ) -> None:
     """Print rows for people (under a title), programs or spreadsheets.
 
-    Names of columns are those of programs: "left_before" is shown to people as "left before". None is
-    an empty cell. `about` is what belongs to the table (its guarantee): part of JSON output, not
-    of the others. A warning stands above the rows of the others (JSON has it in `about`): what is
+    Names of columns are those of programs: people see "left_before" as "left before". None is an
+    empty cell. `about` is what belongs to the table (its guarantee): part of JSON output, not of
+    the others. A warning stands above the rows of the others (JSON has it in `about`): what is
     not private must say so wherever it goes.
     """
     to = to or sys.stdout

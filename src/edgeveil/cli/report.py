@@ -153,7 +153,7 @@ def measured(
     seed: int = 0,
 ) -> list[Result]:
     """What lists of k find at each epsilon, by members' degree. For the curator only."""
-    from edgeveil.evaluation.suggesting import default_mechanisms, measure_suggestions
+    from edgeveil.evaluation.hits import default_mechanisms, measure_suggestions
 
     tried = default_mechanisms(sorted(epsilons), k, directed=graph.directed)
     with counting("lines measured", lines=True) as progress:
