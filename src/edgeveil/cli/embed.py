@@ -38,15 +38,14 @@ def embed(
     Example: edgeveil embed follows.csv --epsilon 1 --dim 128 --out emb.parquet
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
-    from edgeveil.cli.releasing import make_release
+    from edgeveil.cli.reading import check_out, wanted_nodes
+    from edgeveil.cli.releasing import make_release, read
 
     given = {"epsilon": epsilon, "dimension": dim, **parameters.given()}
     chosen = make_mechanism(mechanism, "embeddings", **given)
-    how.make_engine()
     check_out(out, (graph, how.nodes, sources), folder=True)
-    read = read_and_say(graph, how, directed=directed, counts=how.verbose)
-    wanted = wanted_nodes(read.nodes, None, sources, "--sources") if sources else read.nodes
+    private = read(graph, how, directed=directed)
+    wanted = wanted_nodes(private.nodes, None, sources, "--sources") if sources else private.nodes
     if (total := chosen.guarantee(len(wanted)).epsilon) > (one := chosen.guarantee(1).epsilon):
         say(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
@@ -60,4 +59,4 @@ def embed(
             made.write(out)
         say(f"{out}: {counted(len(wanted), 'embedding')}.")
 
-    make_release(read, chosen, wanted, how, put_out, out=out)
+    make_release(private, chosen, wanted, how, put_out, out=out)

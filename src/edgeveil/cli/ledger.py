@@ -147,7 +147,7 @@ def _hits(graph: Graph, epsilons: set[float], k: int) -> dict[tuple[str, float |
     """Share of hidden friends on lists of k, by degree group and epsilon."""
     from edgeveil.evaluation.own_graph import evaluate
 
-    with counting("lines measured", lines=True) as progress:
+    with counting("measurements", lines=True) as progress:
         found = evaluate(graph, sorted(epsilons), protocol="suggestions", k=k, progress=progress)
     return {
         (r.scope, r.epsilon): r.mean
@@ -192,6 +192,8 @@ def report(
     about = {"ledger": opened.location, "epsilon": opened.epsilon}
     if out is None:
         print_table(COLUMNS, rows, style=format, about=about)
+        if not rows:
+            say("nothing was given out yet")
         return
     text = StringIO()
     print_table(

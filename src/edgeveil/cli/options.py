@@ -51,7 +51,8 @@ AnyEmbeddingMechanism = EmbeddingMechanism | str
 AnyListMechanism = ListMechanism | str
 AnyMechanism = ListMechanism | ScoreMechanism | EmbeddingMechanism | str
 WHICH_MECHANISM = (
-    "`edgeveil mechanisms` says which is for what. One of your own: package.module:Class."
+    "Which to take: `edgeveil mechanisms` says what each is for. One of your own: "
+    "package.module:Class."
 )
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -106,7 +107,7 @@ class GraphFile:
     header: Annotated[bool | None, default("guessed")] = None
     """Whether the first line of a text file holds names."""
     columns: Annotated[str | None, default("the first two, if that is clear")] = None
-    """The two columns with ids: their names in the first line, or positions from 0: from,to"""
+    """The two columns with ids: their names in the first line, or positions from 0."""
 
     @property
     def pair(self) -> tuple[str | int, str | int] | None:
@@ -120,7 +121,7 @@ class GraphFile:
         return first, second
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Reading, paying, computing, printing")
 @dataclass(frozen=True, kw_only=True)
 class Releasing(GraphFile):
     """How a release is made: from which file, who pays, with which noise, where; what is said."""
@@ -178,13 +179,13 @@ class Lists:
     """Keep directions: a line, or a row and column of a matrix: the first follows the second."""
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Parameters of mechanisms")
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
     """Parameters that several mechanisms have, by the names of their fields, and all others."""
 
     model: Annotated[Literal["joint", "public"] | None, default("joint")] = None
-    """Who may see what is made for a node: its owner alone, or anyone (embeddings then add up)."""
+    """Who may see a result: its node's owner alone, or anyone (losses of embeddings add up)."""
     sigma: Annotated[float | None, default("1e-6")] = None
     """Sensitivity that a capped flow is held to."""
     restart: Annotated[float | None, default("0.15; for graph-diffusion 1/3")] = None

@@ -52,26 +52,27 @@ def rank(
     Example: edgeveil rank follows.csv --source alice --epsilon 1 --top 20 --format json
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
-    from edgeveil.cli.releasing import make_release, print_lists
+    from edgeveil.cli.reading import check_out, wanted_nodes
+    from edgeveil.cli.releasing import make_release, print_lists, read
     from edgeveil.engine.api import known_to
 
     whole("--top", top)
-    how.make_engine()
+    if source is None and sources is None:
+        raise ParameterError("say for which node: --source alice or --sources FILE")
     choose = partial(make_mechanism, mechanism, "scores", epsilon=epsilon, **parameters.given())
     choose()  # what is wrong with the options is said before a file is read
     check_out(out, (graph, how.nodes, sources, candidates))
     fewer = leave_out_source or leave_out_neighbours or candidates is not None
     if out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
-    read = read_and_say(graph, how, directed=directed, counts=how.verbose)
-    chosen = choose(n_nodes=read.n_nodes)
-    wanted = wanted_nodes(read.nodes, source, sources, "--sources")
+    private = read(graph, how, directed=directed)
+    chosen = choose(n_nodes=private.n_nodes)
+    wanted = wanted_nodes(private.nodes, source, sources, "--sources")
     among = None
     if candidates is not None:
-        among = wanted_nodes(read.nodes, None, candidates, "--candidates")
+        among = wanted_nodes(private.nodes, None, candidates, "--candidates")
     known = partial(known_to, itself=leave_out_source, neighbours=leave_out_neighbours)
-    hidden = {node: known(read, chosen, node) for node in wanted if fewer}
+    hidden = {node: known(private, chosen, node) for node in wanted if fewer}
 
     def put_out(made: Release) -> None:
         if out is not None:
@@ -88,4 +89,4 @@ def rank(
             title=f"{made.provenance.mechanism} for",
         )
 
-    make_release(read, chosen, wanted, how, put_out, out=out)
+    make_release(private, chosen, wanted, how, put_out, out=out)

@@ -33,6 +33,14 @@ _NOTHING = "nothing was charged"
 Sources = list[NodeId] | NodeSet
 
 
+def read(path: Path, how: Releasing, *, directed: Directed) -> Graph:
+    """The graph; what is wrong with the engine or the ledger is said before it is read."""
+    how.make_engine()
+    if how.ledger is not None:
+        Ledger.open(how.ledger)
+    return read_and_say(path, how, directed=directed, counts=how.verbose)
+
+
 def read_members(
     path: Path,
     lists: Lists,
@@ -43,11 +51,9 @@ def read_members(
     everybody: bool = False,
 ) -> tuple[Graph, Sources]:
     """The graph, and for whom lists are wanted; what is wrong is said before anything is paid."""
-    how.make_engine()
     if per_member is not None:
         check_places(per_member)
-    directed: Directed = "keep" if lists.directed else False
-    graph = read_and_say(path, how, directed=directed, counts=how.verbose)
+    graph = read(path, how, directed="keep" if lists.directed else False)
     nodes = graph.nodes
     wanted = nodes if everybody else wanted_nodes(nodes, lists.member, lists.members, "--members")
     if per_member is not None:

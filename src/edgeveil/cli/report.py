@@ -74,7 +74,7 @@ def report(
         if out.suffix not in (".html", ".htm"):
             raise ParameterError(f"--out must end in .html, got {out.name!r}")
         check_place(out)
-    read, wanted = read_members(graph, lists, how, per_member, ".html")
+    private, wanted = read_members(graph, lists, how, per_member, ".html")
     if len(wanted) > _MOST:
         raise ParameterError(
             f"a page shows at most {_MOST:,} members, got {len(wanted):,}; `edgeveil suggest` "
@@ -85,9 +85,9 @@ def report(
         if per_member is not None:
             _write_per_member(made, per_member, how.ledger)
         if out is not None:
-            _write_page(made, graph.name, out, how.ledger, read if accuracy else None)
+            _write_page(made, graph.name, out, how.ledger, private if accuracy else None)
 
-    make_release(read, choose(directed=read.directed), wanted, how, put_out, out=None)
+    make_release(private, choose(directed=private.directed), wanted, how, put_out, out=None)
 
 
 def _write_page(
@@ -156,7 +156,7 @@ def measured(
     from edgeveil.evaluation.hits import default_mechanisms, measure_suggestions
 
     tried = default_mechanisms(sorted(epsilons), k, directed=graph.directed)
-    with counting("lines measured", lines=True) as progress:
+    with counting("measurements", lines=True) as progress:
         found = measure_suggestions(
             name, graph, tried, k=k, per_group=members, seed=seed, progress=progress
         )

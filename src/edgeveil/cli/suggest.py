@@ -66,15 +66,15 @@ def suggest(
     choose = partial(make_mechanism, mechanism, "suggestions", **asked)
     choose()  # what is wrong with the options is said before a file is read
     check_out(out, (graph, how.nodes, lists.members, candidates), folder=True)
-    read, wanted = read_members(graph, lists, how, per_member, ".csv", everybody=all)
-    among = candidates and wanted_nodes(read.nodes, None, candidates, "--candidates")
+    private, wanted = read_members(graph, lists, how, per_member, ".csv", everybody=all)
+    among = candidates and wanted_nodes(private.nodes, None, candidates, "--candidates")
     chosen = choose(
         candidates=among and tuple(among),
-        directed=read.directed or None,
+        directed=private.directed or None,
         knows_followers=knows_followers or None,
     )
     put_out = partial(_put_out, out=out, per_member=per_member, style=how.format)
-    make_release(read, chosen, wanted, how, put_out, out=out)
+    make_release(private, chosen, wanted, how, put_out, out=out)
 
 
 def _put_out(made: Any, out: Path | None, per_member: Path | None, style: Format) -> None:
