@@ -18,7 +18,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import combinations, permutations
+from itertools import combinations, islice, permutations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -196,9 +196,8 @@ def rows_have_the_public_shape(mechanism: Mechanism) -> None:
 
 def no_pair_loses_more_than_is_claimed(mechanism: Mechanism) -> None:
     """The exact privacy loss of what is noised, on neighbouring graphs: no sampling."""
-    tried = random_pairs(mechanism, seed=0)
-    pairs = [*pairs_for(mechanism), *(next(tried) for _ in range(_PAIRS))]
-    for pair in pairs:
+    tried = islice(random_pairs(mechanism, seed=0), _PAIRS)
+    for pair in (*pairs_for(mechanism), *tried):
         words = f"two graphs on {pair.graph.n_nodes} nodes"
         with _no_error_on(words):
             share = loss_share(mechanism, pair) if mechanism.guarantee(1).protects else 0.0
@@ -213,13 +212,22 @@ def estimates_see_released_numbers_only(mechanism: Mechanism) -> None:
     """
     if not mechanism.guarantee(1).protects:
         return
-    tried = random_pairs(mechanism, seed=1)
-    for number in range(_PAIRS):
-        pair, answers = next(tried), _Answers(NoiseSource.insecure(number))
+    drawn, noise = list[Noised](), NoiseSource.insecure(1)
+
+    def draw(asked: AnyStatistic) -> Noised:
+        drawn.append(randomise(asked, noise.derive(len(drawn))))
+        return _copy(drawn[-1])
+
+    def repeat(asked: AnyStatistic) -> Noised:
+        return _copy(next(again))  # in order, whatever is asked
+
+    for pair in islice(random_pairs(mechanism, seed=1), _PAIRS):
+        before = len(drawn)
         with _no_error_on(f"a graph on {pair.graph.n_nodes} nodes"):
-            first = _driven(mechanism, pair.graph, pair.source, answers.draw)
+            first = _driven(mechanism, pair.graph, pair.source, draw)
+        again = iter(drawn[before:])
         with _no_error_on("a neighbouring graph with the same released numbers"):
-            second = _driven(mechanism, pair.neighbour, pair.source, answers.repeat)
+            second = _driven(mechanism, pair.neighbour, pair.source, repeat)
         same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, second, strict=True))
         _hold(same, "its rows depend on the graph past the noise")
 
@@ -332,8 +340,7 @@ def _driven(
 ) -> list[Rows]:
     """A row, and its uncertainty if it is known, from answers that come from outside."""
     claim, shared, given = mechanism.guarantee(1), None, list[Noised]()
-    asked = mechanism.shared(graph)
-    if asked is not None:
+    if (asked := mechanism.shared(graph)) is not None:
         shared = mechanism.learn(answer(asked), graph.nodes)
     own = own_lists(graph, [source], claim.model, claim.own_edges)
     measuring: Any = mechanism.measure(graph, shared, own)
@@ -349,23 +356,6 @@ def _driven(
     if isinstance(mechanism, KnowsUncertainty) and mechanism.gives == "scores":
         return [rows, mechanism.uncertainty(rows.copy(), shared, own)]
     return [rows]
-
-
-class _Answers:
-    """What came back to questions about one graph, to be given to another one's."""
-
-    def __init__(self, noise: NoiseSource) -> None:
-        self._noise, self._drawn, self._repeated = noise, list[Noised](), 0
-
-    def draw(self, asked: AnyStatistic) -> Noised:
-        """Noise what is asked."""
-        self._drawn.append(randomise(asked, self._noise.derive(len(self._drawn))))
-        return _copy(self._drawn[-1])
-
-    def repeat(self, asked: AnyStatistic) -> Noised:
-        """Give what was drawn, in order, whatever is asked."""
-        self._repeated += 1
-        return _copy(self._drawn[self._repeated - 1])
 
 
 def _copy(noised: Noised) -> Noised:

@@ -60,11 +60,11 @@ class AuditResult:
     """
 
     claimed: float
-    exact_loss: float
-    lower_bound: float
     confidence: float
-    trials: int
-    pair: str
+    exact_loss: float = 0.0
+    lower_bound: float = 0.0
+    trials: int = 0
+    pair: str = "no graphs"
     hardest: AuditResult | None = None
 
     @property
@@ -158,14 +158,7 @@ def audit(
     if claim.delta:
         raise ParameterError("the audit is for pure guarantees: delta must be 0")
     if math.isinf(claim.epsilon):
-        return AuditResult(
-            claimed=claim.epsilon,
-            exact_loss=0.0,
-            lower_bound=0.0,
-            confidence=confidence,
-            trials=0,
-            pair="no graphs",
-        )
+        return AuditResult(claimed=claim.epsilon, confidence=confidence)
     if pair is not None:
         _check_pair(pair, claim.model, claim.own_edges)
     noise = noise or NoiseSource.secure()

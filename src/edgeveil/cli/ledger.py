@@ -16,6 +16,7 @@ from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     from edgeveil.graph import Graph
+    from edgeveil.ledger import Ledger
 
 ledger = App(
     name="ledger",
@@ -58,6 +59,12 @@ def create(
     say(f"{made.location}: each recipient may learn epsilon = {epsilon:g} {over}")
 
 
+def _opened(location: options.LedgerAt) -> Ledger:
+    from edgeveil.ledger import Ledger
+
+    return Ledger.open(location)
+
+
 @ledger.command
 def advance(
     location: LedgerPlace,
@@ -72,9 +79,7 @@ def advance(
     schedule: a new snapshot just when the graph has changed tells that it has.
     Example: edgeveil ledger advance follows.ledger friends
     """
-    from edgeveil.ledger import Ledger
-
-    number = Ledger.open(location).advance(label)
+    number = _opened(location).advance(label)
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 
@@ -106,11 +111,10 @@ def plan(
     That is measured on the graph itself, for the curator only; nothing is charged.
     Example: edgeveil ledger plan friends.ledger --every week --for 1y
     """
-    from edgeveil.ledger import Ledger
     from edgeveil.ledger.plan import plan as plan_of
     from edgeveil.mechanisms.suggest import Suggest
 
-    opened = Ledger.open(location)
+    opened = _opened(location)
     read = None
     if graph is not None:
         from edgeveil.cli.reading import read_and_say
@@ -176,11 +180,10 @@ def report(
     Example: edgeveil ledger report friends.ledger --out report.html
     """
     from edgeveil._files import write_atomically
-    from edgeveil.ledger import Ledger
     from edgeveil.report import PageData, write_page
     from edgeveil.report.spending import COLUMNS, spending_of, spending_rows
 
-    opened = Ledger.open(location)
+    opened = _opened(location)
     if out is not None and out.suffix == ".html":
         title = "What was given out" if recipient is None else f"What {recipient} was given"
         write_page(out, PageData(title=title, spending=spending_of(opened, recipient)))
@@ -208,9 +211,7 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
 
     Example: edgeveil ledger show follows.ledger
     """
-    from edgeveil.ledger import Ledger
-
-    opened = Ledger.open(location)
+    opened = _opened(location)
     if format == "table":
         sys.stdout.write(opened.show() + "\n")
         return
@@ -249,9 +250,7 @@ def verify(
 
     Example: edgeveil ledger verify follows.ledger
     """
-    from edgeveil.ledger import Ledger
-
-    head = Ledger.open(location).verify(known_head)
+    head = _opened(location).verify(known_head)
     sys.stdout.write(f"{head}\n")
     say("every entry is as it was written")
 
@@ -268,8 +267,6 @@ def backup(
 
     Example: edgeveil ledger backup follows.ledger backups/follows-2026-11-16.ledger
     """
-    from edgeveil.ledger import Ledger
-
-    head = Ledger.open(location).backup(copy)
+    head = _opened(location).backup(copy)
     sys.stdout.write(f"{head}\n")
     say(f"{copy} is a whole copy; the released files are not in it: copy their folder, too")
