@@ -78,7 +78,7 @@ def print_table(
     *,
     style: Format = "table",
     about: dict[str, Any] | None = None,
-    title: str | None = None,
+    title: str = "",
     warning: str = "",
     to: TextIO | None = None,
 ) -> None:
@@ -103,31 +103,33 @@ def print_table(
         writer.writerow(columns)
         writer.writerows(rows)
     else:
-        _print_for_people(columns, rows, f"{title}\n{warning}" if warning else title)
+        _print_for_people(columns, rows, f"{title}\n{warning}")
 
 
-def _print_for_people(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None
-) -> None:
+def _print_for_people(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    # Text, not str: square brackets in a name are no markup.
-    heading = None if title is None else Text("\n".join(map(plain, title.split("\n"))))
+    console = Console()
+    for line in title.splitlines():
+        sys.stdout.write(f"{textwrap.fill(plain(line), console.width)}\n")
     names = [name.replace("_", " ") for name in columns]
     cells = [[plain(_in_words(cell)) for cell in row] for row in rows]
     least = [_longest_word(column) for column in zip(names, *cells, strict=True)]
-    console = Console()
     spare = console.width - sum(least) - len(names) - 1
-    if spare < 0:
-        _print_one_by_one(names, cells, title, console.width)
+    if spare < 0:  # too many columns: a paragraph per row, a line per cell
+        for row in cells:
+            for name, cell, start in zip(names, row, ["", *["  "] * len(row)], strict=False):
+                words = f"{start}{name}: {cell}"
+                words = textwrap.fill(words, console.width, subsequent_indent="    ")
+                sys.stdout.write(f"{words.rstrip()}\n")
         return
     # A blank on both sides of each cell, if that breaks no word.
     padding = int(spare >= 2 * len(names))
     spare -= 2 * padding * len(names)
-    table = Table(title=heading, title_justify="left", padding=(0, padding))
+    table = Table(padding=(0, padding))
     for i, name in enumerate(names):
         # Room for whole cells, from the left, as long as there is some: rich would cut the edge.
         more = min(max(map(cell_len, (name, *(row[i] for row in cells)))) - least[i], spare)
@@ -138,27 +140,14 @@ def _print_for_people(
             overflow="fold",
             width=least[i] + more,
         )
-    for line in cells:
-        table.add_row(*map(Text, line))
+    for row in cells:
+        table.add_row(*map(Text, row))  # not str: square brackets in a name are no markup
     console.print(table)
 
 
 def _longest_word(column: Sequence[str]) -> int:
     """Letters of the longest word, up to those of which a part still says something."""
     return min(max(len(word) for cell in column for word in cell.split() or [""]), _MOST_LETTERS)
-
-
-def _print_one_by_one(
-    names: Sequence[str], rows: Sequence[Sequence[str]], title: str | None, width: int
-) -> None:
-    """Print what has too many columns for the terminal: a paragraph per row, a line per cell."""
-    if title is not None:
-        sys.stdout.write("".join(f"{plain(line)}\n" for line in title.split("\n")))
-    for row in rows:
-        for i, (name, cell) in enumerate(zip(names, row, strict=True)):
-            start = f"{'' if i == 0 else '  '}{name}: "
-            words = textwrap.fill(start + cell, width, subsequent_indent="    ")
-            sys.stdout.write(f"{words.rstrip()}\n")
 
 
 def _in_words(cell: Any) -> str:
