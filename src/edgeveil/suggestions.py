@@ -222,6 +222,10 @@ class Suggestions:
         """
         if Path(path).suffix == ".csv":
             return exports.write_csv(Path(path), self._columns(), self.guarantee.brief)
+        return write_labelled_table(path, *self.labelled())
+
+    def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The table of a file, and what is to be known about it."""
         friends = np.nan_to_num(self.values[:, :1, 6]).astype(int).sum(axis=1)
         label = {
             "format": _FORMAT,
@@ -230,7 +234,7 @@ class Suggestions:
             "places": self.values.shape[1],
             **label_of(self.gives, self.guarantee, self.provenance),
         }
-        return write_labelled_table(path, self._columns(), label)
+        return self._columns(), label
 
     def write_per_member(self, folder: str | os.PathLike[str], suffix: str = ".csv") -> None:
         """Write one file per member, readable for nobody else (mode 0600), named by its id.
