@@ -20,7 +20,7 @@ import numpy as np
 
 from edgeveil._files import sha256_of, write_atomically
 from edgeveil.errors import InputError, UnknownNodeError
-from edgeveil.io.labelled_tables import as_json, read_labelled_table, write_labelled_table
+from edgeveil.io.exports import as_json, read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.provenance import Gives, Provenance, gives_of, label_of
