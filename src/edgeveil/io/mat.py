@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph
@@ -124,6 +123,8 @@ def _parts(view: memoryview, order: str) -> Parts:
 
 def _matrix(kind: int, shape: list[int], parts: Parts, what: str) -> Any:
     """The value of a variable whose parts are left to read."""
+    import scipy.sparse as sp
+
     if kind & 0xFF not in (_SPARSE, *_NUMBERS) or kind & _COMPLEX:
         raise InputError(f"{what} is not a matrix of real numbers")
     try:

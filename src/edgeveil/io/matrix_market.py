@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph
@@ -38,6 +37,8 @@ def read_matrix_market(path: Path, *, nodes: NodeSet | None, directed: Directed)
         off = u != v
         u, v = np.concatenate([u, v[off]]), np.concatenate([v, u[off]])
         values = np.concatenate([values, values[off]])
+    import scipy.sparse as sp
+
     matrix = sp.coo_array((values, (u, v)), shape=(rows, rows))
     return read_matrix(matrix, nodes=nodes, directed=directed, what=str(path))
 
