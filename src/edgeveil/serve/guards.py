@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import mimetypes
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.resources import files
@@ -32,6 +31,13 @@ _MOST_HEAD = 16_384  # bytes of a request's head
 _SECONDS_FOR_HEAD = 5.0
 _SECONDS_FOR_ANSWER = 5.0  # that a client may leave an answer unread
 _log = logging.getLogger("edgeveil.serve")
+_KINDS = {
+    "html": "text/html",
+    "js": "text/javascript",
+    "css": "text/css",
+    "svg": "image/svg+xml",
+    "json": "application/json",
+}
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -127,7 +133,7 @@ def guarded(
 
 def _page(name: str) -> Work:
     content = files(__package__).joinpath("pages", name).read_bytes()
-    kind = mimetypes.guess_type(name)[0]
+    kind = _KINDS[name.rpartition(".")[2]]
 
     async def page(request: Request) -> Response:
         return Response(content, media_type=kind)

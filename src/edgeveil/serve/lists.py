@@ -17,14 +17,16 @@ import zlib
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edgeveil._files import write_atomically
 from edgeveil.errors import InputError
 from edgeveil.nodes import NodeSet
-from edgeveil.suggestions import Suggestions
+
+if TYPE_CHECKING:
+    from edgeveil.suggestions import Suggestions
 
 _HEADER = 4096
 _CHECK = struct.Struct("<I")
