@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from edgeveil.suggestions import Suggestions
 
 # Lists of one batch. A request waits for one batch at most before its own is made.
-_AT_ONCE, _AHEAD = 256, 1024
+_AT_ONCE, _AHEAD = 256, 2048
 _LOOK_AGAIN = 1.0  # seconds between two looks at which snapshot is the current one
 _log = logging.getLogger("edgeveil.serve")
 
@@ -280,8 +280,8 @@ class Making:
             purpose=offer.purpose,
         )
         trouble, bodies = "", list[bytes]()
-        for at, index in enumerate(indices):
-            bodies.append(edition.lists.padded(render(made, at, edition.snapshot)))
+        for index, body in zip(indices, render(made, edition.snapshot), strict=True):
+            bodies.append(edition.lists.padded(body))
             try:
                 edition.lists.put(index, bodies[-1])
             except OSError as error:  # the list is among the artifacts all the same
