@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from edgeveil.errors import EdgeveilError
 from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded
+from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded, network_of
 from edgeveil.serve.making import Edition, Making, Unavailable, UsedUp
 from edgeveil.serve.tokens import Refused, Tokens
 
@@ -109,7 +109,7 @@ class _Door:
             subject = self._tokens.subject(token.strip())
             member = _member(subject, edition.graph.nodes)
         except Refused:
-            if not self._fails.allows(request.client.host if request.client else ""):
+            if not self._fails.allows(network_of(request.client)):
                 return error(429, "too many requests; wait a little", **{"Retry-After": "10"})
             return error(401, _REFUSED, **{"WWW-Authenticate": "Bearer"})
         if not self._asks.allows(subject):
