@@ -33,13 +33,21 @@ _HEADER = 4096
 _CHECK = struct.Struct("<I")
 _LINE = 160  # bytes of a line of a list beside the two names: numbers, and why
 _AROUND = 512  # beside the lines: when, and a remark
+_IN_JSON = np.array([len(json.dumps(chr(code))) - 2 for code in range(128)] + [1] * 128, np.uint8)
+"""How many bytes a byte of UTF-8 becomes inside a JSON string."""
 
 
 def slot_bytes(nodes: NodeSet, places: int) -> int:
     """Bytes of one slot: enough for any list of so many places, by the longest public name."""
-    ids = nodes.ids
-    ends = ids if nodes.kind == "str" else np.array([ids.min(initial=0), ids.max(initial=0)])
-    longest = max((len(_json(node)) for node in ends.tolist()), default=0)
+    if nodes.kind == "str":
+        text, offsets = nodes.arrays["text"], nodes.arrays["offsets"]
+        lengths, escaped = np.diff(offsets), np.flatnonzero(_IN_JSON[text] > 1)
+        whose = np.searchsorted(offsets, escaped, side="right") - 1
+        np.add.at(lengths, whose, _IN_JSON[text[escaped]] - 1)
+        longest = 2 + int(lengths.max(initial=0))
+    else:
+        ends = nodes.ids.min(initial=0), nodes.ids.max(initial=0)
+        longest = max(len(str(node)) for node in ends)
     return -(-(_AROUND + longest + places * (_LINE + longest)) // 1024) * 1024
 
 

@@ -105,11 +105,10 @@ class Making:
     def earlier(self, member: NodeId) -> bytes | None:
         """The latest list of an earlier snapshot, for a member whose budget is used up."""
         for lists in reversed(self._earlier):
-            nodes = lists.nodes
-            if nodes is not None and member in nodes:
-                found = lists.get(nodes.index(member))
-                if found is not None:
-                    return found
+            at = None if lists.nodes is None else lists.nodes.find(member)
+            found = None if at is None else lists.get(at)
+            if found is not None:
+                return found
         return None
 
     async def make(self, member: NodeId) -> bytes:
@@ -217,10 +216,11 @@ class Making:
         with self._wake:
             while self._waiting and len(asked) < _AT_ONCE:
                 member, answer = self._waiting.popleft()
-                if member in edition.graph.nodes:
-                    asked.setdefault(edition.graph.nodes.index(member), []).append(answer)
-                else:
+                at = edition.graph.nodes.find(member)
+                if at is None:
                     answer.give(Unavailable())
+                else:
+                    asked.setdefault(at, []).append(answer)
         if not ready:
             _tell(asked, list(asked), Unavailable())
         elif asked:

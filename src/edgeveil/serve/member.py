@@ -107,26 +107,27 @@ class _Door:
             if kind.lower() != "bearer":
                 raise Refused
             subject = self._tokens.subject(token.strip())
-            member = _member(subject, edition.graph.nodes)
+            who = _Who(edition, *_member(subject, edition.graph.nodes))
         except Refused:
             if not self._fails.allows(network_of(request.client)):
                 return error(429, "too many requests; wait a little", **{"Retry-After": "10"})
             return error(401, _REFUSED, **{"WWW-Authenticate": "Bearer"})
         if not self._asks.allows(subject):
             return error(429, "too many requests; wait a little", **{"Retry-After": "1"})
-        return _Who(edition, member, edition.graph.nodes.index(member))
+        return who
 
 
-def _member(subject: str, nodes: NodeSet) -> NodeId:
-    """The id that a token's subject names. Whether there is such a node is public."""
+def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int]:
+    """The id that a token's subject names, and its index. That there is such a node is public."""
     member: NodeId = subject
     if nodes.kind != "str":
         if not subject.isascii() or not subject.isdigit() or str(int(subject[:20])) != subject:
             raise Refused
         member = int(subject)
-    if member not in nodes:  # not by `index`: it would look for similar names, for seconds
+    at = nodes.find(member)  # not by `index`: it would look for similar names
+    if at is None:
         raise Refused
-    return member
+    return member, at
 
 
 async def _wait_for_the_next(began: float, pad: float) -> None:
