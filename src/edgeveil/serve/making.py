@@ -154,6 +154,7 @@ class Making:
             fingerprint=graph.fingerprint,
         )
         self.ledger.price(any_question, ["anybody"])
+        graph.nodes.find("" if graph.nodes.kind == "str" else 0)  # sorts ids, before anybody waits
         about = {
             "snapshot": snapshot,
             "epsilon": self.offer.epsilon,
@@ -182,6 +183,8 @@ class Making:
         ]
 
     def _work(self) -> None:
+        with self._wake:  # loading slows answers down: those who have a list come first
+            self._wake.wait_for(lambda: self._waiting or self._stopped, timeout=_LOOK_AGAIN)
         _load_kernels()
         pause = _LOOK_AGAIN
         while True:

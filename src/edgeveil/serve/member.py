@@ -46,7 +46,7 @@ def member_app(making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, 
             try:
                 body = await making.make(who.member)
             except UsedUp:
-                body, current = making.earlier(who.member), b"false"
+                body, current = await asyncio.to_thread(making.earlier, who.member), b"false"
             except Unavailable:
                 body = None
             await _wait_for_the_next(began, pad)
