@@ -10,7 +10,6 @@ import pytest
 
 from edgeveil.cli import output
 from edgeveil.cli.app import COMMANDS, make_app
-from tests.cli.terminal import on_a_terminal
 
 CLI_PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -35,9 +34,9 @@ WITHOUT_A_DEFAULT = {
 
 
 @pytest.mark.parametrize("columns", [50, 100])
-def test_a_terminal_gets_lines_that_fit_and_a_pipe_gets_one(folder, run_process, columns):
+def test_a_terminal_gets_lines_that_fit_and_a_pipe_gets_one(run_process, columns, on_a_terminal):
     line = "rank follows.csv --source alice --epsilon 1"
-    code, said = on_a_terminal(folder, line, "", columns)
+    code, said = on_a_terminal(line, "", columns)
     assert code == 0
     said = re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", said).replace("\r", "")
     start = said.index("Each row")
@@ -48,9 +47,9 @@ def test_a_terminal_gets_lines_that_fit_and_a_pipe_gets_one(folder, run_process,
     assert piped[-1] == " ".join(said[start:].split())
 
 
-def test_what_is_to_be_copied_stays_whole(folder):
+def test_what_is_to_be_copied_stays_whole(on_a_terminal):
     name = "a-folder-with-hyphens-and-a-name-that-is-longer-than-the-terminal/follows.csv"
-    assert name in on_a_terminal(folder, f"rank {name} --source a --epsilon 1", "", 40)[1]
+    assert name in on_a_terminal(f"rank {name} --source a --epsilon 1", "", 40)[1]
 
 
 def test_one_is_singular(folder, run):

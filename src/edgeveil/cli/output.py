@@ -91,7 +91,7 @@ def print_table(
     """
     to = to or sys.stdout
     if style == "json":
-        from edgeveil.io.labelled_tables import as_json
+        from edgeveil.io.exports import as_json
 
         records = [dict(zip(columns, row, strict=True)) for row in rows]
         whole = as_json({**(about or {}), "rows": records})
