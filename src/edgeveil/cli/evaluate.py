@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,7 +10,6 @@ from cyclopts import Parameter
 
 from edgeveil._check import whole
 from edgeveil.cli import options
-from edgeveil.cli.options import option
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import ParameterError
 
@@ -19,47 +19,46 @@ if TYPE_CHECKING:
 _WARNING = "NOT PRIVATE: for the curator only"
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """What is measured, and on whom."""
+
+    epsilon: Annotated[
+        list[float] | None,
+        Parameter(negative=""),
+        options.default("0.5, 1 and 2; for rankings 0.1, 1 and 5"),
+    ] = None
+    """Privacy loss to try; may be given more than once."""
+    protocol: Annotated[
+        Literal["suggestions", "rankings"] | None,
+        options.default("what the mechanisms give; suggestions"),
+    ] = None
+    """What is measured."""
+    sources: Annotated[int | None, options.default("150 of each degree group; for rankings 30")] = (
+        None
+    )
+    """How many members are asked for."""
+    top: Annotated[int | None, options.default("20; for rankings 100")] = None
+    """How many suggestions, or places of a ranking, count."""
+    min_degree: int = 50
+    """For rankings: neighbours that a node must have to be ranked for."""
+    mechanism: Annotated[
+        list[options.AnyMechanism] | None,
+        Parameter(negative=""),
+        options.default("the recommended ones"),
+    ] = None
+    """Measure this one, at each epsilon; may be repeated. Your own: package.module:Class."""
+    plot: Path | None = None
+    """File for a figure of it (.png, .svg or .pdf). Needs edgeveil[plot]."""
+
+
 def evaluate(
     graph: options.GraphPath,
     /,
     *,
-    epsilon: Annotated[
-        list[float] | None,
-        Parameter(negative=""),
-        option(
-            "Privacy loss to try; may be given more than once.",
-            "0.5, 1 and 2; for rankings 0.1, 1 and 5",
-        ),
-    ] = None,
-    protocol: Annotated[
-        Literal["suggestions", "rankings"] | None,
-        option("What is measured.", "what the mechanisms give; suggestions"),
-    ] = None,
-    mechanism: Annotated[
-        list[options.AnyMechanism] | None,
-        Parameter(negative=""),
-        option(
-            "Measure this one, at each epsilon; may be given more than once. One of your own: "
-            "package.module:Class.",
-            "the recommended ones",
-        ),
-    ] = None,
+    asked: Protocol = Protocol(),  # noqa: B008  (frozen)
     parameters: options.Parameters = options.PARAMETERS,
-    sources: Annotated[
-        int | None,
-        option("How many members are asked for.", "150 of each degree group; for rankings 30"),
-    ] = None,
-    top: Annotated[
-        int | None,
-        option("How many suggestions, or places of a ranking, count.", "20; for rankings 100"),
-    ] = None,
-    min_degree: Annotated[
-        int, option("For rankings: neighbours that a node must have to be ranked for.")
-    ] = 50,
-    plot: Annotated[
-        Path | None,
-        option("File for a figure of it (.png, .svg or .pdf). Needs edgeveil[plot]."),
-    ] = None,
     reading: options.GraphFile = options.GRAPH_FILE,
     directed: options.ArcsAsEdges = False,
     format: options.Format = "table",  # noqa: A002  (the option's name)
@@ -76,26 +75,27 @@ def evaluate(
     from edgeveil.evaluation.own_graph import evaluate as measure
     from edgeveil.evaluation.results import load_matplotlib
 
-    if top is not None:
-        whole("--top", top)
+    if asked.top is not None:
+        whole("--top", asked.top)
+    plot = asked.plot
     if plot is not None:  # what is missing for a figure is said before the work
         load_matplotlib()
         check_place(plot, option="--plot")
         if plot.suffix not in (".png", ".svg", ".pdf"):
             raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
-    tried = None if mechanism is None else _mechanisms(mechanism, epsilon, top, parameters)
+    tried = None if asked.mechanism is None else _mechanisms(asked.mechanism, asked, parameters)
     if tried is None and parameters != options.PARAMETERS:
         raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
     read = read_and_say(graph, reading, directed=directed, counts=True)
     with counting("parts") as progress:
         found = measure(
             read,
-            epsilon if tried is None else None,  # a mechanism has its own
-            protocol=protocol,
+            asked.epsilon if tried is None else None,  # a mechanism has its own
+            protocol=asked.protocol,
             mechanisms=tried,
-            sources=sources,
-            k=top,
-            min_degree=min_degree,
+            sources=asked.sources,
+            k=asked.top,
+            min_degree=asked.min_degree,
             progress=progress,
         )
     rows = found.rows()
@@ -119,10 +119,7 @@ def evaluate(
 
 
 def _mechanisms(
-    names: list[str],
-    epsilon: list[float] | None,
-    top: int | None,
-    parameters: options.Parameters,
+    names: list[str], asked: Protocol, parameters: options.Parameters
 ) -> list[Mechanism]:
     """Each at every privacy loss to try, with those parameters that it has."""
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
@@ -137,9 +134,9 @@ def _mechanisms(
             raise ParameterError(f"none of {', '.join(names)} has --{strange.replace('_', '-')}")
     made = []
     for name, kind in kinds.items():
-        asked = {"top": top, **given}
-        its = {option: value for option, value in asked.items() if option in known[name]}
+        both = {"top": asked.top, **given}
+        its = {option: value for option, value in both.items() if option in known[name]}
         usual = EPSILONS["suggestions" if kind.gives == "suggestions" else "rankings"]
-        losses = (epsilon or usual) if "epsilon" in known[name] else [None]
+        losses = (asked.epsilon or usual) if "epsilon" in known[name] else [None]
         made += [make_mechanism(name, None, settings=settings, epsilon=e, **its) for e in losses]
     return made

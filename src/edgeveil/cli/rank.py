@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from edgeveil._check import whole
 from edgeveil.cli import options
@@ -16,25 +19,31 @@ if TYPE_CHECKING:
     from edgeveil.releases import Release
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Rankings:
+    """Which rankings are to be made, and what is shown of them."""
+
+    source: options.Named = None
+    """Id of a node to rank for; may be given more than once."""
+    sources: Path | None = None
+    """File with one id per line, instead or beside: rank for all of them."""
+    epsilon: options.Epsilon = None
+    top: int = 20
+    """How many nodes to show."""
+    leave_out_source: Flag = False
+    """Do not show the source in its own ranking."""
+    leave_out_neighbours: Flag = False
+    """Do not show whom the source knows already. Joint model only."""
+    candidates: Annotated[Path | None, options.default("all nodes")] = None
+    """File with one id per line: show only these nodes."""
+
+
 def rank(
     graph: options.GraphPath,
     /,
     *,
-    source: Annotated[
-        options.Named, option("Id of a node to rank for; may be given more than once.")
-    ] = None,
-    sources: Annotated[
-        Path | None, option("File with one id per line, instead or beside: rank for all of them.")
-    ] = None,
-    epsilon: options.Epsilon = None,
-    top: Annotated[int, option("How many nodes to show.")] = 20,
-    leave_out_source: Annotated[Flag, option("Do not show the source in its own ranking.")] = False,
-    leave_out_neighbours: Annotated[
-        Flag, option("Do not show whom the source knows already. Joint model only.")
-    ] = False,
-    candidates: Annotated[
-        Path | None, option("File with one id per line: show only these nodes.", "all nodes")
-    ] = None,
+    asked: Rankings = Rankings(),  # noqa: B008  (frozen)
     out: Annotated[
         Path | None,
         option("File for all scores (.parquet, .json or .csv), instead of showing the first ones."),
@@ -56,22 +65,24 @@ def rank(
     from edgeveil.cli.releasing import make_release, print_lists, read
     from edgeveil.engine.api import known_to
 
-    whole("--top", top)
-    if source is None and sources is None:
+    whole("--top", asked.top)
+    if asked.source is None and asked.sources is None:
         raise ParameterError("say for which node: --source alice or --sources FILE")
-    choose = partial(make_mechanism, mechanism, "scores", epsilon=epsilon, **parameters.given())
+    choose = partial(
+        make_mechanism, mechanism, "scores", epsilon=asked.epsilon, **parameters.given()
+    )
     choose()  # what is wrong with the options is said before a file is read
-    check_out(out, (graph, how.nodes, sources, candidates))
-    fewer = leave_out_source or leave_out_neighbours or candidates is not None
+    check_out(out, (graph, how.nodes, asked.sources, asked.candidates))
+    fewer = asked.leave_out_source or asked.leave_out_neighbours or asked.candidates is not None
     if out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
     private = read(graph, how, directed=directed)
     chosen = choose(n_nodes=private.n_nodes)
-    wanted = wanted_nodes(private.nodes, source, sources, "--sources")
+    wanted = wanted_nodes(private.nodes, asked.source, asked.sources, "--sources")
     among = None
-    if candidates is not None:
-        among = wanted_nodes(private.nodes, None, candidates, "--candidates")
-    known = partial(known_to, itself=leave_out_source, neighbours=leave_out_neighbours)
+    if asked.candidates is not None:
+        among = wanted_nodes(private.nodes, None, asked.candidates, "--candidates")
+    known = partial(known_to, itself=asked.leave_out_source, neighbours=asked.leave_out_neighbours)
     hidden = {node: known(private, chosen, node) for node in wanted if fewer}
 
     def put_out(made: Release) -> None:
@@ -84,7 +95,7 @@ def rank(
             made,
             "source",
             ["rank", "node", "score", "uncertainty", "first", "last"],
-            lambda one: made.ranking(top, one, without=hidden.get(one, ()), candidates=among),
+            lambda one: made.ranking(asked.top, one, without=hidden.get(one, ()), candidates=among),
             style=how.format,
             title=f"{made.provenance.mechanism} for",
         )
