@@ -29,12 +29,7 @@ _BY_HAND = ("accuracy", "config", "dry-run", "insecure-seed", "verbose", "yes")
 def apply_config(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Fill in what the command line left out (cyclopts calls this before a command runs).
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read as TOML.
-    ParameterError
-        If it sets something that there is not, or that must be said by hand.
+    What there is not, and what must be said by hand, is refused.
     """
     from cyclopts.config import Dict
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
 from edgeveil.cli import options
-from edgeveil.cli.options import Flag
+from edgeveil.cli.options import Flag, option
 from edgeveil.cli.output import counted, counting, say
 from edgeveil.errors import ParameterError
 
@@ -26,26 +23,33 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the picture
 _MOST = 1000  # members on one page
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Pages(options.Lists):
-    """Which lists are shown, on which pages."""
-
-    accuracy: Flag = False
-    """Add the curator's part: what lists find, beside lists without privacy. It is NOT private."""
-    out: Annotated[
-        Path | None, options.default("edgeveil-report.html, unless --per-member is given")
-    ] = None
-    """The page: one file, opens offline; with a ledger or several members it is the curator's."""
-    per_member: Path | None = None
-    """Folder for one page per member with its own list alone, for its owner only (mode 0600)."""
-
-
 def report(
     graph: options.GraphPath,
     /,
     *,
-    lists: Pages = Pages(),  # noqa: B008  (frozen)
+    lists: options.Lists = options.LISTS,
+    accuracy: Annotated[
+        Flag,
+        option(
+            "Add the curator's part: what lists find at each epsilon, by members' degree, and each "
+            "list beside the one without privacy. It is NOT private: keep such a page."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        option(
+            "The page to write: one file, opens offline. With lists of several members, or a "
+            "ledger, it is for the curator.",
+            "edgeveil-report.html, unless --per-member is given",
+        ),
+    ] = None,
+    per_member: Annotated[
+        Path | None,
+        option(
+            "Folder for one page per member with its own list and nothing else, which only its "
+            "owner should get (mode 0600)."
+        ),
+    ] = None,
     how: options.Releasing = options.RELEASING,
 ) -> None:
     """Make a page of private lists: whom members may know, and how sure that is.
@@ -58,14 +62,13 @@ def report(
     from edgeveil.cli.reading import check_place
     from edgeveil.cli.releasing import make_release, read_members
 
-    out, per_member = lists.out, lists.per_member
     if (lists.member is None) == (lists.members is None):
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
     choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon, top=lists.top)
     choose()  # what is wrong with the options is said before a file is read
     if per_member is None:
         out = out or Path("edgeveil-report.html")
-    elif lists.accuracy and out is None:
+    elif accuracy and out is None:
         raise ParameterError("--accuracy is the curator's: name a page for it with --out")
     if out is not None:
         if out.suffix not in (".html", ".htm"):
@@ -82,7 +85,7 @@ def report(
         if per_member is not None:
             _write_per_member(made, per_member, how.ledger)
         if out is not None:
-            _write_page(made, graph.name, out, how.ledger, private if lists.accuracy else None)
+            _write_page(made, graph.name, out, how.ledger, private if accuracy else None)
 
     make_release(private, choose(directed=private.directed), wanted, how, put_out, out=None)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
 from edgeveil.cli import options
-from edgeveil.cli.options import Flag
+from edgeveil.cli.options import Flag, option
 from edgeveil.cli.output import Format, counted, say
 from edgeveil.errors import ParameterError
 
@@ -18,31 +15,38 @@ if TYPE_CHECKING:
     from edgeveil.suggestions import Suggestions
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Suggesting(options.Lists):
-    """Which lists are to be made, how, and where they go."""
-
-    all: Flag = False
-    """A list for everybody, instead."""
-    candidates: Annotated[Path | None, options.default("all nodes")] = None
-    """File with one id per line: suggest only these."""
-    knows_followers: Flag = False
-    """With --directed: members know who follows them; such edges are not protected from them."""
-    out: Path | None = None
-    """File for all lists (.parquet, .json, .csv); without a suffix a folder, for very many."""
-    per_member: Path | None = None
-    """Folder for one .csv file per member, which only its owner should get (mode 0600)."""
-    mechanism: options.AnyListMechanism = "suggest"
-    """How to make the lists: ours, or one of your own by package.module:Class."""
-    settings: options.Settings = None
-
-
 def suggest(
     graph: options.GraphPath,
     /,
     *,
-    lists: Suggesting = Suggesting(),  # noqa: B008  (frozen)
+    lists: options.Lists = options.LISTS,
+    all: Annotated[Flag, option("A list for everybody, instead.")] = False,  # noqa: A002  (the option's name)
+    candidates: Annotated[
+        Path | None, option("File with one id per line: suggest only these.", "all nodes")
+    ] = None,
+    knows_followers: Annotated[
+        Flag,
+        option(
+            "With --directed: members know who follows them. Then edges to a member are not "
+            "protected from it, and its followers may rank higher."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        option(
+            "File for all lists (.parquet, .json or .csv), or without a suffix a folder, for more "
+            "lists than fit into memory."
+        ),
+    ] = None,
+    per_member: Annotated[
+        Path | None,
+        option("Folder for one .csv file per member, which only its owner should get (mode 0600)."),
+    ] = None,
+    mechanism: Annotated[
+        options.AnyListMechanism,
+        option("How to make the lists: ours, or one of your own by package.module:Class."),
+    ] = "suggest",
+    settings: options.Settings = None,
     how: options.Releasing = options.RELEASING,
 ) -> None:
     """Suggest people to members, privately: whom each may know.
@@ -54,22 +58,20 @@ def suggest(
     from edgeveil.cli.reading import check_out, wanted_nodes
     from edgeveil.cli.releasing import make_release, read_members
 
-    out, per_member = lists.out, lists.per_member
-    if (lists.member is not None) + (lists.members is not None) + lists.all != 1:
+    if (lists.member is not None) + (lists.members is not None) + all != 1:
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
     if out is not None and not out.suffix and per_member is not None:
         raise ParameterError("a folder of parts and --per-member do not go together")
-    asked: dict[str, Any] = {name: vars(lists)[name] for name in ("epsilon", "top", "settings")}
-    choose = partial(make_mechanism, lists.mechanism, "suggestions", **asked)
+    asked: dict[str, Any] = {"epsilon": lists.epsilon, "top": lists.top, "settings": settings}
+    choose = partial(make_mechanism, mechanism, "suggestions", **asked)
     choose()  # what is wrong with the options is said before a file is read
-    check_out(out, (graph, how.nodes, lists.members, lists.candidates), folder=True)
-    private, wanted = read_members(graph, lists, how, per_member, ".csv", everybody=lists.all)
-    listed = lists.candidates
-    among = listed and wanted_nodes(private.nodes, None, listed, "--candidates")
+    check_out(out, (graph, how.nodes, lists.members, candidates), folder=True)
+    private, wanted = read_members(graph, lists, how, per_member, ".csv", everybody=all)
+    among = candidates and wanted_nodes(private.nodes, None, candidates, "--candidates")
     chosen = choose(
         candidates=among and tuple(among),
         directed=private.directed or None,
-        knows_followers=lists.knows_followers or None,
+        knows_followers=knows_followers or None,
     )
     put_out = partial(_put_out, out=out, per_member=per_member, style=how.format)
     make_release(private, chosen, wanted, how, put_out, out=out)
