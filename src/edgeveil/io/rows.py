@@ -15,7 +15,13 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._csr import columns_over_keys, count_buckets, deal_pairs, width_of_buckets
+from edgeveil._csr import (
+    columns_over_keys,
+    count_buckets,
+    deal_pairs,
+    key_type,
+    width_of_buckets,
+)
 from edgeveil._files import flush, write_note
 from edgeveil.graph import index_type
 
@@ -79,7 +85,7 @@ def write_rows(
         loops += found
     note, degrees_file = folder.with_name("rows.json"), folder.with_name("degrees.npy")
     tally = Tally(*json.loads(note.read_text())) if note.exists() else Tally(self_loops=loops)
-    bucket_bytes = counts * 8 + (4 << shift)
+    bucket_bytes = counts * np.dtype(key_type(n, shift)).itemsize + (4 << shift)
     with (
         _growing(folder / "indices.npy", np.int32, tally.columns) as indices,
         _growing(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,
