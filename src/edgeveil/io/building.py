@@ -30,7 +30,7 @@ from edgeveil._csr import MOST_NODES
 from edgeveil._files import write_atomically, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Directed, Intake, check_directed
-from edgeveil.io.edges import column_of, index_columns, places_among, sorted_nodes
+from edgeveil.io.edges import column_of, in_order, index_columns, places_among, sorted_nodes
 from edgeveil.io.folder import clear_away, describe_folder, move_in, refuse_taken, save_array
 from edgeveil.io.lines import HEAD, TEXT, blocks, is_packed, refuse_unreadable, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
@@ -332,7 +332,7 @@ class _Build:
         if nodes is None:
             if known is None:
                 raise InputError("the parts hold no edge; give nodes= to build a graph without any")
-            ids, rank, _ = index_columns(known, known.clear())
+            ids, rank, _ = in_order(index_columns(known, known.clear()))
             rank = rank.astype(np.int32)
             nodes = sorted_nodes(ids)
         if len(nodes) > MOST_NODES:
