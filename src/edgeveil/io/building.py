@@ -205,6 +205,7 @@ class _Build:
     def _refuse_another_plan(self) -> None:
         nodes, options = self.reading.nodes, self.reading
         plan = {
+            "version": 2,  # of the files in the folder
             "parts": [str(part.absolute()) for part in self.parts],
             "options": [options.header, options.columns, options.delimiter, self.directed],
             "nodes": None if nodes is None else _digest(nodes),
@@ -219,7 +220,8 @@ class _Build:
             write_note(file, plan)
         elif json.loads(file.read_text()) != json.loads(json.dumps(plan)):
             raise InputError(
-                f"{self.folder} was begun with other parts or options; delete it to begin anew"
+                f"{self.folder} was begun with other parts or options, or by another version of "
+                "edgeveil; delete it to begin anew"
             )
 
     def _refuse_small_disk(self, rows: int) -> None:
@@ -277,8 +279,9 @@ class _Build:
                     part, known = self._read_part(number, reading, known)
                     found.append(part)
             except _NamesError:  # then those read before are names as well
-                for file in self.folder.glob("part-*"):
-                    file.unlink()
+                # the last first: ends of a part are numbers of ids in all parts before it
+                for number in reversed(range(len(self.parts))):
+                    (self.folder / f"part-{number}.json").unlink(missing_ok=True)
                 write_note(note, True)
             else:
                 self.progress("parts read", len(self.parts), len(self.parts))

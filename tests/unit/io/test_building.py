@@ -102,9 +102,17 @@ def test_empty_parts_are_no_fault_but_no_edge_at_all_is(tmp_path):
 # -- interruptions ------------------------------------------------------------------------
 
 
-def test_whenever_it_is_interrupted_the_same_call_goes_on(tmp_path, parts, monkeypatch):
-    """At every flush to the disk: between any two of them nothing is believed."""
+@pytest.mark.parametrize("names", [False, True])
+def test_whenever_it_is_interrupted_the_same_call_goes_on(tmp_path, parts, monkeypatch, names):
+    """At every flush to the disk: between any two of them nothing is believed.
+
+    With names in the last part, what was read before as integers is read anew.
+    """
     place, sync, seen = tmp_path / "graph", os.fsync, []
+    if names:
+        parts = [*parts[:1], tmp_path / "names.csv"]
+        parts[1].write_text("7,ann\nann,007\n")
+        (tmp_path / "whole.csv").write_text("".join(part.read_text() for part in parts))
 
     def interrupted_at(last: int) -> bool:
         left = iter(range(last))
