@@ -98,7 +98,7 @@ def _fits(path: Path, memory: int) -> bool:
 @contextmanager
 def _bars() -> Iterator[Callable[[str, int, int], None]]:
     """One bar after another, as what is counted changes; lines where there is no terminal."""
-    from edgeveil.cli.progress import counting
+    from edgeveil.cli.output import counting
 
     with ExitStack() as bar:
         shown: list[str] = []

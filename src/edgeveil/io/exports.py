@@ -48,14 +48,8 @@ def write_labelled_table(
 
     def write(path: Path) -> None:
         if target.suffix == ".parquet":
-            import polars as pl
-
             # Through memory, because polars does not say reliably that a disk is full.
-            buffer = io.BytesIO()
-            pl.DataFrame(dict(columns)).write_parquet(
-                buffer, metadata={KEY: json.dumps(as_json(label))}
-            )
-            path.write_bytes(buffer.getbuffer())
+            path.write_bytes(parquet_bytes(columns, label))
         else:
             listed = {
                 name: values.tolist() if hasattr(values, "tolist") else list(values)
@@ -64,6 +58,15 @@ def write_labelled_table(
             path.write_text(json.dumps({KEY: as_json(label), "columns": listed}))
 
     write_atomically(target, write)
+
+
+def parquet_bytes(columns: Mapping[str, Any], label: Mapping[str, Any]) -> bytes:
+    """The content of a Parquet file with these columns and their label."""
+    import polars as pl
+
+    buffer = io.BytesIO()
+    pl.DataFrame(dict(columns)).write_parquet(buffer, metadata={KEY: json.dumps(as_json(label))})
+    return buffer.getvalue()
 
 
 def as_json(value: Any) -> Any:

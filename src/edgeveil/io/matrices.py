@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph
@@ -149,6 +148,8 @@ def read_matrix_market(path: Path, *, nodes: NodeSet | None, directed: Directed)
         off = u != v
         u, v = np.concatenate([u, v[off]]), np.concatenate([v, u[off]])
         values = np.concatenate([values, values[off]])
+    import scipy.sparse as sp
+
     matrix = sp.coo_array((values, (u - 1, v - 1)), shape=(rows, rows))
     return read_matrix(matrix, nodes=nodes, directed=directed, what=str(path))
 
@@ -290,6 +291,8 @@ def _matrix(kind: int, shape: list[int], parts: Parts, what: str) -> Any:
         stored = int(starts[-1])
         rows = rows[:stored].astype(np.int64)
         height, width = shape
+        import scipy.sparse as sp
+
         matrix = sp.csc_array((values[:stored], rows, starts), shape=(height, width))
     except (*_DAMAGE, TypeError) as error:
         raise InputError(f"{what} is damaged: its parts do not fit together") from error

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph, check_directed
@@ -77,6 +76,8 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
             raise InputError("a Graph has its node set already; nodes= cannot change it")
         return obj
     node_set = read_nodes(nodes)
+    import scipy.sparse as sp
+
     if sp.issparse(obj):
         return read_matrix(obj, nodes=node_set, directed=directed)
     if isinstance(obj, np.ndarray):
