@@ -78,10 +78,10 @@ def build_graph(
         As in `read_graph`, for every part.
     memory : int, optional
         Bytes that may be used, beside about 0.3 GB for Python and its libraries, and the ids of
-        all nodes with 60 bytes for each. Default: half of what the machine has. With less, the
-        edges are read more often. 32 bytes for every line or row that names one of 2,000th of
-        the nodes, those next to each other in the node set that have the most edges, are used
-        in any case.
+        all nodes with up to 200 bytes for each. Default: half of what the machine has. With
+        less, the edges are read more often. 32 bytes for every line or row that names one of
+        2,000th of the nodes, those next to each other in the node set that have the most edges,
+        are used in any case.
     overwrite : bool
         Replace a graph that was saved there before. Nothing else is ever replaced.
     progress : callable, optional

@@ -51,22 +51,11 @@ def write_rows(
     *,
     directed: bool,
 ) -> Tally:
-    """Write indices.npy and indptr.npy; interrupted, the same call goes on.
+    """Write indices.npy and indptr.npy to a folder; interrupted, the same call goes on.
 
-    Parameters
-    ----------
-    files : sequence of Path
-        Arrays of pairs, two rows each. Nobody else may write to them.
-    rank : array of int32, optional
-        The node that a number in the files stands for. Default: itself.
-    n : int
-        Number of nodes.
-    folder : Path
-        Where the arrays go; what is known so far is noted beside it.
-    memory : int
-        Bytes of keys and degrees to be held at a time, beside two files and a single bucket.
-    progress : callable
-        Told what is counted, how many are done, and how many there are.
+    `files` hold pairs of numbers in two rows, `rank` the node that each number stands for (None:
+    itself); nobody else may write to them. `memory` is for keys and degrees, beside two files and a
+    single bucket. What is known so far is noted beside the folder.
     """
 
     def pairs() -> Iterator[tuple[Array, Array]]:
