@@ -93,6 +93,11 @@ def width_of_buckets(n: int, arcs: int) -> int:
     return bits - min(_MOST_BUCKETS_LOG, (arcs // _BUCKET).bit_length(), bits)
 
 
+def key_type(n: int, shift: int) -> type[np.uint32 | np.uint64]:
+    """Give the narrowest type that holds a key: a row within its bucket, a column and a bit."""
+    return np.uint32 if shift + max(1, (n - 1).bit_length()) + 1 <= 32 else np.uint64
+
+
 def count_buckets(u: Array, v: Array, n: int, shift: int, counts: Array, *, directed: bool) -> int:
     """Add the arcs of many entries to the counts of their buckets; give the number of loops.
 
@@ -122,7 +127,7 @@ def deal_pairs(
     bits = max(1, (n - 1).bit_length())
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=starts[1:])
-    keys = np.empty(int(starts[-1]), dtype=np.uint32 if shift + bits + 1 <= 32 else np.uint64)
+    keys = np.empty(int(starts[-1]), dtype=key_type(n, shift))
     cursor = starts[:-1].copy()
     for u, v in pairs:
         deal_arcs(*_plain(u, v), shift, bits, not directed, first, cursor, keys)

@@ -63,14 +63,7 @@ def check_hash_key(key: str) -> str:
 def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHash:
     """Hash every node to a dimension in 0 .. dimension-1 and a sign; kept while `nodes` lives.
 
-    Parameters
-    ----------
-    nodes : NodeSet
-        The public node set.
-    dimension : int
-        Length of an embedding.
-    key : str
-        Chooses the hash function; public.
+    The key, which is public, chooses the hash function.
     """
     dimension, key = check_dimension(dimension), check_hash_key(key)
     return _hashes.get(nodes, lambda: _hash_nodes(nodes, dimension, key), (dimension, key))
@@ -105,17 +98,7 @@ def instant_embedding(
 ) -> npt.NDArray[np.float64]:
     """Embed rows of PageRank scores: w[h_k(v)] += h_sgn(v) max(log(n p_v), 0) (algorithm 4).
 
-    Parameters
-    ----------
-    rows : array of shape (sources, n)
-        Scores; negative ones (noise) count as 0.
-    node_hash : NodeHash
-        From `hash_nodes` on the same node set.
-
-    Returns
-    -------
-    array of shape (sources, dimension)
-        One embedding per source.
+    One row per source, here and in the result; negative scores (noise) count as 0.
     """
     n = rows.shape[1]
     out = np.empty((len(rows), node_hash.dimension))

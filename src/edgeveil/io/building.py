@@ -30,7 +30,7 @@ from edgeveil._csr import MOST_NODES
 from edgeveil._files import write_atomically, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Directed, Intake, check_directed
-from edgeveil.io.edges import column_of, index_columns, places_among, sorted_nodes
+from edgeveil.io.edges import column_of, in_order, index_columns, places_among, sorted_nodes
 from edgeveil.io.folder import clear_away, describe_folder, move_in, refuse_taken, save_array
 from edgeveil.io.lines import HEAD, TEXT, blocks, is_packed, refuse_unreadable, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
@@ -78,10 +78,10 @@ def build_graph(
         As in `read_graph`, for every part.
     memory : int, optional
         Bytes that may be used, beside about 0.3 GB for Python and its libraries, and the ids of
-        all nodes with 60 bytes for each. Default: half of what the machine has. With less, the
-        edges are read more often. 32 bytes for every line or row that names one of 2,000th of
-        the nodes, those next to each other in the node set that have the most edges, are used
-        in any case.
+        all nodes with up to 200 bytes for each. Default: half of what the machine has. With
+        less, the edges are read more often. 32 bytes for every line or row that names one of
+        2,000th of the nodes, those next to each other in the node set that have the most edges,
+        are used in any case.
     overwrite : bool
         Replace a graph that was saved there before. Nothing else is ever replaced.
     progress : callable, optional
@@ -205,6 +205,7 @@ class _Build:
     def _refuse_another_plan(self) -> None:
         nodes, options = self.reading.nodes, self.reading
         plan = {
+            "version": 2,  # of the files in the folder
             "parts": [str(part.absolute()) for part in self.parts],
             "options": [options.header, options.columns, options.delimiter, self.directed],
             "nodes": None if nodes is None else _digest(nodes),
@@ -219,7 +220,8 @@ class _Build:
             write_note(file, plan)
         elif json.loads(file.read_text()) != json.loads(json.dumps(plan)):
             raise InputError(
-                f"{self.folder} was begun with other parts or options; delete it to begin anew"
+                f"{self.folder} was begun with other parts or options, or by another version of "
+                "edgeveil; delete it to begin anew"
             )
 
     def _refuse_small_disk(self, rows: int) -> None:
@@ -277,8 +279,9 @@ class _Build:
                     part, known = self._read_part(number, reading, known)
                     found.append(part)
             except _NamesError:  # then those read before are names as well
-                for file in self.folder.glob("part-*"):
-                    file.unlink()
+                # the last first: ends of a part are numbers of ids in all parts before it
+                for number in reversed(range(len(self.parts))):
+                    (self.folder / f"part-{number}.json").unlink(missing_ok=True)
                 write_note(note, True)
             else:
                 self.progress("parts read", len(self.parts), len(self.parts))
@@ -332,7 +335,7 @@ class _Build:
         if nodes is None:
             if known is None:
                 raise InputError("the parts hold no edge; give nodes= to build a graph without any")
-            ids, rank, _ = index_columns(known, known.clear())
+            ids, rank, _ = in_order(index_columns(known, known.clear()))
             rank = rank.astype(np.int32)
             nodes = sorted_nodes(ids)
         if len(nodes) > MOST_NODES:

@@ -37,7 +37,7 @@ class RowError(Exception):
 
 
 class Indexed(NamedTuple):
-    """Two columns as their sorted distinct values and the index of each row among these."""
+    """Two columns as their distinct values and the index of each row among these."""
 
     ids: pl.Series
     first: Array
@@ -85,7 +85,7 @@ def graph_of(piece: Piece, nodes: NodeSet | None, *, directed: bool) -> Graph:
     """Build the graph of edges; without `nodes` the ids that occur, sorted, are the node set."""
     found = nodes is None
     if nodes is None:
-        ids, u, v = piece.index()
+        ids, u, v = in_order(piece.index())
         nodes = sorted_nodes(ids)
     else:
         u, v = piece.places(nodes, column_of(nodes))
@@ -136,20 +136,26 @@ def index_columns(first: pl.Series, second: pl.Series) -> Indexed:
     if not text and (near := _index_near(first.to_numpy(), second.to_numpy())):
         return near
     both = pl.concat([first.alias("id"), second.alias("id")])
-    keys = _keys(both)
-    index, rows = _number(keys)
-    ids = both.gather(rows).sort()  # strings by UTF-8 bytes: the order of code points
-    rank = np.empty(len(rows), dtype=index.dtype)
-    rank[keys[rows].argsort()] = _keys(ids).argsort()  # no two of them are equal
-    for start in range(0, len(index), _BLOCK):
-        block = index[start : start + _BLOCK]
-        block[:] = rank[block]
+    index, rows = _number(_keys(both))
+    ids = both.gather(rows)
+    for start in range(0, len(index) if text else 0, _BLOCK):
         # names were told apart by their hashes: two with one hash must not become one node
-        if text and not ids.gather(block).equals(both.slice(start, _BLOCK)):
+        if not ids.gather(index[start : start + _BLOCK]).equals(both.slice(start, _BLOCK)):
             ids = both.unique().sort()
             index = both.rank("dense").fill_null(0).to_numpy() - (not both.has_nulls())
             break
     return Indexed(ids, index[: len(first)], index[len(first) :])
+
+
+def in_order(found: Indexed) -> Indexed:
+    """Sort the distinct values, strings by their bytes: the order of code points."""
+    if found.ids.is_sorted():
+        return found
+    ids = found.ids.sort()
+    rank = np.empty(len(ids), dtype=index_type(len(ids)))
+    # no two keys are equal: where names share a hash, `index_columns` gives them sorted
+    rank[_keys(found.ids).argsort()] = _keys(ids).argsort()
+    return Indexed(ids, rank[found.first], rank[found.second])
 
 
 def _index_near(a: Array, b: Array) -> Indexed | None:

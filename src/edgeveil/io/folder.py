@@ -74,8 +74,13 @@ def save_graph(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = 
     work = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     try:
         work.mkdir(mode=0o700)
-        (work / "new").mkdir(mode=0o700)
-        _write(graph, work / "new")
+        new = work / "new"
+        new.mkdir(mode=0o700)
+        arrays = {"indptr": graph.indptr, "indices": graph.indices, **graph.nodes.arrays}
+        kind = graph.nodes.kind
+        for name in ("indptr", "indices", *_ARRAYS_OF_IDS[kind]):
+            save_array(new / f"{name}.npy", arrays[name])
+        describe_folder(new, kind, graph.n_nodes, graph.intake, directed=graph.directed)
         move_in(work, path)
     except OSError as error:
         reason = error.strerror or "the disk refused"
@@ -124,15 +129,6 @@ def clear_away(work: Path) -> None:
             interrupt = pressed
     if interrupt is not None:
         raise interrupt
-
-
-def _write(graph: Graph, folder: Path) -> None:
-    kind = graph.nodes.kind
-    arrays: Arrays = {"indptr": graph.indptr, "indices": graph.indices}
-    arrays |= {name: graph.nodes.arrays[name] for name in _ARRAYS_OF_IDS[kind]}
-    for name, array in arrays.items():
-        save_array(folder / f"{name}.npy", array)
-    describe_folder(folder, kind, graph.n_nodes, graph.intake, directed=graph.directed)
 
 
 def save_array(file: Path, array: npt.NDArray[Any]) -> None:
@@ -354,19 +350,5 @@ def _are_texts(nodes: NodeSet) -> bool:
 
 def _is_sound(graph: Graph) -> bool:
     """Tell whether CSR arrays that are in range are those of a simple graph."""
-    import scipy.sparse as sp
-
-    n, indptr, indices = graph.n_nodes, graph.indptr, graph.indices
-    # strictly rising but where a row ends; then sorted and without repeats
-    rising = np.diff(indices) > 0
-    ends = indptr[1:-1]
-    rising[ends[(ends > 0) & (ends < len(indices))] - 1] = True
-    rows = np.repeat(np.arange(n), np.diff(indptr))
-    if not rising.all() or np.any(rows == indices):
-        return False
-    if graph.directed:
-        return True
-    ones = np.ones(len(indices), dtype=np.bool_)
-    turned = sp.csr_array((ones, indices, indptr), shape=(n, n)).T.tocsr()
-    turned.sort_indices()
-    return np.array_equal(turned.indptr, indptr) and np.array_equal(turned.indices, indices)
+    rows = np.repeat(np.arange(graph.n_nodes), graph.degrees)
+    return Graph.from_edges(rows, graph.indices, graph.nodes, directed=graph.directed) == graph

@@ -198,15 +198,6 @@ _DAMAGE = (StopIteration, LookupError, OverflowError, ValueError, struct.error, 
 Parts = Iterator[npt.NDArray[Any]]
 
 
-class _TooLargeError(Exception):
-    """A compressed variable that would fill the memory."""
-
-
-def read_mat(path: Path, *, key: str, nodes: NodeSet | None, directed: Directed) -> Graph:
-    """Read the matrix `key` of a MATLAB file."""
-    return read_matrix(load_mat(path, key), nodes=nodes, directed=directed, what=f"{key} in {path}")
-
-
 def load_mat(path: Path, key: str) -> Any:
     """Give the array or sparse matrix `key` of a MATLAB file."""
     names = []
@@ -219,8 +210,6 @@ def load_mat(path: Path, key: str) -> Any:
             names.append(name)
             if name == key:
                 return _matrix(kind, shape, parts, f"{key} in {path}")
-    except _TooLargeError as error:
-        raise InputError(f"{path} {error}; save the graph as a sparse matrix") from error
     except InputError:
         raise
     except _DAMAGE as error:
@@ -247,19 +236,22 @@ def _variables(path: Path) -> Iterator[Parts]:
         if len(content) != size:
             raise ValueError("cut off")
         if kind == _COMPRESSED:
-            kind, content = _unpacked(content, order)
+            kind, content = _unpacked(content, order, path)
         if kind != _MATRIX:
             raise ValueError("not a variable")
         yield _parts(content, order)
         at += size
 
 
-def _unpacked(packed: memoryview, order: str) -> tuple[int, memoryview]:
+def _unpacked(packed: memoryview, order: str, path: Path) -> tuple[int, memoryview]:
     """Type and content of a compressed variable: never more than its head says, and checked."""
     stream = zlib.decompressobj()
     kind, size = struct.unpack(f"{order}II", stream.decompress(packed, 8))
     if size > max(_ALWAYS_UNPACKED, _LARGEST_RATIO * len(packed)):
-        raise _TooLargeError(f"has a variable of {len(packed):,} bytes that unpacks to {size:,}")
+        raise InputError(
+            f"{path} has a variable of {len(packed):,} bytes that unpacks to {size:,}; "
+            "save the graph as a sparse matrix"
+        )
     # One byte more, or 0 would mean no limit; it also makes zlib compare its checksum.
     content = stream.decompress(stream.unconsumed_tail, size + 1)
     if len(content) < size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,15 +41,12 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
     obj : object
         What to read. A 2 x 2 integer array is refused: it may be a matrix or an edge_index.
     nodes : NodeSet, iterable of ids, or path, optional
-        The public node set, in the order that results will have. For a matrix, igraph
-        without names and networkit: the names of their nodes in order, as many as there
-        are; for an edge_index: at least as many as it numbers; for networkx, igraph with
-        names and tables: a list that holds all their ids. **Give it wherever it is known
-        independently of the edges who is a member.** Without it ids are sorted (numbered
-        nodes stay in the order of their numbers), since libraries keep nodes in the order in
-        which edges first named them; the node set is taken to be public all the same, and
-        every guarantee says so, but for a matrix: it has a row for everybody, and the order
-        of its rows is as public as its size.
+        As in `edgeveil.read_graph`. For a matrix, igraph without names and networkit: the names
+        of their nodes in order, as many as there are; for an edge_index: at least as many as it
+        numbers; for networkx, igraph with names and tables: a list that holds all their ids.
+        Without it ids are sorted (numbered nodes stay in the order of their numbers), since
+        libraries keep nodes in the order in which edges first named them. A matrix has a row for
+        everybody, and the order of its rows is as public as its size.
     directed : bool or "keep"
         True: allow a directed graph, or a matrix or edge_index that is not symmetric, and read
         every arc as an undirected edge; nothing changes for a table, whose rows are undirected
@@ -88,7 +85,7 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
     families = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
     for library, (read, method) in _LIBRARIES.items():
         if library in families and hasattr(obj, method):
-            return read(obj, nodes=node_set, directed=directed)
+            return _graph_of(read(obj), node_set, directed, f"the {library} graph")
     if hasattr(obj, "guarantee"):
         raise InputError(f"a {type(obj).__name__} holds what was released about a graph, no edges")
     if hasattr(obj, "__arrow_c_stream__"):
@@ -112,20 +109,27 @@ def _tensor(obj: Any) -> np.ndarray[Any, np.dtype[Any]]:
 # -- graphs of other libraries ------------------------------------------------------------
 
 
-def _read_networkx(graph: Any, *, nodes: NodeSet | None, directed: Directed) -> Graph:
+class _Found(NamedTuple):
+    """Arcs or edges as indices in the ids; `numbered`: the ids are numbers that a list may name."""
+
+    directed: bool
+    u: Array
+    v: Array
+    ids: Sequence[Any] | Array
+    numbered: bool
+    weighted: int
+
+
+def _read_networkx(graph: Any) -> _Found:
     """Read a networkx graph, multigraphs too; ids are its nodes."""
-    _refuse_directed(graph.is_directed(), directed)
     names = list(graph)
     index = dict(zip(names, range(len(names)), strict=True))
     # adjacency() walks plain dicts: several times faster than edges()
-    sizes = np.fromiter((len(near) for _, near in graph.adjacency()), np.int64, len(names))
-    u = np.repeat(np.arange(len(names)), sizes)
-    v = np.fromiter(
-        chain.from_iterable(map(index.__getitem__, near) for _, near in graph.adjacency()),
-        np.int64,
-        len(u),
-    )
-    data = chain.from_iterable(near.values() for _, near in graph.adjacency())
+    near = [heads for _, heads in graph.adjacency()]
+    u = np.repeat(np.arange(len(names)), np.fromiter(map(len, near), np.int64, len(names)))
+    heads = chain.from_iterable(map(index.__getitem__, some) for some in near)
+    v = np.fromiter(heads, np.int64, len(u))
+    data = chain.from_iterable(some.values() for some in near)
     if graph.is_multigraph():
         parallel = [list(keyed.values()) for keyed in data]
         copies = np.fromiter(map(len, parallel), np.int64, len(u))
@@ -135,44 +139,27 @@ def _read_networkx(graph: Any, *, nodes: NodeSet | None, directed: Directed) -> 
     if not graph.is_directed():  # every edge is there twice, a loop once
         once = u <= v
         u, v, heavy = u[once], v[once], heavy[once]
-    return _on_nodes(u, v, names, nodes, int(heavy.sum()), directed)
+    return _Found(graph.is_directed(), u, v, names, False, int(heavy.sum()))
 
 
-def _read_igraph(graph: Any, *, nodes: NodeSet | None, directed: Directed) -> Graph:
+def _read_igraph(graph: Any) -> _Found:
     """Read an igraph graph; ids are the vertex attribute ``name`` if there is one."""
-    _refuse_directed(graph.is_directed(), directed)
+    weights = graph.es["weight"] if "weight" in graph.es.attributes() else ()
+    weighted = sum(weight not in (None, 1) for weight in weights)
+    named = "name" in graph.vs.attributes()
+    ids = graph.vs["name"] if named else range(graph.vcount())
     u, v = _pairs(graph.get_edgelist(), graph.ecount())
-    weighted = 0
-    if "weight" in graph.es.attributes():
-        weighted = sum(weight not in (None, 1) for weight in graph.es["weight"])
-    if "name" in graph.vs.attributes():
-        return _on_nodes(u, v, graph.vs["name"], nodes, weighted, directed)
-    on = row_nodes(graph.vcount(), nodes, "the igraph graph")
-    return _graph(u, v, on, nodes, weighted, directed)
+    return _Found(graph.is_directed(), u, v, ids, not named, weighted)
 
 
-def _read_networkit(graph: Any, *, nodes: NodeSet | None, directed: Directed) -> Graph:
+def _read_networkit(graph: Any) -> _Found:
     """Read a networkit graph; ids are its node numbers, without those removed."""
-    _refuse_directed(graph.isDirected(), directed)
+    weights = graph.iterEdgesWeights() if graph.isWeighted() else ()
+    weighted = sum(weight != 1 for _, _, weight in weights)
+    ids = np.fromiter(graph.iterNodes(), np.int64, graph.numberOfNodes())
     u, v = _pairs(graph.iterEdges(), graph.numberOfEdges())
-    weighted = 0
-    if graph.isWeighted():
-        weighted = sum(weight != 1 for _, _, weight in graph.iterEdgesWeights())
-    numbers = np.fromiter(graph.iterNodes(), np.int64, graph.numberOfNodes())
-    u, v = np.searchsorted(numbers, u), np.searchsorted(numbers, v)
-    own = NodeSet.of_ints(numbers) if nodes is None else nodes
-    on = row_nodes(len(numbers), own, "the networkit graph")
-    return _graph(u, v, on, nodes, weighted, directed)
-
-
-def _refuse_directed(is_directed: bool, allowed: Directed) -> None:
-    if is_directed and not allowed:
-        raise InputError(
-            "the graph is directed; pass directed=True to read every arc as an undirected edge, "
-            'or "keep" to keep directions, for suggestions'
-        )
-    if allowed == "keep" and not is_directed:
-        raise InputError("the graph is undirected: there are no directions to keep")
+    u, v = np.searchsorted(ids, u), np.searchsorted(ids, v)
+    return _Found(graph.isDirected(), u, v, ids, True, weighted)
 
 
 def _pairs(edges: Any, count: int) -> tuple[Array, Array]:
@@ -180,38 +167,36 @@ def _pairs(edges: Any, count: int) -> tuple[Array, Array]:
     return ends[::2], ends[1::2]
 
 
-def _graph(
-    u: Array, v: Array, on: NodeSet, given: NodeSet | None, weighted: int, directed: Directed
-) -> Graph:
+def _graph_of(found: _Found, nodes: NodeSet | None, directed: Directed, what: str) -> Graph:
+    """Build the graph on the node list, which must hold all ids, or on its ids.
+
+    Names are sorted, because libraries keep nodes in the order in which the edges first named
+    them: the order of the columns of a release would tell who is joined to whom.
+    """
+    if found.directed and not directed:
+        raise InputError(
+            "the graph is directed; pass directed=True to read every arc as an undirected edge, "
+            'or "keep" to keep directions, for suggestions'
+        )
+    if directed == "keep" and not found.directed:
+        raise InputError("the graph is undirected: there are no directions to keep")
+    u, v, own = found.u, found.v, node_set(found.ids)
+    if found.numbered:
+        on = row_nodes(len(own), own if nodes is None else nodes, what)
+    else:
+        on = node_set(sorted(own)) if nodes is None else nodes
+        place: dict[NodeId, int] = {node: i for i, node in enumerate(on)}
+        move = np.fromiter((place.get(node, -1) for node in own), np.int64, len(own))
+        outside = int((move < 0).sum())
+        if outside:
+            raise InputError(f"{outside} nodes of the graph are not in the node list")
+        u, v = move[u], move[v]
     return Graph.from_edges(
         *(u, v, on),
-        weighted=weighted,
-        nodes_from_edges=given is None,
+        weighted=found.weighted,
+        nodes_from_edges=nodes is None,
         directed=directed == "keep",
     )
-
-
-def _on_nodes(
-    u: Array,
-    v: Array,
-    names: Sequence[Any],
-    nodes: NodeSet | None,
-    weighted: int,
-    directed: Directed,
-) -> Graph:
-    """Build the graph on the node list, which must hold all names, or on its names, sorted.
-
-    Sorted, because libraries keep nodes in the order in which the edges first named them: the
-    order of the columns of a release would tell who is joined to whom.
-    """
-    own = node_set(names)
-    on = node_set(sorted(own)) if nodes is None else nodes
-    place: dict[NodeId, int] = {node: i for i, node in enumerate(on)}
-    move = np.fromiter((place.get(node, -1) for node in own), np.int64, len(own))
-    outside = int((move < 0).sum())
-    if outside:
-        raise InputError(f"{outside} nodes of the graph are not in the node list")
-    return _graph(move[u], move[v], on, nodes, weighted, directed)
 
 
 _LIBRARIES = {

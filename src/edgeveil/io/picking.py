@@ -53,9 +53,8 @@ class Reading:
                     f"columns must be two different names or positions, got {columns!r}"
                 )
             if self.header is False and any(isinstance(column, str) for column in columns):
-                raise ParameterError(
-                    "columns by name need a header; give positions with header=False"
-                )
+                reason = "columns by name need a header; give positions with header=False"
+                raise ParameterError(reason)
         if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
             raise ParameterError(f"delimiter must be one ASCII character, got {delimiter!r}")
 
@@ -87,11 +86,6 @@ def pick_columns(
 
     By default the first two columns, and the third is a weight if it is numeric; with `columns`,
     one called ``weight`` is. `rows` are the first ones. `in_memory`: a table, not a file.
-
-    Raises
-    ------
-    InputError
-        If there is no such column, or three or more and it is not clear which are the ids.
     """
     width = len(rows[0] if names is None else names)
     if columns is None:

@@ -14,7 +14,7 @@ from edgeveil.graph import Directed, Graph, check_directed
 from edgeveil.io.edges import Piece, graph_of
 from edgeveil.io.folder import open_graph
 from edgeveil.io.lines import TEXT, is_packed, refuse_unreadable, suffix_of
-from edgeveil.io.matrices import read_mat, read_matrix_market
+from edgeveil.io.matrices import load_mat, read_matrix, read_matrix_market
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading
 from edgeveil.io.tables import PARQUET, parquet_pieces
@@ -58,10 +58,9 @@ def read_graph(
     =========================================== ===============================================
 
     In an edge list every line is an undirected edge, (a, b) and (b, a) the same one, unless
-    directions are kept.
-    Ids are integers if all of them are (``007`` is then 7), else strings; a node list of
-    strings makes them strings in any case. A third column, if numeric, is a weight: it is
-    ignored and counted in ``graph.intake.weighted``; a line of weight 0 is an edge too.
+    directions are kept. Ids are integers if all of them are (``007`` is then 7), else strings; a
+    node list of strings makes them strings in any case. A third column, if numeric, is a weight:
+    it is ignored and counted in ``graph.intake.weighted``; a line of weight 0 is an edge too.
     Further columns are ignored. Lines that start with ``#`` or ``%`` are comments.
     A matrix must be symmetric unless `directed` is given; stored zeros are no edges.
 
@@ -75,20 +74,19 @@ def read_graph(
         matrix: the names of its rows. **Give it wherever it is known independently of the
         edges who is a member.** Without it the node set is taken from the file (the ids
         that occur, sorted; 0 .. n-1 for a matrix): it then depends on the private edges,
-        and yet is treated as public from here on, so that a node whose only edge is
-        removed would visibly disappear.
+        and yet is treated as public, so that a node whose only edge is removed would visibly
+        disappear; every guarantee says so.
     directed : bool or "keep"
-        True: allow input that says in one direction only that two nodes are joined, and read
-        every arc as an undirected edge; nothing changes for an edge list. "keep": keep
-        directions, from the first id of a line to the second, from row to column of a matrix:
-        a follows b. Only `edgeveil.suggest` takes such a graph. A saved graph is what it is.
+        True: allow a matrix that is not symmetric, and read every arc as an undirected edge.
+        "keep": keep directions, from the first id of a line to the second, from row to column
+        of a matrix: a follows b. Only `edgeveil.suggest` takes such a graph. A saved graph is
+        what it is.
     header : bool, optional
         Whether the first line of a text file is a header. None: it is one if its first two
         fields are no integers while those of the next line are, if they are names such as
-        source and target, from and to, follower and followed, if it has a name such as weight or
-        timestamp above a number or a time, or if `columns` are given by name.
-        A header over string ids with other names has to be declared; one whose words never recur
-        is warned about.
+        source and target, if it has a name such as weight or timestamp above a number or a
+        time, or if `columns` are given by name. A header over string ids with other names has
+        to be declared; one whose words never recur is warned about.
     columns : pair of str or int, optional
         The two id columns of an edge list, by name or by position from 0. Default: the
         first two; of three or more only if it is clear that they are the ids, by their names,
@@ -151,7 +149,9 @@ def read_graph(
     node_set = read_nodes(nodes)
     if suffix == ".mat":
         _only(given, ("key",), "a .mat file")
-        return read_mat(path, key=key or "network", nodes=node_set, directed=directed)
+        key = key or "network"
+        what = f"{key} in {path}"
+        return read_matrix(load_mat(path, key), nodes=node_set, directed=directed, what=what)
     if suffix == ".mtx":
         _only(given, (), "a MatrixMarket file")
         return read_matrix_market(path, nodes=node_set, directed=directed)

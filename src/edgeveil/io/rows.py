@@ -15,7 +15,13 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._csr import columns_over_keys, count_buckets, deal_pairs, width_of_buckets
+from edgeveil._csr import (
+    columns_over_keys,
+    count_buckets,
+    deal_pairs,
+    key_type,
+    width_of_buckets,
+)
 from edgeveil._files import flush, write_note
 from edgeveil.graph import index_type
 
@@ -45,22 +51,11 @@ def write_rows(
     *,
     directed: bool,
 ) -> Tally:
-    """Write indices.npy and indptr.npy; interrupted, the same call goes on.
+    """Write indices.npy and indptr.npy to a folder; interrupted, the same call goes on.
 
-    Parameters
-    ----------
-    files : sequence of Path
-        Arrays of pairs, two rows each. Nobody else may write to them.
-    rank : array of int32, optional
-        The node that a number in the files stands for. Default: itself.
-    n : int
-        Number of nodes.
-    folder : Path
-        Where the arrays go; what is known so far is noted beside it.
-    memory : int
-        Bytes of keys and degrees to be held at a time, beside two files and a single bucket.
-    progress : callable
-        Told what is counted, how many are done, and how many there are.
+    `files` hold pairs of numbers in two rows, `rank` the node that each number stands for (None:
+    itself); nobody else may write to them. `memory` is for keys and degrees, beside two files and a
+    single bucket. What is known so far is noted beside the folder.
     """
 
     def pairs() -> Iterator[tuple[Array, Array]]:
@@ -79,7 +74,7 @@ def write_rows(
         loops += found
     note, degrees_file = folder.with_name("rows.json"), folder.with_name("degrees.npy")
     tally = Tally(*json.loads(note.read_text())) if note.exists() else Tally(self_loops=loops)
-    bucket_bytes = counts * 8 + (4 << shift)
+    bucket_bytes = counts * np.dtype(key_type(n, shift)).itemsize + (4 << shift)
     with (
         _growing(folder / "indices.npy", np.int32, tally.columns) as indices,
         _growing(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,

@@ -19,28 +19,10 @@ import numpy as np
 
 from edgeveil.errors import InputError, ReadingWarning
 from edgeveil.graph import Graph
+from edgeveil.io import lines, picking
 from edgeveil.io.edges import Indexed, Piece, RowError, index_columns
-from edgeveil.io.lines import (
-    INTEGER,
-    content,
-    data_lines,
-    decode,
-    fields,
-    is_integer,
-    parse,
-    sniff_delimiter,
-    tidy,
-    whole_lines,
-)
-from edgeveil.io.picking import (
-    IDS,
-    OTHERS,
-    SAMPLE,
-    Reading,
-    is_number,
-    looks_like_time,
-    pick_columns,
-)
+from edgeveil.io.lines import is_integer
+from edgeveil.io.picking import Reading, is_number
 from edgeveil.io.tables import count_weighted
 from edgeveil.nodes import NodeSet
 
@@ -92,7 +74,7 @@ def text_pieces(path: Path, reading: Reading, memory: int | None) -> Iterator[Pi
     """Yield the edges of a text file, at once or in pieces that take so many bytes of memory."""
     layout = None
     size = 0 if memory is None else max(1, min(memory // _PER_BYTE, _MOST_BYTES))
-    for line, block in whole_lines(path, size) if size else [(1, content(path))]:
+    for line, block in lines.whole_lines(path, size) if size else [(1, lines.content(path))]:
         body = block
         if layout is None:
             found = _layout_of(path, block, reading)
@@ -108,16 +90,17 @@ def text_pieces(path: Path, reading: Reading, memory: int | None) -> Iterator[Pi
 def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
     """Find out how the lines of a file are made, from its beginning."""
     header, columns, nodes = reading.header, reading.columns, reading.nodes
+    first_lines = islice(lines.data_lines(data), picking.SAMPLE + 1)
     head = [
         # what is no text after the first edge is said where all lines are read
-        (start, decode(line, where) if i < 2 else line.decode(errors="replace"), number)
-        for i, (number, start, line) in enumerate(islice(data_lines(data), SAMPLE + 1))
+        (start, lines.decode(line, where) if i < 2 else line.decode(errors="replace"), number)
+        for i, (number, start, line) in enumerate(first_lines)
         for where in [f"{path}, line {number}"]
     ]
     if not head:  # comments only
         return Layout(path, ",", None, 0, 1, None, 2, len(data), 1, [])
-    delimiter = reading.delimiter or sniff_delimiter(head[0][1])
-    rows = [fields(line, delimiter) for _, line, _ in head]
+    delimiter = reading.delimiter or lines.sniff_delimiter(head[0][1])
+    rows = [lines.fields(line, delimiter) for _, line, _ in head]
     if header is None:
         # With a node list two members are an edge, whatever their names are.
         known = nodes is not None and all(name in nodes for name in rows[0][:2])
@@ -126,7 +109,7 @@ def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
     names = rows.pop(0) if header else None
     body, _, line = head[int(header)] if rows else (len(data), "", 1)
     width = len(names or rows[0])
-    picked = pick_columns(names, rows, columns, nodes, str(path))
+    picked = picking.pick_columns(names, rows, columns, nodes, str(path))
     sample, guessed = rows[0] if rows else [], reading.header is None
     return Layout(path, delimiter, names, *picked, width, body, line, sample, guessed)
 
@@ -135,10 +118,10 @@ def _has_header(rows: list[list[str]]) -> bool:
     """Tell whether the first line is a header, by its words and by what is below."""
     top, below = rows[0], rows[1] if len(rows) > 1 else []
     first_two = {name.lower() for name in top[:2]}
-    if len(first_two) == 2 and first_two <= IDS:
+    if len(first_two) == 2 and first_two <= picking.IDS:
         return True
     if len(top) > 2 and any(
-        name.lower() in OTHERS and (is_number(text) or looks_like_time(text))
+        name.lower() in picking.OTHERS and (is_number(text) or picking.looks_like_time(text))
         for name, text in zip(top, below, strict=False)
     ):
         return True
@@ -191,9 +174,9 @@ def _piece(body: bytes, layout: Layout, reading: Reading) -> Piece:
     """Read lines: two columns of integers, or names indexed."""
 
     def explain(error: RowError) -> InputError:
-        line = layout.line - 1 + next(islice(data_lines(body), error.row, None), (0, 0, b""))[0]
+        number, *_ = next(islice(lines.data_lines(body), error.row, None), (0, 0, b""))
         hint = _maybe_header(layout, reading.nodes) if error.row == 0 else ""
-        return InputError(f"{layout.path}, line {line}: {error.reason}{hint}")
+        return InputError(f"{layout.path}, line {layout.line - 1 + number}: {error.reason}{hint}")
 
     plain = not reading.as_text and len(layout.sample) == layout.width
     if plain and all(map(is_integer, layout.ends)):
@@ -207,7 +190,7 @@ def _piece(body: bytes, layout: Layout, reading: Reading) -> Piece:
     weighted = 0 if layout.weight is None else _text_weights(frame[:, layout.weight])
     try:
         names = _index_names(frame[:, layout.first], frame[:, layout.second])
-        if reading.as_text or not names.ids.str.contains(INTEGER).all():
+        if reading.as_text or not names.ids.str.contains(lines.INTEGER).all():
             return Piece(names, weighted, explain, layout)
         return Piece(_to_integers(names), weighted, explain, layout)
     except RowError as error:
@@ -223,13 +206,15 @@ def _parse_integers(body: bytes, layout: Layout) -> pl.DataFrame | None:
     if layout.weight is not None and is_number(layout.sample[layout.weight]):
         kinds[layout.weight] = pl.Float64
     frame = _parse_whole(body, layout, kinds)
-    return _parse_whole(tidy(body, layout.delimiter), layout, kinds) if frame is None else frame
+    if frame is None:
+        frame = _parse_whole(lines.tidy(body, layout.delimiter), layout, kinds)
+    return frame
 
 
 def _parse_whole(body: bytes, layout: Layout, kinds: Kinds) -> pl.DataFrame | None:
     """None where a value is missing: a blank line, an empty field, a short line or a comment."""
     try:
-        frame = parse(body, layout.delimiter, kinds, layout.path)
+        frame = lines.parse(body, layout.delimiter, kinds, layout.path)
     except InputError:
         return None
     return None if any(column.has_nulls() for column in frame) else frame
@@ -245,8 +230,9 @@ def _parse_strings(body: bytes, layout: Layout) -> pl.DataFrame:
         may_have_comments = b"#" in body or b"%" in body
         if not (may_have_comments and frame[:, 0].str.contains(r"^[ \t]*[#%]").any()):
             return frame
+    tidied = lines.tidy(body, layout.delimiter)
     try:
-        frame = parse(tidy(body, layout.delimiter), layout.delimiter, kinds, layout.path)
+        frame = lines.parse(tidied, layout.delimiter, kinds, layout.path)
     except InputError as error:
         _explain(body, layout)
         raise InputError(f"{layout.path} cannot be read as an edge list") from error
@@ -295,9 +281,9 @@ def _text_weights(column: pl.Series) -> int:
 
 def _explain(body: bytes, layout: Layout) -> None:
     """Raise for the first line that is not UTF-8, too short, too long or without an id."""
-    for number, _, line in data_lines(body):
+    for number, _, line in lines.data_lines(body):
         where = f"{layout.path}, line {layout.line - 1 + number}"
-        found = fields(decode(line, where), layout.delimiter)
+        found = lines.fields(lines.decode(line, where), layout.delimiter)
         if len(found) != layout.width:
             like = "the header" if layout.names else "the first line"
             raise InputError(f"{where}: {len(found)} fields where {like} has {layout.width}")

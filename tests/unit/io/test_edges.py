@@ -8,7 +8,11 @@ import pytest
 
 from edgeveil._csr_kernels import number_keys
 from edgeveil.io import edges
-from edgeveil.io.edges import index_columns
+from edgeveil.io.edges import Indexed, in_order, index_columns
+
+
+def indexed_in_order(first: pl.Series, second: pl.Series) -> Indexed:
+    return in_order(index_columns(first, second))
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -43,7 +47,7 @@ def test_keys_beyond_the_room_are_refused_and_no_loop_leaves_its_arrays():
 def test_integers_are_indexed_whether_near_or_far_apart(spread):
     rng = np.random.default_rng(1)
     a, b = rng.integers(-900, 1000, (2, 5000)) * spread
-    ids, first, second = index_columns(pl.Series(a), pl.Series(b))
+    ids, first, second = indexed_in_order(pl.Series(a), pl.Series(b))
     assert ids.to_list() == np.unique(np.r_[a, b]).tolist()
     assert np.array_equal(ids.to_numpy()[first], a)
     assert np.array_equal(ids.to_numpy()[second], b)
@@ -51,7 +55,7 @@ def test_integers_are_indexed_whether_near_or_far_apart(spread):
 
 def test_the_lowest_and_the_highest_integer_are_indexed():
     ends = [-(2**63), 2**63 - 1]
-    ids, first, second = index_columns(pl.Series(ends), pl.Series([0, -1]))
+    ids, first, second = indexed_in_order(pl.Series(ends), pl.Series([0, -1]))
     assert ids.to_list() == [ends[0], -1, 0, ends[1]]
     assert (first.tolist(), second.tolist()) == ([0, 3], [2, 1])
 
@@ -59,7 +63,7 @@ def test_the_lowest_and_the_highest_integer_are_indexed():
 def test_names_are_indexed_in_the_order_of_code_points():
     rng = np.random.default_rng(2)
     first, second = (pl.Series([f"é{i}" for i in rng.integers(0, 900, 4000)]) for _ in "ab")
-    found = index_columns(first, second)
+    found = indexed_in_order(first, second)
     assert found.ids.to_list() == sorted({*first, *second})
     assert found.ids.gather(found.first).to_list() == first.to_list()
     assert found.ids.gather(found.second).to_list() == second.to_list()

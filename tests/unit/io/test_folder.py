@@ -94,7 +94,7 @@ def test_a_saved_graph_is_for_its_owner_only(saved):
 # -- whole or not at all ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("failing", ["_write", "sync_folder", "sha256_of", "move_in"])
+@pytest.mark.parametrize("failing", ["save_array", "sync_folder", "sha256_of", "move_in"])
 @pytest.mark.parametrize(
     ("failure", "seen"),
     [
