@@ -26,7 +26,7 @@ from edgeveil._check import whole
 from edgeveil._files import move, sha256_of
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.ledger import artifacts as files
-from edgeveil.ledger import book, campaigns, chain, snapshots
+from edgeveil.ledger import book, campaigns, chain
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.book import Account, Spend
 from edgeveil.ledger.campaigns import Batch, Campaign, Charged, Price
@@ -142,7 +142,7 @@ class Ledger:
     def snapshot(self, label: str = "") -> int:
         """Number of a label's current snapshot; 1 before its first release."""
         with self._transaction(write=False) as transaction:
-            return snapshots.current_number(transaction, label)
+            return book.current_number(transaction, label)
 
     def advance(self, label: str = "") -> int:
         """Declare a new snapshot of a label's graph; gives its number.
@@ -153,7 +153,7 @@ class Ledger:
         the graph has changed tells that it has.
         """
         with self._transaction(write=True) as transaction:
-            return snapshots.advance(transaction, self._header, label)
+            return book.advance(transaction, self._header, label)
 
     def charge(self, campaign: Campaign, recipients: Iterable[str]) -> Charged:
         """Spend budget for the rows that have none yet; on return the spend is on disk.
@@ -192,7 +192,7 @@ class Ledger:
     def _asked(
         self, transaction: Transaction, campaign: Campaign, names: list[str], *, write: bool
     ) -> campaigns.Asked:
-        number = snapshots.number_for(
+        number = book.number_for(
             transaction,
             self._header,
             campaign.label,
@@ -200,7 +200,7 @@ class Ledger:
             wanted=campaign.snapshot,
             write=write,
         )
-        label = snapshots.plain_label(campaign.label)
+        label = book.plain_label(campaign.label)
         key = self.key_of(json.dumps([campaign.question, label, number]))
         return campaigns.asked_for(transaction, campaign, key, number, names)
 
