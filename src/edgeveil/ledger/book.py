@@ -293,8 +293,8 @@ def number_for(
     label: str,
     fingerprint: str,
     *,
-    wanted: int | None = None,
-    write: bool = False,
+    wanted: int | None,
+    write: bool,
 ) -> int:
     """Number of the label's snapshot; its first use fixes which graph it is.
 
