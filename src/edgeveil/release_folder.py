@@ -25,7 +25,7 @@ import numpy as np
 
 from edgeveil._files import move, sha256_of, write_atomically
 from edgeveil.errors import InputError, UnknownNodeError
-from edgeveil.io.labelled_tables import (
+from edgeveil.io.exports import (
     as_json,
     parquet_bytes,
     read_labelled_table,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.estimate.places import Place, in_words, places
 from edgeveil.io import exports
-from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
+from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
