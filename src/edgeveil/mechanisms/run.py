@@ -129,7 +129,7 @@ def make_rows(
 
 
 def _sample(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """All of some thousand numbers, and so many of a larger array: that costs nothing."""
+    """All of some thousand numbers, or so many of a larger array."""
     flat = values.reshape(-1)
     return flat[:: max(1, len(flat) >> 12)]
 
