@@ -3,7 +3,8 @@
     ./run bench cluster --json benchmarks/results/cluster.json
 
 From the graph to the folder of Parquet files, by the clock. What is not spread over the workers is
-in it: the degrees that all members share, sending, writing.
+in it: the degrees that all members share, sending, putting files in their place. Beside it, as what
+this machine allows at all, one process with all members against two plain ones with half of them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,7 @@ __all__ = ["run"]
 _EDGES, _LARGE = 500_000, 10_000_000
 _PARTS = 200
 _LISTS = Suggest(epsilon=1.0, top=20)
+_barrier: Any = None  # of a plain process and the others
 
 
 def run(settings: Settings) -> dict[str, Any]:
@@ -46,6 +50,7 @@ def run(settings: Settings) -> dict[str, Any]:
         f"{found['two']['median']:.1f} s ({show(found['speedup'])}); two threads "
         f"{found['threads']['median']:.1f} s"
     )
+    print(f"  two plain processes with half of the lists each: {show(found['plain'])}")
     memory = found["memory"]
     print(
         f"  a worker's own memory on {memory['graph']['edges']:,} edges: "
@@ -70,7 +75,8 @@ def measure(settings: dict[str, Any], rounds: int) -> dict[str, Any]:
     import ray
 
     chosen = settings_of(settings)
-    graph = scaled_graph(20_000 if chosen.tiny else _EDGES, chosen)
+    graph = _small(settings)
+    plain = [[_plain(settings, of) for of in (1, 2)] for _ in range(rounds)]
     start = time.perf_counter()
     quietly = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
     ray.init(address="local", num_cpus=2, **quietly)
@@ -79,6 +85,7 @@ def measure(settings: dict[str, Any], rounds: int) -> dict[str, Any]:
         "start_seconds": time.perf_counter() - start,
         "graph": described(f"generated, {graph.n_edges:,} edges", graph),
         "members": graph.n_nodes,
+        "plain": ratios([one for one, _ in plain], [two for _, two in plain]),
     }
     key = NoiseSource.insecure(1).hand_over()
     parts = [(Part(number, 0, (0,)), key) for number in range(_PARTS)]
@@ -90,6 +97,36 @@ def measure(settings: dict[str, Any], rounds: int) -> dict[str, Any]:
     result["memory"] = _memory(chosen)
     ray.shutdown()
     return result
+
+
+def _small(settings: dict[str, Any]) -> Any:
+    chosen = settings_of(settings)
+    return scaled_graph(20_000 if chosen.tiny else _EDGES, chosen)
+
+
+def _plain(settings: dict[str, Any], of: int) -> float:
+    """Seconds until so many processes, begun together, have made an equal share of the lists."""
+    spawn = get_context("spawn")
+    barrier = spawn.Barrier(of)
+    with ProcessPoolExecutor(of, spawn, _meet_at, (barrier,)) as pool:
+        shares = [pool.submit(_share, settings, which, of) for which in range(of)]
+        return max(share.result() for share in shares)
+
+
+def _meet_at(barrier: Any) -> None:
+    global _barrier
+    _barrier = barrier
+
+
+def _share(settings: dict[str, Any], which: int, of: int) -> float:
+    graph, engine = _small(settings), Local(threads=1)
+    release(graph, _LISTS, range(500), engine=engine)
+    members = range(which * graph.n_nodes // of, (which + 1) * graph.n_nodes // of)
+    with tempfile.TemporaryDirectory() as folder:
+        _barrier.wait()
+        start = time.perf_counter()
+        release_to(f"{folder}/lists", graph, _LISTS, members, engine=engine)
+        return time.perf_counter() - start
 
 
 def _compare(graph: Any, rounds: int) -> dict[str, Any]:

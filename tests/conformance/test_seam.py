@@ -101,6 +101,21 @@ def test_what_is_written_to_noised_numbers_is_not_released():
         release(wedge().graph, WritesAgain(epsilon=1.0), [0])
 
 
+class UsesItsBufferAgain(DPPushFlowCap):
+    """By a view that is older than the noise."""
+
+    def measure(self, graph, shared, own):
+        rows = self.exact_rows(graph, own.sources)
+        view, exact = rows[:], rows.copy()
+        yield Statistic(rows, self.calibration(graph.n_nodes))
+        view[:] = exact
+
+
+def test_a_buffer_that_is_used_again_after_its_noise_is_seen():
+    with pytest.raises(ParameterError, match="after their noise"):
+        release(wedge().graph, UsesItsBufferAgain(epsilon=1), [0])
+
+
 @pytest.mark.parametrize("cls", [AsksMore, AsksAll])
 def test_a_number_of_questions_that_depends_on_the_graph_loses_everything(cls):
     assert exact_loss(cls(epsilon=1), wedge()) == math.inf

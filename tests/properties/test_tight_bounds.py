@@ -18,10 +18,10 @@ from edgeveil.flow.bounds import (
     flow_error_bound,
     forward_edge_cap,
 )
-from edgeveil.flow.push_flow import forward_flow
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
 from tests.dense_flows import all_adjacencies, dense_flow, largest_change
+from tests.flows import forward_flow
 
 N = 5
 RESTARTS = [0.02, 0.15, 0.5, 0.75, 0.98]

@@ -98,7 +98,7 @@ def test_who_waits_while_a_snapshot_is_declared_gets_a_list_of_the_new_one(tmp_p
 
 
 def snapshots_of(ledger):
-    from edgeveil.ledger.snapshots import snapshots
+    from edgeveil.ledger.book import snapshots
 
     with ledger._transaction(write=False) as transaction:
         return [row for row in snapshots(transaction) if row.fingerprint]

@@ -21,10 +21,11 @@ from edgeveil.flow.bounds import (
     flow_error_bound,
     forward_edge_cap,
 )
-from edgeveil.flow.push_flow import Recursion, capped_rows, forward_flow
+from edgeveil.flow.push_flow import Recursion, capped_rows
 from edgeveil.mechanisms import DPPushFlowCap
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
+from tests.flows import forward_flow
 from tests.strategies import graphs, restarts, sigmas
 
 bounds = st.sampled_from(["tight", "paper"])

@@ -20,11 +20,12 @@ from edgeveil.flow._blocks import block_zeros, components_of, layout_of
 from edgeveil.flow._kernels import LANES, SINGLE_LANES, blocks, kernels
 from edgeveil.flow._lanes import load, store, sum_rows
 from edgeveil.flow.bounds import edge_cap, fixed_point_cap, fixed_point_rounds
-from edgeveil.flow.push_flow import CappedBlock, Recursion, forward_flow
+from edgeveil.flow.push_flow import CappedBlock, Recursion
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
+from tests.flows import forward_flow
 from tests.strategies import graphs, restarts, sigmas
 from tests.two_hop import two_hop_sums
 

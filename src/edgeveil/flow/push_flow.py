@@ -118,64 +118,39 @@ def push_flow_cap(
     array of shape (number of sources, n)
         Row i is the capped flow of source i.
     """
-    recursion = capped_recursion(sigma, model, restart, rounds, prepush, bound)
+    recursion = capped_recursion(sigma, model, restart, rounds, prepush=prepush, bound=bound)
     return capped_rows(graph, sources, recursion)
 
 
 def capped_recursion(
-    sigma: float, model: str, restart: float, rounds: int | None, prepush: bool, bound: str
+    sigma: float,
+    model: str,
+    restart: float,
+    rounds: int | None,
+    *,
+    prepush: bool = False,
+    bound: str = "tight",
+    forward: bool = False,
 ) -> Recursion:
-    """Check the parameters of `push_flow_cap`, before any graph is near."""
+    """Check the parameters of a capped or forward flow, before any graph is near."""
     sigma, restart = check_sigma(sigma), check_restart(restart)
     joint = one_of("model", model, "joint", "public") == "joint"
     if not isinstance(prepush, bool):
         raise ParameterError(f"prepush must be True or False, got {prepush!r}")
     if prepush and not joint:
         raise ParameterError("prepush shows the source's own edges: it needs model='joint'")
+    how = {"joint": joint, "prepush": prepush, "forward": forward}
     if rounds is None:
-        cap = fixed_point_cap(sigma, restart, bound=check_bound(bound))
-        return Recursion.fixed_point(restart, sigma, cap, joint=joint, prepush=prepush)
-    cap = edge_cap(sigma, lazy_restart(restart), check_rounds(rounds), bound)
-    return Recursion(restart=restart, rounds=rounds, cap=cap, joint=joint, prepush=prepush)
-
-
-def forward_flow(
-    graph: Graph,
-    sources: Iterable[int],
-    *,
-    sigma: float,
-    model: str = "joint",
-    restart: float = 0.15,
-    rounds: int | None = None,
-) -> Matrix:
-    """Flow that one edge can move by at most `sigma` in L1, capped on the edges only. No noise.
-
-    Parameters
-    ----------
-    graph, sources, sigma, model, restart
-        As for `push_flow_cap`.
-    rounds : int or None
-        R >= 2; None for the fixed point, within 2^-12 min(sigma, 1) in L1.
-
-    Returns
-    -------
-    array of shape (number of sources, n)
-        Row i is the flow of source i.
-    """
-    return capped_rows(graph, sources, forward_recursion(sigma, model, restart, rounds))
-
-
-def forward_recursion(sigma: float, model: str, restart: float, rounds: int | None) -> Recursion:
-    """Check the parameters of `forward_flow`, before any graph is near."""
-    sigma, restart = check_sigma(sigma), check_restart(restart)
-    joint = one_of("model", model, "joint", "public") == "joint"
-    if rounds is None:
-        cap = fixed_point_cap(sigma, restart, forward=True)
-        return Recursion.fixed_point(restart, sigma, cap, joint=joint, forward=True)
-    if check_rounds(rounds) < 2:  # one round passes nothing on
+        cap = fixed_point_cap(sigma, restart, bound=check_bound(bound), forward=forward)
+        return Recursion.fixed_point(restart, sigma, cap, **how)
+    alpha = lazy_restart(restart)
+    if not forward:
+        cap = edge_cap(sigma, alpha, check_rounds(rounds), bound)
+    elif check_rounds(rounds) < 2:  # one round passes nothing on
         raise ParameterError(f"rounds must be at least 2, or None, got {rounds!r}")
-    cap = forward_edge_cap(sigma, lazy_restart(restart), rounds)
-    return Recursion(restart=restart, rounds=rounds, cap=cap, joint=joint, forward=True)
+    else:
+        cap = forward_edge_cap(sigma, alpha, rounds)
+    return Recursion(restart=restart, rounds=rounds, cap=cap, **how)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.book import Standing, least_left, left_window_of, standing
+from edgeveil.ledger.book import (
+    Standing,
+    least_left,
+    left_window_of,
+    number_for,
+    plain_label,
+    standing,
+)
 from edgeveil.ledger.chain import (
     Header,
     ReleaseRow,
@@ -150,9 +157,15 @@ class Asked(NamedTuple):
 
 
 def asked_for(
-    transaction: Transaction, campaign: Campaign, key: str, snapshot: int, names: list[str]
+    transaction: Transaction, ledger: Ledger, campaign: Campaign, names: list[str], *, write: bool
 ) -> Asked:
-    """Look up which rows were charged before, stored or not."""
+    """Look up which rows were charged before, stored or not, in the label's snapshot."""
+    whose = campaign.label, campaign.fingerprint
+    snapshot = number_for(
+        transaction, ledger._header, *whose, wanted=campaign.snapshot, write=write
+    )
+    question = [campaign.question, plain_label(campaign.label), snapshot]
+    key = ledger.key_of(json.dumps(question))
     there = dict(transaction.among(sql.ROWS_OF_CAMPAIGN, names, key))
     rows = sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, key))
     new = [name for name in names if name not in there]

@@ -11,7 +11,6 @@ Budget is counted in whole nano-epsilons; see ``docs/ledger.md``.
 from __future__ import annotations
 
 import hmac
-import json
 import os
 import re
 import secrets
@@ -26,7 +25,7 @@ from edgeveil._check import whole
 from edgeveil._files import move, sha256_of
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.ledger import artifacts as files
-from edgeveil.ledger import book, campaigns, chain, snapshots
+from edgeveil.ledger import book, campaigns, chain
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.book import Account, Spend
 from edgeveil.ledger.campaigns import Batch, Campaign, Charged, Price
@@ -142,7 +141,7 @@ class Ledger:
     def snapshot(self, label: str = "") -> int:
         """Number of a label's current snapshot; 1 before its first release."""
         with self._transaction(write=False) as transaction:
-            return snapshots.current_number(transaction, label)
+            return book.current_number(transaction, label)
 
     def advance(self, label: str = "") -> int:
         """Declare a new snapshot of a label's graph; gives its number.
@@ -153,7 +152,7 @@ class Ledger:
         the graph has changed tells that it has.
         """
         with self._transaction(write=True) as transaction:
-            return snapshots.advance(transaction, self._header, label)
+            return book.advance(transaction, self._header, label)
 
     def charge(self, campaign: Campaign, recipients: Iterable[str]) -> Charged:
         """Spend budget for the rows that have none yet; on return the spend is on disk.
@@ -172,7 +171,7 @@ class Ledger:
                 there = files.keys_in(self._artifacts)
                 known = {row[0] for row in transaction.among(sql.KNOWN_KEYS, there)}
                 files.refuse_unknown(there - known)
-            asked = self._asked(transaction, campaign, names, write=True)
+            asked = campaigns.asked_for(transaction, self, campaign, names, write=True)
             added = campaigns.add_batch(transaction, self._header, asked)
             charged = campaigns.batches_of(transaction, asked, added, self)
             head = (added.seq, added.hash) if added else self._seen
@@ -186,23 +185,8 @@ class Ledger:
         """
         names = _checked(campaign, recipients)
         with self._transaction(write=False) as transaction:
-            asked = self._asked(transaction, campaign, names, write=False)
+            asked = campaigns.asked_for(transaction, self, campaign, names, write=False)
             return campaigns.price(transaction, self._header, asked)
-
-    def _asked(
-        self, transaction: Transaction, campaign: Campaign, names: list[str], *, write: bool
-    ) -> campaigns.Asked:
-        number = snapshots.number_for(
-            transaction,
-            self._header,
-            campaign.label,
-            campaign.fingerprint,
-            wanted=campaign.snapshot,
-            write=write,
-        )
-        label = snapshots.plain_label(campaign.label)
-        key = self.key_of(json.dumps([campaign.question, label, number]))
-        return campaigns.asked_for(transaction, campaign, key, number, names)
 
     def account(self, recipient: str | None = None) -> Account:
         """What is spent and left, for one recipient or (None) for the one with the least left."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,51 @@ from urllib.parse import quote
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.tables import BUSY_SECONDS, Transaction, UnusableError
+
+
+class PostgresTransaction(Transaction):
+    """A transaction in PostgreSQL."""
+
+    mark = "%s"
+    before = (
+        """
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$
+        """,
+        f"""
+        CREATE FUNCTION keep_until_released() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF {sql.UNRELEASED} THEN RAISE EXCEPTION '{sql.STAYS}'; END IF;
+            RETURN OLD;
+        END $$
+        """,
+        "CREATE UNIQUE INDEX one_ledger ON ledger ((true))",
+    )
+    stamp = ()
+
+    def guard(self, table: str) -> list[str]:
+        """Triggers that call the functions in `before`."""
+        rows = [("no_change", "UPDATE OR DELETE ON {} FOR EACH ROW", "refuse")]
+        if table == "secrets":
+            rows = [
+                ("no_update", "UPDATE ON {} FOR EACH ROW", "refuse"),
+                ("no_delete", "DELETE ON {} FOR EACH ROW", "keep_until_released"),
+            ]
+        return [
+            f"CREATE TRIGGER {name} BEFORE {event.format(table)} EXECUTE FUNCTION {function}()"
+            for name, event, function in [*rows, ("no_truncate", "TRUNCATE ON {}", "refuse")]
+        ]
+
+    def unguard(self, table: str) -> list[str]:
+        """Drop them."""
+        names = ("no_change", "no_truncate")
+        return [f"DROP TRIGGER IF EXISTS {name} ON {table}" for name in names]
+
+    def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """By COPY."""
+        with self._cursor.copy(f"COPY {table} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
 
 
 class PostgresStore:
@@ -72,7 +117,7 @@ class PostgresStore:
                 prepare_threshold=None,  # a plan that does not know the values is a bad one
             )
             try:
-                transaction = Transaction(connection, sql.POSTGRES)
+                transaction = PostgresTransaction(connection)
                 # Writers: each statement must see what was committed before the lock was got,
                 # hence READ COMMITTED. Readers: one snapshot for the whole transaction.
                 level = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"

@@ -1,10 +1,11 @@
-"""A ledger in a SQLite file."""
+"""A ledger in a SQLite file, on a local disk and under one name only."""
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,58 @@ from urllib.parse import quote
 from edgeveil._files import sync_folder
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.places import refuse_unsafe_place
 from edgeveil.ledger.tables import BUSY_SECONDS, Transaction, UnusableError
+
+_APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of the file
+MOUNTINFO = Path("/proc/self/mountinfo")
+
+# File systems shared between machines, or passed through from a host: SQLite's locks and its
+# shared memory do not reach from one machine to the other there, so two could spend the same
+# budget.
+NETWORK_FILE_SYSTEMS = re.compile(
+    r"9p|acfs|afs|beegfs|ceph|cifs|coda|drvfs|gfs2?|glusterfs|gpfs|lustre|moosefs|ncpfs|nfs\d?|"
+    r"ocfs2|orangefs|panfs|prl_fs|pvfs2|smb\d?|smbfs|vboxsf|virtiofs|vmhgfs|wekafs|"
+    r"fuse\.(beegfs|blobfuse2?|ceph(-fuse)?|davfs2?|gcsfuse|glusterfs|goofys|juicefs|mfs|"
+    r"moosefs|nfs|rclone|s3fs|smbnetfs|sshfs|vmhgfs-fuse)"
+)
+
+
+class SqliteTransaction(Transaction):
+    """A transaction in SQLite."""
+
+    mark = "?"
+    before = ()
+    stamp = (
+        f"PRAGMA application_id = {_APPLICATION_ID}",
+        f"PRAGMA user_version = {sql.SCHEMA_VERSION}",  # for programs that know older versions only
+    )
+
+    def guard(self, table: str) -> list[str]:
+        """One trigger for each way to change a row."""
+        fixed = f"{table} is append-only"
+        delete = (sql.UNRELEASED, sql.STAYS) if table == "secrets" else ("1", fixed)
+        return [
+            f"CREATE TRIGGER {table}_{name} BEFORE {event} ON {table} WHEN {condition} "
+            f"BEGIN SELECT RAISE(ABORT, '{why}'); END"
+            for name, event, condition, why in (
+                ("no_replace", "INSERT", sql.NO_INSERT[table].format(table=table), fixed),
+                ("no_update", "UPDATE", "1", fixed),
+                ("no_delete", "DELETE", *delete),
+            )
+        ]
+
+    def unguard(self, table: str) -> list[str]:
+        """Drop them."""
+        names = ("no_replace", "no_update", "no_delete")
+        return [f"DROP TRIGGER IF EXISTS {table}_{name}" for name in names]
+
+    def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """By one prepared statement."""
+        listed = iter(rows)
+        for first in listed:
+            statement = f"INSERT INTO {table} VALUES ({', '.join('?' * len(first))})"
+            self._cursor.execute(statement, first)
+            self._cursor.executemany(statement, listed)
 
 
 class SqliteStore:
@@ -41,7 +92,7 @@ class SqliteStore:
             refuse_unsafe_place(self.path)
             raise LedgerError(f"there is no ledger at {self.path}; create one first")
         with self._connected(self.path) as connection:
-            if connection.execute("PRAGMA application_id").fetchone()[0] != sql.APPLICATION_ID:
+            if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
                 raise LedgerError(f"{self.path} is not an edgeveil ledger")
             # Files of version 1 have a write-ahead log: it is written back and goes.
             journal = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
@@ -53,7 +104,7 @@ class SqliteStore:
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """Committed on leaving the block, undone by an exception. Writers exclude each other."""
         with self._connected(self.path) as connection:  # closing undoes what is not committed
-            transaction = Transaction(connection, sql.SQLITE)
+            transaction = SqliteTransaction(connection)
             transaction.run("BEGIN IMMEDIATE" if write else "BEGIN")
             yield transaction
             transaction.commit()
@@ -110,3 +161,55 @@ class SqliteStore:
             raise UnusableError(f"cannot use the ledger {path}: {error}") from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise LedgerError(f"{path} is not an edgeveil ledger or is damaged: {error}") from error
+
+
+def mount_of(path: Path, mountinfo: str) -> tuple[Path, str]:
+    """The longest mount point that contains `path`, and the type of its file system.
+
+    `mountinfo` is the text of ``/proc/self/mountinfo`` (see proc(5)). Of two mounts at the same
+    place the later one hides the earlier one. Gives the root and "" if nothing fits.
+    """
+    text, best, found = str(path), "/", ""
+    for line in mountinfo.splitlines():
+        mount, separator, kind = line.partition(" - ")
+        fields = mount.split(" ")
+        if not separator or len(fields) < 5:
+            continue
+        # Blanks and the like stand there as octal numbers.
+        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
+        inside = text == point or text.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, found = point, kind.split(" ")[0]
+    return Path(best), found
+
+
+def refuse_unsafe_place(path: Path, mountinfo: str | None = None) -> None:
+    """Raise LedgerError where two users of one ledger might not see each other's spends.
+
+    That is a network file system, whose locks may not reach from machine to machine, and a file
+    that has a second name: a hard link, or a mount of this file alone. SQLite finds the journal
+    of a transaction that was cut short, and the ledger its artifacts, by the file's name.
+    """
+    if mountinfo is None:
+        mountinfo = MOUNTINFO.read_text(errors="replace") if MOUNTINFO.exists() else ""
+    point, kind = mount_of(path, mountinfo)
+    if str(path).startswith("\\\\"):  # \\server\share on Windows
+        kind = "smb"
+    if NETWORK_FILE_SYSTEMS.fullmatch(kind):
+        raise LedgerError(
+            f"{path} lies on a network file system ({kind}), where two machines could spend the "
+            "same budget; keep the ledger on a local disk, or in PostgreSQL "
+            "(postgresql://host/database)"
+        )
+    if not os.path.lexists(path):
+        return
+    if point == path:
+        raise LedgerError(
+            f"{path} is mounted as a single file, so it has another name elsewhere, and the same "
+            "budget could be spent under both; mount the folder that it lies in"
+        )
+    if path.stat().st_nlink > 1:
+        raise LedgerError(
+            f"{path} has a second name (a hard link), and the same budget could be spent under "
+            "both; remove one of them (find -samefile lists them)"
+        )

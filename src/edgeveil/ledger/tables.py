@@ -1,7 +1,7 @@
 """All SQL of the ledger, for SQLite and PostgreSQL, in one place.
 
 The tables and the statements are the same text for both (placeholders are written ``?``); only
-the triggers, which make the tables append-only, are written twice.
+the triggers, which make the tables append-only, are written for each (`sqlite`, `postgres`).
 
 - ``ledger``: one row, the caps.
 - ``spends``: one row for each batch, chained by hashes, with running totals; before a campaign's
@@ -17,13 +17,12 @@ the triggers, which make the tables append-only, are written twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from edgeveil.errors import LedgerError
 
 SCHEMA_VERSION = 3
 BUSY_SECONDS = 60  # how long to wait for a lock or a server
-APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of a SQLite file
 
 # What each version changes in the one before: a new ledger is made by all of them, an old one is
 # completed by the later ones.
@@ -111,7 +110,7 @@ TABLES = (TABLES_1, TABLES_2, TABLES_3)
 # too: a new row must continue the sequence and must not meet an old one.
 _NEXT = "NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {table})"
 _SAME_KEY = "EXISTS (SELECT 1 FROM {table} WHERE key = NEW.key)"
-_NO_INSERT = {
+NO_INSERT = {
     "ledger": "EXISTS (SELECT 1 FROM ledger)",
     "spends": f"{_NEXT} OR {_SAME_KEY}",
     "recipient_spends": """
@@ -121,40 +120,45 @@ _NO_INSERT = {
     "snapshots": _NEXT,
     "secrets": _SAME_KEY,
 }
-_UNRELEASED = "NOT EXISTS (SELECT 1 FROM releases WHERE key = OLD.key)"
-_STAYS = "a secret stays until its artifact is released"
+UNRELEASED = "NOT EXISTS (SELECT 1 FROM releases WHERE key = OLD.key)"
+STAYS = "a secret stays until its artifact is released"
 
 
 class UnusableError(LedgerError):
     """The database cannot be used just now: locked, unreachable, or its disk is full."""
 
 
-class Dialect(NamedTuple):
-    """What the two databases write differently."""
+class Transaction:
+    """Statements that take effect together at `commit`, durably, or not at all.
+
+    Each has a connection of its own, so that no fork, thread or pickle shares one by mistake. What
+    the two databases write differently is in their subclasses.
+    """
 
     mark: str  # the placeholder of a parameter
     before: tuple[str, ...]  # statements that `guard` rests on
     stamp: tuple[str, ...]  # statements that mark the database as one of ours
-    guard: Callable[[str], list[str]]  # statements that make a table append-only
-    unguard: Callable[[str], list[str]]  # statements that allow changes within a transaction
-    fill: Callable[[Any, str, Iterable[tuple[Any, ...]]], None]  # adds many rows, by a cursor
 
-
-class Transaction:
-    """Statements that take effect together at `commit`, durably, or not at all.
-
-    Each has a connection of its own, so that no fork, thread or pickle shares one by mistake.
-    """
-
-    def __init__(self, connection: Any, dialect: Dialect) -> None:
+    def __init__(self, connection: Any) -> None:
         self._cursor = connection.cursor()
-        self.dialect = dialect
+
+    def guard(self, table: str) -> list[str]:
+        """Statements that make a table append-only."""
+        raise NotImplementedError
+
+    def unguard(self, table: str) -> list[str]:
+        """Statements that allow changes within a transaction."""
+        raise NotImplementedError
+
+    def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add many rows to a table, all its columns in order."""
+        raise NotImplementedError
 
     def run(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Run one statement and fetch all it returns."""
         # Without parameters, psycopg takes a '%' in a statement as it is.
         given = (parameters,) if parameters else ()
-        self._cursor.execute(statement.replace("?", self.dialect.mark), *given)
+        self._cursor.execute(statement.replace("?", self.mark), *given)
         return [] if self._cursor.description is None else list(self._cursor.fetchall())
 
     def among(self, statement: str, values: Iterable[Any], *more: Any) -> list[tuple[Any, ...]]:
@@ -167,11 +171,7 @@ class Transaction:
 
     def many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Run one statement for each row of parameters."""
-        self._cursor.executemany(statement.replace("?", self.dialect.mark), rows)
-
-    def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add many rows to a table, all its columns in order."""
-        self.dialect.fill(self._cursor, table, rows)
+        self._cursor.executemany(statement.replace("?", self.mark), rows)
 
     def commit(self) -> None:
         """Return only when everything is on disk."""
@@ -180,10 +180,9 @@ class Transaction:
 
 def create(transaction: Transaction, header: tuple[Any, ...]) -> None:
     """Make the tables of a new ledger, append-only, and write its header."""
-    dialect = transaction.dialect
-    guards = [line for table in _NO_INSERT for line in dialect.guard(table)]
+    guards = [line for table in NO_INSERT for line in transaction.guard(table)]
     tables = [line for version in TABLES for line in version.split(";")]
-    for statement in [*tables, *dialect.before, *guards, *dialect.stamp]:
+    for statement in [*tables, *transaction.before, *guards, *transaction.stamp]:
         transaction.run(statement)
     transaction.run("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", SCHEMA_VERSION, *header)
 
@@ -195,8 +194,8 @@ def complete(
 
     `seals` is called when the tables are complete; it gives seal, seq and recipient.
     """
-    changed, dialect = ("ledger", "recipient_spends"), transaction.dialect
-    unguards = [line for table in changed for line in dialect.unguard(table)]
+    changed = ("ledger", "recipient_spends")
+    unguards = [line for table in changed for line in transaction.unguard(table)]
     tables = [line for later in TABLES[version:] for line in later.split(";")]
     for statement in [*unguards, *tables]:
         transaction.run(statement)
@@ -204,90 +203,10 @@ def complete(
         "UPDATE recipient_spends SET seal = ? WHERE seq = ? AND recipient = ?", seals()
     )
     transaction.run("UPDATE ledger SET schema_version = ?", SCHEMA_VERSION)
-    guards = [line for table in (*changed, "snapshots") for line in dialect.guard(table)]
-    for statement in [*guards, *dialect.stamp]:
+    guards = [line for table in (*changed, "snapshots") for line in transaction.guard(table)]
+    for statement in [*guards, *transaction.stamp]:
         transaction.run(statement)
 
-
-def _fill_sqlite(cursor: Any, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    listed = iter(rows)
-    for first in listed:
-        statement = f"INSERT INTO {table} VALUES ({', '.join('?' * len(first))})"
-        cursor.execute(statement, first)
-        cursor.executemany(statement, listed)
-
-
-def _fill_postgres(cursor: Any, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    with cursor.copy(f"COPY {table} FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row(row)
-
-
-def _sqlite_guard(table: str) -> list[str]:
-    fixed = f"{table} is append-only"
-    delete = (_UNRELEASED, _STAYS) if table == "secrets" else ("1", fixed)
-    return [
-        f"CREATE TRIGGER {table}_{name} BEFORE {event} ON {table} WHEN {condition} "
-        f"BEGIN SELECT RAISE(ABORT, '{why}'); END"
-        for name, event, condition, why in (
-            ("no_replace", "INSERT", _NO_INSERT[table].format(table=table), fixed),
-            ("no_update", "UPDATE", "1", fixed),
-            ("no_delete", "DELETE", *delete),
-        )
-    ]
-
-
-def _postgres_guard(table: str) -> list[str]:
-    rows = [("no_change", "UPDATE OR DELETE", "refuse")]
-    if table == "secrets":
-        rows = [("no_update", "UPDATE", "refuse"), ("no_delete", "DELETE", "keep_until_released")]
-    return [
-        *[
-            f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW "
-            f"EXECUTE FUNCTION {function}()"
-            for name, event, function in rows
-        ],
-        f"CREATE TRIGGER no_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION refuse()",
-    ]
-
-
-SQLITE = Dialect(
-    mark="?",
-    before=(),
-    stamp=(
-        f"PRAGMA application_id = {APPLICATION_ID}",
-        f"PRAGMA user_version = {SCHEMA_VERSION}",  # for programs that know older versions only
-    ),
-    guard=_sqlite_guard,
-    unguard=lambda table: [
-        f"DROP TRIGGER IF EXISTS {table}_{name}"
-        for name in ("no_replace", "no_update", "no_delete")
-    ],
-    fill=_fill_sqlite,
-)
-POSTGRES = Dialect(
-    mark="%s",
-    before=(
-        """
-        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$
-        """,
-        f"""
-        CREATE FUNCTION keep_until_released() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN
-            IF {_UNRELEASED} THEN RAISE EXCEPTION '{_STAYS}'; END IF;
-            RETURN OLD;
-        END $$
-        """,
-        "CREATE UNIQUE INDEX one_ledger ON ledger ((true))",
-    ),
-    stamp=(),
-    guard=_postgres_guard,
-    unguard=lambda table: [
-        f"DROP TRIGGER IF EXISTS {name} ON {table}" for name in ("no_change", "no_truncate")
-    ],
-    fill=_fill_postgres,
-)
 
 GET_LEDGER = "SELECT * FROM ledger"  # in the order of `chain.Header`; before version 3 one less
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,9 @@ from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model, OwnEdges
 from edgeveil.privacy.noise import Calibration
 from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic
+from edgeveil.provenance import Gives as Gives
 
 Rows = npt.NDArray[np.float64]
-Gives = Literal["scores", "embeddings", "suggestions"]
 Measuring = Generator[AnyStatistic, Noised, None]
 
 

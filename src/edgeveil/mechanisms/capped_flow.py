@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.flow.bounds import Bound, flow_error_bound
-from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows, forward_recursion
+from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows
 from edgeveil.graph import Graph
 from edgeveil.hashing import (
     check_dimension,
@@ -134,9 +134,8 @@ class PaperFlow(CappedFlow):
 
     def recursion(self) -> Recursion:
         """That of `push_flow_cap`."""
-        return capped_recursion(
-            self.sigma, self.model, self.restart, self.rounds, self.prepush, self.bound
-        )
+        numbers = self.sigma, self.model, self.restart, self.rounds
+        return capped_recursion(*numbers, prepush=self.prepush, bound=self.bound)
 
     @property
     def half(self) -> Fraction:
@@ -183,8 +182,9 @@ class DPForwardCap(NoisedFlow):
     theorem: ClassVar[str] = "docs/theory/forward-cap.md"
 
     def recursion(self) -> Recursion:
-        """That of `forward_flow`."""
-        return forward_recursion(self.sigma, self.model, self.restart, self.rounds)
+        """Everything that arrives is absorbed."""
+        numbers = self.sigma, self.model, self.restart, self.rounds
+        return capped_recursion(*numbers, forward=True)
 
     @classmethod
     def hardest(cls) -> tuple[DPForwardCap, Pair]:

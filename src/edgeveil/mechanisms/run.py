@@ -102,7 +102,7 @@ def make_rows(
     own = own_lists(graph, sources, claim.model, claim.own_edges)
     measuring: Any = mechanism.measure(graph, shared, own)
     answer: Noised | None = None  # begins the questions
-    asked, given = list[AnyStatistic](), list[Noised]()
+    asked, given, samples = list[AnyStatistic](), list[Noised](), list[npt.NDArray[Any]]()
     while True:
         try:
             asked.append(measuring.send(answer))
@@ -118,7 +118,20 @@ def make_rows(
         # Not to be written to: whoever asks has seen the graph, and what it did to released
         # numbers would be released.
         answer = given[-1].for_reading()
+        samples.append(_sample(given[-1].values).copy())
+    # An older view of an array can still be written to: a buffer that is used again is seen here.
+    if noise is not None and not all(
+        np.array_equal(_sample(numbers.values), sample)
+        for numbers, sample in zip(given, samples, strict=True)
+    ):
+        raise ParameterError(f"{mechanism.name} wrote to numbers after their noise was added")
     return mechanism.estimate(tuple(given), shared, own), own
+
+
+def _sample(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """All of some thousand numbers, or so many of a larger array."""
+    flat = values.reshape(-1)
+    return flat[:: max(1, len(flat) >> 12)]
 
 
 def rows_of(

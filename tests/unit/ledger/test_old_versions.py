@@ -51,20 +51,21 @@ def old_place(place, version):
 def _pour_into_postgres(place, version):
     """Make the schema as that version made it, with the rows of the file."""
     from edgeveil.ledger import tables
+    from edgeveil.ledger.postgres import PostgresTransaction as Postgres
 
     file = dataclasses.replace(place, location=str(place.artifacts.parent / "old"))
     Path(file.location).write_bytes(MADE[version])
     names = TABLES if version == 1 else (*TABLES, "node_sets")
     schema = place.location.partition("#")[2]
     create = [line for old in tables.TABLES[:version] for line in old.split(";") if line.strip()]
-    guards = [line for name in names for line in tables.POSTGRES.guard(name)]
+    guards = [line for name in names for line in Postgres.guard(None, name)]
     fill = []
     for name in names:
         columns = [row[1] for row in file.raw(f"PRAGMA table_info({name})")]
         for row in file.raw(f"SELECT * FROM {name}"):
             values = ", ".join("NULL" if value is None else repr(value) for value in row)
             fill.append(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({values})")
-    place.raw(f"CREATE SCHEMA {schema}", *create, *tables.POSTGRES.before, *guards, *fill)
+    place.raw(f"CREATE SCHEMA {schema}", *create, *Postgres.before, *guards, *fill)
 
 
 def test_what_was_spent_counts_on(old_place, version, joint, public, reserve):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from edgeveil.errors import LedgerError
-from edgeveil.ledger import Ledger, places
-from edgeveil.ledger.places import mount_of, refuse_unsafe_place
+from edgeveil.ledger import Ledger, sqlite
+from edgeveil.ledger.sqlite import mount_of, refuse_unsafe_place
 
 MOUNTINFO = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -83,7 +83,7 @@ def test_a_ledger_is_neither_created_nor_opened_on_a_network_file_system(
     sqlite_place.create(epsilon=1)
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"1 0 0:1 / {tmp_path.resolve()} rw - nfs4 server:/ rw\n")
-    monkeypatch.setattr(places, "MOUNTINFO", mounts)
+    monkeypatch.setattr(sqlite, "MOUNTINFO", mounts)
     with pytest.raises(LedgerError, match="network file system"):
         sqlite_place.open()
     with pytest.raises(LedgerError, match="network file system"):

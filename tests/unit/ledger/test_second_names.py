@@ -74,7 +74,7 @@ def test_a_file_that_is_mounted_by_itself_is_refused(sqlite_place, tmp_path):
 def test_a_mounted_folder_is_fine(tmp_path, monkeypatch):
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"1 0 254:1 / {tmp_path} rw - ext4 /dev/vda rw\n")
-    monkeypatch.setattr("edgeveil.ledger.places.MOUNTINFO", mounts)
+    monkeypatch.setattr("edgeveil.ledger.sqlite.MOUNTINFO", mounts)
     assert Ledger.create(tmp_path / "ledger", epsilon=1).epsilon == 1
     mounts.write_text(f"1 0 254:1 / {tmp_path}/ledger rw - ext4 /dev/vda rw\n")
     with pytest.raises(LedgerError, match="mounted as a single file"):

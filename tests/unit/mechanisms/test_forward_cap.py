@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.bounds import fixed_point_cap, forward_edge_cap
-from edgeveil.flow.push_flow import Recursion, capped_rows, forward_flow
+from edgeveil.flow.push_flow import Recursion, capped_rows
 from edgeveil.mechanisms import DPForwardCap
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
+from tests.flows import forward_flow
 from tests.seam import calibrations_of, run
 from tests.strategies import graphs, restarts, sigmas
 

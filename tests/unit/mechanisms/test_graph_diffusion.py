@@ -11,10 +11,10 @@ from edgeveil.auditing import anneal
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.bounds import forward_edge_cap
-from edgeveil.flow.push_flow import forward_flow
 from edgeveil.mechanisms import GraphDiffusion
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests.dense_flows import every_graph
+from tests.flows import forward_flow
 from tests.seam import calibrations_of, run
 
 

@@ -11,7 +11,6 @@ import pytest
 from edgeveil.datasets import social_network
 from edgeveil.estimate.rows import exact_weights
 from edgeveil.flow import push_flow, push_flow_cap
-from edgeveil.flow.push_flow import forward_flow
 from edgeveil.mechanisms import (
     MECHANISMS,
     DegreePrior,
@@ -23,6 +22,7 @@ from edgeveil.mechanisms import (
 from edgeveil.mechanisms.base import KnowsUncertainty, own_lists
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.mechanisms.released_degrees import split_epsilon
+from tests.flows import forward_flow
 from tests.seam import run_in_parts
 from tests.two_hop import two_hop_sums
 from tests.unit.estimate.plain_walk_model import best_degree_floor, prior_row, two_hop_row
