@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -153,6 +154,9 @@ def _own_folder(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_mode & 0o022:
         raise EdgeveilError(f"others can write to {folder}: chmod 700 {folder}")
+    if not os.access(Path(__file__).parent, os.W_OK):
+        # Compiled loops are kept beside the package or in a home; a service may have neither.
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(folder / "compiled"))
     return folder
 
 
@@ -184,7 +188,9 @@ def _serve(
 
     if (sockets.certificate is None) != (sockets.private_key is None):
         raise ParameterError("HTTPS needs both: --certificate and --private-key")
-    place = Place.of(sockets.at, certificate=sockets.certificate, key=sockets.private_key)
+    place = Place.of(
+        sockets.at, certificate=sockets.certificate, key=sockets.private_key, shared=True
+    )
     metrics, https = Metrics(), sockets.certificate is not None
     apps = [(place, member_app(making, tokens, metrics, pad=sockets.pad, https=https))]
     if sockets.curator is not None:

@@ -185,7 +185,10 @@ class Making:
     def _work(self) -> None:
         with self._wake:  # loading slows answers down: those who have a list come first
             self._wake.wait_for(lambda: self._waiting or self._stopped, timeout=_LOOK_AGAIN)
-        _load_kernels()
+        try:
+            _load_kernels()
+        except Exception as error:  # noqa: BLE001  (the thread must go on)
+            self._say(error)
         pause = _LOOK_AGAIN
         while True:
             with self._wake:
