@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from edgeveil.serve.making import Making
     from edgeveil.serve.tokens import Tokens as Checker
 
-__all__ = ["serve"]
-
 _TRIAL_MEMBERS = 3
 _TRIAL_CAP = 10.0
 _KEY = "curator.key"
