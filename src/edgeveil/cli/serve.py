@@ -78,6 +78,8 @@ def serve(
 ) -> None:
     """Give each member its own list over HTTP, and nobody else's.
 
+    Lists are those of the mechanism Suggest; no other can be served.
+
     Example: edgeveil serve friends/ --ledger friends.ledger --epsilon 0.5 --keys keys.json
     Try it first: edgeveil serve --trial
 
@@ -122,6 +124,8 @@ def serve(
     from edgeveil.serve.tokens import Tokens as Checker
 
     opened = Ledger.open(ledger, artifacts=artifacts)
+    if epsilon > opened.epsilon:
+        raise ParameterError(f"--epsilon {epsilon:g} is above the ledger's cap, {opened.epsilon:g}")
     folder = _own_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
     offer = Offer(
