@@ -17,7 +17,7 @@ import numpy.typing as npt
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.estimate.places import in_words
 from edgeveil.io import exports
-from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
+from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
@@ -223,6 +223,10 @@ class Suggestions:
         """
         if Path(path).suffix == ".csv":
             return exports.write_csv(Path(path), self.columns(), self.guarantee.brief)
+        return write_labelled_table(path, *self.labelled())
+
+    def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The table of a file, and what is to be known about it."""
         friends = np.nan_to_num(self.values[:, :1, 6]).astype(int).sum(axis=1)
         label = {
             "format": _FORMAT,
@@ -231,7 +235,7 @@ class Suggestions:
             "places": self.values.shape[1],
             **label_of(self.gives, self.guarantee, self.provenance),
         }
-        return write_labelled_table(path, self.columns(), label)
+        return self.columns(), label
 
     def write_per_member(self, folder: str | os.PathLike[str], suffix: str = ".csv") -> None:
         """Write one file per member, readable for nobody else (mode 0600), named by its id.

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph, check_directed
-from edgeveil.io.matrix import read_array, read_matrix, row_nodes
+from edgeveil.io.matrices import read_array, read_matrix, row_nodes
 from edgeveil.io.node_lists import Nodes, node_set, read_nodes
-from edgeveil.io.table import read_table
+from edgeveil.io.tables import read_table
 from edgeveil.nodes import NodeId, NodeSet
 
 Array = npt.NDArray[np.int64]
