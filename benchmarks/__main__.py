@@ -54,6 +54,7 @@ def main(words: list[str] | None = None) -> None:
         max_edges=arguments.max_edges,
         edges=arguments.edges,
         memory=arguments.memory,
+        members=arguments.members,
         paper_rounds=arguments.paper_rounds,
         tiny=arguments.tiny,
     )
@@ -111,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-edges", type=int, default=100_000_000, help="limit of scale")
     parser.add_argument("--edges", type=int, default=10**9, help="largest graph of billion")
     parser.add_argument("--memory", type=int, default=8 * 10**9, help="bytes to build it in")
+    parser.add_argument("--members", type=int, default=1_000_000, help="of the part service")
     parser.add_argument(
         "--paper-rounds", type=int, default=8, help="rounds of the paper's algorithm in Python"
     )

@@ -39,6 +39,8 @@ class Settings:
         Edges of the largest graph of the part ``billion``.
     memory : int
         Bytes in which that graph is built.
+    members : int
+        Members of the part ``service``.
     paper_rounds : int
         Rounds of the paper's algorithm in Python that are really run.
     tiny : bool
@@ -52,6 +54,7 @@ class Settings:
     max_edges: int = 100_000_000
     edges: int = 1_000_000_000
     memory: int = 8_000_000_000
+    members: int = 1_000_000
     paper_rounds: int = 8
     tiny: bool = False
 

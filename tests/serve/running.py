@@ -75,12 +75,12 @@ class Service:
         return self
 
     def wait(self, seconds=60):
-        return self._until(lambda: self.curator("/health", key=None), seconds)
+        return self.until(lambda: self.curator("/health", key=None), seconds)
 
     def wait_for_members(self, seconds=60, **more):
-        return self._until(lambda: self.get("/", **more), seconds)
+        return self.until(lambda: self.get("/", **more), seconds)
 
-    def _until(self, ask, seconds):
+    def until(self, ask, seconds=60):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             assert self.process.poll() is None, (self.folder / "log").read_text()

@@ -53,6 +53,17 @@ def test_a_list_that_a_full_disk_has_cut_is_not_there(path, monkeypatch):
     assert lists.get(1) is None
 
 
+def test_a_list_that_the_disk_does_not_give_back_is_not_there(path, monkeypatch):
+    lists = Lists.open(path, ABOUT, NODES, 3)
+    put(lists, 1, b'{"a":2}')
+
+    def broken(*_):
+        raise OSError("input/output error")
+
+    monkeypatch.setattr(os, "pread", broken)
+    assert lists.get(1) is None  # the artifacts hold it: it is asked for there, for nothing
+
+
 def test_the_file_is_for_its_owner_alone(path):
     Lists.open(path, ABOUT, NODES, 3)
     assert path.stat().st_mode & 0o777 == 0o600

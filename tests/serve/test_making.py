@@ -159,6 +159,23 @@ def test_whatever_goes_wrong_the_next_list_is_made(tmp_path, graphs):
         making.stop()
 
 
+def test_loops_that_do_not_load_are_an_honest_error_and_no_endless_wait(
+    tmp_path, graphs, monkeypatch
+):
+    def broken(*_, **more):
+        raise RuntimeError("no locator available")
+
+    monkeypatch.setattr("edgeveil.serve.making._load_kernels", broken)
+    monkeypatch.setattr("edgeveil.engine.api.suggest", broken)
+    making = service(tmp_path, graphs)
+    try:
+        with pytest.raises(Unavailable):
+            run(asyncio.wait_for(making.make(1), 60))
+        assert making.trouble == "RuntimeError"
+    finally:
+        making.stop()
+
+
 def test_a_row_that_cannot_be_finished_keeps_nobody_else_from_a_list(tmp_path, graphs, monkeypatch):
     making = service(tmp_path, graphs)
 

@@ -229,7 +229,7 @@ def test_what_goes_wrong_inside_is_not_told_and_not_logged(caplog):
 
     async def ask():
         sent = []
-        app = guarded({("GET", "/x"): broken}, {}, Metrics())
+        app = guarded({("GET", "/x"): broken}, (), Metrics())
         scope = {"type": "http", "method": "GET", "path": "/x", "headers": [], "query_string": b""}
 
         async def send(message):

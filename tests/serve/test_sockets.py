@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import http.client
+import os
 import socket
 import stat
 import subprocess
@@ -17,6 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from edgeveil.cli.app import main
+from edgeveil.cli.serve import _own_folder
 from edgeveil.serve.guards import network_of
 from tests.serve.running import Service, request
 
@@ -62,19 +65,30 @@ def test_by_https_with_a_certificate_and_the_curators_side_closed(network, tmp_p
         running.stop()
 
 
-def test_on_a_unix_socket_that_is_its_owners_alone(network, tmp_path):
-    path = tmp_path / "members"
-    running = Service(tmp_path, network, options=["--at", f"unix:{path}"])
+def test_on_unix_sockets_for_a_proxys_group_and_for_the_curator_alone(network, tmp_path):
+    path, curators = tmp_path / "members", tmp_path / "curator"
+    options = ["--at", f"unix:{path}", "--curator", f"unix:{curators}"]
+    running = Service(tmp_path, network, options=options, curator=False)
+
+    def connected():
+        line = socket.socket(socket.AF_UNIX)
+        try:
+            line.connect(str(path))
+        except OSError:
+            line.close()
+            raise
+        return line
+
     try:
         for _ in range(2):  # a socket that a killed process left behind is no obstacle
-            running.start()
-            assert stat.S_IMODE(path.stat().st_mode) == 0o600
-            with socket.socket(socket.AF_UNIX) as line:
-                line.connect(str(path))
+            running.start(wait=False)
+            with running.until(connected) as line:
                 token = running.token(network.nodes[1])
                 head = f"GET /me/protection HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}"
                 line.sendall(f"{head}\r\n\r\n".encode())
                 assert b" 200 " in line.recv(1000)
+            assert stat.S_IMODE(path.stat().st_mode) == 0o660
+            assert stat.S_IMODE(curators.stat().st_mode) == 0o600
             running.stop(9)
     finally:
         running.stop()
@@ -178,6 +192,13 @@ def test_without_its_packages_the_command_says_what_is_missing(tmp_path):
     assert "pip install 'edgeveil[serve]'" in done.stderr
 
 
+def test_a_list_that_no_budget_could_pay_for_is_refused_at_once(network, tmp_path, capsys):
+    made = Service(tmp_path, network, cap=2.0)
+    words = ["serve", str(made.graph), "--ledger", str(made.ledger), "--epsilon", "3"]
+    assert main([*words, "--keys", str(tmp_path / "keys.json")]) == 2
+    assert "--epsilon 3 is above the ledger's cap, 2" in capsys.readouterr().err
+
+
 def test_a_folder_that_others_can_write_to_is_no_place_for_keys_and_lists(network, tmp_path):
     made = Service(tmp_path, network)
     made.state.mkdir()
@@ -186,6 +207,16 @@ def test_a_folder_that_others_can_write_to_is_no_place_for_keys_and_lists(networ
     assert made.process.wait(timeout=60) == 1
     made.log.close()
     assert "others can write to" in (tmp_path / "log").read_text()
+
+
+def test_where_the_package_cannot_be_written_to_compiled_loops_are_kept_in_the_state(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # put back afterwards
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    _own_folder(tmp_path / "state")
+    assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path / "state" / "compiled")
 
 
 def test_connections_do_not_use_up_the_files_that_a_process_may_open(service):

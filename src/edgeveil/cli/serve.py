@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from edgeveil.ledger import Ledger
     from edgeveil.serve.making import Making
     from edgeveil.serve.tokens import Tokens as Checker
-
-__all__ = ["serve"]
 
 _TRIAL_MEMBERS = 3
 _TRIAL_CAP = 10.0
@@ -79,6 +78,8 @@ def serve(
 ) -> None:
     """Give each member its own list over HTTP, and nobody else's.
 
+    Lists are those of the mechanism Suggest; no other can be served.
+
     Example: edgeveil serve friends/ --ledger friends.ledger --epsilon 0.5 --keys keys.json
     Try it first: edgeveil serve --trial
 
@@ -123,6 +124,8 @@ def serve(
     from edgeveil.serve.tokens import Tokens as Checker
 
     opened = Ledger.open(ledger, artifacts=artifacts)
+    if epsilon > opened.epsilon:
+        raise ParameterError(f"--epsilon {epsilon:g} is above the ledger's cap, {opened.epsilon:g}")
     folder = _own_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
     offer = Offer(
@@ -153,6 +156,9 @@ def _own_folder(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_mode & 0o022:
         raise EdgeveilError(f"others can write to {folder}: chmod 700 {folder}")
+    if not os.access(Path(__file__).parent, os.W_OK):
+        # Compiled loops are kept beside the package or in a home; a service may have neither.
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(folder / "compiled"))
     return folder
 
 
@@ -184,7 +190,9 @@ def _serve(
 
     if (sockets.certificate is None) != (sockets.private_key is None):
         raise ParameterError("HTTPS needs both: --certificate and --private-key")
-    place = Place.of(sockets.at, certificate=sockets.certificate, key=sockets.private_key)
+    place = Place.of(
+        sockets.at, certificate=sockets.certificate, key=sockets.private_key, shared=True
+    )
     metrics, https = Metrics(), sockets.certificate is not None
     apps = [(place, member_app(making, tokens, metrics, pad=sockets.pad, https=https))]
     if sockets.curator is not None:

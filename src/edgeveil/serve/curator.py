@@ -26,12 +26,7 @@ from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded, netw
 from edgeveil.serve.making import Making
 from edgeveil.serve.tokens import Tokens
 
-_PAGES = {
-    "/": "curator.html",
-    "/curator.js": "curator.js",
-    "/service.css": "service.css",
-    "/icon.svg": "icon.svg",
-}
+_FILES = ("curator.html", "curator.js", "service.css", "icon.svg")
 _LEAST_KEY = 32  # characters
 _LATEST = 500  # spends that the page gets; the ledger's report has all
 
@@ -131,7 +126,7 @@ def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> A
         ("POST", "/accuracy"): accuracy.start,
     }
     all_works = {place: for_the_curator(work) for place, work in works.items()}
-    return guarded({**all_works, ("GET", "/health"): health}, _PAGES, Metrics())
+    return guarded({**all_works, ("GET", "/health"): health}, _FILES, Metrics())
 
 
 def _status(making: Making, tokens: Tokens) -> dict[str, Any]:

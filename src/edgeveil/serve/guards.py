@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from importlib.resources import files
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from importlib import resources
 from ipaddress import ip_address
 from typing import Any, ClassVar
 
@@ -120,14 +120,14 @@ class RateLimit:
 
 def guarded(
     works: Mapping[tuple[str, str], Work],
-    pages: Mapping[str, str],
+    files: Sequence[str],
     metrics: Metrics,
     *,
     https: bool = False,
 ) -> App:
-    """An application of these works, by method and path, and pages of this package, by path."""
+    """An application of these works, by method and path, and of files in `pages`; HTML is at /."""
     routes = [Route(path, work, methods=[method]) for (method, path), work in works.items()]
-    routes += [Route(path, _page(name)) for path, name in pages.items()]
+    routes += [Route("/" if ".html" in name else f"/{name}", _page(name)) for name in files]
     words = {
         404: "there is nothing here",
         405: "that cannot be done here",
@@ -142,7 +142,7 @@ def guarded(
 
 
 def _page(name: str) -> Work:
-    content = files(__package__).joinpath("pages", name).read_bytes()
+    content = resources.files(__package__).joinpath("pages", name).read_bytes()
     kind = _KINDS[name.rpartition(".")[2]]
 
     async def page(request: Request) -> Response:

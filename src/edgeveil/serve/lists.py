@@ -14,7 +14,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -66,7 +66,7 @@ def render(made: Suggestions, snapshot: int) -> list[bytes]:
     """
     columns = made.columns()
     shown = (columns[name].tolist() for name in ("rank", "node", "first", "last", "why"))
-    quoted = encode_basestring
+    quoted: Callable[[Any], str] = encode_basestring
     text = quoted if made.nodes.kind == "str" else str
     lines = [
         f'{{"place":{place},"node":{text(node)},"first":{first},"last":{last},"why":{quoted(why)}}}'
@@ -125,8 +125,11 @@ class Lists:
             return None
 
     def get(self, index: int) -> bytes | None:
-        """The list of one member, padded with spaces; None if it is not made."""
-        found = os.pread(self._file, self.slot, self._at(index))
+        """The list of one member, padded with spaces; None if it is not made or cannot be read."""
+        try:
+            found = os.pread(self._file, self.slot, self._at(index))
+        except OSError:
+            return None
         body = found[_CHECK.size :]
         fits = _CHECK.pack(zlib.crc32(body, index)) == found[: _CHECK.size]
         return body if fits and body.startswith(b"{") else None  # an empty slot holds zeros

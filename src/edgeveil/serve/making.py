@@ -13,6 +13,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _AT_ONCE, _AHEAD = 256, 2048
 _LOOK_AGAIN = 1.0  # seconds between two looks at which snapshot is the current one
 _log = logging.getLogger("edgeveil.serve")
+_Answer = Future[bytes]
 
 
 class UsedUp(Exception):  # noqa: N818  (an answer)
@@ -52,7 +54,6 @@ class Offer:
     label: str = ""
     knows_followers: bool = False
     ahead: bool = False  # lists of every snapshot are made at once, not when they are asked for
-    purpose: str = "service"
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,11 @@ class Making:
 
     async def make(self, member: NodeId) -> bytes:
         """Charge, make and keep a list, with others that are waited for; or UsedUp, Unavailable."""
-        answer = _Answer(asyncio.get_running_loop())
+        answer = _Answer()
         with self._wake:
             self._waiting.append((member, answer))
             self._wake.notify()
-        return await answer.future
+        return await asyncio.wrap_future(answer)
 
     def make_ahead(self) -> None:
         """Make the lists of all members who have none, while nobody waits."""
@@ -185,7 +186,10 @@ class Making:
     def _work(self) -> None:
         with self._wake:  # loading slows answers down: those who have a list come first
             self._wake.wait_for(lambda: self._waiting or self._stopped, timeout=_LOOK_AGAIN)
-        _load_kernels()
+        try:
+            _load_kernels()
+        except Exception as error:  # noqa: BLE001  (the thread must go on)
+            self._say(error)
         pause = _LOOK_AGAIN
         while True:
             with self._wake:
@@ -220,8 +224,10 @@ class Making:
             while self._waiting and len(asked) < _AT_ONCE:
                 member, answer = self._waiting.popleft()
                 at = edition.graph.nodes.find(member)
+                if not answer.set_running_or_notify_cancel():  # whoever asked has gone
+                    continue
                 if at is None:
-                    answer.give(Unavailable())
+                    answer.set_exception(Unavailable())
                 else:
                     asked.setdefault(at, []).append(answer)
         if not ready:
@@ -265,7 +271,7 @@ class Making:
             return
         for index, body in zip(indices, found, strict=True):
             for answer in asked.get(index, ()):
-                answer.give(body)
+                answer.set_result(body)
 
     def _lists_of(self, edition: Edition, indices: Sequence[int]) -> list[bytes]:
         from edgeveil.engine.api import suggest  # kernels: not before the first list
@@ -280,7 +286,7 @@ class Making:
             ledger=self.ledger,
             label=offer.label,
             snapshot=edition.snapshot,
-            purpose=offer.purpose,
+            purpose="service",
         )
         trouble, bodies = "", list[bytes]()
         for index, body in zip(indices, render(made, edition.snapshot), strict=True):
@@ -301,26 +307,7 @@ def _load_kernels() -> None:
     suggest(social_network(150).graph, [0], epsilon=1.0)
 
 
-class _Answer:
-    """What a request waits for, given from another thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.future: asyncio.Future[bytes] = loop.create_future()
-
-    def give(self, found: bytes | Exception) -> None:
-        def settle() -> None:
-            if self.future.done():  # whoever asked has gone
-                return
-            if isinstance(found, Exception):
-                self.future.set_exception(found)
-            else:
-                self.future.set_result(found)
-
-        self._loop.call_soon_threadsafe(settle)
-
-
 def _tell(asked: dict[int, list[_Answer]], indices: Sequence[int], outcome: Exception) -> None:
     for index in indices:
         for answer in asked.get(index, ()):
-            answer.give(outcome)
+            answer.set_exception(outcome)

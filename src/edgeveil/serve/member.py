@@ -20,13 +20,7 @@ from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded, netw
 from edgeveil.serve.making import Edition, Making, Unavailable, UsedUp
 from edgeveil.serve.tokens import Refused, Tokens
 
-_PAGES = {
-    "/": "member.html",
-    "/member.js": "member.js",
-    "/service.css": "service.css",
-    "/icon.svg": "icon.svg",
-    "/openapi.json": "openapi.json",
-}
+_FILES = ("member.html", "member.js", "service.css", "icon.svg", "openapi.json")
 _REFUSED = "this needs a valid token of a member"
 
 
@@ -81,7 +75,7 @@ def member_app(making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, 
         ("GET", "/me/protection"): for_members(protection),
         ("GET", "/me/spending"): for_members(spending),
     }
-    return guarded(works, _PAGES, metrics, https=https)
+    return guarded(works, _FILES, metrics, https=https)
 
 
 class _Who(NamedTuple):

@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +26,18 @@ _SECONDS_FOR_GREETING = 5.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where to listen: a host and port, or a Unix socket; with a certificate: by HTTPS."""
+    """Where to listen: a host and port, or a Unix socket; with a certificate: by HTTPS.
+
+    A Unix socket is for its owner alone, or if `shared` for its group, too: a proxy has a user of
+    its own.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8080
     path: str | None = None
     certificate: Path | None = None
     key: Path | None = None
+    shared: bool = False
 
     @classmethod
     def of(cls, text: str, **more: Any) -> Place:
@@ -52,7 +58,7 @@ class Place:
         return f"http{'s' if self.certificate else ''}://{host}:{self.port}"
 
     def bind(self) -> socket.socket:
-        """The open socket; a Unix socket is for its owner alone."""
+        """The open socket."""
         try:
             if self.path is None:
                 family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
@@ -61,7 +67,7 @@ class Place:
                 if stat.S_ISSOCK(os.stat(self.path).st_mode):  # of a run before
                     os.unlink(self.path)
             listening = socket.socket(socket.AF_UNIX)
-            before = os.umask(0o177)
+            before = os.umask(0o117 if self.shared else 0o177)
             try:
                 listening.bind(self.path)
             finally:
@@ -95,7 +101,7 @@ class Place:
 class _Loop(uvloop.Loop):
     """Bounds what uvicorn leaves at 60 seconds: how long a client may take for its TLS greeting."""
 
-    async def create_server(self, *given: Any, **named: Any) -> asyncio.Server:
+    async def create_server(self, *given: Any, **named: Any) -> Any:
         if named.get("ssl"):
             named["ssl_handshake_timeout"] = _SECONDS_FOR_GREETING
         return await super().create_server(*given, **named)
@@ -111,6 +117,7 @@ class _Server(uvicorn.Server):
 
 def serve(apps: list[tuple[Place, Any]], started: Callable[[], None]) -> None:
     """Serve until a signal says to stop; `started` is called once all sockets are open."""
+    sys.setswitchinterval(0.0005)  # answers wait so long, not 5 ms, for whatever makes lists
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # or connections could use up all files
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with contextlib.ExitStack() as stack:

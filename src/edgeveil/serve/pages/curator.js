@@ -69,8 +69,10 @@ function chart(place, points, across, up) {
   for (const p of points.length < 60 ? points : []) {
     shape(drawn, "circle", { class: "dot", cx: x(p[0]), cy: y(p[1]), r: 3 });
   }
-  shape(drawn, "text", { x: left, y: high - 6 }, across.show(x0));
-  if (x1 > x0) shape(drawn, "text", { x: wide - 12, y: high - 6, "text-anchor": "end" }, across.show(x1));
+  for (const value of across.ticks ?? (x1 > x0 ? [x0, x1] : [x0])) {
+    const anchor = value === x0 ? "start" : value === x1 ? "end" : "middle";
+    shape(drawn, "text", { x: x(value), y: high - 6, "text-anchor": anchor }, across.show(value));
+  }
 }
 
 function facts(status) {
@@ -107,13 +109,14 @@ function counts(text) {
   table(at("requests"), ["path", "status", "number"], requests);
   const total = Math.max(...buckets.values(), 1);
   const points = [...buckets].map(([limit, number]) => [Math.log10(limit), (100 * number) / total]);
-  const across = { name: "time", show: (v) => (v < 3 ? `${Math.round(10 ** v)} ms` : `${10 ** v / 1000} s`) };
+  const across = { name: "time", ticks: [0, 1, 2, 3, 4], show: (v) => (v < 3 ? `${Math.round(10 ** v)} ms` : `${10 ** v / 1000} s`) };
   chart(at("latency"), buckets.size ? points : [], across, "Share of lists given within this time, in percent");
 }
 
 function spending(spends) {
   let sum = 0;
   const points = spends.map((spend) => [Date.parse(spend.time), (sum += spend.lists)]);
+  if (points.length) points.unshift([points[0][0], 0]);
   chart(at("spending"), points, { name: "time", show: (v) => new Date(v).toLocaleString() }, "Lists charged");
 }
 
