@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from numba import njit
+from edgeveil._compiled import compiled
 
 from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows, wide
 
@@ -36,7 +36,7 @@ class Kernels:
 def _make(lanes: int, version: int) -> Kernels:
     """Make the loops for blocks of so many lanes; they are compiled at their first call."""
 
-    @njit(cache=True, nogil=True)
+    @compiled
     def capped_rounds(
         indptr: Any,  # IN  (n + 1)
         indices: Any,  # IN  (nnz)
@@ -66,7 +66,7 @@ def _make(lanes: int, version: int) -> Kernels:
                     store(low(inflow, common), g_next, v)
             g, g_next = g_next, g
 
-    @njit(cache=True, nogil=True)
+    @compiled
     def capped_sweep(
         indptr: Any,  # IN  (n + 1)
         indices: Any,  # IN  (nnz)
@@ -103,7 +103,7 @@ def _make(lanes: int, version: int) -> Kernels:
             bound = bound + wide(splat(lanes, degree[v], g) * off)
         store(bound, residual, 0)
 
-    @njit(cache=True, nogil=True)
+    @compiled
     def exact_sweep(
         indptr: Any,  # IN  (n + 1)
         indices: Any,  # IN  (nnz)
@@ -172,7 +172,7 @@ def blocks(count: int, lanes: int = LANES) -> Iterator[tuple[slice, Kernels]]:
             yield slice(first, first + 1), kernels(1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def reorder(
     indptr: Any,  # IN  (n + 1)
     indices: Any,  # IN  (nnz)
@@ -189,7 +189,7 @@ def reorder(
             new_indices[to + k] = row_of[indices[first + k]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def label_components(
     indptr: Any,  # IN  (n + 1)
     indices: Any,  # IN  (nnz)
@@ -213,7 +213,7 @@ def label_components(
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def copy_lanes(
     g: Any,  # IN  (n, B)
     lanes: Any,  # IN  columns of g
@@ -226,7 +226,7 @@ def copy_lanes(
             to[v, places[i]] = g[v, lanes[i]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def unload(
     g: Any,  # IN  (n, B)
     lanes: Any,  # IN  which ones
@@ -242,7 +242,7 @@ def unload(
             out[lane, node] = factor * (g[v, lane] * degree[v])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def unload_exact(
     g: Any,  # IN  (n, B)
     lanes: Any,  # IN  which ones
