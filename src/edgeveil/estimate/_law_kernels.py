@@ -58,12 +58,13 @@ def poissons(means: Any, widths: Any, mass: Any, value: Any, whole: Any) -> None
     for i in range(lanes):
         means[i] = max(means[i], 1e-9)
         value[i], whole[i] = 1.0, 0.0
+    logs = np.log(means) if size > UNIT_STEPS + 1 else means
     for x in range(size):
         if x > UNIT_STEPS:
             gap, shift = STEPS[x] - STEPS[x - 1], _LOG_FACTORIALS[x] - _LOG_FACTORIALS[x - 1]
             for i in range(lanes):
                 if value[i] > 0.0:
-                    value[i] *= math.exp(gap * math.log(means[i]) - shift)
+                    value[i] *= math.exp(gap * logs[i] - shift)
         elif x > 0:
             for i in range(lanes):
                 value[i] *= means[i] * (1 / STEPS[x])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled, inner
+from edgeveil.estimate._compile import compiled, inlined, inner
 from edgeveil.estimate._friend_kernels import read_friends
 from edgeveil.estimate._law_kernels import (
     PLAIN,
@@ -227,7 +227,7 @@ def _add_popular(
     return count
 
 
-@inner
+@inlined
 def _holds(ordered: Any, end: int, value: int) -> bool:
     """Whether a value is among the first `end`, which rise."""
     low, high = 0, end
@@ -343,7 +343,7 @@ def _best(
     return filled
 
 
-@inner
+@inlined
 def _offer(scores: Any, j: int, heap: Any, filled: int) -> int:
     """INOUT ``heap``, with the worst on top: take a candidate in, for the worst if it is full."""
     if filled == len(heap):
@@ -360,12 +360,12 @@ def _offer(scores: Any, j: int, heap: Any, filled: int) -> int:
     return filled + 1
 
 
-@inner
+@inlined
 def _worse(scores: Any, i: int, j: int) -> bool:
     return scores[i] < scores[j] or (scores[i] == scores[j] and i > j)
 
 
-@inner
+@inlined
 def _sift(scores: Any, heap: Any, size: int) -> None:
     """Put what is on top of the heap where it belongs."""
     top = 0
