@@ -1,4 +1,4 @@
-"""Compiled loops of `suggestions`: what members' friends tell. As `_walk_kernels`."""
+"""Compiled loops of `suggestions`: what members' friends tell. As `_kernels`."""
 
 from __future__ import annotations
 

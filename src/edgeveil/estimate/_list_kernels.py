@@ -3,7 +3,7 @@
 `make_lists` goes all of the way for a member: its strangers, what its friends tell, the law of a
 true sum, the scores of those that stand out and of as many popular ones as there are places, the
 best of them, and the places that are open. Time goes with its friends, the released values of its
-row and the length of the list, not with the number of nodes. As `_walk_kernels`.
+row and the length of the list, not with the number of nodes. As `_kernels`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def make_lists(
             right, ranking = np.empty((most + 1, LAWS)), np.empty((most, CELLS))
             law, peaks = np.empty((most, CELLS)), np.empty((most + 1, CELLS))
             chances, tables = np.empty((most + 1, CELLS)), np.empty((8, most + 1, CELLS))
-            ids = np.full(4 * CELLS * (most + 1), -1, dtype=np.int32)
+            ids = np.empty(4 * CELLS * (most + 1), dtype=np.int32)
+            for key in range(len(ids)):  # np.full takes a second to compile
+                ids[key] = -1
         widths, decays, unseen = np.empty(size), np.empty(size), np.empty(size)
         widths_of(widths)
         decays_of(rate * unit, decays)

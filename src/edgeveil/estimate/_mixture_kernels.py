@@ -2,7 +2,7 @@
 
 By degree cell a mixture of five Poisson laws about what the degree explains and three
 exponentials, the tail. Values of one cell that lie in the same half of a gap between two points,
-followers apart, are one item of the fit, at their mean. As `_walk_kernels`.
+followers apart, are one item of the fit, at their mean. As `_kernels`.
 """
 
 from __future__ import annotations
@@ -186,8 +186,8 @@ def _improve(
     for b in range(count):
         at = b * BLOCK
         for i in range(LANES):
-            l0 = blocks[at + 0 * LANES + i]
-            l1 = blocks[at + 1 * LANES + i]
+            l0 = blocks[at + i]
+            l1 = blocks[at + LANES + i]
             l2 = blocks[at + 2 * LANES + i]
             l3 = blocks[at + 3 * LANES + i]
             l4 = blocks[at + 4 * LANES + i]
@@ -202,8 +202,8 @@ def _improve(
             scale = often / max(whole, _POSSIBLE) if whole > _POSSIBLE else 0.0
             rest *= scale
             cut *= scale
-            counts[0 * LANES + i] += l0 * rest
-            counts[1 * LANES + i] += l1 * rest
+            counts[i] += l0 * rest
+            counts[LANES + i] += l1 * rest
             counts[2 * LANES + i] += l2 * rest
             counts[3 * LANES + i] += l3 * rest
             counts[4 * LANES + i] += l4 * rest
@@ -212,11 +212,10 @@ def _improve(
             counts[7 * LANES + i] += l7 * cut
     explained = 0.0
     for k in range(KINDS):
-        a = b = c = d = 0.0
-        for i in range(k * LANES, (k + 1) * LANES, 4):
-            a, b, c, d = a + counts[i], b + counts[i + 1], c + counts[i + 2], d + counts[i + 3]
-        number = (a + b) + (c + d)
-        shares[k] = shares[k] * number + (1.0 if k < PLAIN else pseudo)
+        even = odd = 0.0
+        for i in range(k * LANES, (k + 1) * LANES, 2):
+            even, odd = even + counts[i], odd + counts[i + 1]
+        shares[k] = shares[k] * (even + odd) + (1.0 if k < PLAIN else pseudo)
         explained += shares[k] if k < PLAIN else 0.0
     for k in range(KINDS):
         shares[k] /= explained if k < PLAIN else exposure

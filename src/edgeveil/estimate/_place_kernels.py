@@ -1,4 +1,4 @@
-"""Compiled loops of `suggestions`: the places that noise leaves open. As `_walk_kernels`."""
+"""Compiled loops of `suggestions`: the places that noise leaves open. As `_kernels`."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def open_places(
 
 
 @inlined
-def _find(rising: Any, index: Any, where: Any, score: float) -> int:
+def _find(rising: Any, index: Any, where: Any, score: float) -> Any:
     """How many limits are below a score. ``index``: how many lie before each bin."""
     if score <= where[0]:
         return 0
