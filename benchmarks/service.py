@@ -65,7 +65,7 @@ def run(settings: Settings) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=settings.work) as folder:
         u, v = draw_edges(n, EDGES_EACH * n, seed=1)
         graph = Graph.from_edges(u, v, NodeSet.range(n))
-        service = Service(Path(folder), graph, epsilon=1.0, cap=1.0, top=20)
+        service = Service(Path(folder), graph, epsilon=1.0, cap=1.0, top=20, as_command=True)
         del u, v, graph
         return _measured(wrk, service, n, rounds, Path(folder))
 
@@ -125,7 +125,7 @@ def _killed(times: int, folder: Path) -> dict[str, Any]:
     """Kill a small service under load again and again; every list is charged and drawn once."""
     folder.mkdir()
     graph = social_network(2_000).graph
-    service, members = Service(folder, graph), list(graph.nodes)
+    service, members = Service(folder, graph, as_command=True), list(graph.nodes)
     try:
         seen, starts = killed_again_and_again(service, members, times, random.Random(1))
     finally:

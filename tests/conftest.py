@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.forks import shared
 from tests.parallel import WholeFiles, compile_first, in_order
 from tests.postgres import postgres_server  # noqa: F401  (a fixture)
 
@@ -46,6 +47,12 @@ def browser():
         running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         yield running
         running.close()
+
+
+@pytest.fixture(scope="session")
+def forks():
+    """What starts processes: see tests/forks.py."""
+    return shared()
 
 
 @pytest.fixture

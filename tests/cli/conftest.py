@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import sys
+from functools import partial
 
 import pytest
 
 from edgeveil.cli.app import main
+from tests.cli import terminal
 
 FOLLOWS = "follower,followed\nalice,bob\nbob,carol\ncarol,alice\ndave,alice\ndave,bob\nerin,dave\n"
 
@@ -34,11 +35,16 @@ def run(folder, capfd):
 
 
 @pytest.fixture
-def run_process(folder):
-    """Give a command as a person does."""
+def run_process(folder, forks):
+    """Give a command in a process of its own."""
 
-    def command(line: str) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", "edgeveil", *shlex.split(line)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=120)
+    def command(line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return forks.run(line, shlex.split(line), environment=variables)
 
     return command
+
+
+@pytest.fixture
+def on_a_terminal(folder, forks):
+    """Give a command on a terminal of its own, and type at a cue: exit code, and what it said."""
+    return partial(terminal.on_a_terminal, forks, folder)

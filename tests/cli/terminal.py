@@ -5,32 +5,24 @@ from __future__ import annotations
 import os
 import pty
 import select
-import subprocess
-import sys
 import time
 
-# Makes its standard input the terminal of its session, so that Ctrl-C typed there is a signal.
-# (Not pty.fork: the process of the tests has threads, of Ray and of polars among them.)
-TAKES_THE_TERMINAL = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.executable, [sys.executable, "-m", "edgeveil", *sys.argv[1:]])
-"""
+from tests.forks import EDGEVEIL
 
 
 def on_a_terminal(
-    folder, line: str, answer: str, columns: int = 200, cue: bytes = b"[y/N]"
+    forks, folder, line: str, answer: str, columns: int = 200, cue: bytes = b"[y/N]"
 ) -> tuple[int, str]:
     """Run a command on a terminal of its own and type at a cue; gives code and words."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", TAKES_THE_TERMINAL, *line.split()],
-        cwd=folder,
+    process = forks.start(
+        EDGEVEIL,
+        *line.split(),
+        folder=folder,
+        terminal=True,
         stdin=theirs,
         stderr=theirs,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"},
+        environment={"TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"},
     )
     os.close(theirs)
     said, answered = b"", False

@@ -6,8 +6,6 @@ import json
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -16,7 +14,7 @@ import pytest
 from edgeveil.errors import BudgetError
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.privacy.guarantee import Guarantee
-from tests.cli.terminal import on_a_terminal
+from tests.forks import EDGEVEIL
 
 RANK = "rank follows.csv --source alice --epsilon 1 --ledger f.ledger"
 
@@ -27,26 +25,26 @@ def ledger(folder):
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "\x04", "ja\n"])
-def test_without_a_yes_nothing_is_spent(folder, ledger, answer):
-    code, said = on_a_terminal(folder, RANK, answer)
+def test_without_a_yes_nothing_is_spent(ledger, answer, on_a_terminal):
+    code, said = on_a_terminal(RANK, answer)
     assert code == 1
     assert "f.ledger: this spends epsilon = 1 of the 3 left for alice. Go on? [y/N]" in said
     assert "nothing was spent" in said
     assert ledger.spends() == []
 
 
-def test_ctrl_c_at_the_question_spends_nothing(folder, ledger):
-    code, said = on_a_terminal(folder, RANK, "\x03")
+def test_ctrl_c_at_the_question_spends_nothing(ledger, on_a_terminal):
+    code, said = on_a_terminal(RANK, "\x03")
     assert code == 130
     assert "interrupted; nothing was charged" in said
     assert ledger.spends() == []
 
 
-def test_yes_spends_once_and_a_repeat_is_not_asked(folder, ledger):
-    code, said = on_a_terminal(folder, RANK, "y\n")
+def test_yes_spends_once_and_a_repeat_is_not_asked(ledger, on_a_terminal):
+    code, said = on_a_terminal(RANK, "y\n")
     assert code == 0
     assert "f.ledger: charged epsilon = 1; 2 left for alice, enough for 2 more like it." in said
-    code, said = on_a_terminal(folder, RANK, "n\n")
+    code, said = on_a_terminal(RANK, "n\n")
     assert code == 0
     assert "[y/N]" not in said
     assert "stored already: to get it again costs nothing" in said
@@ -117,21 +115,23 @@ def test_a_changed_graph_is_refused_until_a_snapshot_is_declared(folder, ledger,
         ),
     ],
 )
-def test_the_question_names_whose_budget_it_is(folder, line, asked):
+def test_the_question_names_whose_budget_it_is(folder, line, asked, on_a_terminal):
     Ledger.create(folder / "f.ledger", epsilon=3, pooled_epsilon=20)
-    assert asked in on_a_terminal(folder, line, "n\n")[1]
+    assert asked in on_a_terminal(line, "n\n")[1]
 
 
 @pytest.mark.parametrize(("extra", "expected"), [("--epsilon 1 --yes", 0), ("--epsilon 5", 3)])
-def test_nothing_is_asked_with_yes_or_if_it_is_refused_anyway(folder, ledger, extra, expected):
-    code, said = on_a_terminal(folder, RANK.replace("--epsilon 1", extra), "n\n")
+def test_nothing_is_asked_with_yes_or_if_it_is_refused_anyway(
+    ledger, extra, expected, on_a_terminal
+):
+    code, said = on_a_terminal(RANK.replace("--epsilon 1", extra), "n\n")
     assert "[y/N]" not in said
     assert code == expected
 
 
-def test_a_terminal_sees_how_far_it_is_and_a_file_does_not(folder, run_process):
+def test_a_terminal_sees_how_far_it_is_and_a_file_does_not(run_process, on_a_terminal):
     line = "audit two-hop --trials 300 --confidence 0.9999"
-    code, said = on_a_terminal(folder, line, "")
+    code, said = on_a_terminal(line, "")
     assert code == 0
     assert re.search(r"releases .*600/600 elapsed 0:\d\d:\d\d left 0:00:00", said)
     # At most whole lines, now and then, where it takes long.
@@ -202,13 +202,14 @@ def test_a_dry_run_does_not_tell_whether_a_promise_holds(run, ledger):
     assert holds.returncode == broken.returncode == 0
 
 
-def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_nothing(folder):
+def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_nothing(
+    folder, forks, run
+):
     random = np.random.default_rng(0)
     np.savetxt(folder / "g.csv", random.integers(0, 3000, (60_000, 2)), "%d", delimiter=",")
     ledger = Ledger.create(folder / "f.ledger", epsilon=4)
-    command = [sys.executable, "-m", "edgeveil", "embed", "g.csv", "--epsilon", "1"]
-    command += ["--dim", "16", "--out", "e.parquet", "--ledger", "f.ledger"]
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    line = "embed g.csv --epsilon 1 --dim 16 --out e.parquet --ledger f.ledger"
+    process = forks.start(EDGEVEIL, *line.split(), folder=folder, stderr="stderr")
     while not ledger.spends() and process.poll() is None:
         time.sleep(0.02)
     secret = _secret(folder)
@@ -224,7 +225,7 @@ def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_no
     assert not spend.released
     assert ledger.verify()
     assert secret[spend.key] == _secret(folder)[spend.key], "the noise comes from this alone"
-    again = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    again = run(line)
     assert again.returncode == 0
     assert "going on costs nothing" in again.stderr
     [spend] = ledger.spends()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.terminal import on_a_terminal
-
 CALLS = "timestamp,from_user,to_user\n" + "".join(
     f"2024-03-0{day},{u},{v}\n"
     for day, (u, v) in enumerate(
@@ -51,9 +49,9 @@ def test_convert_of_parts_takes_columns_too(calls, run):
     assert "4 nodes" in said.stderr
 
 
-def test_a_terminal_is_told_what_became_of_the_first_line(calls):
+def test_a_terminal_is_told_what_became_of_the_first_line(calls, on_a_terminal):
     line = "rank calls.csv --source alice --epsilon 1 --columns from_user,to_user"
-    said = " ".join(on_a_terminal(calls, line, "", 200)[1].split())
+    said = " ".join(on_a_terminal(line, "", 200)[1].split())
     taken = "the first line is a header; ids are in the columns 'from_user' and 'to_user' of 3."
     assert taken in said
 

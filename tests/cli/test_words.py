@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edgeveil.cli import progress
+from edgeveil.cli import output
 from edgeveil.cli.app import COMMANDS, make_app
-from edgeveil.cli.output import counted
-from tests.cli.terminal import on_a_terminal
 
 CLI_PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -36,9 +34,9 @@ WITHOUT_A_DEFAULT = {
 
 
 @pytest.mark.parametrize("columns", [50, 100])
-def test_a_terminal_gets_lines_that_fit_and_a_pipe_gets_one(folder, run_process, columns):
+def test_a_terminal_gets_lines_that_fit_and_a_pipe_gets_one(run_process, columns, on_a_terminal):
     line = "rank follows.csv --source alice --epsilon 1"
-    code, said = on_a_terminal(folder, line, "", columns)
+    code, said = on_a_terminal(line, "", columns)
     assert code == 0
     said = re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", said).replace("\r", "")
     start = said.index("Each row")
@@ -49,13 +47,13 @@ def test_a_terminal_gets_lines_that_fit_and_a_pipe_gets_one(folder, run_process,
     assert piped[-1] == " ".join(said[start:].split())
 
 
-def test_what_is_to_be_copied_stays_whole(folder):
+def test_what_is_to_be_copied_stays_whole(on_a_terminal):
     name = "a-folder-with-hyphens-and-a-name-that-is-longer-than-the-terminal/follows.csv"
-    assert name in on_a_terminal(folder, f"rank {name} --source a --epsilon 1", "", 40)[1]
+    assert name in on_a_terminal(f"rank {name} --source a --epsilon 1", "", 40)[1]
 
 
 def test_one_is_singular(folder, run):
-    assert [counted(n, "node") for n in (0, 1, 1000)] == ["0 nodes", "1 node", "1,000 nodes"]
+    assert [output.counted(n, "node") for n in (0, 1, 1000)] == ["0 nodes", "1 node", "1,000 nodes"]
     assert (
         "r.csv: 1 ranking of 5 nodes."
         in run("rank follows.csv --source alice --epsilon 1 --out r.csv").stderr
@@ -115,12 +113,12 @@ def test_the_names_in_json_and_csv_are_the_documented_ones(folder, run, command,
 
 
 def test_a_long_audit_says_how_far_it_is_also_in_a_file(run, monkeypatch):
-    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
     said = run("audit push-flow-cap --trials 2000 --confidence 0.9999").stderr.splitlines()
     assert re.fullmatch(r"1,024 of 8,000 releases, about \d+ s left", said[0])
     assert said[-1] == "8,000 of 8,000 releases, about 0 s left"
 
 
 def test_how_fast_a_private_graph_is_ranked_stands_in_no_log(run, monkeypatch):
-    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
     assert "left" not in run("rank follows.csv --source alice --epsilon 1").stderr

@@ -24,7 +24,7 @@ def network():
 
 @pytest.fixture(scope="session")
 def service(network, tmp_path_factory):
-    running = Service(tmp_path_factory.mktemp("service"), network).start()
+    running = Service(tmp_path_factory.mktemp("service"), network, as_command=True).start()
     yield running
     running.stop()
 

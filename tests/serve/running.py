@@ -1,4 +1,4 @@
-"""A service as a curator starts it: the command, a process of its own, real sockets."""
+"""A service as a curator runs it: the command, a process of its own, real sockets."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from edgeveil.io import save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.serve.tokens import new_key, sign
+from tests.forks import EDGEVEIL, shared
 
 
 def free_port():
@@ -23,11 +24,15 @@ def free_port():
 
 
 class Service:
-    """One folder with graph, ledger and keys; the process can be stopped and started again."""
+    """One folder with graph, ledger and keys; the process can be stopped and started again.
+
+    `as_command` starts it by a new interpreter, as a curator does; otherwise one is forked.
+    """
 
     def __init__(
-        self, folder, graph, *, epsilon=0.5, cap=2.0, top=10, options=(), curator=True, url=None
-    ):
+        self, folder, graph, *, epsilon=0.5, cap=2.0, top=10, options=(), curator=True, url=None,
+        as_command=False,
+    ):  # fmt: skip
         self.folder = Path(folder)
         self.graph, self.ledger = self.folder / "graph", url or self.folder / "ledger"
         self.artifacts, self.state = self.folder / "ledger.artifacts", self.folder / "state"
@@ -38,7 +43,7 @@ class Service:
         self.port, self.curator_port = free_port(), free_port()
         place = ("--curator", f"127.0.0.1:{self.curator_port}") if curator else ()
         self.epsilon, self.top, self.options = epsilon, top, (*place, *options)
-        self.process = None
+        self.process, self.as_command = None, as_command
 
     def another(self, graph):
         """A second instance: the same ledger and keys, and a place of its own for copies."""
@@ -50,7 +55,7 @@ class Service:
         return Ledger.open(self.ledger, artifacts=self.artifacts)
 
     def start(self, *options, wait=True):
-        command = [sys.executable, "-m", "edgeveil", "serve", str(self.graph)]
+        command = ["serve", str(self.graph)]
         command += ["--ledger", str(self.ledger), "--epsilon", str(self.epsilon)]
         command += ["--artifacts", str(self.artifacts), "--state", str(self.state)]
         command += ["--top", str(self.top)]
@@ -58,9 +63,13 @@ class Service:
         if "--at" not in self.options:
             command += ["--at", f"127.0.0.1:{self.port}"]
         self.log = (self.folder / "log").open("ab")
-        self.process = subprocess.Popen(
-            [*command, *self.options, *options], stdout=self.log, stderr=self.log
-        )
+        command = [*command, *self.options, *options]
+        where = {"stdout": self.log, "stderr": self.log}
+        if self.as_command:
+            words = [sys.executable, "-m", "edgeveil", *command]
+            self.process = subprocess.Popen(words, **where)
+        else:
+            self.process = shared().start(EDGEVEIL, *command, **where)
         if wait:
             self.wait()
         return self

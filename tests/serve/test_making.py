@@ -183,20 +183,21 @@ def test_lists_made_ahead_are_those_of_the_edition_that_is_current(tmp_path, gra
     making = service(tmp_path, graphs)
     try:
         run(making.make(1))
-        really, advanced = making._lists_of, []
+        really, begun = making._lists_of, threading.Event()
+        advancing = threading.Thread(target=making.advance)
 
         def advance_meanwhile(edition, indices):
             found = really(edition, indices)
-            if not advanced:
-                advanced.append(threading.Thread(target=making.advance))
-                advanced[0].start()
+            if not begun.is_set():
+                advancing.start()
+                begun.set()
             return found
 
         graphs.append(next_state(graphs[0]))
         making._lists_of = advance_meanwhile
         making.make_ahead()
-        wait_until(lambda: advanced)
-        advanced[0].join()
+        assert begun.wait(60)
+        advancing.join()
         assert making.ahead_left == 0  # what is made ahead of the new one is for the curator to say
         assert made(run(making.make(1))) == (1, 2)
         assert making.edition.lists.get(0) is None

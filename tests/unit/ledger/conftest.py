@@ -2,7 +2,7 @@
 
 import itertools
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +11,8 @@ import pytest
 
 from edgeveil.ledger import Batch, Campaign, Charged, Ledger
 from edgeveil.privacy.guarantee import Guarantee
+from tests.forks import WORKER, Forks, Process
 from tests.postgres import PostgresServer
-from tests.unit.ledger.forks import Forks, Process
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class Place:
 
     def start(self, *arguments: str) -> Process:
         """Start worker.py on this place."""
-        return self.forks.start(self.location, str(self.artifacts), *arguments)
+        words = (self.location, str(self.artifacts), *arguments)
+        return self.forks.start(WORKER, *words, stdout="stdout", stderr=2)
 
 
 class Asked(NamedTuple):
@@ -110,13 +111,6 @@ def postgres_url(postgres_server: PostgresServer) -> str:
 
 
 SCHEMAS = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def forks() -> Iterator[Forks]:
-    server = Forks()
-    yield server
-    server.close()
 
 
 @pytest.fixture

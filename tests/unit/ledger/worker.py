@@ -126,7 +126,8 @@ def race(ledger: Ledger, name: str, tries: int) -> int:
     return accepted
 
 
-def main(location: str, folder: str, task: str, *arguments: str) -> None:
+def main() -> None:
+    location, folder, task, *arguments = sys.argv[1:]
     if task == "migrate":
         die_around(Transaction, "run", before=int(arguments[0]))
     ledger = Ledger.open(location, artifacts=folder)
@@ -154,4 +155,4 @@ def main(location: str, folder: str, task: str, *arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
