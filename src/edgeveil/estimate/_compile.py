@@ -20,3 +20,9 @@ def inner(function: F) -> F:
     """The same for calls from compiled loops only: a quarter less to compile."""
     decorated: F = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True)(function)
     return decorated
+
+
+def inlined(function: F) -> F:
+    """The same for short ones in the innermost loops: a call would count references to arrays."""
+    decorated: F = njit(inline="always", error_model="numpy")(function)
+    return decorated

@@ -1,4 +1,4 @@
-"""Compiled loops of `suggestions`: what members' friends tell. As `_walk_kernels`."""
+"""Compiled loops of `suggestions`: what members' friends tell. As `_kernels`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled, inner
+from edgeveil.estimate._compile import compiled, inlined, inner
 from edgeveil.estimate._law_kernels import (
     PLAIN,
     TAIL,
@@ -87,13 +87,13 @@ def read_friends(
     The share of circles, mean of the tail, unit and number of points of the grid, typical weight,
     and reach.
     """
-    counted, rising = np.zeros(CELLS), np.empty(CELLS)
+    counted, rising, hits = np.zeros(CELLS), np.empty(CELLS), np.empty(CELLS)
     whole = reach = squares = 0.0
     for c in range(PLAIN * CELLS):
         expected[c] = 0.0
     for u in range(len(own)):
         degree, weight = of_friends[own[u]], weights[u]
-        _explain(centres, degree / total, weight, expected, counted)
+        _explain(centres, degree / total, weight, hits, expected, counted)
         whole += weight
         reach += weight * degree
         squares += weight * weight * degree
@@ -112,15 +112,21 @@ def read_friends(
     return share, typical, unit, size, typical_weight, reach
 
 
-@inner
-def _explain(centres: Any, rate: float, weight: float, weighted: Any, counted: Any) -> None:
+@inlined
+def _explain(
+    centres: Any, rate: float, weight: float, hits: Any, weighted: Any, counted: Any
+) -> None:
     """INOUT: add w (1 - exp(-t rate d)) for t = 1/4, 1/2, 1, 2, 4 by cell; ``counted`` t = 1."""
-    for c in range(CELLS):
+    small = 0  # cells rise
+    while small < CELLS and 0.25 * rate * centres[small] < _SMALL:
+        small += 1
+    for c in range(small):
         x = 0.25 * rate * centres[c]
-        if x < _SMALL:
-            hit = x * (1 - x / 2 * (1 - x / 3 * (1 - x / 4 * (1 - x / 5))))
-        else:
-            hit = -math.expm1(-x)
+        hits[c] = x * (1 - x * (1 / 2) * (1 - x * (1 / 3) * (1 - x * (1 / 4) * (1 - x * (1 / 5)))))
+    for c in range(small, CELLS):
+        hits[c] = -math.expm1(-0.25 * rate * centres[c])
+    for c in range(CELLS):
+        hit = hits[c]
         weighted[c] += weight * hit
         hit *= 2 - hit  # twice as many pairs
         weighted[CELLS + c] += weight * hit

@@ -1,7 +1,7 @@
 """Compiled loops of `suggestions`: laws of a sum on a grid, and what Laplace noise makes of them.
 
 Laws lie side by side: row x of a table has the mass of every law at point x, so that all loops
-run over neighbours in memory. As `_walk_kernels`: no bounds checks, arrays in and out.
+run over neighbours in memory. As `_kernels`: no bounds checks, arrays in and out.
 """
 
 from __future__ import annotations
@@ -55,15 +55,17 @@ def widths_of(widths: Any) -> None:
 def poissons(means: Any, widths: Any, mass: Any, value: Any, whole: Any) -> None:
     """OUT ``mass`` (x, at least l): Poisson laws of these means (l), in units; room for two (l)."""
     lanes, size = len(means), len(widths)
+    logs = np.empty(lanes)
     for i in range(lanes):
         means[i] = max(means[i], 1e-9)
         value[i], whole[i] = 1.0, 0.0
+        logs[i] = math.log(means[i]) if size > UNIT_STEPS + 1 else 0.0
     for x in range(size):
         if x > UNIT_STEPS:
             gap, shift = STEPS[x] - STEPS[x - 1], _LOG_FACTORIALS[x] - _LOG_FACTORIALS[x - 1]
             for i in range(lanes):
                 if value[i] > 0.0:
-                    value[i] *= math.exp(gap * math.log(means[i]) - shift)
+                    value[i] *= math.exp(gap * logs[i] - shift)
         elif x > 0:
             for i in range(lanes):
                 value[i] *= means[i] * (1 / STEPS[x])

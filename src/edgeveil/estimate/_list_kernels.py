@@ -3,7 +3,7 @@
 `make_lists` goes all of the way for a member: its strangers, what its friends tell, the law of a
 true sum, the scores of those that stand out and of as many popular ones as there are places, the
 best of them, and the places that are open. Time goes with its friends, the released values of its
-row and the length of the list, not with the number of nodes. As `_walk_kernels`.
+row and the length of the list, not with the number of nodes. As `_kernels`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled, inner
+from edgeveil.estimate._compile import compiled, inlined, inner
 from edgeveil.estimate._friend_kernels import read_friends
 from edgeveil.estimate._law_kernels import (
     PLAIN,
@@ -110,7 +110,9 @@ def make_lists(
             right, ranking = np.empty((most + 1, LAWS)), np.empty((most, CELLS))
             law, peaks = np.empty((most, CELLS)), np.empty((most + 1, CELLS))
             chances, tables = np.empty((most + 1, CELLS)), np.empty((8, most + 1, CELLS))
-            ids = np.full(4 * CELLS * (most + 1), -1, dtype=np.int32)
+            ids = np.empty(4 * CELLS * (most + 1), dtype=np.int32)
+            for key in range(len(ids)):  # np.full takes a second to compile
+                ids[key] = -1
         widths, decays, unseen = np.empty(size), np.empty(size), np.empty(size)
         widths_of(widths)
         decays_of(rate * unit, decays)
@@ -227,7 +229,7 @@ def _add_popular(
     return count
 
 
-@inner
+@inlined
 def _holds(ordered: Any, end: int, value: int) -> bool:
     """Whether a value is among the first `end`, which rise."""
     low, high = 0, end
@@ -343,7 +345,7 @@ def _best(
     return filled
 
 
-@inner
+@inlined
 def _offer(scores: Any, j: int, heap: Any, filled: int) -> int:
     """INOUT ``heap``, with the worst on top: take a candidate in, for the worst if it is full."""
     if filled == len(heap):
@@ -360,12 +362,12 @@ def _offer(scores: Any, j: int, heap: Any, filled: int) -> int:
     return filled + 1
 
 
-@inner
+@inlined
 def _worse(scores: Any, i: int, j: int) -> bool:
     return scores[i] < scores[j] or (scores[i] == scores[j] and i > j)
 
 
-@inner
+@inlined
 def _sift(scores: Any, heap: Any, size: int) -> None:
     """Put what is on top of the heap where it belongs."""
     top = 0

@@ -2,7 +2,7 @@
 
 By degree cell a mixture of five Poisson laws about what the degree explains and three
 exponentials, the tail. Values of one cell that lie in the same half of a gap between two points,
-followers apart, are one item of the fit, at their mean. As `_walk_kernels`.
+followers apart, are one item of the fit, at their mean. As `_kernels`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from edgeveil.estimate.popularity import CELLS, FINE
 KINDS = PLAIN + len(TAIL)
 LAWS = PLAIN * CELLS + len(TAIL)  # lanes of a table: each Poisson law by cell; the tail for all
 
-# Items lie in blocks of 4, so that a step of the fit takes 4 at once: row by row their likelihoods,
-# how many values each has, and the growth of the tail in its cell.
-LANES = 4
+# Items lie in blocks, so that a step of the fit takes several at once: row by row their
+# likelihoods, how many values each has, and the growth of the tail in its cell.
+LANES = 16
 _OFTEN, _GROWTH = KINDS, KINDS + 1
 BLOCK = LANES * (KINDS + 2)
 
@@ -186,29 +186,36 @@ def _improve(
     for b in range(count):
         at = b * BLOCK
         for i in range(LANES):
-            l0, l1, l2 = blocks[at + i], blocks[at + 4 + i], blocks[at + 8 + i]
-            l3, l4, l5 = blocks[at + 12 + i], blocks[at + 16 + i], blocks[at + 20 + i]
-            l6, l7 = blocks[at + 24 + i], blocks[at + 28 + i]
-            cut = min(blocks[at + 36 + i], cap)
+            l0 = blocks[at + i]
+            l1 = blocks[at + LANES + i]
+            l2 = blocks[at + 2 * LANES + i]
+            l3 = blocks[at + 3 * LANES + i]
+            l4 = blocks[at + 4 * LANES + i]
+            l5 = blocks[at + 5 * LANES + i]
+            l6 = blocks[at + 6 * LANES + i]
+            l7 = blocks[at + 7 * LANES + i]
+            cut = min(blocks[at + _GROWTH * LANES + i], cap)
             rest = 1 - tail * cut
             plain = s0 * l0 + s1 * l1 + s2 * l2 + s3 * l3 + s4 * l4
             whole = rest * plain + cut * (s5 * l5 + s6 * l6 + s7 * l7)
-            scale = blocks[at + 32 + i] / max(whole, _POSSIBLE) if whole > _POSSIBLE else 0.0
+            often = blocks[at + _OFTEN * LANES + i]
+            scale = often / max(whole, _POSSIBLE) if whole > _POSSIBLE else 0.0
             rest *= scale
             cut *= scale
             counts[i] += l0 * rest
-            counts[4 + i] += l1 * rest
-            counts[8 + i] += l2 * rest
-            counts[12 + i] += l3 * rest
-            counts[16 + i] += l4 * rest
-            counts[20 + i] += l5 * cut
-            counts[24 + i] += l6 * cut
-            counts[28 + i] += l7 * cut
+            counts[LANES + i] += l1 * rest
+            counts[2 * LANES + i] += l2 * rest
+            counts[3 * LANES + i] += l3 * rest
+            counts[4 * LANES + i] += l4 * rest
+            counts[5 * LANES + i] += l5 * cut
+            counts[6 * LANES + i] += l6 * cut
+            counts[7 * LANES + i] += l7 * cut
     explained = 0.0
     for k in range(KINDS):
-        at = LANES * k
-        number = (counts[at] + counts[at + 1]) + (counts[at + 2] + counts[at + 3])
-        shares[k] = shares[k] * number + (1.0 if k < PLAIN else pseudo)
+        even = odd = 0.0
+        for i in range(k * LANES, (k + 1) * LANES, 2):
+            even, odd = even + counts[i], odd + counts[i + 1]
+        shares[k] = shares[k] * (even + odd) + (1.0 if k < PLAIN else pseudo)
         explained += shares[k] if k < PLAIN else 0.0
     for k in range(KINDS):
         shares[k] /= explained if k < PLAIN else exposure

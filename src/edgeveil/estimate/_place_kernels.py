@@ -1,4 +1,4 @@
-"""Compiled loops of `suggestions`: the places that noise leaves open. As `_walk_kernels`."""
+"""Compiled loops of `suggestions`: the places that noise leaves open. As `_kernels`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import inner
+from edgeveil.estimate._compile import inlined, inner
 from edgeveil.estimate._law_kernels import STEPS, beside, place_of, sort
 from edgeveil.estimate.popularity import CELLS, FINE
 
 _OPEN = 0.02  # posterior mass left out on either side of a place's range
 _DEVIATIONS = 2.0  # of the number of nodes ahead
-_NOBODY = 1e-4  # of a node is left out of a count
+_NOBODY = 1e-3  # of a node is left out of a count
 _TIES = 1e-9  # scores that differ by less are equal: roundings decide no place
 _TINY = 1e-300
-_BINS = 256  # of limits, to find one in
+_BINS = 1024  # of limits, to find them in
 
 
 @inner
@@ -83,114 +83,104 @@ def open_places(
 ) -> None:
     """Write first and last place: how many strangers may be ahead of each limit."""
     k, size, count = len(limits) // 2, len(decays), 2 * chosen
-    rising, mean, spread = np.empty(count), np.zeros(count + 1), np.zeros(count + 1)
-    index, chance = np.empty(_BINS + 1, dtype=np.int64), np.empty((size + 1, 1))
+    rising, column = np.empty(count), np.empty(size + 1)
     for r in range(chosen):
         rising[2 * r], rising[2 * r + 1] = limits[r], limits[k + r]
     sort(rising)
-    _fill_index(rising, index)
+    index, ahead = np.zeros(_BINS + 2, dtype=np.int64), np.zeros((count + 1, 2))
+    low, high = rising[0], rising[-1]
+    per_score = _BINS / max(high - low, _TIES)
+    for r in range(count):
+        index[int((rising[r] - low) * per_score) + 1] += 1
+    for b in range(_BINS + 1):
+        index[b + 1] += index[b]
+    where = low, high, per_score
     for f in range(CELLS * FINE):
-        c, hidden, offset = f // FINE, below[f] - following[f], popular[f]
-        first = _first_point(rising, offset, unit, size)
-        _add(chances, c, first, size, hidden, unit, offset, rising, index, mean, spread)
-        if following[f] > 0:
-            first, offset = _first_point(rising, offset + bonus, unit, size), offset + bonus
-            _add(chances, c, first, size, following[f], unit, offset, rising, index, mean, spread)
+        if f % FINE == 0:
+            for x in range(size + 1):
+                column[x] = chances[x, f // FINE]
+        for follows in range(2 if following[f] > 0 else 1):
+            number = following[f] if follows else below[f] - following[f]
+            offset = popular[f] + (bonus if follows else 0.0)
+            first = max(place_of(low - offset, unit, size) - 1, 0)
+            _add(column, first, number, unit, offset, rising, index, where, ahead)
     for b in range(found):  # as many at their mean
-        number, key = items[0, b], int(items[3, b])
-        z, offset = items[1, b] / number, items[2, b] / number
-        first = _first_point(rising, offset, unit, size)
-        end = _beyond(
-            z, key // (4 * CELLS), key % CELLS, first, _NOBODY / number, unit, rate, decays,
-            left, right, chance,
+        number, offset, key = items[0, b], items[2, b] / items[0, b], int(items[3, b])
+        first = max(place_of(low - offset, unit, size) - 1, 0)  # none before exceeds a limit
+        _fill_beyond(
+            items[1, b] / number, key // (4 * CELLS), key % CELLS, first, _NOBODY / number,
+            unit, rate, decays, left, right, column,
         )  # fmt: skip
-        _add(chance, 0, first, end, number, unit, offset, rising, index, mean, spread)
-    for q in range(1, count):
-        mean[q] += mean[q - 1]
-        spread[q] += spread[q - 1]
+        _add(column, first, number, unit, offset, rising, index, where, ahead)
+    for q in range(count - 1, -1, -1):
+        ahead[q, 0] += ahead[q + 1, 0]
+        ahead[q, 1] += ahead[q + 1, 1]
     for r in range(chosen):
-        q = _find(rising, index, limits[r])
-        least = math.floor(mean[q] - _DEVIATIONS * math.sqrt(max(spread[q], 0.0) + 1)) + 1
-        q = _find(rising, index, limits[k + r])
-        last = math.ceil(mean[q] + _DEVIATIONS * math.sqrt(max(spread[q], 0.0) + 1)) + 1
+        q = _find(rising, index, where, limits[r]) + 1
+        mean, spread = ahead[q, 0], max(ahead[q, 0] - ahead[q, 1], 0.0)
+        least = math.floor(mean - _DEVIATIONS * math.sqrt(spread + 1)) + 1
+        q = _find(rising, index, where, limits[k + r]) + 1
+        mean, spread = ahead[q, 0], max(ahead[q, 0] - ahead[q, 1], 0.0)
+        last = math.ceil(mean + _DEVIATIONS * math.sqrt(spread + 1)) + 1
         out[r, 2] = min(max(least, 1.0), r + 1.0)
         out[r, 3] = max(min(last, strangers), r + 1.0)
 
 
-@inner
-def _first_point(rising: Any, offset: float, unit: float, size: int) -> int:
-    """A point before which no score exceeds a limit."""
-    return max(place_of(rising[0] - offset, unit, size) - 1, 0)
-
-
-@inner
-def _fill_index(rising: Any, index: Any) -> None:
-    """OUT ``index`` (bins + 1): how many limits lie before each bin of equal width."""
-    q, width = 0, (rising[-1] - rising[0]) / _BINS
-    for b in range(_BINS + 1):
-        while q < len(rising) and rising[q] < rising[0] + b * width:
-            q += 1
-        index[b] = q
-
-
-@inner
-def _find(rising: Any, index: Any, score: float) -> int:
-    """How many limits are below a score."""
-    if score <= rising[0]:
+@inlined
+def _find(rising: Any, index: Any, where: Any, score: float) -> Any:
+    """How many limits are below a score. ``index``: how many lie before each bin."""
+    if score <= where[0]:
         return 0
-    if score > rising[-1]:
+    if score > where[1]:
         return len(rising)
-    q = index[int((score - rising[0]) / (rising[-1] - rising[0]) * _BINS)]
-    while q > 0 and rising[q - 1] >= score:
-        q -= 1
+    q = index[int((score - where[0]) * where[2])]
     while rising[q] < score:
         q += 1
     return q
 
 
-@inner
+@inlined
 def _add(
-    chances: Any, c: int, x: int, end: int, number: float, unit: float, offset: float, rising: Any,
-    index: Any, mean: Any, spread: Any,
+    column: Any, x: int, number: float, unit: float, offset: float, rising: Any, index: Any,
+    where: Any, ahead: Any,
 ) -> None:  # fmt: skip
-    """INOUT: add nodes with the chance chances[x, c] of a sum at point x or beyond.
+    """INOUT ``ahead``: add nodes whose sum is at point x or beyond with the chance column[x].
 
-    What is added counts from one limit on: sums over the limits, which rise, come last.
+    Row q gets what counts at the limits before q alone: expected nodes, and the squared chances.
     """
-    q = 0
-    while x < end and q < len(rising) and number * chances[x, c] >= _NOBODY:
-        first, part = q, chances[x, c]
-        q = _find(rising, index, STEPS[x] * unit + offset - _TIES)
-        if q > first:
-            mean[first] += number * part
-            mean[q] -= number * part
-            spread[first] += number * part * (1 - part)
-            spread[q] -= number * part * (1 - part)
+    here = column[x]
+    while x < len(column) - 1 and number * here >= _NOBODY:
+        q = _find(rising, index, where, STEPS[x] * unit + offset - _TIES)
+        beyond = column[x + 1] if q < len(rising) else 0.0
+        ahead[q, 0] += number * (here - beyond)
+        ahead[q, 1] += number * (here * here - beyond * beyond)
+        here = beyond
         x += 1
 
 
-@inner
-def _beyond(
+@inlined
+def _fill_beyond(
     z: float, at: int, c: int, first: int, least: float, unit: float, rate: float, decays: Any,
-    left: Any, right: Any, chance: Any,
-) -> int:  # fmt: skip
-    """OUT ``chance`` (x, 1), from `first` on: that the true sum of a noisy z is there or beyond.
+    left: Any, right: Any, column: Any,
+) -> None:  # fmt: skip
+    """OUT ``column`` (x + 1): that the true sum of a noisy z is at point x or beyond.
 
-    The point from which on it is less than `least`.
+    From point `first` to the one where that is less than `least`, and 0 after it.
     """
     size = len(decays)
     before, after = beside(z, at, unit, rate, size)
     whole = max(left[at, c] * before + right[at, c] * after, _TINY)
     weight = before / whole  # from the last point before z down
-    for x in range(min(at, size), max(first, 1) - 1, -1):
-        chance[x, 0] = min(max(1 - left[x, c] * weight, 0.0), 1.0) if x < size else 0.0
+    for x in range(at, max(first, 1) - 1, -1):
+        column[x] = min(max(1 - left[x, c] * weight, 0.0), 1.0)
         weight *= decays[x - 2] if x > 1 else 0.0
-    weight, end = after / whole, at
-    while end < size:
-        chance[end, 0] = min(max(right[end, c] * weight, 0.0), 1.0)
-        if chance[end, 0] < least:
+    weight, x = after / whole, at
+    while x < size:
+        column[x] = min(max(right[x, c] * weight, 0.0), 1.0)
+        if column[x] < least and x >= first:
             break
-        weight *= decays[end]
-        end += 1
-    chance[0, 0] = 1.0
-    return end
+        weight *= decays[x]
+        x += 1
+    column[min(x + 1, size)] = 0.0
+    if first == 0:
+        column[0] = 1.0
