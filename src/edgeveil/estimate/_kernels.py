@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled
+from edgeveil._compiled import compiled
 
 # Of the model in `rows`. Here, because compiled code is made anew when its own file changes.
 IN_COMMON = 0.034  # two friends' sum beyond what degrees explain; tuned on generated networks

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled, inner
+from edgeveil._compiled import compiled, inner
 
 PLAIN = 5  # Poisson laws, about what t = 1/4, 1/2, 1, 2, 4 times as many pairs explain
 TAIL = (0.5, 1.0, 2.5)  # means of the exponentials, in friends' mean sums

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import compiled, inlined, inner
+from edgeveil._compiled import compiled, inlined, inner
 from edgeveil.estimate._friend_kernels import read_friends
 from edgeveil.estimate._law_kernels import (
     PLAIN,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import inner
+from edgeveil._compiled import inner
 from edgeveil.estimate._law_kernels import PLAIN, STEPS, TAIL, beside, place_of
 from edgeveil.estimate.popularity import CELLS, FINE
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.estimate._compile import inlined, inner
+from edgeveil._compiled import inlined, inner
 from edgeveil.estimate._law_kernels import STEPS, beside, place_of, sort
 from edgeveil.estimate.popularity import CELLS, FINE
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgeveil._compiled import compiled
-
 from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows, wide
 
 LANES, SINGLE_LANES = 8, 16  # numbers of one row, float64 and float32: one cache line

@@ -22,8 +22,10 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
+
+from edgeveil._compiled import compiled, inlined
 
 PREFIX_BITS = 52
 ACCEPT_BITS = 24
@@ -149,7 +151,6 @@ _LN2 = math.log(2.0)
 _SERIES = tuple(2.0 / (2 * k + 1) for k in range(9))
 
 # No fastmath: the proof counts roundings. error_model numpy: no branch before a division.
-_jit = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 def _decide_(first: Any, second: Any, T: Any, low_mask: Any, accept: Any, margin: Any) -> Any:
@@ -238,16 +239,17 @@ _words_t = types.Array(types.uint64, 1, "C", readonly=True)
 _values_t = types.Array(types.float64, 1, "C", readonly=True)
 _marks_t = types.boolean[::1]
 _f, _i, _u = types.float64, types.int64, types.uint64
-_decide = njit(inline="always", error_model="numpy")(_decide_)
-_fill_integers = njit(
-    types.boolean(_words_t, _f, _i, _u, _u, _f, types.int64[::1], _marks_t), **_jit
-)(_fill_integers_)
-_fill_noisy = njit(
+_decide = inlined(_decide_)
+_fill_integers = compiled(
+    _fill_integers_,
+    types.boolean(_words_t, _f, _i, _u, _u, _f, types.int64[::1], _marks_t),
+)
+_fill_noisy = compiled(
+    _fill_noisy_,
     types.boolean(
         _words_t, _f, _u, _u, _f, _values_t, _f, _f, _f, _f, _f, types.float64[::1], _marks_t
     ),
-    **_jit,
-)(_fill_noisy_)
+)
 
 
 def _accept_below(T: int, a: int) -> int:
