@@ -23,7 +23,7 @@ from benchmarks.settings import Settings
 from benchmarks.streaming import settings_of
 from edgeveil import NoiseSource, release, release_to
 from edgeveil.engine import Local, Ray
-from edgeveil.engine.packing import pack
+from edgeveil.engine.ray_cluster import pack
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.mechanisms import Suggest
 

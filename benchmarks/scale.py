@@ -112,9 +112,9 @@ def bare(edges: int, work: str) -> dict[str, Any]:
     """
     from numba import njit
 
+    from edgeveil.flow._blocks import block_zeros, layout_of
     from edgeveil.flow._kernels import LANES, VERSION
     from edgeveil.flow._lanes import store, sum_rows
-    from edgeveil.flow._layout import block_zeros, layout_of
 
     lanes, version = LANES, VERSION
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._files import flush, write_atomically
-from edgeveil.cli.progress import counting
+from edgeveil.cli.output import counting
 
 __all__ = ["Cells"]
 

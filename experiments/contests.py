@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil.cli.progress import counting
+from edgeveil.cli.output import counting
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.ranking import Contender, Measured, Scores, measure_contest
 from edgeveil.evaluation.results import Result
@@ -46,22 +46,14 @@ def measure_contests(
 
 def as_json(measured: Measured) -> dict[str, Any]:
     """Plain data for a part file."""
-
-    def plain(scores: Scores) -> dict[str, list[float]]:
-        return {"/".join(key): [round(float(v), 6) for v in scores[key]] for key in scores}
-
-    return {
-        "by_source": plain(measured.by_source),
-        "by_repeat": plain(measured.by_repeat),
-        "shared": measured.shared,
-    }
+    scores = {"/".join(key): values.round(6).tolist() for key, values in measured.scores.items()}
+    return {"scores": scores, "shared": measured.shared}
 
 
 def from_json(part: dict[str, Any]) -> Measured:
     """What `as_json` made plain data of."""
-
-    def scores(plain: dict[str, list[float]]) -> Scores:
-        keys = {tuple(name.split("/", 1)): np.array(values) for name, values in plain.items()}
-        return {(metric, scope): values for (metric, scope), values in keys.items()}
-
-    return Measured(scores(part["by_source"]), scores(part["by_repeat"]), bool(part["shared"]))
+    scores: Scores = {}
+    for name, values in part["scores"].items():
+        metric, scope = name.split("/", 1)
+        scores[metric, scope] = np.array(values)
+    return Measured(scores, bool(part["shared"]))

@@ -7,14 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.datasets import LabelledGraph
-from edgeveil.evaluation.hits import DEGREE_GROUPS
-from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.suggesting import (
+from edgeveil.evaluation.hits import (
+    DEGREE_GROUPS,
     LIMIT,
     default_mechanisms,
     group_name,
     measure_suggestions,
 )
+from edgeveil.evaluation.results import Result
 from edgeveil.mechanisms import Suggest
 from experiments.cells import Cells
 from experiments.figures import (

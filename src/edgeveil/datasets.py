@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io import read_graph
-from edgeveil.io.mat import load_mat
+from edgeveil.io.matrices import load_mat
 from edgeveil.nodes import NodeSet
 
 __all__ = ["LabelledGraph", "load_blogcatalog", "load_pos", "social_network"]

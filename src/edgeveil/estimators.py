@@ -13,7 +13,7 @@ from edgeveil.engine import release
 from edgeveil.engine.question import graph_of
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.graph import Graph
-from edgeveil.io.matrix import read_matrix
+from edgeveil.io.matrices import read_matrix
 from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
 

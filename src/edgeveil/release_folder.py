@@ -9,18 +9,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgeveil._files import sha256_of, write_atomically
+from edgeveil._files import move, sha256_of, write_atomically
 from edgeveil.errors import InputError, UnknownNodeError
-from edgeveil.io.labelled_tables import as_json, read_labelled_table, write_labelled_table
+from edgeveil.io.exports import (
+    as_json,
+    parquet_bytes,
+    read_labelled_table,
+    write_labelled_table,
+)
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.provenance import Gives, Provenance, gives_of, label_of
@@ -41,6 +51,16 @@ class PartFile:
     name: str
     sha256: str
     rows: int
+
+
+def part_name(number: int, batch: str) -> str:
+    """The name of a part's file."""
+    return f"part-{number:06d}-{batch[:12]}.parquet"
+
+
+def file_of(result: Result) -> bytes:
+    """The rows, or lists, as the bytes of a part's file."""
+    return parquet_bytes(*result.labelled())
 
 
 def read_result(path: Path, gives: Gives) -> Result:
@@ -71,6 +91,52 @@ class ReleaseFolder:
     guarantee: Guarantee
     provenance: Provenance
     parts: tuple[PartFile, ...]
+
+    @classmethod
+    def write(
+        cls,
+        path: Path,
+        gives: Gives,
+        guarantee: Guarantee,
+        provenance: Provenance,
+        parts: Iterable[tuple[int, str, Sequence[NodeId], bytes]],
+    ) -> ReleaseFolder:
+        """Write a folder from numbered files, each of a batch and some sources, in any order.
+
+        It is written beside its place, and gets its name when it is whole.
+        """
+        place = path.resolve()
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(4)}")
+        unfinished.mkdir(mode=0o700)
+        try:
+            written = []
+            for number, batch, sources, file in parts:
+                name = part_name(number, batch)
+                write_atomically(unfinished / name, partial(Path.write_bytes, data=file))
+                about = PartFile(name, hashlib.sha256(file).hexdigest(), len(sources))
+                written.append((number, about, sources))
+            _, files, listed = zip(*sorted(written), strict=True)
+            made = cls(
+                path=unfinished,
+                gives=gives,
+                guarantee=guarantee,
+                provenance=provenance,
+                parts=files,
+            )
+            made.verify()
+            numbers = np.repeat(np.arange(len(files)), [part.rows for part in files])
+            index = {"source": list(chain.from_iterable(listed)), "part": numbers}
+            write_labelled_table(unfinished / _INDEX, index, {})
+            text = json.dumps(as_json(made.manifest), indent=1)
+            write_atomically(unfinished / _MANIFEST, lambda path: path.write_text(text))
+            if place.exists():
+                place.rmdir()  # an empty one: a folder must not be replaced
+            move(unfinished, place)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        return cls.open(path)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ReleaseFolder:
@@ -111,13 +177,6 @@ class ReleaseFolder:
             **label_of(self.gives, self.guarantee, self.provenance),
             "parts": [vars(part) for part in self.parts],
         }
-
-    def finish(self, sources: tuple[NodeId, ...]) -> None:
-        """Write index and manifest: from now on the folder is a release."""
-        numbers = np.repeat(np.arange(len(self.parts)), [part.rows for part in self.parts])
-        write_labelled_table(self.path / _INDEX, {"source": list(sources), "part": numbers}, {})
-        text = json.dumps(as_json(self.manifest), indent=1)
-        write_atomically(self.path / _MANIFEST, lambda path: path.write_text(text))
 
     def verify(self) -> None:
         """Compare the digest of every part with the manifest's; InputError at the first change."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.estimate.places import Place, in_words, places
 from edgeveil.io import exports
-from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
+from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
@@ -312,6 +312,10 @@ class Release:
         """
         if Path(path).suffix == ".csv":
             return exports.write_csv(Path(path), self._table(), self.guarantee.brief)
+        return write_labelled_table(path, *self.labelled())
+
+    def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The table of a file, and what is to be known about it."""
         label = {"format": _FORMAT, "sources": list(self.sources), **self._label()}
         if self.gives == "scores":
             table: dict[str, Any] = {"node": list(self.columns)}
@@ -325,7 +329,7 @@ class Release:
         else:
             table = {"source": list(self.sources)}
             table |= {f"x{i}": self.values[:, i] for i in range(len(self.columns))}
-        return write_labelled_table(path, table, label)
+        return table, label
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Release:

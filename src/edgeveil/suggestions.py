@@ -17,7 +17,7 @@ import numpy.typing as npt
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.estimate.places import in_words
 from edgeveil.io import exports
-from edgeveil.io.labelled_tables import read_labelled_table, write_labelled_table
+from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
@@ -144,7 +144,7 @@ class Suggestions:
         """The remark for the member at an index of `members`."""
         if not self._popular[index]:
             return ""
-        friends = int(np.nan_to_num(self.values[index, :1, 6]).sum())
+        friends = int(sum(found for found in self.values[index, :1, 6].tolist() if found == found))
         return (
             f"with {friends} friend{'s' * (friends != 1)} at epsilon "
             f"{self.guarantee.epsilon:g} this list is mostly what everybody gets"
@@ -194,9 +194,10 @@ class Suggestions:
 
     def table(self) -> pl.DataFrame:
         """One line per member and place: member, rank, node, score, first, last, common, why."""
-        return exports.polars_frame(self._columns())
+        return exports.polars_frame(self.columns())
 
-    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """The columns of `table`, as arrays."""
         member, place = np.nonzero(~np.isnan(self.values[:, :, 0]))
         listed = self.values[member, place]
         kind = object if self.nodes.kind == "str" else np.int64
@@ -221,7 +222,11 @@ class Suggestions:
         .csv file has the guarantee in a few words in its last column.
         """
         if Path(path).suffix == ".csv":
-            return exports.write_csv(Path(path), self._columns(), self.guarantee.brief)
+            return exports.write_csv(Path(path), self.columns(), self.guarantee.brief)
+        return write_labelled_table(path, *self.labelled())
+
+    def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The table of a file, and what is to be known about it."""
         friends = np.nan_to_num(self.values[:, :1, 6]).astype(int).sum(axis=1)
         label = {
             "format": _FORMAT,
@@ -230,7 +235,7 @@ class Suggestions:
             "places": self.values.shape[1],
             **label_of(self.gives, self.guarantee, self.provenance),
         }
-        return write_labelled_table(path, self._columns(), label)
+        return self.columns(), label
 
     def write_per_member(self, folder: str | os.PathLike[str], suffix: str = ".csv") -> None:
         """Write one file per member, readable for nobody else (mode 0600), named by its id.

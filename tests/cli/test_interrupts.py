@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from edgeveil.cli.interrupts import raise_if_interrupted, wait_for_input, watching
-from edgeveil.cli.progress import counting
+from edgeveil.cli.output import counting
 
 
 class Swallows:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edgeveil.cli import progress
+from edgeveil.cli import output
 from edgeveil.cli.app import COMMANDS, make_app
-from edgeveil.cli.output import counted
 
 CLI_PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -54,7 +53,7 @@ def test_what_is_to_be_copied_stays_whole(on_a_terminal):
 
 
 def test_one_is_singular(folder, run):
-    assert [counted(n, "node") for n in (0, 1, 1000)] == ["0 nodes", "1 node", "1,000 nodes"]
+    assert [output.counted(n, "node") for n in (0, 1, 1000)] == ["0 nodes", "1 node", "1,000 nodes"]
     assert (
         "r.csv: 1 ranking of 5 nodes."
         in run("rank follows.csv --source alice --epsilon 1 --out r.csv").stderr
@@ -114,12 +113,12 @@ def test_the_names_in_json_and_csv_are_the_documented_ones(folder, run, command,
 
 
 def test_a_long_audit_says_how_far_it_is_also_in_a_file(run, monkeypatch):
-    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
     said = run("audit push-flow-cap --trials 2000 --confidence 0.9999").stderr.splitlines()
     assert re.fullmatch(r"1,024 of 8,000 releases, about \d+ s left", said[0])
     assert said[-1] == "8,000 of 8,000 releases, about 0 s left"
 
 
 def test_how_fast_a_private_graph_is_ranked_stands_in_no_log(run, monkeypatch):
-    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
     assert "left" not in run("rank follows.csv --source alice --epsilon 1").stderr

@@ -19,8 +19,7 @@ import pytest
 
 from edgeveil.datasets import social_network
 from edgeveil.engine import Local, Ray, embed, keys, ray_cluster, release, release_to
-from edgeveil.engine.packing import pack, unpack
-from edgeveil.engine.ray_cluster import _run_part
+from edgeveil.engine.ray_cluster import _run_part, pack, unpack
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.io import open_graph, save_graph
@@ -115,11 +114,15 @@ def test_a_graph_in_a_shared_folder_travels_as_its_path(cluster, tmp_path):
 def test_a_folder_that_is_another_graph_on_the_worker_is_refused(tmp_path):
     path = save_graph(GRAPH, tmp_path / "graph")
     packed = pack(Task(mechanism=SLOW, graph=GRAPH, shared=None), path)
+    # Under an unchanged graph.json, too.
+    np.save(path / "indices.npy", np.concatenate([GRAPH.indices[1::-1], GRAPH.indices[2:]]))
+    with pytest.raises(EdgeveilError, match="another graph"):
+        unpack(packed)
     save_graph(GRAPH.with_edge_flipped(0, 1), path, overwrite=True)
     with pytest.raises(EdgeveilError, match="another graph"):
         unpack(packed)
     shutil.rmtree(path)
-    with pytest.raises(EdgeveilError, match="no graph folder"):
+    with pytest.raises(EdgeveilError, match="on a worker's machine: there is no folder"):
         unpack(packed)
 
 

@@ -111,7 +111,7 @@ def test_a_large_graph_that_is_not_reordered_gives_the_same_flow(monkeypatch):
     rng = np.random.default_rng(3)
     pairs = rng.integers(0, 60, (300, 2))
     expected = push_flow_cap(graph_of_pairs(60, pairs), range(60), sigma=1e-3, prepush=True)
-    monkeypatch.setattr("edgeveil.flow._layout._LARGEST_COPY", 0)
+    monkeypatch.setattr("edgeveil.flow._blocks._LARGEST_COPY", 0)
     kept_order = push_flow_cap(graph_of_pairs(60, pairs), range(60), sigma=1e-3, prepush=True)
     np.testing.assert_allclose(kept_order, expected, rtol=0, atol=1e-15)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("starlette")
 
+from edgeveil.datasets import social_network
+from edgeveil.engine import suggest
 from edgeveil.errors import InputError
+from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
-from edgeveil.serve.lists import Lists, slot_bytes
+from edgeveil.serve.lists import Lists, render, slot_bytes
 
 NODES = NodeSet.of(["ann", "bob", "cem", "dan"])
 ABOUT = {"snapshot": 1, "series": "x"}
@@ -108,3 +113,18 @@ def test_what_does_not_fit_is_an_error_and_no_shorter_list(path):
     with pytest.raises(InputError):
         lists.padded(b"{" * (lists.slot + 1))
     assert lists.get(0) is None
+
+
+@pytest.mark.parametrize("name", [int, 'né "{}"\\\n'.format])
+def test_lists_that_are_written_together_say_what_each_says_alone(name):
+    graph = social_network(60, average_degree=6).graph
+    named = Graph.from_edges(*graph.adjacency().nonzero(), NodeSet.of(map(name, range(60))))
+    made = suggest(named, named.nodes, epsilon=1.0, k=57)  # who has many friends has a shorter list
+    assert np.isnan(made.values).any()
+    for at, body in enumerate(render(made, 3)):
+        found = json.loads(body)
+        assert (found["member"], found["snapshot"]) == (made.members[at], 3)
+        assert found["remark"] == made.remark_at(at)
+        assert [tuple(line.values()) for line in found["suggestions"]] == [
+            (rank, node, first, last, why) for rank, node, _, first, last, why in made.at(at)
+        ]

@@ -248,7 +248,7 @@ def test_what_goes_wrong_inside_is_not_told_and_not_logged(caplog):
 
 def test_integer_ids_are_read_as_they_are_written():
     nodes = NodeSet.range(200)
-    assert _member("7", nodes) == 7
+    assert _member("7", nodes) == (7, 7)
     for odd in ("07", "+7", " 7", "7.0", "-0", "٧", "1e1", "200", "9" * 50):
         with pytest.raises(Refused):
             _member(odd, nodes)

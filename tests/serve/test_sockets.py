@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from edgeveil.serve.guards import network_of
 from tests.serve.running import Service, request
 
 
@@ -53,6 +54,10 @@ def test_by_https_with_a_certificate_and_the_curators_side_closed(network, tmp_p
         assert found.headers["Strict-Transport-Security"]
         with pytest.raises(OSError, match="refused"):
             request(running.curator_port, "/health")
+        with socket.create_connection(("127.0.0.1", running.port), timeout=12) as silent:
+            began = time.monotonic()
+            assert silent.recv(100) == b""  # it says nothing, and is not waited for
+            assert time.monotonic() - began < 8
     finally:
         running.stop()
 
@@ -122,6 +127,34 @@ def test_slow_clients_are_sent_away_and_hold_up_nobody(service, network):
     finally:
         for line in (*lines, lazy):
             line.close()
+
+
+def test_one_network_cannot_have_all_connections(service):
+    def open_from(address):
+        place = ("127.0.0.1", service.port)
+        return socket.create_connection(place, timeout=4, source_address=(address, 0))
+
+    def answered(line):
+        line.sendall(b"GET /icon.svg HTTP/1.1\r\nConnection: close\r\n\r\n")
+        return b" 200 " in line.recv(1000)
+
+    with contextlib.ExitStack() as stack:
+        lines = [stack.enter_context(open_from("127.0.0.2")) for _ in range(200)]
+        one_more = stack.enter_context(open_from("127.0.0.2"))
+        with contextlib.suppress(ConnectionError):
+            assert one_more.recv(1000) == b""
+        assert answered(stack.enter_context(open_from("127.0.0.3")))
+        assert answered(lines[0])
+        assert answered(lines[-1])
+    with open_from("127.0.0.2") as again:
+        assert answered(again)
+
+
+def test_half_of_an_ipv6_address_is_a_network():
+    one, two, other = "2001:db8:1:2::1", "2001:db8:1:2:ffff::2", "2001:db8:1:3::1"
+    assert network_of((one, 1)) == network_of((two, 1)) != network_of((other, 1))
+    assert network_of(("192.0.2.1", 1)) == "192.0.2.1"
+    assert network_of(None) == ""
 
 
 def test_a_place_that_is_taken_is_a_plain_error(service, network, tmp_path):

@@ -303,7 +303,7 @@ def test_a_crash_while_writing_costs_nothing_more_and_repeats_the_noise(ledger, 
     lost = []
 
     def fail(path, rows):
-        lost.append(rows.made.rows.copy())
+        lost.append(rows.rows.copy())
         raise OSError("disk full")
 
     with monkeypatch.context() as patch:

@@ -15,13 +15,12 @@ from scipy.sparse.csgraph import connected_components
 
 from edgeveil.datasets import social_network
 from edgeveil.estimate.rows import exact_weights
-from edgeveil.flow import _kernels, _layout, personalized_pagerank, push_flow, push_flow_cap
-from edgeveil.flow._capped import CappedBlock, Recursion
+from edgeveil.flow import _blocks, _kernels, personalized_pagerank, push_flow, push_flow_cap
+from edgeveil.flow._blocks import block_zeros, components_of, layout_of
 from edgeveil.flow._kernels import LANES, SINGLE_LANES, blocks, kernels
 from edgeveil.flow._lanes import load, store, sum_rows
-from edgeveil.flow._layout import block_zeros, components_of, layout_of
 from edgeveil.flow.bounds import edge_cap, fixed_point_cap, fixed_point_rounds
-from edgeveil.flow.push_flow import forward_flow
+from edgeveil.flow.push_flow import CappedBlock, Recursion, forward_flow
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
@@ -121,10 +120,10 @@ def test_narrow_and_wide_indices_give_the_same_bits(what, monkeypatch):
     assert layout_of(narrow).indices.dtype == np.uint16
     expected = COMPUTE[what](narrow, sources)
     for dtype in (np.int32, np.int64):
-        layout = _layout._make_layout(narrow)
-        changed = _layout.Layout(**vars(layout) | {"indices": layout.indices.astype(dtype)})
+        layout = _blocks._make_layout(narrow)
+        changed = _blocks.Layout(**vars(layout) | {"indices": layout.indices.astype(dtype)})
         with monkeypatch.context() as patch:
-            patch.setattr(_layout, "_make_layout", lambda graph, changed=changed: changed)
+            patch.setattr(_blocks, "_make_layout", lambda graph, changed=changed: changed)
             wide = hub_graph()
             np.testing.assert_array_equal(COMPUTE[what](wide, sources), expected)
             assert layout_of(wide).indices.dtype == dtype
@@ -133,8 +132,8 @@ def test_narrow_and_wide_indices_give_the_same_bits(what, monkeypatch):
 @pytest.mark.parametrize("what", COMPUTE)
 def test_threads_share_a_layout_and_change_no_bit(what, monkeypatch):
     calls = []
-    make = _layout._make_layout
-    monkeypatch.setattr(_layout, "_make_layout", lambda graph: (calls.append(1), make(graph))[1])
+    make = _blocks._make_layout
+    monkeypatch.setattr(_blocks, "_make_layout", lambda graph: (calls.append(1), make(graph))[1])
     graph, sources = hub_graph(), list(range(64))
     with ThreadPoolExecutor(4) as pool:
         parts = list(pool.map(lambda i: COMPUTE[what](graph, sources[i : i + 5]), range(0, 64, 5)))
@@ -150,7 +149,7 @@ def test_a_mapped_graph_that_is_not_copied_gives_the_same_flow(what, tmp_path, m
         np.save(tmp_path / name, getattr(graph, name))
     arrays = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices"))
     mapped = Graph(*arrays, graph.nodes)
-    monkeypatch.setattr(_layout, "_LARGEST_COPY", 0)
+    monkeypatch.setattr(_blocks, "_LARGEST_COPY", 0)
     assert np.shares_memory(layout_of(mapped).indices, mapped.indices)
     # The rows come in another order, so the sums do.
     np.testing.assert_allclose(COMPUTE[what](mapped, range(3)), expected, rtol=0, atol=2e-8)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.engine import Local, folders, making, release, release_to
+from edgeveil.engine import Local, making, release, release_to
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import BudgetError, InputError, ParameterError, UnknownNodeError
 from edgeveil.ledger import Ledger
@@ -53,8 +53,7 @@ MECHANISMS = [
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
-def test_the_same_bits_for_any_number_of_threads_and_in_a_folder(mechanism, tmp_path, monkeypatch):
-    monkeypatch.setattr(folders, "_PART_BYTES", 1)
+def test_the_same_bits_for_any_number_of_threads_and_in_a_folder(mechanism, tmp_path):
     sources = ALL[3:600:2]
     one = release(GRAPH, mechanism, sources, noise=seeded(), engine=Local(threads=1))
     for threads in (2, 4, 7):

@@ -1,12 +1,15 @@
-"""The `edgeveil` command: its subcommands, and where it starts.
+"""The `edgeveil` command: its subcommands, where it starts, and what becomes which exit code.
 
-Only what Python has loaded anyway is imported here, so that a Ctrl-C while the rest is loading
-is met inside of `main`.
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 budget refused, 4 input unreadable, 130 Ctrl-C.
+Data goes to standard output, words to standard error. Only what Python has loaded anyway is
+imported on top, so that a Ctrl-C while the rest is loading is met inside of `main`.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -32,6 +35,9 @@ COMMANDS = {
 _HELP = """Suggestions, rankings, embeddings from a private graph, with a guarantee for every edge.
 
 Example: edgeveil suggest friends.csv --member alice --epsilon 1 --top 20"""
+
+# Set to anything: an error nobody foresaw prints all it knows, which may be private.
+_TRACEBACK = "EDGEVEIL_TRACEBACK"
 
 
 @cache
@@ -62,17 +68,20 @@ def make_app(*, summaries: bool = False) -> App:
     return app
 
 
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("edgeveil")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and give its exit code; no error becomes a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        from edgeveil.cli.interrupts import raise_if_interrupted, watching
+        from edgeveil.cli.interrupts import watching
 
         with watching():
-            from edgeveil.cli.running import run
-
-            raise_if_interrupted()  # one that got lost while loading
-            return run(words)
+            return _run(words)
     except KeyboardInterrupt as interrupt:
         if arguments is None:  # the process ends: what is left half made in it need not complain
             sys.unraisablehook = lambda lost: None
@@ -81,7 +90,70 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _version() -> str:
-    from importlib.metadata import version
+def _run(words: list[str]) -> int:
+    """Run a command line and give its exit code; no error but Ctrl-C gets out."""
+    from cyclopts import CycloptsError
 
-    return version("edgeveil")
+    from edgeveil.cli.interrupts import raise_if_interrupted
+    from edgeveil.cli.output import say
+    from edgeveil.errors import (
+        BudgetError,
+        EdgeveilError,
+        InputError,
+        ParameterError,
+        UnknownNodeError,
+    )
+
+    raise_if_interrupted()  # one that got lost while loading
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    code = 1
+    try:
+        with warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.simplefilter("ignore")  # a library's words, and of private numbers
+            app = make_app(summaries=not words or words[0].startswith("-"))
+            app(words, exit_on_error=False, print_error=False, result_action="return_none")
+            sys.stdout.flush()
+        return 0
+    except CycloptsError as error:
+        code, told = 2, " ".join(str(error).split())  # without the frame around it
+    except EdgeveilError as error:
+        kinds = {BudgetError: 3, InputError: 4, ParameterError: 2, UnknownNodeError: 2}
+        code = next((code for kind, code in kinds.items() if isinstance(error, kind)), 1)
+        told = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BrokenPipeError:
+        # Whoever read our output has gone (`| head`). Keep Python from failing once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        told = "there is not enough memory for this"
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        told = f"{error.strerror or type(error).__name__}{where}"
+    except UnicodeEncodeError as error:
+        told = f"the output cannot be written as {error.encoding}; set PYTHONUTF8=1"
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
+    except BaseException as error:  # polars' panics are no Exceptions
+        if _TRACEBACK in os.environ:
+            raise
+        told = _unforeseen(error)
+    say(f"edgeveil: {told}")
+    return code
+
+
+def _unforeseen(error: BaseException) -> str:
+    """An error by its kind and place only: its own words may quote the graph."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        name, line = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_lineno
+        if str(name).startswith("edgeveil."):
+            place = f" in {name}, line {line}"
+        trace = trace.tb_next
+    return (
+        f"this should not happen: {type(error).__name__}{place}; please report it "
+        f"({_TRACEBACK}=1 shows all, for the curator's eyes only)"
+    )

@@ -5,44 +5,37 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from edgeveil.cli.options import PARAMETERS, AnyMechanism, Config, Parameters, default
-from edgeveil.cli.output import Format, print_table
+from edgeveil.cli import options
+from edgeveil.cli.options import WHICH_MECHANISM, option
+from edgeveil.cli.output import counting, print_table
 from edgeveil.errors import EdgeveilError
 
 
 def audit(
-    mechanism: AnyMechanism = "push-flow-cap",
+    mechanism: Annotated[options.AnyMechanism, option(WHICH_MECHANISM)] = "push-flow-cap",
     /,
     *,
-    epsilon: Annotated[float | None, default("1.0")] = None,
-    parameters: Parameters = PARAMETERS,
-    trials: Annotated[int | None, default("so many as take ten seconds: 1000 to 20000")] = None,
-    confidence: float = 0.95,
-    format: Annotated[Format | None, default("a sentence")] = None,  # noqa: A002  (the option's name)
-    config: Config = None,
+    epsilon: Annotated[float | None, option("The claim.", "1.0")] = None,
+    parameters: options.Parameters = options.PARAMETERS,
+    trials: Annotated[
+        int | None,
+        option(
+            "Releases drawn from each of the two graphs, on average; more give a better bound.",
+            "so many as take ten seconds: 1000 to 20000",
+        ),
+    ] = None,
+    confidence: Annotated[float, option("Of the certified lower bound.")] = 0.95,
+    format: Annotated[options.Format | None, options.default("a sentence")] = None,  # noqa: A002  (the option's name)
+    config: options.Config = None,
 ) -> None:
     """Attack a mechanism on its worst pair of graphs and compare with what it claims.
 
     Example: edgeveil audit push-flow-cap --epsilon 1 --trials 100000
-
-    Parameters
-    ----------
-    mechanism
-        What to attack; `edgeveil mechanisms` lists them. One of your own: package.module:Class.
-    epsilon
-        The claim.
-    trials
-        Releases drawn from each of the two graphs, on average; more give a better bound.
-    confidence
-        Of the certified lower bound.
-    format
-        table, json or csv.
     """
     from edgeveil.auditing import audit as run
-    from edgeveil.cli.mechanisms import find_mechanism, make_mechanism, takes
-    from edgeveil.cli.progress import counting
+    from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
 
-    if epsilon is None and takes(find_mechanism(mechanism), "epsilon"):
+    if epsilon is None and "epsilon" in fields_of(find_mechanism(mechanism)):
         epsilon = 1.0
     chosen = make_mechanism(mechanism, None, epsilon=epsilon, **parameters.given())
     with counting("releases", lines=True) as progress:
@@ -50,12 +43,13 @@ def audit(
     if format is None:
         sys.stdout.write(f"{result}\n")
     else:
+        columns = ["claimed", "exact_loss", "lower_bound", "confidence", "trials"]
         print_table(
-            ["mechanism", "claimed", "exact_loss", "lower_bound", "confidence", "trials"],
+            ["mechanism", *columns],
             [
-                (mechanism, r.claimed, r.exact_loss, r.lower_bound, r.confidence, r.trials)
-                for r in (result, result.hardest)
-                if r is not None
+                (mechanism, *(getattr(one, name) for name in columns))
+                for one in (result, result.hardest)
+                if one is not None
             ],
             style=format,
             about={"consistent": result.consistent, "says": str(result)},

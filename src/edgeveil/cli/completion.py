@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import Literal
+from typing import Annotated, Literal
+
+from edgeveil.cli.options import option
 
 # zsh takes the function's name from the file's and runs the file as its body on first use; the
 # script only defines a function, under a name of cyclopts' own. Sourced, it has to be registered.
@@ -14,18 +16,16 @@ else
   compdef _edgeveil edgeveil
 fi
 """
+_WHERE = (
+    "Whose script. For zsh save it as _edgeveil in a folder of $fpath, for fish as "
+    "~/.config/fish/completions/edgeveil.fish."
+)
 
 
-def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], option(_WHERE)], /) -> None:
     """Print a script that lets a shell complete commands, options and their values.
 
     Example: edgeveil completion bash > ~/.local/share/bash-completion/completions/edgeveil
-
-    Parameters
-    ----------
-    shell
-        Whose script. For zsh save it as _edgeveil in a folder of $fpath, for fish as
-        ~/.config/fish/completions/edgeveil.fish.
     """
     from edgeveil.cli.app import make_app
 

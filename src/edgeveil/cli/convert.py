@@ -86,20 +86,19 @@ def convert(
 
 def _fits(path: Path, memory: int) -> bool:
     """Tell whether reading a file at once takes at most so much memory."""
-    from edgeveil.io.lines import suffix_of
-    from edgeveil.io.streams import PARQUET, TEXT
+    from edgeveil.io.lines import TEXT, is_packed, suffix_of
+    from edgeveil.io.tables import PARQUET
 
     if not path.is_file() or suffix_of(path) not in (*TEXT, *PARQUET):
         return True  # one that cannot be read by pieces
-    packed = path.suffix.lower() == ".gz"
-    factor = _PARQUET if suffix_of(path) in PARQUET else _PACKED if packed else _TEXT
+    factor = _PARQUET if suffix_of(path) in PARQUET else _PACKED if is_packed(path) else _TEXT
     return factor * path.stat().st_size <= memory
 
 
 @contextmanager
 def _bars() -> Iterator[Callable[[str, int, int], None]]:
     """One bar after another, as what is counted changes; lines where there is no terminal."""
-    from edgeveil.cli.progress import counting
+    from edgeveil.cli.output import counting
 
     with ExitStack() as bar:
         shown: list[str] = []

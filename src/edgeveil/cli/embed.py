@@ -6,60 +6,46 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from edgeveil.cli import options
-from edgeveil.cli.options import default
+from edgeveil.cli.options import option
 from edgeveil.cli.output import counted, say
 
 
 def embed(
-    graph: Path,
+    graph: options.GraphPath,
     /,
     *,
-    out: Path,
-    epsilon: float | None = None,
-    dim: Annotated[int | None, default("the mechanism's own")] = None,
-    sources: Annotated[Path | None, default("all nodes")] = None,
+    out: Annotated[
+        Path,
+        option(
+            "File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a "
+            "suffix becomes a folder, for more rows than fit into memory."
+        ),
+    ],
+    epsilon: options.Epsilon = None,
+    dim: Annotated[int | None, option("Length of an embedding.", "the mechanism's own")] = None,
+    sources: Annotated[
+        Path | None, option("File with one id per line: embed these nodes only.", "all nodes")
+    ] = None,
     mechanism: Annotated[
-        options.AnyEmbeddingMechanism | None, default("the recommended one")
+        options.AnyEmbeddingMechanism | None, option(options.WHICH_MECHANISM, "the recommended one")
     ] = None,
     parameters: options.Parameters = options.PARAMETERS,
-    budget: options.Budget = options.BUDGET,
-    reading: options.GraphFile = options.GRAPH_FILE,
     directed: options.ArcsAsEdges = False,
-    engine: options.EngineChoice = options.ENGINE,
-    shown: options.Shown = options.SHOWN,
+    how: options.Releasing = options.RELEASING,
 ) -> None:
     """Embed the nodes of a graph, privately, each for its own owner.
 
     Example: edgeveil embed follows.csv --epsilon 1 --dim 128 --out emb.parquet
-
-    Parameters
-    ----------
-    graph
-        Edge list, Parquet, .mat, MatrixMarket or a graph folder.
-    out
-        File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a
-        suffix becomes a folder, for more rows than fit into memory.
-    epsilon
-        Privacy loss of one embedding; smaller protects more. No default: nobody else can choose it.
-    dim
-        Length of an embedding.
-    sources
-        File with one id per line: embed these nodes only.
-    mechanism
-        How to make the embeddings; `edgeveil mechanisms` says which is for what. One of your own:
-        package.module:Class.
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
-    from edgeveil.cli.releasing import make_release
+    from edgeveil.cli.reading import check_out, wanted_nodes
+    from edgeveil.cli.releasing import make_release, read
 
     given = {"epsilon": epsilon, "dimension": dim, **parameters.given()}
     chosen = make_mechanism(mechanism, "embeddings", **given)
-    where = engine.make()
-    check_out(out, (graph, reading.nodes, sources), folder=True)
-    private_graph = read_and_say(graph, reading, directed=directed, counts=shown.verbose)
-    nodes = private_graph.nodes
-    wanted = wanted_nodes(nodes, None, sources, "--sources") if sources else nodes
+    check_out(out, (graph, how.nodes, sources), folder=True)
+    private = read(graph, how, directed=directed)
+    wanted = wanted_nodes(private.nodes, None, sources, "--sources") if sources else private.nodes
     if (total := chosen.guarantee(len(wanted)).epsilon) > (one := chosen.guarantee(1).epsilon):
         say(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
@@ -73,6 +59,4 @@ def embed(
             made.write(out)
         say(f"{out}: {counted(len(wanted), 'embedding')}.")
 
-    make_release(
-        private_graph, chosen, wanted, budget, put_out, out=out, style=shown.format, engine=where
-    )
+    make_release(private, chosen, wanted, how, put_out, out=out)

@@ -1,15 +1,21 @@
-"""``edgeveil ledger create | advance | show | verify | backup``; plan and report elsewhere."""
+"""``edgeveil ledger create | advance | plan | report | show | verify | backup``."""
 
 from __future__ import annotations
 
 import sys
+from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App
 
-from edgeveil.cli.options import LedgerAt, default
-from edgeveil.cli.output import Format, print_table, say
+from edgeveil.cli import options
+from edgeveil.cli.options import Format, LedgerPlace, option
+from edgeveil.cli.output import counting, print_table, say
+from edgeveil.errors import ParameterError
+
+if TYPE_CHECKING:
+    from edgeveil.graph import Graph
 
 ledger = App(
     name="ledger",
@@ -17,34 +23,33 @@ ledger = App(
     "Example: edgeveil ledger create follows.ledger --epsilon 4",
     help_format="plaintext",
 )
-ledger.command("edgeveil.cli.spending:plan", name="plan")
-ledger.command("edgeveil.cli.spending:report", name="report")
 
 
 @ledger.command
 def create(
-    location: LedgerAt,
+    location: Annotated[options.LedgerAt, option("A new file, or a postgresql:// address.")],
     /,
     *,
-    epsilon: float,
-    pooled_epsilon: float | None = None,
-    window: Annotated[int | None, default("all snapshots")] = None,
+    epsilon: Annotated[
+        float,
+        option("What any one recipient may learn about an edge in all, public releases included."),
+    ],
+    pooled_epsilon: Annotated[
+        float | None,
+        option("What all recipients together may learn, if they pool what they got."),
+    ] = None,
+    window: Annotated[
+        int | None,
+        option(
+            "Count the last so many snapshots only. This protects what happens to an edge within "
+            "them, not an edge that stays for ever.",
+            "all snapshots",
+        ),
+    ] = None,
 ) -> None:
     """Make a new ledger with a cap.
 
     Example: edgeveil ledger create follows.ledger --epsilon 4
-
-    Parameters
-    ----------
-    location
-        A new file, or a postgresql:// address.
-    epsilon
-        What any one recipient may learn about an edge in all, public releases included.
-    pooled_epsilon
-        What all recipients together may learn, if they pool what they got.
-    window
-        Count the last so many snapshots only. This protects what happens to an edge within them,
-        not an edge that stays for ever.
     """
     from edgeveil.ledger import Ledger
 
@@ -54,19 +59,18 @@ def create(
 
 
 @ledger.command
-def advance(location: LedgerAt, label: str = "", /) -> None:
+def advance(
+    location: LedgerPlace,
+    label: Annotated[
+        str, option("The public name of the graph, if it was released under one.")
+    ] = "",
+    /,
+) -> None:
     """Declare that the graph of a label has a new state: its next snapshot.
 
     Members may have joined or left; whoever stayed must have kept their id. Do it by a public
     schedule: a new snapshot just when the graph has changed tells that it has.
     Example: edgeveil ledger advance follows.ledger friends
-
-    Parameters
-    ----------
-    location
-        The ledger's file, or its postgresql:// address.
-    label
-        The public name of the graph, if it was released under one.
     """
     from edgeveil.ledger import Ledger
 
@@ -76,17 +80,133 @@ def advance(location: LedgerAt, label: str = "", /) -> None:
 
 
 @ledger.command
-def show(location: LedgerAt, /, *, format: Format = "table") -> None:  # noqa: A002  (the option's name)
-    """Show what was spent and what is left.
+def plan(
+    location: LedgerPlace,
+    /,
+    *,
+    every: Annotated[
+        str, option("How often there are new lists: day, week, 2 weeks, month, and so on.")
+    ] = "week",
+    lasting: Annotated[
+        str,
+        option("How long the budget is to last: 90d, 6m, 1y.", name=["--for", "--lasting"]),
+    ] = "1y",
+    members: Annotated[
+        int | None,
+        option("How many get a list each time; needed if there is a cap on what all may pool."),
+    ] = None,
+    graph: Annotated[Path | None, option("The private graph, to measure on.")] = None,
+    top: Annotated[int, option("Places of a list, to measure with.")] = 20,
+    reading: options.GraphFile = options.GRAPH_FILE,
+    format: Format = "table",  # noqa: A002  (the option's name)
+) -> None:
+    """Say what each list may cost so that the budget lasts, beside the alternatives.
+
+    With --graph also what each epsilon buys: the share of hidden friends that lists would find.
+    That is measured on the graph itself, for the curator only; nothing is charged.
+    Example: edgeveil ledger plan friends.ledger --every week --for 1y
+    """
+    from edgeveil.ledger import Ledger
+    from edgeveil.ledger.plan import plan as plan_of
+    from edgeveil.mechanisms.suggest import Suggest
+
+    opened = Ledger.open(location)
+    read = None
+    if graph is not None:
+        from edgeveil.cli.reading import read_and_say
+
+        read = read_and_say(graph, reading, directed=False, counts=False)
+        members = read.n_nodes if members is None else members
+    if opened.pooled_epsilon is not None and members is None:
+        raise ParameterError(
+            "the ledger has a cap on what all may pool: say how many get a list (--members)"
+        )
+
+    def pooled(epsilon: float) -> float:
+        many = members or 1
+        return Suggest(epsilon=epsilon).guarantee(many).pooled_epsilon if epsilon else 0.0
+
+    plans = plan_of(opened.account(), every, lasting, window=opened.window, pooled=pooled)
+    columns = ["every", "releases", "epsilon"]
+    rows: list[tuple[Any, ...]] = [(p.every, p.releases, p.epsilon) for p in plans]
+    if read is not None:
+        hits = _hits(read, {p.epsilon for p in plans if p.epsilon > 0}, top)
+        groups = list(dict.fromkeys(scope for scope, _ in hits))
+        columns += [f"hits@{top}, {group}" for group in groups]
+        rows = [(*row, *(hits.get((group, row[2])) for group in groups)) for row in rows]
+        say("FOR THE CURATOR, NOT PRIVATE: the hits come from the exact graph.")
+    print_table(columns, rows, style=format, about={"for": lasting}, title="what lists may cost")
+    if opened.window is not None:
+        say(
+            f"With a window of {opened.window} snapshots this goes on for ever; it protects what "
+            "happens to an edge within the window, not an edge that stays for ever."
+        )
+
+
+def _hits(graph: Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
+    """Share of hidden friends on lists of k, by degree group and epsilon."""
+    from edgeveil.evaluation.own_graph import evaluate
+
+    with counting("measurements", lines=True) as progress:
+        found = evaluate(graph, sorted(epsilons), protocol="suggestions", k=k, progress=progress)
+    return {
+        (r.scope, r.epsilon): r.mean
+        for r in found.results
+        if r.mechanism == "suggest" and r.metric == f"hits@{k}"
+    }
+
+
+@ledger.command
+def report(
+    location: LedgerPlace,
+    /,
+    *,
+    out: Annotated[
+        Path | None,
+        option(
+            "A page (.html) with a chart, or a table (.csv, .json).",
+            "the table, on standard output",
+        ),
+    ] = None,
+    recipient: Annotated[str | None, option("Only what this one got.")] = None,
+    format: Format = "table",  # noqa: A002  (the option's name)
+) -> None:
+    """Say who was given what, when, from what and for which purpose.
+
+    Example: edgeveil ledger report friends.ledger --out report.html
+    """
+    from edgeveil._files import write_atomically
+    from edgeveil.ledger import Ledger
+    from edgeveil.report import PageData, write_page
+    from edgeveil.report.spending import COLUMNS, spending_of, spending_rows
+
+    opened = Ledger.open(location)
+    if out is not None and out.suffix == ".html":
+        title = "What was given out" if recipient is None else f"What {recipient} was given"
+        write_page(out, PageData(title=title, spending=spending_of(opened, recipient)))
+        sys.stdout.write(f"{out.resolve()}\n")
+        return
+    if out is not None and out.suffix not in (".csv", ".json"):
+        raise ParameterError(f"--out must end in .html, .csv or .json, got {out.name!r}")
+    rows = spending_rows(opened.spends(recipient))
+    about = {"ledger": opened.location, "epsilon": opened.epsilon}
+    if out is None:
+        print_table(COLUMNS, rows, style=format, about=about)
+        if not rows:
+            say("nothing was given out yet")
+        return
+    text = StringIO()
+    print_table(
+        COLUMNS, rows, style="csv" if out.suffix == ".csv" else "json", about=about, to=text
+    )
+    write_atomically(out, lambda path: path.write_text(text.getvalue(), encoding="utf-8"))
+
+
+@ledger.command
+def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa: A002  (the option's name)
+    """Show what was spent and what is left; json and csv list every recipient.
 
     Example: edgeveil ledger show follows.ledger
-
-    Parameters
-    ----------
-    location
-        The ledger's file, or its postgresql:// address.
-    format
-        table, json or csv; the last two list every recipient.
     """
     from edgeveil.ledger import Ledger
 
@@ -113,18 +233,21 @@ def show(location: LedgerAt, /, *, format: Format = "table") -> None:  # noqa: A
 
 
 @ledger.command
-def verify(location: LedgerAt, /, *, known_head: str | None = None) -> None:
+def verify(
+    location: LedgerPlace,
+    /,
+    *,
+    known_head: Annotated[
+        str | None,
+        option(
+            "A head noted earlier, somewhere else: it must still be part of the ledger. Only this "
+            "finds every ledger that was put back to an older copy."
+        ),
+    ] = None,
+) -> None:
     """Check that no entry of the ledger was changed; print its head.
 
     Example: edgeveil ledger verify follows.ledger
-
-    Parameters
-    ----------
-    location
-        The ledger's file, or its postgresql:// address.
-    known_head
-        A head noted earlier, somewhere else: it must still be part of the ledger. Only this
-        finds every ledger that was put back to an older copy.
     """
     from edgeveil.ledger import Ledger
 
@@ -134,17 +257,16 @@ def verify(location: LedgerAt, /, *, known_head: str | None = None) -> None:
 
 
 @ledger.command
-def backup(location: LedgerAt, copy: Path, /) -> None:
+def backup(
+    location: LedgerPlace,
+    copy: Annotated[
+        Path, option("A new file. It is for the case that the ledger is lost: never use both.")
+    ],
+    /,
+) -> None:
     """Copy a ledger's file, whoever uses it meanwhile; print the head of the copy, to be noted.
 
     Example: edgeveil ledger backup follows.ledger backups/follows-2026-11-16.ledger
-
-    Parameters
-    ----------
-    location
-        The ledger's file.
-    copy
-        A new file. It is for the case that the ledger is lost: never use both.
     """
     from edgeveil.ledger import Ledger
 

@@ -19,14 +19,15 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from edgeveil._check import is_number
-from edgeveil.cli.output import Format, print_table
+from edgeveil.cli.options import Format
+from edgeveil.cli.output import print_table
 from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     from edgeveil.mechanisms import Mechanism
     from edgeveil.mechanisms.base import Gives
 
-_GROUP = "edgeveil.mechanisms"
+_SAY_EPSILON = "say how much may be learnt: --epsilon 1, for instance"
 
 
 def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option's name)
@@ -35,52 +36,42 @@ def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option'
     Those of installed packages are listed too. Any class of your own is named by its place:
     --mechanism package.module:Class (docs/own-mechanism.md).
     Example: edgeveil mechanisms
-
-    Parameters
-    ----------
-    format
-        table, json or csv.
     """
     rows = list(_listed())
-    if format == "table":
-        for name, gives, *parts in rows:  # too long for columns
-            sys.stdout.write(f"{name} ({gives})\n")
-            for label, words in zip(("Does", "Protects", "Use"), parts, strict=True):
-                sys.stdout.write(f"{fill(f'  {label}: {words}', 80, subsequent_indent='    ')}\n")
+    if format != "table":
+        print_table(["name", "gives", "does", "protects", "use"], rows, style=format)
         return
-    print_table(["name", "gives", "does", "protects", "use"], rows, style=format)
+    for name, gives, *parts in rows:  # too long for columns
+        sys.stdout.write(f"{name} ({gives})\n")
+        for label, words in zip(("Does", "Protects", "Use"), parts, strict=True):
+            sys.stdout.write(f"{fill(f'  {label}: {words}', 80, subsequent_indent='    ')}\n")
 
 
 def _listed() -> Iterator[tuple[str, str, str, str, str]]:
     from edgeveil.mechanisms import MECHANISMS
 
-    for kind in MECHANISMS:
-        yield _about(kind.name, kind)
-    for name, place in _announced().items():
+    for name in [*(kind.name for kind in MECHANISMS), *_announced()]:
         try:
-            yield _about(name, _loaded(place.value))
+            kind = find_mechanism(name)
         except ParameterError as error:
             yield name, "cannot be used", str(error), "", ""
-
-
-def _about(name: str, kind: type[Mechanism]) -> tuple[str, str, str, str, str]:
-    does = (kind.__doc__ or "").strip().partition("\n")[0]
-    return name, kind.gives, does, _protects(kind), kind.when_to_use
+            continue
+        does = (kind.__doc__ or "").strip().partition("\n")[0]
+        yield name, kind.gives, does, _protects(kind), kind.when_to_use
 
 
 def _protects(kind: type[Mechanism]) -> str:
     """What the guarantee says, in a few words; an example is asked, it sees no graph."""
     example: Any = {"epsilon": 1.0, "promised_min_degree": 50}
-    known = _fields(kind)
-    needed = [name for name, field in known.items() if _is_needed(field)]
+    needed = [name for name, field in fields_of(kind).items() if _is_needed(field)]
     if not set(needed) <= set(example):
         return f"what its guarantee says, for given {', '.join(needed)}"
     claim = kind(**{name: example[name] for name in needed}).guarantee(2)
     if claim.model == "none":
         return "nothing"
     elsewhere = "edges that do not touch the source"
-    words = {"joint": elsewhere, "public": "every edge"}[claim.model]
-    if "model" in known:
+    words = elsewhere if claim.model == "joint" else "every edge"
+    if "model" in fields_of(kind):
         words = f"joint model: {elsewhere}; public model: every edge"
     if claim.model == "joint" and claim.epsilon == 0:
         words += ", wholly"
@@ -114,11 +105,13 @@ def find_mechanism(name: str, gives: Gives | None = None) -> type[Mechanism]:
 
 def _announced() -> dict[str, EntryPoint]:
     """What installed packages announce, by name; it is loaded only when it is used."""
-    return {place.name: place for place in entry_points(group=_GROUP)}
+    return {place.name: place for place in entry_points(group="edgeveil.mechanisms")}
 
 
 def _loaded(place: str) -> type[Mechanism]:
     """The class at ``package.module:Class``; files of the working folder are found as well."""
+    from edgeveil.mechanisms import Mechanism
+
     module, _, name = place.partition(":")
     if not module or not name:
         raise ParameterError(f"{place!r} is not of the form package.module:Class")
@@ -137,21 +130,16 @@ def _loaded(place: str) -> type[Mechanism]:
     except Exception as error:  # somebody else's code runs here
         told = f"{place} cannot be imported: {type(error).__name__}: {error}"
         raise ParameterError(told) from error
-    return _checked(place, found)
-
-
-def _checked(place: str, found: Any) -> type[Mechanism]:
-    """Refuse what is no class of mechanisms, and say what it lacks."""
-    from edgeveil.mechanisms import Mechanism
-
     wanted = [name for name in vars(Mechanism) if not name.startswith("_")]
     lacks = [name for name in [*Mechanism.__annotations__, *wanted] if not hasattr(found, name)]
-    if not isinstance(found, type) or lacks:
-        why = f"it lacks {', '.join(lacks)}" if lacks else "it is no class"
+    why = "it is no class"
+    if lacks:
+        why = f"it lacks {', '.join(lacks)}"
+    elif isinstance(found, type):
+        why = "" if is_dataclass(found) else "its parameters need a frozen dataclass"
+    if why:
         raise ParameterError(f"{place} is no mechanism: {why}")
-    if not is_dataclass(found):
-        raise ParameterError(f"{place} is no mechanism: its parameters need a frozen dataclass")
-    kind: type[Any] = found
+    kind: type[Mechanism] = found
     return kind
 
 
@@ -170,17 +158,18 @@ def make_mechanism(
     from edgeveil.advice import recommended
 
     given = {option: value for option, value in options.items() if value is not None}
-    kind = None if name is None else find_mechanism(name, gives)
-    if kind is None:
-        if "epsilon" not in given:
-            raise ParameterError(_SAY_EPSILON)
+    if name is not None:
+        kind = find_mechanism(name, gives)
+    elif "epsilon" not in given:
+        raise ParameterError(_SAY_EPSILON)
+    else:
         assert gives != "suggestions"  # they have a mechanism of their own
         asked = {"epsilon": given["epsilon"], "model": given.get("model", "joint")}
         kind = type(recommended(**asked, gives=gives or "scores", n_nodes=n_nodes))
     name = name or kind.name
     if gives is not None and kind.gives != gives:
         raise ParameterError(f"{name} gives {kind.gives}; {gives} are asked for")
-    known = _fields(kind)
+    known = fields_of(kind)
     if given.get("model") == "joint" and "model" not in known:
         del given["model"]  # it is for the joint model only
     if strange := sorted(set(given) - set(known)):
@@ -194,36 +183,23 @@ def make_mechanism(
     if "epsilon" in needed:
         raise ParameterError(_SAY_EPSILON)
     if needed:
-        raise ParameterError(f"{name} needs {_option(needed[0])}")
+        told = {"promised_min_degree": "--promised-min-degree"}
+        raise ParameterError(f"{name} needs {told.get(needed[0], f'--set {needed[0]}=VALUE')}")
     try:
         return kind(**given)
+    except ParameterError:
+        raise
     except (TypeError, ValueError) as error:  # of a class from outside; ours say what is wrong
-        if isinstance(error, ParameterError):
-            raise
         raise ParameterError(f"{name}: {error}") from error
 
 
-_SAY_EPSILON = "say how much may be learnt: --epsilon 1, for instance"
-
-
-def takes(kind: type[Mechanism], parameter: str) -> bool:
-    """Whether a mechanism has this parameter."""
-    return parameter in _fields(kind)
-
-
-def _fields(kind: type[Mechanism]) -> dict[str, Field[Any]]:
+def fields_of(kind: type[Mechanism]) -> dict[str, Field[Any]]:
+    """The parameters of a mechanism."""
     return {field.name: field for field in fields(kind) if field.init}  # type: ignore[arg-type]  # all are dataclasses
 
 
 def _is_needed(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
-
-
-def _option(parameter: str) -> str:
-    """How a parameter is given on the command line."""
-    if parameter == "promised_min_degree":
-        return "--promised-min-degree"
-    return f"--set {parameter}=VALUE"
 
 
 def _setting(text: str, known: dict[str, Field[Any]], name: str) -> tuple[str, Any]:

@@ -1,7 +1,6 @@
 """Options that several commands have: their types and what ``--help`` says of them.
 
-What belongs together is one class, whose fields become options of the command that takes it;
-the text below a field is its help.
+What belongs together is one frozen class, whose fields become options of the command that takes it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from edgeveil.cli.output import Format
+from edgeveil.cli.output import Format as OutputFormat
+from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     from edgeveil.engine import Engine
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 def default(words: str) -> Parameter:
     """What ``--help`` shows as the default of an option that is None if left out."""
     return Parameter(show_default=lambda _: words)
+
+
+def option(words: str, if_left_out: str | None = None, **more: Any) -> Parameter:
+    """The help of an option, and what happens without it if its default does not say that."""
+    if if_left_out is not None:
+        more["show_default"] = lambda _: if_left_out
+    return Parameter(help=words, **more)
 
 
 # Written out, because importing the mechanisms takes longer than `--help` may; a test compares.
@@ -43,34 +50,47 @@ AnyScoreMechanism = ScoreMechanism | str
 AnyEmbeddingMechanism = EmbeddingMechanism | str
 AnyListMechanism = ListMechanism | str
 AnyMechanism = ListMechanism | ScoreMechanism | EmbeddingMechanism | str
-Model = Annotated[Literal["joint", "public"] | None, default("joint")]
+WHICH_MECHANISM = (
+    "Which to take: `edgeveil mechanisms` says what each is for. One of your own: "
+    "package.module:Class."
+)
 
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Words = Annotated[str, Parameter(show_default=False)]
+Named = Annotated[list[str] | None, Parameter(negative="")]
+Format = Annotated[OutputFormat, option("table, json or csv.")]
+GraphPath = Annotated[Path, option("Edge list, Parquet, .mat, MatrixMarket or a graph folder.")]
 # Text always; that it may be a path tells shells to complete the names of files.
 LedgerAt = str | Path
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+LedgerPlace = Annotated[LedgerAt, option("The ledger's file, or its postgresql:// address.")]
+Epsilon = Annotated[
+    float | None,
+    option(
+        "Privacy loss of one list, ranking or embedding; smaller protects more. No default: "
+        "nobody else can choose it."
+    ),
+]
 ArcsAsEdges = Annotated[
     Flag,
-    Parameter(
-        help="Allow a matrix (.mat, MatrixMarket) that is not symmetric. Every arc is read as an "
+    option(
+        "Allow a matrix (.mat, MatrixMarket) that is not symmetric. Every arc is read as an "
         "undirected edge, as the lines of an edge list always are."
     ),
 ]
 Settings = Annotated[
-    list[str] | None,
-    Parameter(
+    Named,
+    option(
+        "Any other parameter of the mechanism, as name=value; may be given more than once.",
         name="--set",
-        negative="",
         show_default=False,
-        help="Any other parameter of the mechanism, as name=value; may be given more than once.",
     ),
 ]
 Config = Annotated[
     Path | None,
-    Parameter(
-        help="TOML file with defaults: [rank], then epsilon = 1, and so on. No file is read "
-        "unasked."
+    option(
+        "TOML file with defaults: [rank], then epsilon = 1, and so on. No file is read unasked.",
+        "the file that EDGEVEIL_CONFIG names, if any",
     ),
-    default("the file that EDGEVEIL_CONFIG names, if any"),
 ]
 
 
@@ -87,14 +107,11 @@ class GraphFile:
     header: Annotated[bool | None, default("guessed")] = None
     """Whether the first line of a text file holds names."""
     columns: Annotated[str | None, default("the first two, if that is clear")] = None
-    """The two columns with ids, of text and Parquet: their names in the first line, or their
-    positions from 0. For instance: from,to"""
+    """The two columns with ids: their names in the first line, or positions from 0."""
 
     @property
     def pair(self) -> tuple[str | int, str | int] | None:
         """The two columns, as `edgeveil.read_graph` takes them."""
-        from edgeveil.errors import ParameterError
-
         if self.columns is None:
             return None
         words = [word.strip() for word in self.columns.split(",")]
@@ -104,18 +121,18 @@ class GraphFile:
         return first, second
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Reading, paying, computing, printing")
 @dataclass(frozen=True, kw_only=True)
-class Budget:
-    """Who pays for a release, and with which noise."""
+class Releasing(GraphFile):
+    """How a release is made: from which file, who pays, with which noise, where; what is said."""
 
     ledger: Annotated[LedgerAt | None, default("nobody keeps count")] = None
     """Budget to charge; made by `edgeveil ledger create`."""
-    label: Annotated[str, Parameter(show_default=False)] = ""
+    label: Words = ""
     """With a ledger: the public name of the graph, if the ledger is for several."""
-    purpose: Annotated[str, Parameter(show_default=False)] = ""
+    purpose: Words = ""
     """With a ledger: what the release is for."""
-    operator: Annotated[str, Parameter(show_default=False)] = ""
+    operator: Words = ""
     """With a ledger: who makes the release."""
     dry_run: Flag = False
     """Print the price and what is left; charge and draw nothing."""
@@ -123,16 +140,52 @@ class Budget:
     """Do not ask before spending (asked on a terminal only)."""
     insecure_seed: Annotated[int | None, default("fresh secure noise")] = None
     """Repeatable noise, for tests and demonstrations. The result is then NOT private."""
+    engine: Literal["local", "ray"] = "local"
+    """Where to compute: threads of this machine, or a Ray cluster (edgeveil[ray])."""
+    address: Annotated[str | None, default("a cluster is started for this call")] = None
+    """Of the Ray cluster: host:port, or auto."""
+    workers: Annotated[int | None, default("as many as processors")] = None
+    """Threads or Ray workers."""
+    verbose: Flag = False
+    """Say how many edges were read and normalised: the curator's, not private."""
+    format: OutputFormat = "table"
+    """How what goes to no file is printed: table, json or csv."""
+    config: Config = None
+
+    def make_engine(self) -> Engine:
+        """The engine that was asked for."""
+        from edgeveil.engine import Local, Ray
+
+        if self.engine == "ray":
+            return Ray(address=self.address, workers=self.workers)
+        if self.address is not None:
+            raise ParameterError("--address is the address of a Ray cluster: add --engine ray")
+        return Local(threads=self.workers)
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class Lists:
+    """Which lists of suggestions are to be made."""
+
+    member: Named = None
+    """Id of a member to make a list for; may be given more than once."""
+    members: Path | None = None
+    """File with one id per line, instead: a list for each of them."""
+    epsilon: Epsilon = None
+    top: int = 20
+    """How many people a list names."""
+    directed: Flag = False
+    """Keep directions: a line, or a row and column of a matrix: the first follows the second."""
+
+
+@Parameter(name="*", group="Parameters of mechanisms")
+@dataclass(frozen=True, kw_only=True)
 class Parameters:
     """Parameters that several mechanisms have, by the names of their fields, and all others."""
 
-    model: Model = None
-    """joint: what is made for a node is for its owner alone. public: anyone may see it, and the
-    losses of several embeddings add up."""
+    model: Annotated[Literal["joint", "public"] | None, default("joint")] = None
+    """Who may see a result: its node's owner alone, or anyone (losses of embeddings add up)."""
     sigma: Annotated[float | None, default("1e-6")] = None
     """Sensitivity that a capped flow is held to."""
     restart: Annotated[float | None, default("0.15; for graph-diffusion 1/3")] = None
@@ -151,7 +204,6 @@ class Parameters:
 
     def given(self) -> dict[str, Any]:
         """What `make_mechanism` takes of them."""
-        from edgeveil.errors import ParameterError
         from edgeveil.flow.walk import rounds_for
 
         asked = dict(vars(self))
@@ -163,45 +215,8 @@ class Parameters:
         return asked
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class EngineChoice:
-    """Where rows are computed."""
-
-    engine: Literal["local", "ray"] = "local"
-    """Where to compute: threads of this machine, or a Ray cluster (edgeveil[ray])."""
-    address: Annotated[str | None, default("a cluster is started for this call")] = None
-    """Of the Ray cluster: host:port, or auto."""
-    workers: Annotated[int | None, default("as many as processors")] = None
-    """Threads or Ray workers."""
-
-    def make(self) -> Engine:
-        """The engine that was asked for."""
-        from edgeveil.engine import Local, Ray
-        from edgeveil.errors import ParameterError
-
-        if self.engine == "ray":
-            return Ray(address=self.address, workers=self.workers)
-        if self.address is not None:
-            raise ParameterError("--address is the address of a Ray cluster: add --engine ray")
-        return Local(threads=self.workers)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Shown:
-    """What is said and printed of a release."""
-
-    verbose: Flag = False
-    """Say how many edges were read and normalised: the curator's, not private."""
-    format: Format = "table"
-    """How what goes to no file is printed: table, json or csv."""
-    config: Config = None
-
-
 # What a command has if none of their options is given.
 GRAPH_FILE = GraphFile()
-BUDGET = Budget()
+RELEASING = Releasing()
+LISTS = Lists()
 PARAMETERS = Parameters()
-ENGINE = EngineChoice()
-SHOWN = Shown()

@@ -1,4 +1,4 @@
-"""What commands print: tables on standard output, words on standard error."""
+"""What commands print: tables on standard output, words and progress on standard error."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import Any, Literal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TextIO
+
+from edgeveil.cli.interrupts import raise_if_interrupted
 
 Format = Literal["table", "json", "csv"]
 
 _MOST_LETTERS = 24  # of a word, an id for instance, that a column is made wide for
+_SECONDS_BETWEEN_LINES = 10.0
 
 
 def say(text: str) -> None:
@@ -75,24 +80,26 @@ def print_table(
     about: dict[str, Any] | None = None,
     title: str | None = None,
     warning: str = "",
+    to: TextIO | None = None,
 ) -> None:
     """Print rows for people (under a title), programs or spreadsheets.
 
-    Names of columns are those of programs: "tied_with" is shown to people as "tied with". None is
-    an empty cell. `about` is what belongs to the table (its guarantee): part of JSON output, not
-    of the others. A warning stands above the rows of the others (JSON has it in `about`): what is
+    Names of columns are those of programs: people see "left_before" as "left before". None is an
+    empty cell. `about` is what belongs to the table (its guarantee): part of JSON output, not of
+    the others. A warning stands above the rows of the others (JSON has it in `about`): what is
     not private must say so wherever it goes.
     """
+    to = to or sys.stdout
     if style == "json":
-        from edgeveil.io.labelled_tables import as_json
+        from edgeveil.io.exports import as_json
 
         records = [dict(zip(columns, row, strict=True)) for row in rows]
         whole = as_json({**(about or {}), "rows": records})
-        sys.stdout.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
+        to.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
     elif style == "csv":
         if warning:
-            sys.stdout.write(f"# {warning}\n")
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+            to.write(f"# {warning}\n")
+        writer = csv.writer(to, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
     else:
@@ -158,3 +165,57 @@ def _in_words(cell: Any) -> str:
     if cell is None:
         return "-"
     return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+
+
+@contextmanager
+def counting(what: str, *, lines: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Give a function to be told ``(done, total)``; it shows that and the time left.
+
+    Both numbers must be public. On a terminal it draws a bar, which appears with the first call,
+    so that a question can be asked before, and goes away at the end. With `lines` it says so
+    elsewhere, too, from time to time: how fast it goes then stands in a log, so that is for
+    graphs that are not private.
+    """
+    if not sys.stderr.isatty():
+        yield _in_lines(what) if lines else lambda done, total: raise_if_interrupted()
+        return
+    from rich import progress
+    from rich.console import Console
+
+    bar = progress.Progress(
+        "{task.description}",
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        "elapsed",
+        progress.TimeElapsedColumn(),
+        "left",
+        progress.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(what, total=None)
+
+    def show(done: int, total: int) -> None:
+        raise_if_interrupted()
+        bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield show
+    finally:
+        bar.stop()
+
+
+def _in_lines(what: str) -> Callable[[int, int], None]:
+    start = said = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal said
+        raise_if_interrupted()
+        now = time.monotonic()
+        if done and now - said >= _SECONDS_BETWEEN_LINES:
+            said = now
+            left = (now - start) * (total - done) / done
+            say(f"{done:,} of {total:,} {what}, about {left:.0f} s left")
+
+    return show

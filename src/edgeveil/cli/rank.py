@@ -2,126 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Annotated
 
 from edgeveil._check import whole
 from edgeveil.cli import options
-from edgeveil.cli.options import Flag, default
-from edgeveil.cli.output import Format, counted, say
+from edgeveil.cli.options import Flag, option
+from edgeveil.cli.output import counted, say
+from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
-    from edgeveil.nodes import NodeId
     from edgeveil.releases import Release
 
 
 def rank(
-    graph: Path,
+    graph: options.GraphPath,
     /,
     *,
-    source: Annotated[list[str] | None, Parameter(negative="")] = None,
-    sources: Path | None = None,
-    epsilon: float | None = None,
-    top: int = 20,
-    leave_out_source: Flag = False,
-    leave_out_neighbours: Flag = False,
-    candidates: Annotated[Path | None, default("all nodes")] = None,
-    out: Path | None = None,
-    mechanism: Annotated[options.AnyScoreMechanism | None, default("the recommended one")] = None,
+    source: Annotated[
+        options.Named, option("Id of a node to rank for; may be given more than once.")
+    ] = None,
+    sources: Annotated[
+        Path | None, option("File with one id per line, instead or beside: rank for all of them.")
+    ] = None,
+    epsilon: options.Epsilon = None,
+    top: Annotated[int, option("How many nodes to show.")] = 20,
+    leave_out_source: Annotated[Flag, option("Do not show the source in its own ranking.")] = False,
+    leave_out_neighbours: Annotated[
+        Flag, option("Do not show whom the source knows already. Joint model only.")
+    ] = False,
+    candidates: Annotated[
+        Path | None, option("File with one id per line: show only these nodes.", "all nodes")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        option("File for all scores (.parquet, .json or .csv), instead of showing the first ones."),
+    ] = None,
+    mechanism: Annotated[
+        options.AnyScoreMechanism | None, option(options.WHICH_MECHANISM, "the recommended one")
+    ] = None,
     parameters: options.Parameters = options.PARAMETERS,
-    budget: options.Budget = options.BUDGET,
-    reading: options.GraphFile = options.GRAPH_FILE,
     directed: options.ArcsAsEdges = False,
-    shown: options.Shown = options.SHOWN,
+    how: options.Releasing = options.RELEASING,
 ) -> None:
     """Rank the nodes of a graph for one source, privately.
 
+    --source or --sources says for whom.
     Example: edgeveil rank follows.csv --source alice --epsilon 1 --top 20 --format json
-
-    Parameters
-    ----------
-    graph
-        Edge list, Parquet, .mat, MatrixMarket or a graph folder.
-    source
-        Id of the node to rank for; may be given more than once. This or --sources is needed.
-    sources
-        File with one id per line: rank for all of them.
-    epsilon
-        Privacy loss of one ranking; smaller protects more. No default: nobody else can choose it.
-    top
-        How many nodes to show.
-    leave_out_source
-        Do not show the source in its own ranking.
-    leave_out_neighbours
-        Do not show whom the source knows already. Joint model only.
-    candidates
-        File with one id per line: show only these nodes.
-    out
-        File for all scores (.parquet, .json or .csv), instead of showing the first ones.
-    mechanism
-        How to make the ranking; `edgeveil mechanisms` says which is for what. One of your own:
-        package.module:Class.
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_out, read_and_say, wanted_nodes
-    from edgeveil.cli.releasing import make_release
+    from edgeveil.cli.reading import check_out, wanted_nodes
+    from edgeveil.cli.releasing import make_release, print_lists, read
     from edgeveil.engine.api import known_to
-    from edgeveil.errors import ParameterError
 
     whole("--top", top)
+    if source is None and sources is None:
+        raise ParameterError("say for which node: --source alice or --sources FILE")
     choose = partial(make_mechanism, mechanism, "scores", epsilon=epsilon, **parameters.given())
     choose()  # what is wrong with the options is said before a file is read
-    check_out(out, (graph, reading.nodes, sources, candidates))
+    check_out(out, (graph, how.nodes, sources, candidates))
     fewer = leave_out_source or leave_out_neighbours or candidates is not None
     if out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
-    private_graph = read_and_say(graph, reading, directed=directed, counts=shown.verbose)
-    chosen = choose(n_nodes=private_graph.n_nodes)
-    wanted = wanted_nodes(private_graph.nodes, source, sources, "--sources")
+    private = read(graph, how, directed=directed)
+    chosen = choose(n_nodes=private.n_nodes)
+    wanted = wanted_nodes(private.nodes, source, sources, "--sources")
     among = None
     if candidates is not None:
-        among = wanted_nodes(private_graph.nodes, None, candidates, "--candidates")
+        among = wanted_nodes(private.nodes, None, candidates, "--candidates")
     known = partial(known_to, itself=leave_out_source, neighbours=leave_out_neighbours)
-    hidden = {node: known(private_graph, chosen, node) for node in wanted if fewer}
+    hidden = {node: known(private, chosen, node) for node in wanted if fewer}
 
     def put_out(made: Release) -> None:
-        if out is None:
-            _show(made, top, hidden, among, shown.format)
-        else:
+        if out is not None:
             made.write(out)
             rankings = counted(len(made.sources), "ranking")
             say(f"{out}: {rankings} of {counted(len(made.columns), 'node')}.")
+            return
+        print_lists(
+            made,
+            "source",
+            ["rank", "node", "score", "uncertainty", "first", "last"],
+            lambda one: made.ranking(top, one, without=hidden.get(one, ()), candidates=among),
+            style=how.format,
+            title=f"{made.provenance.mechanism} for",
+        )
 
-    make_release(private_graph, chosen, wanted, budget, put_out, out=out, style=shown.format)
-
-
-def _show(
-    made: Release,
-    top: int,
-    hidden: dict[NodeId, list[NodeId]],
-    among: list[NodeId] | None,
-    style: Format,
-) -> None:
-    from edgeveil.cli.releasing import print_lists
-
-    def lines(source: NodeId) -> Iterator[tuple[Any, ...]]:
-        for place in made.ranking(top, source, without=hidden.get(source, ()), candidates=among):
-            ties = [_ties(place.first, place.last)] if style == "table" else place[4:]
-            yield *place[:4], *ties
-
-    places = ["tied_with"] if style == "table" else ["first", "last"]
-    columns = ["rank", "node", "score", "uncertainty", *places]
-    print_lists(
-        made, "source", columns, lines, style=style, title=f"{made.provenance.mechanism} for"
-    )
-
-
-def _ties(first: int | None, last: int | None) -> str | None:
-    """Which places the noise leaves open, in words."""
-    if first is None or last is None:
-        return None
-    return "nobody" if first == last else f"places {first}-{last}"
+    make_release(private, chosen, wanted, how, put_out, out=out)

@@ -7,17 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
 from edgeveil.cli import options
-from edgeveil.cli.options import Flag, default
-from edgeveil.cli.output import counted, say
+from edgeveil.cli.options import Flag, option
+from edgeveil.cli.output import counted, counting, say
+from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from edgeveil.evaluation.results import Result
-    from edgeveil.graph import Directed, Graph
+    from edgeveil.graph import Graph
     from edgeveil.suggestions import Suggestions
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the picture
@@ -25,95 +24,70 @@ _MOST = 1000  # members on one page
 
 
 def report(
-    graph: Path,
+    graph: options.GraphPath,
     /,
     *,
-    member: Annotated[list[str] | None, Parameter(negative="")] = None,
-    members: Path | None = None,
-    epsilon: float | None = None,
-    top: int = 20,
-    accuracy: Flag = False,
+    lists: options.Lists = options.LISTS,
+    accuracy: Annotated[
+        Flag,
+        option(
+            "Add the curator's part: what lists find at each epsilon, by members' degree, and each "
+            "list beside the one without privacy. It is NOT private: keep such a page."
+        ),
+    ] = False,
     out: Annotated[
-        Path | None, default("edgeveil-report.html, unless --per-member is given")
+        Path | None,
+        option(
+            "The page to write: one file, opens offline. With lists of several members, or a "
+            "ledger, it is for the curator.",
+            "edgeveil-report.html, unless --per-member is given",
+        ),
     ] = None,
-    per_member: Path | None = None,
-    budget: options.Budget = options.BUDGET,
-    reading: options.GraphFile = options.GRAPH_FILE,
-    directed: Flag = False,
-    shown: options.Shown = options.SHOWN,
+    per_member: Annotated[
+        Path | None,
+        option(
+            "Folder for one page per member with its own list and nothing else, which only its "
+            "owner should get (mode 0600)."
+        ),
+    ] = None,
+    how: options.Releasing = options.RELEASING,
 ) -> None:
     """Make a page of private lists: whom members may know, and how sure that is.
 
     The page shows each list and its guarantee, and with --ledger what was spent. These are the
     lists of `edgeveil suggest`: a list that a ledger was charged for costs nothing here.
     Example: edgeveil report friends.csv --member alice --epsilon 1 --out alice.html
-
-    Parameters
-    ----------
-    graph
-        Edge list, Parquet, .mat, MatrixMarket or a graph folder.
-    member
-        Id of the member to make a list for; may be given more than once. This or --members is
-        needed.
-    members
-        File with one id per line: a list for each of them.
-    epsilon
-        Privacy loss of one list; smaller protects more. No default: nobody else can choose it.
-    top
-        How many people a list names.
-    accuracy
-        Add the curator's part: what lists find at each epsilon, by members' degree, and each list
-        beside the one without privacy. It is NOT private: keep such a page.
-    out
-        The page to write: one file, opens offline. With lists of several members, or a ledger, it
-        is for the curator.
-    per_member
-        Folder for one page per member with its own list and nothing else, which only its owner
-        should get (mode 0600).
-    directed
-        Keep directions: a line, or a row and column of a matrix, says that the first follows the
-        second.
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_place, check_places, read_and_say, wanted_nodes
-    from edgeveil.cli.releasing import make_release
-    from edgeveil.errors import ParameterError
-    from edgeveil.suggestions import member_files
+    from edgeveil.cli.reading import check_place
+    from edgeveil.cli.releasing import make_release, read_members
 
-    if (member is None) == (members is None):
+    if (lists.member is None) == (lists.members is None):
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
-    choose = partial(make_mechanism, "suggest", "suggestions", epsilon=epsilon, top=top)
+    choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon, top=lists.top)
     choose()  # what is wrong with the options is said before a file is read
-    if per_member is not None:
-        check_places(per_member)
-        if accuracy and out is None:
-            raise ParameterError("--accuracy is the curator's: name a page for it with --out")
-    else:
+    if per_member is None:
         out = out or Path("edgeveil-report.html")
+    elif accuracy and out is None:
+        raise ParameterError("--accuracy is the curator's: name a page for it with --out")
     if out is not None:
         if out.suffix not in (".html", ".htm"):
             raise ParameterError(f"--out must end in .html, got {out.name!r}")
         check_place(out)
-    arcs: Directed = "keep" if directed else False
-    private_graph = read_and_say(graph, reading, directed=arcs, counts=shown.verbose)
-    wanted = wanted_nodes(private_graph.nodes, member, members, "--members")
+    private, wanted = read_members(graph, lists, how, per_member, ".html")
     if len(wanted) > _MOST:
         raise ParameterError(
             f"a page shows at most {_MOST:,} members, got {len(wanted):,}; `edgeveil suggest` "
             "writes tables of any size"
         )
-    if per_member is not None:
-        member_files(wanted, ".html")  # what cannot be the name of a file is said before the charge
 
     def put_out(made: Suggestions) -> None:
         if per_member is not None:
-            _write_per_member(made, per_member, budget.ledger)
+            _write_per_member(made, per_member, how.ledger)
         if out is not None:
-            truth = private_graph if accuracy else None
-            _write_page(made, graph.name, out, budget.ledger, truth)
+            _write_page(made, graph.name, out, how.ledger, private if accuracy else None)
 
-    chosen = choose(directed=private_graph.directed)
-    make_release(private_graph, chosen, wanted, budget, put_out, out=None, style=shown.format)
+    make_release(private, choose(directed=private.directed), wanted, how, put_out, out=None)
 
 
 def _write_page(
@@ -125,13 +99,12 @@ def _write_page(
 
     [first, *others] = made.members
     top, epsilon = made.values.shape[1], made.guarantee.epsilon
-    found = [] if truth is None else measured(truth, name, {*EPSILONS, epsilon}, top)
     page = page_from_releases(
         [made],
         truth,
         title=_title(f"{len(made.members):,} members" if others else str(first), made),
         name=name,
-        results=found,
+        results=() if truth is None else measured(truth, name, {*EPSILONS, epsilon}, top),
         ledger=None if ledger is None else Ledger.open(ledger),
     )
     write_page(out, page)
@@ -153,14 +126,15 @@ def _write_per_member(made: Suggestions, folder: Path, ledger: options.LedgerAt 
     for member, file in zip(made.members, member_files(made.members, ".html"), strict=True):
         spent = []
         if opened is not None:
-            account = opened.account(str(member))
             spent = [
-                f"In all, {member} has been told things at epsilon = {account.spent:g} about "
-                f"connections of others; at most {opened.epsilon:g} is allowed."
+                f"In all, {member} has been told things at epsilon = "
+                f"{opened.account(str(member)).spent:g} about connections of others; at most "
+                f"{opened.epsilon:g} is allowed."
             ]
-        own, title = made.only(member), _title(str(member), made)
-        page = page_from_releases([own], title=title, summary=spent)
-        write_page(folder / file, page)
+        title = _title(str(member), made)
+        write_page(
+            folder / file, page_from_releases([made.only(member)], title=title, summary=spent)
+        )
     say(f"{folder}: {counted(len(made.members), 'page')}, one per member, for it alone.")
 
 
@@ -179,18 +153,12 @@ def measured(
     seed: int = 0,
 ) -> list[Result]:
     """What lists of k find at each epsilon, by members' degree. For the curator only."""
-    from edgeveil.cli.progress import counting
-    from edgeveil.evaluation.suggesting import default_mechanisms, measure_suggestions
+    from edgeveil.evaluation.hits import default_mechanisms, measure_suggestions
 
-    with counting("lines measured", lines=True) as progress:
+    tried = default_mechanisms(sorted(epsilons), k, directed=graph.directed)
+    with counting("measurements", lines=True) as progress:
         found = measure_suggestions(
-            name,
-            graph,
-            default_mechanisms(sorted(epsilons), k, directed=graph.directed),
-            k=k,
-            per_group=members,
-            seed=seed,
-            progress=progress,
+            name, graph, tried, k=k, per_group=members, seed=seed, progress=progress
         )
     if not found:
         say("Nobody with 5 friends or more has one that was hidden: accuracy is not measured.")

@@ -1,9 +1,8 @@
 """Where rows are computed and budgets are charged."""
 
 from edgeveil.engine.api import Quote, embed, price, rank, release, release_to, suggest
-from edgeveil.engine.local import Local
 from edgeveil.engine.ray_cluster import Ray
-from edgeveil.engine.tasks import Engine
+from edgeveil.engine.tasks import Engine, Local
 
 __all__ = [
     "Engine",

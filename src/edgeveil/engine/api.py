@@ -14,7 +14,7 @@ import numpy as np
 from edgeveil.advice import recommended
 from edgeveil.engine.folders import release_to
 from edgeveil.engine.making import release
-from edgeveil.engine.question import How, Options, ask, graph_of, opened_ledger
+from edgeveil.engine.question import Options, ask, graph_of
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger, Price
@@ -283,12 +283,10 @@ def price(
     >>> price(graph, DegreePrior(epsilon=0.5), [7, 8]).guarantee.epsilon
     0.5
     """
-    ledger = opened_ledger(ledger)
-    window = ledger.window if ledger else None
-    question = ask(graph_of(graph), mechanism, sources, in_memory=False, window=window)
-    if ledger is None:
-        return Quote(guarantee=question.guarantee, in_ledger=None)
-    found = ledger.price(How(label=label).campaign(question), question.names)
+    how: Options = {"ledger": ledger, "label": label}
+    question = ask(graph, mechanism, sources, how, only_price=True)
+    paid = question.ledger
+    found = None if paid is None else paid.price(question.campaign, question.names)
     return Quote(guarantee=question.guarantee, in_ledger=found)
 
 

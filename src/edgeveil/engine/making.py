@@ -5,23 +5,24 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import chain, islice
-from typing import Any, NamedTuple, Unpack, overload
+from pathlib import Path
+from typing import Any, Unpack, overload
 
 import numpy as np
 
-from edgeveil.engine.question import How, Options, Question, ask, check_promise, graph_of
-from edgeveil.engine.stored import StoredRows, read_rows, read_shared, write_rows, write_shared
-from edgeveil.engine.tasks import Computed, Part, Task, release_of
-from edgeveil.errors import BudgetError
+from edgeveil.engine.question import Options, Question, ask
+from edgeveil.engine.tasks import About, Made, Part, Parts, Task, release_of
+from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Batch, Campaign, Price
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest
-from edgeveil.nodes import NodeId
+from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
+from edgeveil.privacy.statistic import Noised, NoisedTail
 from edgeveil.release_folder import Result
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
@@ -97,149 +98,146 @@ def release(
     LedgerError
         If the graph is another one than the snapshot's.
     """
-    graph, given = graph_of(graph), How.of(how)
-    window = given.ledger.window if given.ledger else None
-    question = ask(graph, mechanism, sources, in_memory=True, window=window)
-    check_promise(question)
-    if given.ledger is None:
-        noise = given.noise or NoiseSource.secure()
-        whole = Group(question.indices, noise.derive("rows").hand_over())
-        task = task_for(question, noise)
-        ((_, made),) = drawn(task, [whole], question, given)
-        guarantee = replace(question.guarantee, private=noise.private)
-        provenance = question.provenance(noise.kind)
+    question = ask(graph, mechanism, sources, how, in_memory=True)
+    whole = _Whole(question)
+    if question.ledger is None:
+        noise = question.noise or NoiseSource.secure()
+        for _, rows in drawn(question, noise):
+            whole.put(rows)
+        about = question.about(noise=noise)
     else:
-        made, charged = _gathered(
-            question, stored_batches(question, given, *check_price(question, given))
-        )
-        guarantee, provenance = question.guarantee, question.provenance("secure", charged=charged)
-    return release_of(mechanism.gives, graph.nodes, question.indices, made, guarantee, provenance)
+        created = []
+        for batch in stored_batches(question, *check_price(question)):
+            whole.put(rows_in(question, batch))
+            created.append(batch.created)
+        about = question.about(charged=max(created))
+    return release_of(mechanism.gives, question.graph.nodes, whole.made, about)
 
 
-class Group(NamedTuple):
-    """Sources whose rows are made together: all of a release, or a batch of a ledger."""
+class _Whole:
+    """All rows, in the order in which they were asked for."""
 
-    sources: Sequence[int]
-    key: NoiseKey
-    batch: Batch | None = None
+    def __init__(self, question: Question) -> None:
+        asked = np.array(question.indices)
+        self.made = Made(asked, np.empty((len(asked), *question.shape)), None)
+        self._place = np.empty(question.graph.n_nodes, dtype=np.int64)
+        self._place[asked] = np.arange(len(asked))
 
-
-def task_for(question: Question, noise: NoiseSource) -> Task:
-    """The shared part is drawn once, then every row has noise of its own: order is free."""
-    numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
-    return _task(question, _learn(question, numbers))
-
-
-def _task(question: Question, shared: Any) -> Task:
-    return Task(mechanism=question.mechanism, graph=question.graph, shared=shared)
-
-
-def _learn(question: Question, numbers: Any) -> Any:
-    return None if numbers is None else question.mechanism.learn(numbers, question.graph.nodes)
+    def put(self, some: Made) -> None:
+        here = self._place[some.sources]
+        self.made.rows[here] = some.rows
+        if some.uncertainty is not None:
+            if self.made.uncertainty is None:
+                room = np.empty((len(self.made.rows), some.uncertainty.shape[1]))
+                self.made = self.made._replace(uncertainty=room)
+            self.made.uncertainty[here] = some.uncertainty  # type: ignore[index]
 
 
 def drawn(
-    task: Task, groups: Iterable[Group], question: Question, how: How, done: int = 0
-) -> Iterator[tuple[Group, Computed]]:
-    """The rows of each group as soon as all are there; parts of several run side by side."""
+    question: Question, noise: NoiseSource, about: About | None = None
+) -> Iterator[tuple[Part, Any]]:
+    """All rows, in numbered parts, in any order; with `about` as files (see `Task`).
+
+    What is shared is drawn once, then every row has noise of its own: order is free.
+    """
+    numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
+    key = noise.derive("rows").hand_over()
+    parts = enumerate(_parts(question, 0, question.indices, key))
+    numbered = ((replace(part, batch=number), key) for number, (part, _) in parts)
+    return _computed(question, _learn(question, numbers), numbered, about=about)
+
+
+def _learn(question: Question, numbers: Noised | None) -> Any:
+    return None if numbers is None else question.mechanism.learn(numbers, question.graph.nodes)
+
+
+def _parts(question: Question, batch: int, indices: Sequence[int], key: NoiseKey) -> Parts:
     size = rows_at_once(math.prod(question.shape), _PART_BYTES)
     if question.mechanism.gives == "suggestions":
         size = _PART_LISTS
-    begun: dict[int, tuple[Group, Computed]] = {}
-    left: dict[int, int] = {}
+    for first in range(0, len(indices), size):
+        yield Part(batch, first, tuple(indices[first : first + size])), key
 
-    def parts() -> Iterator[tuple[Part, NoiseKey]]:
-        for number, group in enumerate(groups):
-            total = len(group.sources)
-            begun[number], left[number] = (group, _room(total, question)), total
-            for first in range(0, total, size):
-                yield Part(number, first, tuple(group.sources[first : first + size])), group.key
 
-    for part, computed in how.engine.run(task, parts()):
-        group, made = begun[part.batch]
-        here = slice(part.first, part.first + len(part.sources))
-        begun[part.batch] = group, made = group, _put(made, here, computed)
-        left[part.batch] -= len(part.sources)
+def _computed(
+    question: Question, shared: Any, parts: Parts, *, about: About | None = None, done: int = 0
+) -> Iterator[tuple[Part, Any]]:
+    """Let the engine run, and tell how many rows are done."""
+    task = Task(mechanism=question.mechanism, graph=question.graph, shared=shared, about=about)
+    total = len(question.indices)
+    for part, made in question.engine.run(task, parts):
         done += len(part.sources)
-        if how.progress:
-            how.progress(min(done, len(question.indices)), len(question.indices))
-        if not left[part.batch]:
-            del begun[part.batch]
-            yield group, made
-
-
-def _room(rows: int, question: Question) -> Computed:
-    return Computed(np.empty((rows, *question.shape)), None)
-
-
-def _put(made: Computed, here: Any, part: Computed) -> Computed:
-    """Put rows where they belong; that there is an uncertainty is seen at the first ones."""
-    rows, widths = made
-    rows[here] = part.rows
-    if part.uncertainty is not None:
-        if widths is None:
-            widths = np.empty((len(rows), part.uncertainty.shape[1]))
-        widths[here] = part.uncertainty
-    return Computed(rows, widths)
+        if question.progress:
+            question.progress(min(done, total), total)
+        yield part, made
 
 
 # -- with a ledger ------------------------------------------------------------------------
 
 
-def rows_in_a_batch(question: Question) -> int:
-    """How many rows are charged, made and kept in memory together."""
-    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * math.prod(question.shape))))
-
-
-def check_price(question: Question, how: How) -> tuple[Campaign, Price]:
+def check_price(question: Question) -> tuple[Campaign, Price]:
     """Refuse what the budget does not allow as a whole, before its first batch.
 
     From then on the campaign is that of this snapshot, should another one be declared meanwhile.
     """
-    assert how.ledger is not None
-    campaign = how.campaign(question)
-    price = how.ledger.price(campaign, question.names)
+    assert question.ledger is not None
+    campaign = question.campaign
+    price = question.ledger.price(campaign, question.names)
     if price.short:
         raise BudgetError(price.short)
     return replace(campaign, snapshot=price.snapshot), price
 
 
-def stored_batches(
-    question: Question, how: How, campaign: Campaign, price: Price
-) -> Iterator[Batch]:
+def stored_batches(question: Question, campaign: Campaign, price: Price) -> Iterator[Batch]:
     """All batches that hold the rows asked for, stored; missing rows are charged and made.
 
     A batch that somebody has charged and not finished is made here, wholly, from its secret: so
     it does not matter who else is at work, or was.
     """
-    ledger = how.ledger
+    ledger = question.ledger
     assert ledger is not None
-    size = rows_in_a_batch(question)
     shared: list[Batch] = []
     stored: list[Batch] = []
     seen: set[str] = set()
+    begun: dict[int, tuple[Batch, list[tuple[int, Made]]]] = {}
 
-    def missing() -> Iterator[Group]:
+    def missing() -> Parts:
         names = iter(question.names)
+        size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * math.prod(question.shape))))
         while some := list(islice(names, size)):
             charged = ledger.charge(campaign, some)
             shared[:] = [charged.shared]
             for batch in charged.batches:
-                if batch.key not in seen and batch.stored:
-                    stored.append(batch)
-                elif batch.key not in seen:
-                    noise = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
-                    yield Group(question.indices_of(batch.recipients), noise, batch)
+                if batch.key in seen:
+                    continue
                 seen.add(batch.key)
+                if batch.stored:
+                    stored.append(batch)
+                    continue
+                begun[batch.number] = batch, []
+                key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
+                yield from _parts(
+                    question, batch.number, question.indices_of(batch.recipients), key
+                )
 
-    groups = missing()
-    for first in groups:
-        task = _task(question, _learned(question, shared[0]))
-        for group, made in drawn(task, chain([first], groups), question, how, price.n_stored):
-            assert group.batch is not None
-            rows = StoredRows(np.asarray(group.sources), made)
-            yield group.batch.store(lambda path, rows=rows: write_rows(path, rows))  # type: ignore[misc]
+    waiting = iter(missing())
+    for first in waiting:
+        parts = chain([first], waiting)
+        learned = _learned(question, shared[0])
+        for part, made in _computed(question, learned, parts, done=price.n_stored):
+            batch, there = begun[part.batch]
+            there.append((part.first, made))
+            if sum(len(one.sources) for _, one in there) == len(batch.recipients):
+                del begun[part.batch]
+                yield _store(batch, [one for _, one in sorted(there, key=lambda pair: pair[0])])
     yield from stored
+
+
+def _store(batch: Batch, parts: list[Made]) -> Batch:
+    sources, rows, widths = zip(*parts, strict=True)
+    half = None if widths[0] is None else np.concatenate(widths)
+    whole = Made(np.concatenate(sources), np.concatenate(rows), half)
+    return batch.store(lambda path: write_rows(path, whole))
 
 
 # What was learnt from the shared numbers of the last campaigns, by key and digest of what is
@@ -250,12 +248,16 @@ _recent_lock = threading.Lock()
 
 
 def _learned(question: Question, batch: Batch) -> Any:
-    stored = _shared_once(question, batch)
-    name = stored.key, stored.digest
+    """What the numbers that a campaign shares tell: drawn by whoever is first, and stored."""
+    if not batch.stored:
+        noise = NoiseSource.from_secret(batch.secret).derive("shared")
+        numbers = shared_numbers(question.mechanism, question.graph, noise)
+        batch = batch.store(lambda path: _write_shared(path, numbers, question.graph.nodes))
+    name = batch.key, batch.digest
     with _recent_lock:
         if name in _recent:
             return _recent[name]
-    learned = _learn(question, read_shared(stored.artifact))
+    learned = _learn(question, _read_shared(batch.artifact))
     with _recent_lock:
         while len(_recent) >= _MOST_RECENT:
             del _recent[next(iter(_recent))]
@@ -263,36 +265,55 @@ def _learned(question: Question, batch: Batch) -> Any:
     return learned
 
 
-def _shared_once(question: Question, batch: Batch) -> Batch:
-    """The noised numbers that a campaign shares: drawn by whoever is first, and stored."""
-    if batch.stored:
-        return batch
-    noise = NoiseSource.from_secret(batch.secret).derive("shared")
-    numbers = shared_numbers(question.mechanism, question.graph, noise)
-    return batch.store(lambda path: write_shared(path, numbers, question.graph.nodes))
-
-
-def rows_in(question: Question, batch: Batch) -> StoredRows:
+def rows_in(question: Question, batch: Batch) -> Made:
     """Those of a batch's rows that were asked for.
 
     What the ledger recorded, not what was just made: should another process have been first, with
     other code under the same secret, two different values must not get out.
     """
-    sources, made = read_rows(batch.artifact)
-    asked = np.isin(sources, question.indices)
-    if asked.all():
-        return StoredRows(sources, made)
-    widths = None if made.uncertainty is None else made.uncertainty[asked]
-    return StoredRows(sources[asked], Computed(made.rows[asked], widths))
+    held = _read(batch.artifact)
+    asked = np.isin(held["sources"], question.indices)
+    half = held.get("uncertainty")
+    half = None if half is None else half[asked]
+    return Made(held["sources"][asked], held["rows"][asked], half)
 
 
-def _gathered(question: Question, batches: Iterable[Batch]) -> tuple[Computed, str]:
-    """The rows in the order in which they were asked for, and when the last was charged."""
-    made, charged = _room(len(question.indices), question), ""
-    place = np.empty(question.graph.n_nodes, dtype=np.int64)
-    place[list(question.indices)] = np.arange(len(question.indices))
-    for batch in batches:
-        found = rows_in(question, batch)
-        made = _put(made, place[found.sources], found.made)
-        charged = max(charged, batch.created)
-    return made, charged
+# -- files of a ledger: the noised numbers that a campaign shares, and rows of a batch -------
+
+_KINDS: dict[str, type[Noised]] = {"numbers": Noised, "tail": NoisedTail}
+
+
+def _write_shared(path: Path, numbers: Noised | None, nodes: NodeSet) -> None:
+    """Write noised numbers, or that there are none, and what the indices in rows stand for."""
+    held: dict[str, Any] = {f"node_{name}": array for name, array in nodes.arrays.items()}
+    if numbers is not None:
+        kind = next(name for name, cls in _KINDS.items() if type(numbers) is cls)
+        held |= {kind: True} | {f.name: getattr(numbers, f.name) for f in fields(numbers)}
+    _write(path, held)
+
+
+def _read_shared(path: Path) -> Noised | None:
+    held = _read(path)
+    for name, cls in _KINDS.items():
+        if name in held:
+            given = {f.name: held[f.name] for f in fields(cls)}
+            return cls(**given | {"scale": float(given["scale"])})
+    return None
+
+
+def write_rows(path: Path, made: Made) -> None:
+    """Write the rows of a batch."""
+    _write(path, {name: array for name, array in made._asdict().items() if array is not None})
+
+
+def _write(path: Path, held: dict[str, Any]) -> None:
+    with path.open("xb") as file:
+        np.savez(file, **held)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            return dict(held)
+    except (OSError, ValueError, KeyError) as error:
+        raise LedgerError(f"{path} is not what this edgeveil stores: {error}") from error

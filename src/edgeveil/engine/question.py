@@ -12,8 +12,7 @@ from importlib.metadata import version
 from typing import Any, TypedDict
 
 from edgeveil.engine.keys import code_of, describe, parameters_of
-from edgeveil.engine.local import Local
-from edgeveil.engine.tasks import Engine
+from edgeveil.engine.tasks import About, Engine, Local
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph
@@ -35,6 +34,11 @@ from edgeveil.suggestions import FIELDS
 
 Progress = Callable[[int, int], None]
 
+_NODES_ARE_PUBLIC = (
+    "that these nodes exist is public knowledge (no node list was given, so it was read off the "
+    "edges: who appears here at all is not protected)"
+)
+
 
 class Options(TypedDict, total=False):
     """What every call that releases takes; see `edgeveil.release`."""
@@ -49,72 +53,6 @@ class Options(TypedDict, total=False):
     progress: Progress | None
 
 
-def graph_of(given: Any) -> Graph:
-    """The graph that was given: as such, as a path to it, or as another library's object."""
-    return read_graph(given) if isinstance(given, str | os.PathLike) else as_graph(given)
-
-
-def opened_ledger(given: Any) -> Ledger | None:
-    """The ledger that was given: as such, or by its file or address."""
-    if given is None or isinstance(given, Ledger):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return Ledger.open(given)
-    raise ParameterError(f"ledger must be a Ledger or its path, got {type(given).__name__}")
-
-
-_NODES_ARE_PUBLIC = (
-    "that these nodes exist is public knowledge (no node list was given, so it was read off the "
-    "edges: who appears here at all is not protected)"
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class How:
-    """Who pays for a release, under which names, and how it is made; see `edgeveil.release`."""
-
-    ledger: Ledger | None = None
-    label: str = ""
-    snapshot: int | None = None
-    purpose: str = ""
-    operator: str = ""
-    noise: NoiseSource | None = None
-    engine: Engine = field(default_factory=Local)
-    progress: Progress | None = None
-
-    @classmethod
-    def of(cls, options: Options) -> How:
-        """Check what was given; one that is None is left out."""
-        named = {name: given for name, given in options.items() if given is not None}
-        how = cls(**named | {"ledger": opened_ledger(options.get("ledger"))})  # type: ignore[arg-type]
-        if how.ledger is not None and how.noise is not None:
-            raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
-        if how.noise is not None and how.noise.private:
-            # In two releases it would draw the same noise twice, which can then be subtracted.
-            raise ParameterError("noise= takes a seeded source; leave it out for a private release")
-        return how
-
-    def campaign(self, question: Question) -> Campaign:
-        """What the ledger has to know about a question."""
-        mechanism = question.mechanism
-        note = {
-            "mechanism": mechanism.name,
-            "parameters": _in_few_words(parameters_of(mechanism)),
-            "version": version("edgeveil"),
-            "purpose": self.purpose,
-            "operator": self.operator,
-        }
-        return Campaign(
-            question=describe(mechanism),
-            guarantee=mechanism.guarantee,
-            label=self.label,
-            fingerprint=question.graph.fingerprint,
-            code=code_of(mechanism),
-            snapshot=self.snapshot,
-            note={name: words for name, words in note.items() if words},
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """A release that was asked for and checked; nothing is charged or drawn yet."""
@@ -124,6 +62,15 @@ class Question:
     sources: tuple[NodeId, ...]
     indices: tuple[int, ...]
     guarantee: Guarantee
+    # as in `Options`
+    ledger: Ledger | None = None
+    label: str = ""
+    snapshot: int | None = None
+    purpose: str = ""
+    operator: str = ""
+    noise: NoiseSource | None = None
+    engine: Engine = field(default_factory=Local)
+    progress: Progress | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -144,31 +91,67 @@ class Question:
         id_of = type(self.graph.nodes[0])
         return sorted(self.graph.nodes.indices([id_of(name) for name in names]).tolist())
 
-    def provenance(self, noise: str, *, charged: str = "") -> Provenance:
-        """The public record of how the release is made, and of when a ledger was charged."""
-        return Provenance(
+    def about(self, *, noise: NoiseSource | None = None, charged: str = "") -> About:
+        """What is to be known about the rows: drawn from `noise`, or charged when to a ledger."""
+        private = self.guarantee.private if noise is None else noise.private
+        provenance = Provenance(
             mechanism=self.mechanism.name,
             parameters=parameters_of(self.mechanism),
             version=version("edgeveil"),
-            noise=noise,
+            noise="secure" if noise is None else noise.kind,
             ledger=bool(charged),
             created=charged,
         )
+        return About(replace(self.guarantee, private=private), provenance)
+
+    @property
+    def campaign(self) -> Campaign:
+        """What the ledger has to know."""
+        parameters = {
+            # for people: of a long list (candidates) only how long it is
+            name: f"{len(value)} of them" if isinstance(value, tuple) and len(value) > 20 else value
+            for name, value in parameters_of(self.mechanism).items()
+        }
+        note = {
+            "mechanism": self.mechanism.name,
+            "parameters": json.dumps(parameters),
+            "version": version("edgeveil"),
+            "purpose": self.purpose,
+            "operator": self.operator,
+        }
+        return Campaign(
+            question=describe(self.mechanism),
+            guarantee=self.mechanism.guarantee,
+            label=self.label,
+            fingerprint=self.graph.fingerprint,
+            code=code_of(self.mechanism),
+            snapshot=self.snapshot,
+            note={name: words for name, words in note.items() if words},
+        )
+
+
+def graph_of(given: Any) -> Graph:
+    """The graph that was given: as such, as a path to it, or as another library's object."""
+    return read_graph(given) if isinstance(given, str | os.PathLike) else as_graph(given)
 
 
 def ask(
     graph: Graph,
     mechanism: Mechanism,
     sources: Iterable[NodeId],
+    how: Options,
     *,
-    in_memory: bool,
-    window: int | None = None,
+    in_memory: bool = False,
+    only_price: bool = False,
 ) -> Question:
-    """Check what is asked for and say what it would protect; only public values are looked at.
+    """Check what is asked for and say what it would protect.
 
     Whatever could fail later for public reasons (calibration, shapes, unknown ids, all rows at
-    once `in_memory`) fails here, before anything is charged. `window` is the ledger's.
+    once `in_memory`) fails here, before anything is charged. Only public values are looked at,
+    unless the guarantee rests on a promise, which a graph may break (PromiseError).
     """
+    graph = graph_of(graph)
+    given: Any = _checked({name: value for name, value in how.items() if value is not None})
     check_directions(check_mechanism(mechanism), graph)
     if isinstance(sources, str) or not isinstance(sources, Iterable):
         raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
@@ -179,6 +162,7 @@ def ask(
     listed = tuple(indices)
     if not listed:
         raise ParameterError("sources must name at least one node, got none")
+    window = given["ledger"].window if "ledger" in given else None
     guarantee = replace(mechanism.guarantee(len(listed)), window=window)
     if graph.intake.nodes_from_edges:
         promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
@@ -190,9 +174,26 @@ def ask(
         sources=tuple(graph.nodes.take(list(listed))),
         indices=listed,
         guarantee=guarantee,
+        **given,
     )
     _check_size(question, in_memory=in_memory)
+    if isinstance(mechanism, RestsOnPromise) and not only_price:
+        mechanism.check_promise(graph)
     return question
+
+
+def _checked(how: dict[str, Any]) -> dict[str, Any]:
+    ledger, noise = how.get("ledger"), how.get("noise")
+    if isinstance(ledger, str | os.PathLike):
+        how["ledger"] = Ledger.open(ledger)
+    elif not isinstance(ledger, Ledger | None):
+        raise ParameterError(f"ledger must be a Ledger or its path, got {type(ledger).__name__}")
+    if ledger is not None and noise is not None:
+        raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
+    if noise is not None and noise.private:
+        # In two releases it would draw the same noise twice, which can then be subtracted.
+        raise ParameterError("noise= takes a seeded source; leave it out for a private release")
+    return how
 
 
 def _check_size(question: Question, *, in_memory: bool) -> None:
@@ -210,19 +211,3 @@ def _check_size(question: Question, *, in_memory: bool) -> None:
             + "; edgeveil.release_to writes them to a folder instead"
             * in_memory
         )
-
-
-def check_promise(question: Question) -> None:
-    """Refuse a graph that breaks what a guarantee rests on (PromiseError); it costs nothing."""
-    if isinstance(question.mechanism, RestsOnPromise):
-        question.mechanism.check_promise(question.graph)
-
-
-def _in_few_words(parameters: dict[str, Any]) -> str:
-    """The parameters for people; of a long list (candidates) only how long it is."""
-    return json.dumps(
-        {
-            name: f"{len(value)} of them" if isinstance(value, tuple) and len(value) > 20 else value
-            for name, value in parameters.items()
-        }
-    )

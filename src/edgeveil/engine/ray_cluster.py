@@ -1,8 +1,16 @@
-"""Ray: the same release on a cluster. Needs the extra ``edgeveil[ray]``."""
+"""Ray: the same release on a cluster. Needs the extra ``edgeveil[ray]``.
+
+A task goes there as bytes and buffers, so that workers on one machine share one copy of the
+graph: arrays stay outside of the pickle (protocol 5), and a worker's arrays are read-only views
+of the shared memory they came in. A graph that lies in a folder all machines see travels as its
+path.
+"""
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import secrets
 import socket
 from collections.abc import Iterator
@@ -12,11 +20,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from edgeveil._check import whole
 from edgeveil.engine.keys import code_of
-from edgeveil.engine.packing import Packed, pack, unpack
 from edgeveil.engine.tasks import Part, Parts, Task
-from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.errors import EdgeveilError, InputError, ParameterError
+from edgeveil.graph import Graph
+from edgeveil.io import open_graph
 from edgeveil.privacy.noise import NoiseKey
 
 _ATTEMPTS = 5  # times that a part is started anew after the cluster lost it
@@ -24,6 +36,59 @@ _AHEAD = 2  # parts in flight per processor
 _GRACE = 10.0  # seconds for cancelled parts to end
 
 _unpacked: dict[str, Task] = {}  # in a worker: the task it is working on
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A task, taken apart: `body` is small, `buffers` are the arrays in it."""
+
+    body: bytes
+    buffers: list[npt.NDArray[np.uint8]]
+
+
+class _Packer(pickle.Pickler):
+    """Puts in the place of the task's graph the folder that holds it, and its fingerprint."""
+
+    def __init__(self, file: io.BytesIO, buffers: list[Any], graph: Graph, folder: Path) -> None:
+        super().__init__(file, protocol=5, buffer_callback=buffers.append)
+        self._graph, self._folder = graph, folder
+
+    def persistent_id(self, obj: Any) -> tuple[str, str] | None:
+        if obj is not self._graph:
+            return None
+        if open_graph(self._folder) != obj:
+            raise ParameterError(f"{self._folder} holds another graph than the one given")
+        return str(self._folder.resolve()), self._graph.fingerprint
+
+
+class _Unpacker(pickle.Unpickler):
+    def persistent_load(self, pid: Any) -> Graph:
+        path, fingerprint = pid
+        try:
+            graph = open_graph(path)
+        except InputError as error:
+            raise InputError(f"on a worker's machine: {error}") from error
+        if graph.fingerprint != fingerprint:  # under one key it would draw the same noise
+            raise InputError(f"{path} is another graph here than where the work was started")
+        return graph
+
+
+def pack(task: Task, folder: Path | None = None) -> Packed:
+    """Take a task apart. With `folder`, its graph must be the one in that folder."""
+    file = io.BytesIO()
+    buffers: list[pickle.PickleBuffer] = []
+    if folder is None:
+        pickle.Pickler(file, protocol=5, buffer_callback=buffers.append).dump(task)
+    else:
+        _Packer(file, buffers, task.graph, folder).dump(task)
+    raw = [np.frombuffer(buffer.raw(), dtype=np.uint8) for buffer in buffers]
+    return Packed(file.getvalue(), raw)
+
+
+def unpack(packed: Packed) -> Task:
+    """Put a task together again; its arrays are views of the buffers."""
+    task: Task = _Unpacker(io.BytesIO(packed.body), buffers=packed.buffers).load()
+    return task
 
 
 @dataclass(frozen=True, kw_only=True)

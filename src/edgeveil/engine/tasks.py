@@ -1,4 +1,4 @@
-"""What engines run: the rows of a part of a release.
+"""What engines run, the rows of a part of a release, and the engine of this process's threads.
 
 A task is plain data and can be sent to another process; the key to its noise is sent apart
 from it, because what is shared between machines may be spilled to a disk and a key must not.
@@ -6,20 +6,26 @@ from it, because what is shared between machines may be spilled to a disk and a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
+from edgeveil._check import whole
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, KnowsUncertainty, Mechanism, Rows
+from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, Rows
 from edgeveil.mechanisms.run import groups_of, make_rows
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
-from edgeveil.provenance import Provenance
-from edgeveil.release_folder import Result
+from edgeveil.provenance import Gives, Provenance
+from edgeveil.release_folder import Result, file_of
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
@@ -37,22 +43,35 @@ Parts = Iterable[tuple[Part, NoiseKey]]
 """With the key to the noise of the batch's rows."""
 
 
-class Computed(NamedTuple):
-    """Rows, and the uncertainty of their scores if the mechanism knows it."""
+class Made(NamedTuple):
+    """Rows of some sources (indices), and their uncertainty if the mechanism knows it."""
 
+    sources: npt.NDArray[np.int64]
     rows: Rows
     uncertainty: Rows | None
 
 
+class About(NamedTuple):
+    """What has to be known about rows."""
+
+    guarantee: Guarantee
+    provenance: Provenance
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Compute a part's rows and give them back: the same ones, however often it is run."""
+    """Compute a part's rows and give them back: the same ones, however often it is run.
+
+    With `about`: as the bytes of a file of a release's folder, so that the workers have the work
+    of writing it, too.
+    """
 
     mechanism: Mechanism
     graph: Graph
     shared: Any  # what `Mechanism.learn` gave
+    about: About | None = None
 
-    def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Computed:
+    def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Made | bytes:
         """Every source has its own noise, so what a part holds does not matter.
 
         `check` is called between groups of rows and may raise to stop.
@@ -62,13 +81,31 @@ class Task:
         for here in groups_of(mechanism, graph.n_nodes, total):
             check()
             made, own = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
-            parts = [made]
+            found = [made]
             if mechanism.gives == "scores" and isinstance(mechanism, KnowsUncertainty):
-                parts.append(mechanism.uncertainty(made, self.shared, own))
-            wholes = wholes or [np.empty((total, *part.shape[1:])) for part in parts]
-            for whole, group in zip(wholes, parts, strict=True):
-                whole[here] = group
-        return Computed(wholes[0], wholes[1] if len(wholes) == 2 else None)
+                found.append(mechanism.uncertainty(made, self.shared, own))
+            wholes = wholes or [np.empty((total, *array.shape[1:])) for array in found]
+            for whole_array, group in zip(wholes, found, strict=True):
+                whole_array[here] = group
+        rows = Made(np.array(part.sources), wholes[0], wholes[1] if len(wholes) == 2 else None)
+        if self.about is None:
+            return rows
+        return file_of(release_of(mechanism.gives, graph.nodes, rows, self.about))
+
+
+def release_of(gives: Gives, nodes: NodeSet, made: Made, about: About) -> Result:
+    """Rows with what has to be known about them."""
+    ids = tuple(nodes.take(made.sources.tolist()))
+    if gives == "suggestions":
+        return Suggestions(values=made.rows, members=ids, nodes=nodes, **about._asdict())
+    return Release(
+        values=made.rows,
+        uncertainty=made.uncertainty,
+        sources=ids,
+        columns=nodes if gives == "scores" else NodeSet.range(made.rows.shape[1]),
+        gives=gives,
+        **about._asdict(),
+    )
 
 
 class Engine(Protocol):
@@ -84,25 +121,64 @@ class Engine(Protocol):
         ...
 
 
-def release_of(
-    gives: Gives,
-    nodes: NodeSet,
-    sources: Sequence[int],
-    made: Computed,
-    guarantee: Guarantee,
-    provenance: Provenance,
-) -> Result:
-    """Rows with what has to be known about them."""
-    about: dict[str, Any] = {"guarantee": guarantee, "provenance": provenance}
-    ids = tuple(nodes.take(list(sources)))
-    if gives == "suggestions":
-        return Suggestions(values=made.rows, members=ids, nodes=nodes, **about)
-    columns = nodes if gives == "scores" else NodeSet.range(made.rows.shape[1])
-    return Release(
-        values=made.rows,
-        uncertainty=made.uncertainty,
-        sources=ids,
-        columns=columns,
-        gives=gives,
-        **about,
-    )
+class _StoppedError(Exception):
+    """Raised inside a worker when nobody wants its result any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Local:
+    """Compute rows in threads of this process, one part of the sources each.
+
+    The kernels, the noise and most of numpy run without Python's lock, so threads share one
+    graph and really run side by side. Results are the same bits for any number of threads.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many; by default as many as this process may use processors.
+    """
+
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None:
+            whole("threads", self.threads)
+
+    @property
+    def workers(self) -> int:
+        """Number of threads in use."""
+        if self.threads is not None:
+            return self.threads
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+
+    def run(self, task: Task, parts: Parts) -> Iterator[tuple[Part, Any]]:
+        """Run the task for all parts; see `Engine.run`."""
+        waiting, stop = iter(parts), threading.Event()
+
+        def check() -> None:
+            if stop.is_set():
+                raise _StoppedError
+
+        first = list(islice(waiting, 2 * self.workers))
+        if len(first) == 1 or self.workers == 1:  # no thread is needed
+            for part, key in chain(first, waiting):
+                yield part, task(part, key.source(), check)
+            return
+        running: dict[Future[Any], Part] = {}
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="edgeveil") as pool:
+            try:
+                # No more than are running and next: a finished part's rows wait here in memory
+                # until they are taken.
+                while first or running:
+                    for part, key in first:
+                        running[pool.submit(task, part, key.source(), check)] = part
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        yield running.pop(future), future.result()
+                    first = list(islice(waiting, 2 * self.workers - len(running)))
+            finally:
+                # An error, Ctrl-C, or nobody asks for more: end between two blocks.
+                stop.set()
+                for future in running:
+                    future.cancel()

@@ -1,7 +1,4 @@
-"""Compiled loops of `suggestions`: what members' friends tell, and the strangers in their rows.
-
-As `_kernels`: no bounds checks, arrays in and out.
-"""
+"""Compiled loops of `suggestions`: what members' friends tell. As `_walk_kernels`."""
 
 from __future__ import annotations
 
@@ -25,8 +22,6 @@ from edgeveil.estimate._law_kernels import (
     widths_of,
 )
 from edgeveil.estimate.popularity import CELLS, FINE
-
-FACTS = 5  # of a member: share of circles, mean of the tail, unit, typical weight, reach
 
 _CLEAR = 1.5  # by how much weighted sums must exceed what noise alone reaches
 _LEAST_UNIT = 0.02  # of the grid
@@ -73,97 +68,48 @@ def weigh_friends(
                 break
 
 
-@compiled
-def keep_strangers(
-    members: Any,  # IN  (m)
-    lists: Any,  # IN  friends of all members, sorted for each
-    starts: Any,  # IN  (m + 1)
-    places: Any,  # IN  nodes, rising for each member
-    sums: Any,  # IN  as long as `places`
-    place_starts: Any,  # IN  (m + 1)
-    cell: Any,  # IN  (n) fine cells
-    counts: Any,  # IN  (fine cells) how many nodes each has
-    nodes: Any,  # OUT room for all places
-    values: Any,  # OUT the same
-    fines: Any,  # OUT the same: fine cells
-    begins: Any,  # OUT (m + 1)
-    below: Any,  # OUT (m, fine cells) how many strangers are not among them
-) -> None:
-    """What is left of members' rows without themselves and their friends: noise may lift them."""
-    count = 0
-    begins[0] = 0
-    for i in range(len(members)):
-        at, end = starts[i], starts[i + 1]
-        for f in range(len(counts)):
-            below[i, f] = counts[f]
-        below[i, cell[members[i]]] -= 1.0
-        for u in range(at, end):
-            below[i, cell[lists[u]]] -= 1.0
-        for j in range(place_starts[i], place_starts[i + 1]):
-            place = places[j]
-            while at < end and lists[at] < place:
-                at += 1
-            if place != members[i] and not (at < end and lists[at] == place):
-                nodes[count], values[count], fines[count] = place, sums[j], cell[place]
-                below[i, fines[count]] -= 1.0
-                count += 1
-        begins[i + 1] = count
-
-
-@compiled
+@inner
 def read_friends(
-    lists: Any,  # IN  friends of all members
-    starts: Any,  # IN  (m + 1)
-    friend_sums: Any,  # IN  as long as `lists`
-    weights: Any,  # IN  as long as `lists`
+    own: Any,  # IN  (f) friends
+    sums: Any,  # IN  (f) their noisy sums
+    weights: Any,  # IN  (f)
     of_friends: Any,  # IN  (n) degrees
     centres: Any,  # IN  (c) degrees of the cells
     total: float,  # sum of all degrees
     between: Any,  # IN  (2, fine cells) a cell, and the part of the way to the next
     rates: Any,  # 1 / scale of the noise on strangers' and on friends' sums
-    values: Any,  # IN  of `keep_strangers`
-    begins: Any,  # IN  (m + 1)
-    expected: Any,  # OUT (m, 5 c) what degrees explain of a stranger's sum
-    popular: Any,  # OUT (m, fine cells) what that adds to a score
-    facts: Any,  # OUT (m, FACTS)
-    law_starts: Any,  # OUT (m + 1) how many points the members before have
-) -> None:
-    """What the friends of each member tell about it, and about its popular strangers."""
-    counted, rising = np.empty(CELLS), np.empty(CELLS)
-    law_starts[0] = 0
-    for i in range(len(starts) - 1):
-        first, last = starts[i], starts[i + 1]
-        whole = reach = squares = 0.0
-        for c in range(PLAIN * CELLS):
-            expected[i, c] = 0.0
-        for c in range(CELLS):
-            counted[c] = 0.0
-        for u in range(first, last):
-            degree, weight = of_friends[lists[u]], weights[u]
-            _explain(centres, degree / total, weight, expected[i], counted)
-            whole += weight
-            reach += weight * degree
-            squares += weight * weight * degree
-        share, typical = _circles(
-            centres, lists[first:last], of_friends, friend_sums[first:last], counted, total,
-            rates[1],
-        )  # fmt: skip
-        typical_weight = whole / (last - first) if last > first else 1.0
-        typical = max(1.0, typical * typical_weight)
-        unit, highest = max(squares / reach if reach > 0 else 1.0, _LEAST_UNIT), 0.0
-        for j in range(begins[i], begins[i + 1]):
-            highest = max(highest, values[j])
-        size = size_of(min(whole, max(8 * typical, highest + 10 / rates[0])), unit)
-        law_starts[i + 1] = law_starts[i] + size
-        facts[i, 0], facts[i, 1], facts[i, 2] = share, typical, unit
-        facts[i, 3], facts[i, 4] = typical_weight, reach
-        so_far = 0.0  # the more popular, the more
-        for c in range(CELLS):
-            so_far = max(so_far, (1 - share) / share * expected[i, 2 * CELLS + c])
-            rising[c] = so_far
-        for f in range(CELLS * FINE):
-            at = int(between[0, f])
-            popular[i, f] = rising[at] + between[1, f] * (rising[at + 1] - rising[at])
+    highest: float,  # of the strangers' noisy sums, or 0
+    expected: Any,  # OUT (5 c) what degrees explain of a stranger's sum
+    popular: Any,  # OUT (fine cells) what that adds to a score
+) -> Any:
+    """What the friends of a member tell about it, and about its popular strangers.
+
+    The share of circles, mean of the tail, unit and number of points of the grid, typical weight,
+    and reach.
+    """
+    counted, rising = np.zeros(CELLS), np.empty(CELLS)
+    whole = reach = squares = 0.0
+    for c in range(PLAIN * CELLS):
+        expected[c] = 0.0
+    for u in range(len(own)):
+        degree, weight = of_friends[own[u]], weights[u]
+        _explain(centres, degree / total, weight, expected, counted)
+        whole += weight
+        reach += weight * degree
+        squares += weight * weight * degree
+    share, typical = _circles(centres, own, of_friends, sums, counted, total, rates[1])
+    typical_weight = whole / len(own) if len(own) else 1.0
+    typical = max(1.0, typical * typical_weight)
+    unit = max(squares / reach if reach > 0 else 1.0, _LEAST_UNIT)
+    size = size_of(min(whole, max(8 * typical, highest + 10 / rates[0])), unit)
+    so_far = 0.0  # the more popular, the more
+    for c in range(CELLS):
+        so_far = max(so_far, (1 - share) / share * expected[2 * CELLS + c])
+        rising[c] = so_far
+    for f in range(CELLS * FINE):
+        at = int(between[0, f])
+        popular[f] = rising[at] + between[1, f] * (rising[at + 1] - rising[at])
+    return share, typical, unit, size, typical_weight, reach
 
 
 @inner
@@ -224,7 +170,7 @@ def _circles(
     # A lane for each cell, and the last for the mean of the tail.
     mass, tails = np.empty((points, CELLS + 1)), np.empty((points, len(TAIL)))
     poissons(by_degree, widths, mass, np.empty(CELLS), np.empty(CELLS))
-    exponentials(typical, 1.0, widths, tails)
+    exponentials(typical, 1.0, widths, tails, 0)
     for x in range(points):
         mass[x, CELLS] = 0.0
         for j in range(len(TAIL)):

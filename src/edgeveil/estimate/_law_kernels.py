@@ -1,7 +1,7 @@
 """Compiled loops of `suggestions`: laws of a sum on a grid, and what Laplace noise makes of them.
 
 Laws lie side by side: row x of a table has the mass of every law at point x, so that all loops
-run over neighbours in memory. As `_kernels`: no bounds checks, arrays in and out.
+run over neighbours in memory. As `_walk_kernels`: no bounds checks, arrays in and out.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def _poisson_by_logs(mean: float, widths: Any, mass: Any, lane: int) -> None:
 
 
 @compiled
-def exponentials(typical: float, unit: float, widths: Any, tails: Any) -> None:
-    """OUT ``tails`` (x, 3): exponential laws; of the first point's width half is left."""
-    for j in range(len(TAIL)):
-        rate, whole, value = unit / (TAIL[j] * typical), 0.0, 1.0
+def exponentials(typical: float, unit: float, widths: Any, tails: Any, first: int) -> None:
+    """OUT ``tails`` (x, first + 3): exponential laws; of the first point's width half is left."""
+    for j in range(first, first + len(TAIL)):
+        rate, whole, value = unit / (TAIL[j - first] * typical), 0.0, 1.0
         step = math.exp(-rate)
         for x in range(len(widths)):
             if x > UNIT_STEPS:
@@ -144,14 +144,13 @@ def laplace_tables(mass: Any, size: int, lanes: int, decays: Any, left: Any, rig
 @compiled
 def place_of(z: float, unit: float, size: int) -> int:
     """How many points of the grid are at most z."""
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) // 2
-        if STEPS[middle] * unit <= z:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    # A guess for the points that lie a unit apart, and steps from there.
+    at = min(int(min(max(z / unit, -1.0), 1.0 * UNIT_STEPS)) + 1, size)
+    while at < size and STEPS[at] * unit <= z:
+        at += 1
+    while at > 0 and STEPS[at - 1] * unit > z:
+        at -= 1
+    return at
 
 
 @compiled
@@ -165,6 +164,14 @@ def beside(z: float, at: int, unit: float, rate: float, size: int) -> Any:
     if at == 0:
         return 0.0, 1.0
     return math.exp(-rate * (z - STEPS[at - 1] * unit)), math.exp(-rate * (STEPS[at] * unit - z))
+
+
+@inner
+def stays_below(limit: float, unit: float, rate: float, unseen: Any) -> None:
+    """OUT ``unseen`` (x): chance that a sum at each point stays below the threshold."""
+    for x in range(len(unseen)):
+        gap = rate * (limit - STEPS[x] * unit)
+        unseen[x] = 0.5 * math.exp(gap) if gap < 0 else 1 - 0.5 * math.exp(-gap)
 
 
 @inner

@@ -21,10 +21,7 @@ import numpy.typing as npt
 
 from edgeveil.estimate import _friend_kernels as friend_kernels
 from edgeveil.estimate import _list_kernels as list_kernels
-from edgeveil.estimate import _mixture_kernels as mixture_kernels
-from edgeveil.estimate import _place_kernels as place_kernels
-from edgeveil.estimate._law_kernels import PLAIN
-from edgeveil.estimate.popularity import CELLS, Popularity, learn
+from edgeveil.estimate.popularity import Popularity, learn
 from edgeveil.estimate.rows import OwnLists
 
 __all__ = ["Popularity", "Released", "friend_weights", "learn", "lists", "split", "threshold"]
@@ -148,85 +145,36 @@ def lists(
         doubles what the degree lets expect, and without it the node would not be on the list;
         2 it follows the member; 0 popularity); how many friends the member has.
     """
-    members, rate = _whole(own.sources), released.rate
-    own_lists = _whole(own.lists), _whole(own.starts)
-    limit, m = threshold(len(popularity.order), rate), len(members)
-    cell, between = popularity.cell, _real(popularity.between)
-    row_values = released.places, released.sums, released.starts
-    nodes, values, fines, begins, below = _strangers(members, own_lists, popularity, *row_values)
-    expected = np.empty((m, PLAIN * CELLS))
-    popular, facts = np.empty_like(below), np.empty((m, friend_kernels.FACTS))
-    law_starts = np.empty(m + 1, dtype=np.int64)
-    friend_kernels.read_friends(
-        *own_lists, _real(released.friend_sums), _real(released.weights),
-        _real(popularity.estimates.of_friends), _real(popularity.cell_degrees), popularity.total,
-        between, (rate, released.friend_rate), values, begins,
-        expected, popular, facts, law_starts,
-    )  # fmt: skip
-    laws, rankings = np.empty((2, law_starts[-1], CELLS))
-    bins = np.empty(len(nodes), dtype=np.int32)
-    mixture_kernels.fit_laws(
-        expected, facts, own_lists[1], values, fines, begins, below, _real(popularity.growth),
-        rate, limit, law_starts, laws, rankings, bins,
-    )  # fmt: skip
-
-    none = np.empty(0, dtype=np.int64)
-    known = own.followers or (none,) * m
-    known_starts = np.cumsum([0, *map(len, known)])
-    followers = np.concatenate([none, *known]), np.zeros(known_starts[-1]), known_starts
-    fans, _, _, fan_starts, _ = _strangers(members, own_lists, popularity, *followers)
-    bonus = _follow_back(np.diff(own.starts), np.diff(known_starts), np.diff(fan_starts))
-    bonus *= np.maximum(facts[:, 4], 1.0) / facts[:, 0]
-
+    m, n = len(own.sources), len(popularity.order)
+    followers = own.followers or (np.empty(0, dtype=np.int64),) * m
     order, allowed = popularity.order, np.zeros(0, dtype=np.bool_)
     if candidates is not None:
-        allowed = np.zeros(len(order), dtype=np.bool_)
+        allowed = np.zeros(n, dtype=np.bool_)
         allowed[candidates] = True
         order = order[allowed[order]]
-    out, limits = np.full((m, k, list_kernels.FIELDS), np.nan), np.empty((m, 2 * k))
-    row = (facts, popular, bonus, nodes, values, fines, begins)
-    list_kernels.score_lists(
-        members, *own_lists, *row, fans, fan_starts, cell, between,
-        order, allowed, rate, limit, law_starts, laws, rankings, limits, out,
-    )  # fmt: skip
-    others = np.maximum(len(popularity.order) - 1.0 - np.diff(own.starts), 1.0)
-    place_kernels.open_places(
-        *row, bins, fans, fan_starts, cell, below,
-        rate, limit, law_starts, rankings, others, limits, out,
-    )  # fmt: skip
+    out = np.full((m, k, list_kernels.FIELDS), np.nan)
+    list_kernels.make_lists(
+        (
+            *(_whole(own.sources), _whole(own.lists), _whole(own.starts)),
+            *(_real(released.friend_sums), _real(released.weights)),
+        ),
+        (_whole(released.places), _real(released.sums), _whole(released.starts)),
+        (
+            _whole(np.concatenate([np.empty(0, dtype=np.int64), *followers])),
+            _whole(np.cumsum([0, *map(len, followers)])),
+        ),
+        (
+            *(_real(popularity.estimates.of_friends), popularity.cell, _real(popularity.counts)),
+            *(_real(popularity.cell_degrees), _real(popularity.between), _real(popularity.growth)),
+        ),
+        popularity.total,
+        _whole(order),
+        allowed,
+        (released.rate, released.friend_rate),
+        threshold(n, released.rate),
+        out,
+    )
     return out
-
-
-def _strangers(
-    members: Indices,
-    own_lists: tuple[Indices, Indices],
-    popularity: Popularity,
-    places: Indices,
-    sums: Vector,
-    starts: Indices,
-) -> tuple[Any, ...]:
-    """What is left of the places without the members and their friends: noise may lift these.
-
-    Nodes, sums, fine cells and where each member's begin; and for each member how many strangers
-    of each fine cell are left beside them.
-    """
-    size, m = len(places), len(members)
-    found = (
-        *(np.empty(size, dtype=np.int64), np.empty(size), np.empty(size, dtype=np.uint8)),
-        *(np.empty(m + 1, dtype=np.int64), np.empty((m, len(popularity.counts)))),
-    )
-    given = _whole(places), _real(sums), _whole(starts)
-    friend_kernels.keep_strangers(
-        members, *own_lists, *given, popularity.cell, _real(popularity.counts), *found
-    )
-    return found
-
-
-def _follow_back(own: Indices, followers: Indices, strangers: Indices) -> Vector:
-    """Odds that whom a member follows is a follower followed back, for each follower."""
-    share = (followers - strangers + 0.5) / (own + 1)
-    odds = share / np.maximum(1 - share, 1e-300) / np.maximum(followers, 1)
-    return np.asarray(np.where(followers > 0, odds, 0.0))
 
 
 # Arrays of one type each: for every other one the loops would be compiled again.

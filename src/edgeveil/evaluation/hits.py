@@ -1,30 +1,43 @@
-"""Hits: how many hidden friends are on a member's list of k, by degree of the member.
+"""The main job, measured: hits, how many hidden friends are on a member's list of k.
 
 Hide a tenth of the edges, rank all strangers of a member (neither itself nor a friend that is
 left) on the graph that is left, and look for the hidden friends among the first k:
-hits@k = found / min(k, hidden), one number for each member. Beside any score belong popularity
-(the same list for everybody), the usual scores without privacy, and `limit`, the line that no
-private list can cross which knows nothing but the edges (docs/theory/limits.md).
+hits@k = found / min(k, hidden), one number for each member, taken by degree of the members.
+Beside private lists belong popularity (the same list for everybody), the usual scores without
+privacy, and `limit`, the line that no private list can cross which knows nothing but the edges
+(docs/theory/limits.md). For the curator only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.metrics import hits_at_k
+from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
+from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.run import rows_of
+from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.privacy.noise import NoiseSource
 
 Vector = npt.NDArray[np.float64]
 Scorer = Callable[[int], Vector]
 """A member's index to the scores of all nodes; those of itself and its friends do not matter."""
 
+Members = npt.NDArray[np.int64]
+Found = dict[str, npt.NDArray[Any]]  # of a metric: one value for each member, or one for all
+
 DEGREE_GROUPS = ((5, 20), (20, 50), (50, 200))
+LIMIT = "limit"
+ALIKE = "most suggested, share of lists"
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,7 @@ def members_by_degree(
     groups: Sequence[tuple[int, int]] = DEGREE_GROUPS,
     per_group: int = 150,
     seed: int = 0,
-) -> dict[tuple[int, int], npt.NDArray[np.int64]]:
+) -> dict[tuple[int, int], Members]:
     """Draw members that have a hidden friend, by their degree, hidden friends counted.
 
     A group is its lowest degree and the degree from which on it ends; where it has no more than
@@ -172,3 +185,107 @@ def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 2
         bound = limit_of(hidden, epsilon, np.maximum(alike + (hidden > 0), 1), k)
         reached.append(min(float(bound.sum()) / min(k, len(hidden)), 1.0))
     return np.array(reached)
+
+
+# -- the measurement ------------------------------------------------------------------------
+
+
+def group_name(group: tuple[int, int]) -> str:
+    """A degree group in words."""
+    return f"{group[0]}-{group[1]} friends"
+
+
+def default_mechanisms(
+    epsilons: Iterable[float], k: int, *, directed: bool = False
+) -> list[Mechanism]:
+    """Lists of k places at each epsilon."""
+    return [Suggest(epsilon=epsilon, top=k, directed=directed) for epsilon in epsilons]
+
+
+def measure_suggestions(
+    dataset: str,
+    graph: Graph,
+    mechanisms: Iterable[Mechanism],
+    *,
+    k: int = 20,
+    per_group: int = 150,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Result]:
+    """hits@k of lists, by degree group; a tenth of the graph's edges is hidden.
+
+    Mechanisms give suggestions, of at least k places, each at its own epsilon. `seed` decides
+    what is hidden, who is asked for, and the noise; `progress` is told how many lines are done,
+    of how many.
+    """
+    split = hide_edges(graph, seed=seed)
+    drawn = members_by_degree(split, per_group=per_group, seed=seed)
+    groups = {group_name(group): members for group, members in drawn.items() if len(members)}
+    lines = list(_lines(split, mechanisms, k, seed))
+    results = []
+    for done, (name, epsilon, measure) in enumerate(lines):
+        progress(done, len(lines))
+        for group, members in groups.items():
+            found = measure(members)
+            results += [
+                Result.of(
+                    estimate(values),
+                    experiment="suggestions",
+                    dataset=dataset,
+                    mechanism=name,
+                    epsilon=epsilon,
+                    metric=metric,
+                    scope=group,
+                    n_sources=len(members),
+                    repeats=1,
+                )
+                for metric, values in (
+                    found if isinstance(found, dict) else {f"hits@{k}": found}
+                ).items()
+            ]
+    progress(len(lines), len(lines))
+    return results
+
+
+def _lines(
+    split: HiddenEdges, mechanisms: Iterable[Mechanism], k: int, seed: int
+) -> Iterator[tuple[str, float | None, Callable[[Members], Vector | Found]]]:
+    """Name, epsilon and how to measure a group of members.
+
+    First what is no private release, then every mechanism, and what no list at its epsilon
+    exceeds.
+    """
+    baselines = {
+        "popularity": popularity,
+        "common neighbours": common_neighbours,
+        "resource allocation": resource_allocation,
+        "pagerank": pagerank,
+    }
+    for name, make in baselines.items():
+        if not (split.left.directed and name == "pagerank"):  # not offered
+            yield name, None, partial(hits, split, score=make(split.left), k=k)
+    limits: set[float] = set()
+    for mechanism in mechanisms:
+        epsilon = mechanism.guarantee(1).epsilon
+        noise = NoiseSource.insecure(seed).derive(mechanism.name, f"{epsilon:g}")
+        yield mechanism.name, epsilon, partial(_of_lists, split, mechanism, noise, k)
+        if epsilon not in limits:
+            limits.add(epsilon)
+            yield LIMIT, epsilon, partial(limit, split, epsilon=epsilon, k=k)
+
+
+def _of_lists(
+    split: HiddenEdges, mechanism: Mechanism, noise: NoiseSource, k: int, members: Members
+) -> Found:
+    """Hits of private lists, and how alike the lists are."""
+    rows = rows_of(mechanism, split.left, members.tolist(), noise)[:, :k, 0]
+    found = []
+    for member, row in zip(members, rows, strict=True):
+        hidden = split.hidden.neighbours(int(member))
+        found.append(float(np.isin(hidden, row).sum()) / min(k, len(hidden)))
+    counts = np.unique(rows[~np.isnan(rows)], return_counts=True)[1]
+    return {
+        f"hits@{k}": np.array(found),
+        "distinct people": np.array([len(counts)]),
+        ALIKE: np.array([counts.max(initial=0) / len(rows)]),
+    }

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from edgeveil._check import one_of, whole
 from edgeveil.engine.question import graph_of
 from edgeveil.errors import ParameterError
+from edgeveil.evaluation.hits import ALIKE, default_mechanisms, measure_suggestions
 from edgeveil.evaluation.ranking import SCOPES, Contender, RandomOrder, measure_contest
-from edgeveil.evaluation.results import Result
-from edgeveil.evaluation.suggesting import ALIKE, default_mechanisms, measure_suggestions
+from edgeveil.evaluation.results import Result, draw
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import (
     DegreePrior,
@@ -103,8 +103,6 @@ class Evaluation:
         EdgeveilError
             If matplotlib is not installed (``edgeveil[plot]``).
         """
-        from edgeveil.evaluation.plot import draw
-
         figure = draw(self.results, self.panels, self.heading)
         if path is not None:
             figure.savefig(path, dpi=150)

@@ -35,8 +35,8 @@ from edgeveil.evaluation.results import Estimate, Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Measuring, Mechanism, OwnLists, Rows
+from edgeveil.mechanisms.baselines import NonPrivate
 from edgeveil.mechanisms.degree_prior import DegreePrior
-from edgeveil.mechanisms.non_private import NonPrivate
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Exact, randomise
@@ -89,33 +89,24 @@ def releases(
 
 @dataclass(frozen=True)
 class Measured:
-    """Means of one mechanism's metrics, by source and by repeat, for each (metric, scope).
+    """One mechanism's metrics, by (metric, scope): an array (sources, repeats).
 
     `shared`: whether a repeat's noise was drawn once for all sources.
     """
 
-    by_source: Scores
-    by_repeat: Scores
+    scores: Scores
     shared: bool
 
     def estimate(self, metric: str, scope: str) -> Estimate:
         """Mean and 95 % interval."""
-        key = metric, scope
-        return estimate(self.by_source[key], self.by_repeat[key], shared=self.shared)
+        values = self.scores[metric, scope]
+        return estimate(values.mean(axis=1), values.mean(axis=0), shared=self.shared)
 
     @classmethod
     def joined(cls, parts: Sequence[Measured]) -> Measured:
         """Put the blocks of sources of one measurement together."""
-        keys = parts[0].by_source
-        sizes = [len(next(iter(part.by_source.values()))) for part in parts]
-        return cls(
-            {key: np.concatenate([part.by_source[key] for part in parts]) for key in keys},
-            {
-                key: np.average([part.by_repeat[key] for part in parts], 0, weights=sizes)
-                for key in keys
-            },
-            parts[0].shared,
-        )
+        keys, scores = parts[0].scores, [part.scores for part in parts]
+        return cls({key: np.concatenate([s[key] for s in scores]) for key in keys}, parts[0].shared)
 
 
 def measure_ranking(
@@ -157,11 +148,7 @@ def measure_ranking(
                 for metric, values in zip(metrics, top, strict=True):
                     cells[metric, scope][i, done : done + len(batch)] = values
         done += len(batch)
-    return Measured(
-        {key: values.mean(axis=1) for key, values in cells.items()},
-        {key: values.mean(axis=0) for key, values in cells.items()},
-        shared,
-    )
+    return Measured(cells, shared)
 
 
 def _released_degrees(

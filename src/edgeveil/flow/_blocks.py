@@ -1,10 +1,13 @@
-"""Blocks of sources, iterated in single precision as far as it goes, then in double.
+"""The graph as the kernels want it, and blocks of sources that are iterated on it.
 
-A block's row is one cache line, of 8 sources in double precision or 16 in single, and a sweep
-takes as long for the one as for the other. So the early sweeps, whose errors are far above
-single precision's roundings, cost half. What is given out always comes from a sweep in double
-precision and with its certificate.
+Rows go by falling degree: hubs are read most often, and side by side they share cache. Indices are
+as narrow as they can be: those of 16 bits halve what a round reads besides the flow. A graph too
+large to copy keeps its own arrays.
 
+A block is iterated in single precision as far as it goes, then in double. Its row is one cache
+line, of 8 sources in double precision or 16 in single, and a sweep takes as long for the one as for
+the other: so the early sweeps, whose errors are far above single precision's roundings, cost
+half. What is given out always comes from a sweep in double precision and with its certificate.
 Every lane changes over by its own residual, so that a source's bits depend on no other source.
 """
 
@@ -13,14 +16,107 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.flow._kernels import LANES, SINGLE_LANES, Kernels, blocks, copy_lanes
-from edgeveil.flow._layout import Layout, block_zeros
+from edgeveil._kept import Kept
+from edgeveil.errors import InputError
+from edgeveil.flow._kernels import (
+    LANES,
+    SINGLE_LANES,
+    Kernels,
+    blocks,
+    copy_lanes,
+    label_components,
+    reorder,
+)
+from edgeveil.graph import Graph
+
+_LARGEST_COPY = 1 << 26  # stored entries; a copy is no larger than the graph itself
+_CACHE_LINE = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """CSR rows in kernel order. Row i belongs to node ``node_at[i]``; node v to ``row_of[v]``."""
+
+    indptr: npt.NDArray[Any]
+    indices: npt.NDArray[Any]
+    degree: npt.NDArray[np.float64]
+    inverse_degree: npt.NDArray[np.float64]
+    node_at: npt.NDArray[np.int64]
+    row_of: npt.NDArray[np.int64]
+
+    def neighbours(self, row: int) -> npt.NDArray[Any]:
+        """Rows of the neighbours of a row's node."""
+        return self.indices[self.indptr[row] : self.indptr[row + 1]]
+
+
+_layouts: Kept[Layout] = Kept()
+_components: Kept[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = Kept()
+
+
+def layout_of(graph: Graph) -> Layout:
+    """Give the graph's layout, made once and kept as long as the graph lives."""
+    return _layouts.get(graph, lambda: _make_layout(graph))
+
+
+def components_of(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Label of every row's connected component, and the sum of degrees of each; found once."""
+
+    def find() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        label = np.full(len(layout.degree), -1)
+        count = label_components(layout.indptr, layout.indices, label, np.empty_like(label))
+        return label, np.bincount(label, weights=layout.degree, minlength=count).astype(np.float64)
+
+    return _components.get(layout, find)
+
+
+def block_zeros(rows: int, lanes: int, number: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+    """Zeros of shape (rows, lanes) whose rows begin at cache lines."""
+    # empty, not zeros: numpy asks for large pages for it
+    size = np.dtype(number).itemsize
+    memory = np.empty(rows * lanes + _CACHE_LINE // size, dtype=number)
+    first = -memory.ctypes.data % _CACHE_LINE // size
+    block = memory[first : first + rows * lanes].reshape(rows, lanes)
+    block[:] = 0
+    return block
+
+
+def _make_layout(graph: Graph) -> Layout:
+    if graph.directed:
+        raise InputError("walks are for undirected graphs: read this one with directed=True")
+    degrees, n = graph.degrees, graph.n_nodes
+    indptr, indices = graph.indptr, graph.indices
+    node_at = row_of = np.arange(n)
+    if len(indices) <= _LARGEST_COPY:
+        node_at = np.argsort(-degrees, kind="stable")
+        row_of = np.empty(n, dtype=np.int64)
+        row_of[node_at] = np.arange(n)
+        new_indptr = np.zeros(n + 1, dtype=indptr.dtype)
+        np.cumsum(degrees[node_at], out=new_indptr[1:])
+        new_indices = np.empty(len(indices), dtype=np.uint16 if n <= 1 << 16 else indices.dtype)
+        reorder(indptr, indices, node_at, row_of, new_indptr, new_indices)
+        indptr, indices = new_indptr, new_indices
+    degree = degrees[node_at].astype(np.float64)
+    # 1 / d, and 0 where d = 0: never infinity, never NaN
+    inverse = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
+    layout = Layout(
+        indptr=indptr,
+        indices=indices,
+        degree=degree,
+        inverse_degree=inverse,
+        node_at=node_at,
+        row_of=row_of,
+    )
+    for array in vars(layout).values():
+        array.setflags(write=False)
+    return layout
+
 
 _ENOUGH_IN_SINGLE = 2.0**-20  # a residual that single precision reaches
 _LAST_STEP = 6  # what a sweep makes of a residual, usually at least: the last one is in double

@@ -18,9 +18,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.flow._blocks import Block, Lanes, solve
+from edgeveil.flow._blocks import (
+    Block,
+    Lanes,
+    Layout,
+    block_zeros,
+    components_of,
+    layout_of,
+    solve,
+)
 from edgeveil.flow._kernels import Kernels, unload_exact
-from edgeveil.flow._layout import Layout, block_zeros, components_of, layout_of
 from edgeveil.flow.walk import check_restart, check_sources, check_tol
 from edgeveil.graph import Graph
 

@@ -3,10 +3,11 @@
 Three steps, in a folder ``.NAME.building`` beside the place of the result. What a step has
 finished is in files that appear whole, so the same call goes on after any interruption.
 
-    read   every part, piece by piece: its distinct ids, and the ends of its edges as indices in
-           these, or in the node list if there is one (`part-*.json` is last)
-    nodes  the distinct ids of all pieces, sorted: the node set (`nodes.json` is last)
-    rows   the ends as indices in the node set; then buckets of rows, as many as fit, sorted
+    read   every part, piece by piece: the ends of its edges as indices in the node list; without
+           one ids are numbered as they come, and those not seen before are kept (`part-*.json`
+           is last)
+    nodes  these ids, sorted: the node set, and the rank of every number in it
+    rows   buckets of rows, as many as fit, sorted
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +30,14 @@ from edgeveil._csr import MOST_NODES
 from edgeveil._files import write_atomically, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Directed, Intake, check_directed
-from edgeveil.io.columns import Edges, Indexed, index_columns, places_in, sorted_nodes
+from edgeveil.io.edges import column_of, index_columns, places_among, sorted_nodes
 from edgeveil.io.folder import clear_away, describe_folder, move_in, refuse_taken, save_array
-from edgeveil.io.lines import refuse_unreadable, suffix_of
+from edgeveil.io.lines import HEAD, TEXT, blocks, is_packed, refuse_unreadable, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
-from edgeveil.io.picking import Columns
-from edgeveil.io.read import check_columns
+from edgeveil.io.picking import Columns, Reading
+from edgeveil.io.read import pieces_of
 from edgeveil.io.rows import write_rows
-from edgeveil.io.streams import PARQUET, TEXT, Reading, count_rows, pieces_of
+from edgeveil.io.tables import PARQUET, count_rows
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeSet
 
@@ -73,15 +73,15 @@ def build_graph(
         Text (``.csv .tsv .txt .edges .edgelist``, each also ``.gz``) and Parquet, in any order.
     path : path
         The folder to make. Its parent must exist, and have room: 16 bytes for every line or row
-        of the parts (12 if directions are kept), and 8 more without a node list, beside the
-        parts, until it is done.
+        of the parts (12 if directions are kept), beside the parts, until it is done.
     nodes, directed, header, columns, delimiter
         As in `read_graph`, for every part.
     memory : int, optional
         Bytes that may be used, beside about 0.3 GB for Python and its libraries, and the ids of
-        all nodes. Default: half of what the machine has. With less, the edges are read more
-        often. 32 bytes for every line or row that names one of 2,000th of the nodes, those next
-        to each other in the node set that have the most edges, are used in any case.
+        all nodes with 60 bytes for each. Default: half of what the machine has. With less, the
+        edges are read more often. 32 bytes for every line or row that names one of 2,000th of
+        the nodes, those next to each other in the node set that have the most edges, are used
+        in any case.
     overwrite : bool
         Replace a graph that was saved there before. Nothing else is ever replaced.
     progress : callable, optional
@@ -119,14 +119,12 @@ def build_graph(
         raise ParameterError("there is no part to read edges from")
     if memory is not None and memory < 1:
         raise ParameterError(f"memory must be a positive number of bytes, got {memory}")
-    check_columns(columns, header, delimiter)
     refuse_taken(path, overwrite)
-    listing = read_nodes(nodes)
+    reading = Reading(nodes=read_nodes(nodes), header=header, columns=columns, delimiter=delimiter)
     build = _Build(
         folder=path.parent / f".{path.name}.building",
         parts=listed,
-        reading=Reading(nodes=listing, header=header, columns=columns, delimiter=delimiter),
-        find=None if listing is None else places_in(listing),
+        reading=reading,
         directed=check_directed(directed) == "keep",
         memory=total_memory() // 2 if memory is None else memory,
         progress=progress or (lambda what, done, total: None),
@@ -150,10 +148,19 @@ def build_graph(
 
 def _checked(part: Path) -> Path:
     refuse_unreadable(part)
-    known = TEXT if part.suffix.lower() == ".gz" else (*TEXT, *PARQUET)
+    known = TEXT if is_packed(part) else (*TEXT, *PARQUET)
     if suffix_of(part) not in known:
         raise InputError(f"{part} is no part of a list of edges; known are {', '.join(known)}")
     return part
+
+
+def _guess_rows(part: Path) -> int:
+    """Give the number of rows of a Parquet file, or a guess at the lines of a text file."""
+    if suffix_of(part) in PARQUET:
+        return count_rows(part)
+    head = next(blocks(part, HEAD), b"")
+    packed = 4 if is_packed(part) else 1  # lists of edges: 2 to 10 times
+    return packed * part.stat().st_size * head.count(b"\n") // max(1, len(head)) + 1
 
 
 class _NamesError(Exception):
@@ -165,7 +172,6 @@ class _Build:
     folder: Path
     parts: list[Path]
     reading: Reading
-    find: Callable[[Edges], tuple[Array, Array]] | None  # by the node list, if there is one
     directed: bool
     memory: int
     progress: Progress
@@ -206,7 +212,7 @@ class _Build:
         file = self.folder / "plan.json"
         if not file.exists():
             try:
-                self._refuse_small_disk(sum(map(count_rows, self.parts)))
+                self._refuse_small_disk(sum(map(_guess_rows, self.parts)))
             except EdgeveilError:
                 clear_away(self.folder)  # nothing was done yet
                 raise
@@ -218,7 +224,7 @@ class _Build:
 
     def _refuse_small_disk(self, rows: int) -> None:
         """Compare what is still to be written with the room there is."""
-        needed = rows * ((12 if self.directed else 16) + (8 if self.find is None else 0))
+        needed = rows * (12 if self.directed else 16)
         needed -= sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
         free = shutil.disk_usage(self.folder).free
         if needed > free:
@@ -234,14 +240,14 @@ class _Build:
         new, done = self.folder / "new", self.folder / "done"
         if not done.exists():
             new.mkdir(mode=0o700, exist_ok=True)
-            found = self._read_parts()
-            pieces = [piece for part in found for piece in part["pieces"]]
-            kind, n = self._find_nodes(pieces, new)
+            found, known = self._read_parts()
+            kind, n, rank = self._make_nodes(known, new)
+            del known
             entries = sum(part["entries"] for part in found)
             self._refuse_small_disk(entries)
-            files = self._number(pieces)
+            files = [self.folder / f"{name}.ends" for part in found for name in part["pieces"]]
             tally = write_rows(
-                files, n, new, self.memory // 2, self.progress, directed=self.directed
+                *(files, rank, n, new, self.memory * 3 // 4, self.progress), directed=self.directed
             )
             intake = Intake(
                 entries=entries,
@@ -257,106 +263,84 @@ class _Build:
         for file in self.folder.glob("part-*"):
             file.unlink()
 
-    def _read_parts(self) -> list[dict[str, Any]]:
-        """Read all edges; give what was noted of every part."""
+    def _read_parts(self) -> tuple[list[dict[str, Any]], pl.Series | None]:
+        """Read all edges; give what was noted of every part, and the ids in their order."""
         note, nodes = self.folder / "text", self.reading.nodes
         while True:
             as_text = note.exists() or (nodes is not None and nodes.kind == "str")
+            reading = replace(self.reading, as_text=as_text)
+            known = None if nodes is None else column_of(nodes)
+            found = []
             try:
-                return [self._read_part(number, as_text) for number in range(len(self.parts))]
+                for number in range(len(self.parts)):
+                    self.progress("parts read", number, len(self.parts))
+                    part, known = self._read_part(number, reading, known)
+                    found.append(part)
             except _NamesError:  # then those read before are names as well
                 for file in self.folder.glob("part-*"):
                     file.unlink()
                 write_note(note, True)
+            else:
+                self.progress("parts read", len(self.parts), len(self.parts))
+                return found, known
 
-    def _read_part(self, number: int, as_text: bool) -> dict[str, Any]:
-        self.progress("parts read", number, len(self.parts))
+    def _read_part(
+        self, number: int, reading: Reading, known: pl.Series | None
+    ) -> tuple[dict[str, Any], pl.Series | None]:
+        """Read a part, or what was noted of it; give the ids with those that are new."""
+        import polars as pl
+
         note, path = self.folder / f"part-{number}.json", self.parts[number]
         file = [path.stat().st_size, path.stat().st_mtime_ns]
         if note.exists():
             before: dict[str, Any] = json.loads(note.read_text())
-            if before["file"] == file:
-                return before
-            raise InputError(f"{path} was changed; delete {self.folder} to begin anew")
+            if before["file"] != file:
+                raise InputError(f"{path} was changed; delete {self.folder} to begin anew")
+            if reading.nodes is None and before["pieces"]:
+                kept = [self.folder / f"{name}.ids" for name in before["pieces"]]
+                ids = pl.concat(pl.read_parquet(file, glob=False).to_series() for file in kept)
+                known = ids if known is None else pl.concat([known, ids])
+            return before, known
         found: dict[str, Any] = {"file": file, "entries": 0, "weighted": 0, "pieces": []}
-        reading = replace(self.reading, as_text=as_text)
         for piece in pieces_of(path, reading, self.memory):
             name = f"part-{number}-{len(found['pieces'])}"
-            if self.find is not None:
-                ends = np.array(piece.places(self.find), dtype=np.int32)
-                save_array(self.folder / f"{name}.ends", ends)
+            if reading.nodes is not None and known is not None:
+                ends = np.array(piece.places(reading.nodes, known), dtype=np.int32)
             else:
-                ids, *pair = piece.index()
-                if not (as_text or ids.dtype.is_integer()):
+                ids, u, v = piece.index()
+                if not (reading.as_text or ids.dtype.is_integer()):
                     raise _NamesError
-                ends = np.array(pair, dtype=np.int32)
-                ids.alias("id").to_frame().write_parquet(self.folder / f"{name}.ids")
-                save_array(self.folder / f"{name}.own", ends)
+                known = ids.clear() if known is None else known
+                place = places_among(known, ids)
+                new = place < 0
+                place[new] = np.arange(len(known), len(known) + new.sum())
+                ids = ids.filter(pl.Series(new))
+                write_atomically(self.folder / f"{name}.ids", ids.to_frame().write_parquet)
+                known = pl.concat([known, ids])
+                ends = np.array([place[u], place[v]], dtype=np.int32)
+            save_array(self.folder / f"{name}.ends", ends)
             found["pieces"].append(name)
             found["entries"] += ends.shape[1]
             found["weighted"] += piece.weighted
             self.progress("parts read", number, len(self.parts))
         write_note(note, found)
-        return found
+        return found, known
 
-    def _ids(self, name: str) -> pl.Series:
-        """Distinct ids, sorted: those of a piece, or of all nodes."""
-        import polars as pl
-
-        return pl.read_parquet(self.folder / f"{name}.ids", glob=False).to_series()
-
-    def _find_nodes(self, pieces: list[str], new: Path) -> tuple[str, int]:
-        """Write the arrays of the node set; give its kind and size."""
-        self.progress("parts read", len(self.parts), len(self.parts))
-        note, nodes = self.folder / "nodes.json", self.reading.nodes
-        if note.exists():
-            kind, n = json.loads(note.read_text())
-            return kind, n
+    def _make_nodes(self, known: pl.Series | None, new: Path) -> tuple[str, int, Array | None]:
+        """Write the arrays of the node set; give its kind, its size, and the rank of every id."""
+        nodes, rank = self.reading.nodes, None
         if nodes is None:
-            if not pieces:
+            if known is None:
                 raise InputError("the parts hold no edge; give nodes= to build a graph without any")
-            known = self._distinct(pieces)
-            known.to_frame().write_parquet(self.folder / "nodes.ids")
-            nodes = sorted_nodes(known)
+            ids, rank, _ = index_columns(known, known.clear())
+            rank = rank.astype(np.int32)
+            nodes = sorted_nodes(ids)
         if len(nodes) > MOST_NODES:
             raise InputError(f"{len(nodes)} nodes: a graph has at most {MOST_NODES:,}")
         if nodes.kind != "range":
             for name, array in nodes.arrays.items():
                 save_array(new / f"{name}.npy", array)
-        write_note(note, [nodes.kind, len(nodes)])
-        return nodes.kind, len(nodes)
-
-    def _distinct(self, pieces: list[str]) -> pl.Series:
-        """The ids of all pieces, sorted.
-
-        They are merged once as many are waiting as there are already: each is looked at a few
-        times, and little more than twice the node set is held.
-        """
-        import polars as pl
-
-        known, waiting = self._ids(pieces[0]), list[pl.Series]()
-        for number, piece in enumerate(pieces):
-            self.progress("ids merged", number, len(pieces))
-            waiting.append(self._ids(piece))
-            if sum(map(len, waiting)) >= len(known) or piece == pieces[-1]:
-                merged = pl.concat([known, *waiting])
-                known, waiting = index_columns(merged, merged.head(1)).ids, []
-        return known
-
-    def _number(self, pieces: list[str]) -> list[Path]:
-        """Turn the ends of edges from indices in a piece's own ids into those of nodes."""
-        files = [self.folder / f"{piece}.ends" for piece in pieces]
-        if self.reading.nodes is not None:
-            return files  # they were looked up at once
-        find = places_in(self._ids("nodes"))
-        for number, piece in enumerate(pieces):
-            self.progress("pieces numbered", number, len(pieces))
-            own = self.folder / f"{piece}.own"
-            if own.exists():
-                ends = np.array(find(Indexed(self._ids(piece), *np.load(own))), dtype=np.int32)
-                write_atomically(files[number], partial(save_array, array=ends))
-                own.unlink()
-        return files
+        return nodes.kind, len(nodes), rank
 
 
 def _digest(nodes: NodeSet) -> str:

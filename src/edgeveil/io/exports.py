@@ -1,11 +1,16 @@
-"""Rows of a release -> tables and files of other libraries, which are imported only here and late.
+"""Rows of a release -> tables and files: Parquet and JSON with a label, CSV, other libraries.
 
-A guarantee travels where the target has a place for it, as each function says.
+The label is a JSON record about the table, its guarantee among others: copying a file cannot part
+the two. It travels where the target has a place for it, as each function says. Other libraries are
+imported only here, and late.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import math
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -16,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._files import write_atomically
-from edgeveil.errors import EdgeveilError, ParameterError
-from edgeveil.io.labelled_tables import KEY, as_json
+from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.nodes import NodeId, NodeSet
 
 if TYPE_CHECKING:
@@ -25,21 +29,82 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = [
-    "KEY",
-    "arrow_table",
-    "embedding_columns",
-    "load_library",
-    "pandas_frame",
-    "polars_frame",
-    "score_columns",
-    "write_csv",
-    "write_word2vec",
-]
-
-
 Columns = dict[str, npt.NDArray[Any]]
 Floats = npt.NDArray[np.float64]
+
+KEY = "edgeveil"
+"""Where the label is, in files and in tables of other libraries."""
+
+
+def write_labelled_table(
+    path: str | os.PathLike[str], columns: Mapping[str, Any], label: Mapping[str, Any]
+) -> None:
+    """Write columns of equal length and their label, atomically, to .parquet or .json."""
+    target = Path(path)
+    if target.suffix not in (".parquet", ".json"):
+        raise ParameterError(
+            f"a release is written to .parquet, .json or .csv, got {target.name!r}"
+        )
+
+    def write(path: Path) -> None:
+        if target.suffix == ".parquet":
+            # Through memory, because polars does not say reliably that a disk is full.
+            path.write_bytes(parquet_bytes(columns, label))
+        else:
+            listed = {
+                name: values.tolist() if hasattr(values, "tolist") else list(values)
+                for name, values in columns.items()
+            }
+            path.write_text(json.dumps({KEY: as_json(label), "columns": listed}))
+
+    write_atomically(target, write)
+
+
+def parquet_bytes(columns: Mapping[str, Any], label: Mapping[str, Any]) -> bytes:
+    """The content of a Parquet file with these columns and their label."""
+    import polars as pl
+
+    buffer = io.BytesIO()
+    pl.DataFrame(dict(columns)).write_parquet(buffer, metadata={KEY: json.dumps(as_json(label))})
+    return buffer.getvalue()
+
+
+def as_json(value: Any) -> Any:
+    """Plain data that JSON can hold: infinity, which it cannot, becomes the text "inf".
+
+    Text and not null: where null is compared with a number it often counts as 0, and an
+    epsilon of 0 would be the best of all guarantees.
+    """
+    if isinstance(value, (int, str)):  # first: most of a label are the ids of its rows
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): as_json(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(part) for part in value]
+    return value
+
+
+def read_labelled_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Give the columns (as arrays or lists) and the label of a file; InputError if it is none."""
+    source = Path(path)
+    try:
+        if source.suffix == ".json":
+            whole = json.loads(source.read_text())
+            return whole["columns"], whole[KEY]
+        import polars as pl
+
+        label = json.loads(pl.read_parquet_metadata(source)[KEY])
+        # glob=False: a name like "a[1].parquet" is a name
+        frame = pl.read_parquet(source, glob=False)
+        return {c.name: c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in frame}, label
+    except FileNotFoundError:
+        raise InputError(f"there is no file {source}") from None
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # a damaged file makes polars raise or even panic
+        raise InputError(f"{source} is not a release, or is damaged") from error
 
 
 def score_columns(

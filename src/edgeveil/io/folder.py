@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from edgeveil._files import flush, sha256_of, sync_folder
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
@@ -355,6 +354,8 @@ def _are_texts(nodes: NodeSet) -> bool:
 
 def _is_sound(graph: Graph) -> bool:
     """Tell whether CSR arrays that are in range are those of a simple graph."""
+    import scipy.sparse as sp
+
     n, indptr, indices = graph.n_nodes, graph.indptr, graph.indices
     # strictly rising but where a row ends; then sorted and without repeats
     rising = np.diff(indices) > 0

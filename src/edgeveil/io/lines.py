@@ -1,4 +1,4 @@
-"""Text files as lines: opening, unpacking, splitting. Shared by edge lists and node lists."""
+"""Text files as lines: opening, unpacking, splitting. For edge lists, node lists, matrices."""
 
 from __future__ import annotations
 
@@ -16,24 +16,39 @@ from edgeveil.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
+TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
+INTEGER = r"^[+-]?[0-9]+$"  # ASCII digits only: other scripts' digits stay text
+
+_is_integer = re.compile(INTEGER).match
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # A packed file may unpack to this many bytes, or to this many times its size if that is more
 _MOST_UNPACKED = 1 << 28
 _MOST_TIMES = 100
 _PIECE = 1 << 20
+HEAD = 1 << 16  # bytes from which the layout of a text file is known
 
 
 def suffix_of(path: Path) -> str:
     """Give the suffix that tells the format, in small letters, without ``.gz``."""
-    return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+    return Path(path.stem if is_packed(path) else path.name).suffix.lower()
+
+
+def is_packed(path: Path) -> bool:
+    """Tell whether a file is to be unpacked."""
+    return path.suffix.lower() == ".gz"
+
+
+def is_integer(text: str) -> bool:
+    """Tell whether the text is an integer in ASCII digits."""
+    return _is_integer(text) is not None and not text.endswith("\n")
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file, unpacked if it ends in ``.gz``; what the system refuses becomes one sentence."""
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as handle:
+        with gzip.open(path) if is_packed(path) else path.open("rb") as handle:
             yield handle  # type: ignore[misc]  # a GzipFile reads like any other
     except InputError:
         raise
@@ -75,8 +90,34 @@ def blocks(path: Path, size: int) -> Iterator[bytes]:
 
 def content(path: Path) -> bytes:
     """Read a text file, unpacked if it ends in ``.gz``, without a byte order mark."""
-    packed = path.suffix.lower() == ".gz"
-    return b"".join(blocks(path, _PIECE if packed else -1))  # a single block is not copied
+    return b"".join(blocks(path, _PIECE if is_packed(path) else -1))  # one block is not copied
+
+
+def whole_lines(path: Path, size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield blocks of whole lines, about `size` bytes each, with the number of their first line."""
+    line, rest = 1, b""
+    for block in blocks(path, max(size, HEAD)):
+        block = rest + block
+        cut = _end_of_lines(block, patience=4 * size + HEAD)
+        if cut:
+            yield line, block[:cut]
+            line += block.count(b"\n", 0, cut)
+        rest = block[cut:]
+    if rest:
+        yield line, rest
+
+
+def _end_of_lines(block: bytes, patience: int) -> int:
+    """Give the end of the last line that is not inside of quotes; 0 if there is none.
+
+    A quote that is never closed is a fault of the file, and is not waited for for ever.
+    """
+    last = end = block.rfind(b"\n") + 1
+    if b'"' not in block or len(block) > patience:
+        return last
+    while end and block.count(b'"', 0, end) % 2:
+        end = block.rfind(b"\n", 0, end - 1) + 1
+    return end
 
 
 def data_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from edgeveil.errors import InputError
 from edgeveil.io import lines
-from edgeveil.io.columns import is_integer
-from edgeveil.io.table import read_id_column
+from edgeveil.io.lines import is_integer
+from edgeveil.io.tables import read_id_column
 from edgeveil.nodes import NodeSet
 
 Nodes = NodeSet | Iterable[Any] | str | os.PathLike[str]

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph, check_directed
-from edgeveil.io.matrix import read_array, read_matrix, row_nodes
+from edgeveil.io.matrices import read_array, read_matrix, row_nodes
 from edgeveil.io.node_lists import Nodes, node_set, read_nodes
-from edgeveil.io.table import read_table
+from edgeveil.io.tables import read_table
 from edgeveil.nodes import NodeId, NodeSet
 
 Array = npt.NDArray[np.int64]
@@ -80,6 +79,8 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
             raise InputError("a Graph has its node set already; nodes= cannot change it")
         return obj
     node_set = read_nodes(nodes)
+    import scipy.sparse as sp
+
     if sp.issparse(obj):
         return read_matrix(obj, nodes=node_set, directed=directed)
     if isinstance(obj, np.ndarray):

@@ -1,20 +1,22 @@
-"""Which columns of a list of edges are the two ids; asks where that is not clear."""
+"""How files of edges are to be read, and which two columns are the ids; asks if that is unclear."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
-from edgeveil.errors import InputError
-from edgeveil.io.columns import is_integer
+from edgeveil.errors import InputError, ParameterError
+from edgeveil.io.lines import is_integer
 from edgeveil.nodes import NodeSet
 
 Columns = tuple[str | int, str | int]
 
 SAMPLE = 20  # rows from which it is seen what a column may be
 
-_IDS = {
+# Usual names of columns with ids, and of columns with numbers or times
+IDS = {
     *("source", "target", "src", "dst", "from", "to", "source_id", "target_id", "from_id", "to_id"),
     *("fromnodeid", "tonodeid", "node1", "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2"),
     *("follower", "followed", "followee", "following", "user", "friend", "user_id", "friend_id"),
@@ -22,7 +24,7 @@ _IDS = {
     *("caller", "callee", "sender", "receiver", "recipient", "payer", "payee", "node_a", "node_b"),
     *("origin", "destination", "head", "tail", "person_1", "person_2", "member_1", "member_2"),
 }
-_OTHERS = {
+OTHERS = {
     *("weight", "strength", "count", "rating", "score", "value", "amount", "number", "duration"),
     *("time", "timestamp", "ts", "date", "datetime", "day", "year", "created", "created_at"),
     *("createdat", "since", "start", "end", "unixtime", "unix_time", "epoch", "event_time"),
@@ -32,14 +34,30 @@ _TIME = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2}|$)|\d{1,2}[-/.]\d{1,2}[-/.]\
 _SECONDS = (1_000_000_000, 2_200_000_000)
 
 
-def names_ids(names: Sequence[str]) -> bool:
-    """Whether all of these are usual names of the columns with ids."""
-    return all(name.lower() in _IDS for name in names)
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How files are read; see `edgeveil.read_graph`. `as_text`: ids are text in any case."""
 
+    nodes: NodeSet | None = None
+    header: bool | None = None
+    columns: Columns | None = None
+    delimiter: str | None = None
+    as_text: bool = False
 
-def names_something_else(name: str) -> bool:
-    """Whether this is a usual name of a column that holds numbers or times."""
-    return name.lower() in _OTHERS
+    def __post_init__(self) -> None:
+        columns, delimiter = self.columns, self.delimiter
+        if columns is not None:
+            pair = not isinstance(columns, str) and len(columns) == 2 and columns[0] != columns[1]
+            if not (pair and all(isinstance(c, (str, int)) for c in columns)):
+                raise ParameterError(
+                    f"columns must be two different names or positions, got {columns!r}"
+                )
+            if self.header is False and any(isinstance(column, str) for column in columns):
+                raise ParameterError(
+                    "columns by name need a header; give positions with header=False"
+                )
+        if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
+            raise ParameterError(f"delimiter must be one ASCII character, got {delimiter!r}")
 
 
 def is_number(text: str) -> bool:
@@ -106,12 +124,12 @@ def _refuse_unclear(
     The reason is their names, that the node list holds what is in the first row, or what the
     first rows hold: integers twice, then anything, or names twice, then a number; and no times.
     """
-    if names is not None and names_ids(names[:2]):
+    if names is not None and _name_ids(names[:2]):
         return
     whole = [row for row in rows if len(row) > 2]
     if nodes is not None and whole and all(_is_node(text, nodes) for text in whole[0][:2]):
         return
-    named = [pair for pair in combinations(names or (), 2) if names_ids(pair)]
+    named = [pair for pair in combinations(names or (), 2) if _name_ids(pair)]
     if not named and (not whole or _first_two_are_ids(whole)):
         return
     example: list[str] | list[int]
@@ -126,6 +144,10 @@ def _refuse_unclear(
     if in_memory:
         how = f"Pass these two only: table[{example!r}]"
     raise InputError(f"{where} has {asked}. Which two are the ids? {how}")
+
+
+def _name_ids(names: Sequence[str]) -> bool:
+    return all(name.lower() in IDS for name in names)
 
 
 def _is_node(text: str, nodes: NodeSet) -> bool:

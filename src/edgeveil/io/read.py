@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Directed, Graph, check_directed
-from edgeveil.io.columns import graph_of
+from edgeveil.io.edges import Piece, graph_of
 from edgeveil.io.folder import open_graph
-from edgeveil.io.lines import refuse_unreadable, suffix_of
-from edgeveil.io.mat import read_mat
-from edgeveil.io.matrix_market import read_matrix_market
+from edgeveil.io.lines import TEXT, is_packed, refuse_unreadable, suffix_of
+from edgeveil.io.matrices import read_mat, read_matrix_market
 from edgeveil.io.node_lists import Nodes, read_nodes
-from edgeveil.io.picking import Columns
-from edgeveil.io.streams import PARQUET, TEXT, Reading, pieces_of
-from edgeveil.io.text import noted
+from edgeveil.io.picking import Columns, Reading
+from edgeveil.io.tables import PARQUET, parquet_pieces
+from edgeveil.io.text import noted, text_pieces
 
 # What makes a file of another format readable: its suffixes, what is needed beside edgeveil, how
 _TABLE = 'import json, polars; polars.{}.write_parquet({{stem}}.parquet")'
@@ -141,43 +141,43 @@ def read_graph(
             raise InputError(f"the graph in {path} was saved without directions: none can be kept")
         return graph
     suffix = suffix_of(path)
-    packed = path.suffix.lower() == ".gz"
-    known = (*TEXT, ".mtx") if packed else (*TEXT, *PARQUET, ".mat", ".mtx")
+    known = (*TEXT, ".mtx") if is_packed(path) else (*TEXT, *PARQUET, ".mat", ".mtx")
     refuse_unreadable(path)
     if suffix not in known:
         raise InputError(
             f"{path} has the unknown suffix {path.suffix!r}; known are {', '.join(known)}"
-            + ("" if packed else f" and folders of save_graph{_how_to_convert(path)}")
+            + ("" if is_packed(path) else f" and folders of save_graph{_how_to_convert(path)}")
         )
     node_set = read_nodes(nodes)
-    if suffix in (*TEXT, *PARQUET):
-        takes = ("columns",) if suffix in PARQUET else ("header", "columns", "delimiter")
-        _only(given, takes, "a Parquet file" if suffix in PARQUET else "a text file")
-        check_columns(columns, header, delimiter)
-        reading = Reading(
-            nodes=node_set,
-            header=header,
-            columns=columns,
-            delimiter=delimiter,
-            as_text=node_set is not None and node_set.kind == "str",
-        )
-        return _read_edges(path, reading, directed=directed == "keep")
     if suffix == ".mat":
         _only(given, ("key",), "a .mat file")
         return read_mat(path, key=key or "network", nodes=node_set, directed=directed)
-    _only(given, (), "a MatrixMarket file")
-    return read_matrix_market(path, nodes=node_set, directed=directed)
-
-
-def _read_edges(path: Path, reading: Reading, *, directed: bool) -> Graph:
-    """Read a list of edges at once."""
+    if suffix == ".mtx":
+        _only(given, (), "a MatrixMarket file")
+        return read_matrix_market(path, nodes=node_set, directed=directed)
+    if suffix in PARQUET:
+        _only(given, ("columns",), "a Parquet file")
+    _only(given, ("header", "columns", "delimiter"), "a text file")
+    as_text = node_set is not None and node_set.kind == "str"
+    reading = Reading(
+        nodes=node_set, header=header, columns=columns, delimiter=delimiter, as_text=as_text
+    )
     piece = next(pieces_of(path, reading), None)
     if piece is not None:
-        graph = graph_of(piece, reading.nodes, directed=directed)
+        graph = graph_of(piece, node_set, directed=directed == "keep")
         return graph if piece.layout is None else noted(graph, piece.layout)
-    if reading.nodes is None:
+    if node_set is None:
         raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
-    return Graph.from_edges([], [], reading.nodes, directed=directed)
+    return Graph.from_edges([], [], node_set, directed=directed == "keep")
+
+
+def pieces_of(path: Path, reading: Reading, memory: int | None = None) -> Iterator[Piece]:
+    """Yield the edges of a file, at once or in pieces that take so many bytes of memory.
+
+    A file without edges gives no piece.
+    """
+    pieces = parquet_pieces if suffix_of(path) in PARQUET else text_pieces
+    return pieces(path, reading, memory)
 
 
 def _how_to_convert(path: Path) -> str:
@@ -194,17 +194,3 @@ def _only(given: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
     for name, value in given.items():
         if value is not None and name not in allowed:
             raise ParameterError(f"{name}= has no meaning for {what}")
-
-
-def check_columns(columns: Columns | None, header: bool | None, delimiter: str | None) -> None:
-    """Refuse columns or a delimiter that cannot be."""
-    if columns is not None:
-        pair = not isinstance(columns, str) and len(columns) == 2 and columns[0] != columns[1]
-        if not (pair and all(isinstance(c, (str, int)) for c in columns)):
-            raise ParameterError(
-                f"columns must be two different names or positions, got {columns!r}"
-            )
-        if header is False and any(isinstance(column, str) for column in columns):
-            raise ParameterError("columns by name need a header; give positions with header=False")
-    if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
-        raise ParameterError(f"delimiter must be one ASCII character, got {delimiter!r}")

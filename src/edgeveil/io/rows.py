@@ -7,18 +7,22 @@ into memory: arcs of its rows are picked out, sorted, and their columns appended
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from edgeveil._csr import columns_over_keys, count_buckets, deal_pairs, width_of_buckets
-from edgeveil._files import write_note
+from edgeveil._files import flush, write_note
 from edgeveil.graph import index_type
-from edgeveil.io.growing import GrowingArray
 
 _BLOCK = 1 << 20  # degrees that are summed at a time
+_HEAD = 128  # bytes: numpy leaves room in the header of a one-dimensional array for any length
+
+Array = npt.NDArray[Any]
 
 
 class Tally(NamedTuple):
@@ -33,6 +37,7 @@ class Tally(NamedTuple):
 
 def write_rows(
     files: Sequence[Path],
+    rank: Array | None,
     n: int,
     folder: Path,
     memory: int,
@@ -46,48 +51,56 @@ def write_rows(
     ----------
     files : sequence of Path
         Arrays of pairs, two rows each. Nobody else may write to them.
+    rank : array of int32, optional
+        The node that a number in the files stands for. Default: itself.
     n : int
         Number of nodes.
     folder : Path
         Where the arrays go; what is known so far is noted beside it.
     memory : int
-        Bytes of keys to be held at a time, beside a file and a single bucket.
+        Bytes of keys and degrees to be held at a time, beside two files and a single bucket.
     progress : callable
         Told what is counted, how many are done, and how many there are.
     """
+
+    def pairs() -> Iterator[tuple[Array, Array]]:
+        for file in files:
+            u, v = np.load(file)
+            yield (u, v) if rank is None else (rank[u], rank[v])
+
     entries = sum(np.load(file, mmap_mode="r").shape[1] for file in files)
     shift = width_of_buckets(n, entries * (2 - directed))
-    bits = max(1, (n - 1).bit_length())
     counts = np.zeros(max(1, ((n - 1) >> shift) + 1), dtype=np.int64)
     loops = 0
-    for number, file in enumerate(files):
+    for number, (u, v) in enumerate(pairs()):
         progress("pieces counted", number, len(files))
-        u, v = np.load(file)
         found = count_buckets(u, v, n, shift, counts, directed=directed)
         assert found >= 0, "indices come from the node set"
         loops += found
     note, degrees_file = folder.with_name("rows.json"), folder.with_name("degrees.npy")
     tally = Tally(*json.loads(note.read_text())) if note.exists() else Tally(self_loops=loops)
-    most, rows = memory // 8, min(tally.buckets << shift, n)
+    bucket_bytes = counts * 8 + (4 << shift)
     with (
-        GrowingArray(folder / "indices.npy", np.int32, tally.columns) as indices,
-        GrowingArray(degrees_file, np.int32, rows) as degrees,
+        _growing(folder / "indices.npy", np.int32, tally.columns) as indices,
+        _growing(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,
     ):
         while tally.buckets < len(counts):
             progress("buckets of rows", tally.buckets, len(counts))
             first = tally.buckets
-            fitting = int(np.searchsorted(np.cumsum(counts[first:]), most, side="right"))
-            last = first + max(1, min(fitting, most >> shift))  # rows are counted as well
+            fitting = np.searchsorted(np.cumsum(bucket_bytes[first:]), memory, side="right")
+            last = first + max(1, int(fitting))
             own = np.zeros(min(last << shift, n) - (first << shift), dtype=np.int32)
-            pairs = (np.load(file) for file in files)
-            keys = deal_pairs(pairs, n, shift, counts[first:last], first=first, directed=directed)
-            total, repeated, dropped = columns_over_keys(keys, bits, own)
-            indices.append(keys.keys.view(np.int32)[:total])
-            degrees.append(own)
-            indices.flush()
-            degrees.flush()
-            repeated, dropped = tally.repeated + repeated, tally.dropped + dropped
-            tally = Tally(min(last, len(counts)), indices.length, repeated, dropped, loops)
+            keys = deal_pairs(pairs(), n, shift, counts[first:last], first=first, directed=directed)
+            total, repeated, dropped = columns_over_keys(keys, max(1, (n - 1).bit_length()), own)
+            keys.keys.view(np.int32)[:total].tofile(indices)
+            del keys  # before the next ones are made
+            own.tofile(degrees)
+            flush(indices)
+            flush(degrees)
+            tally = Tally(
+                *(last, tally.columns + total),
+                *(tally.repeated + repeated, tally.dropped + dropped, loops),
+            )
             write_note(note, tally)
     progress("buckets of rows", len(counts), len(counts))
     _write_starts(degrees_file, tally.columns, folder / "indptr.npy")
@@ -97,10 +110,27 @@ def write_rows(
 def _write_starts(degrees_file: Path, total: int, file: Path) -> None:
     """Write where every row begins, in the type that `Graph.from_edges` would choose."""
     degrees: Any = np.load(degrees_file, mmap_mode="r")
-    with GrowingArray(file, index_type(total)) as starts:
-        starts.append(np.zeros(1))
-        before = 0
+    kind = index_type(total)
+    with _growing(file, kind) as starts:
+        before = np.zeros(1, dtype=np.int64)
+        before.astype(kind).tofile(starts)
         for begin in range(0, len(degrees), _BLOCK):
-            sums = np.cumsum(degrees[begin : begin + _BLOCK], dtype=np.int64)
-            starts.append(sums + before)
-            before += int(sums[-1])
+            sums = before + np.cumsum(degrees[begin : begin + _BLOCK], dtype=np.int64)
+            sums.astype(kind).tofile(starts)
+            before = sums[-1:]
+
+
+@contextmanager
+def _growing(file: Path, kind: type[Any], length: int = 0) -> Iterator[IO[bytes]]:
+    """Open a .npy file to which arrays are appended, behind so many numbers that are kept."""
+    dtype = np.dtype(kind)
+    with file.open("r+b" if length else "w+b") as handle:
+        handle.truncate(_HEAD + length * dtype.itemsize)
+        handle.seek(0, 2)
+        yield handle
+        length = (handle.seek(0, 2) - _HEAD) // dtype.itemsize
+        handle.seek(0)
+        about = {"descr": dtype.str, "fortran_order": False, "shape": (length,)}
+        np.lib.format.write_array_header_1_0(handle, about)
+        assert handle.tell() == _HEAD
+        flush(handle)

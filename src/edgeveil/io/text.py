@@ -1,80 +1,181 @@
 """Edge lists as text: one edge per line.
 
-Three steps, each only if the one before did not do: polars reads the bytes as two integer columns
-(nearly every file of integers); the bytes are read as strings, tidied if need be; a plain loop
-over the lines finds the first bad one and says what is wrong with it.
+How the lines are made is seen from the first ones. Then three steps, each only if the one before
+did not do: polars reads the bytes as two integer columns (nearly every file of integers); the
+bytes are read as strings, tidied if need be; a plain loop over the lines finds the first bad one
+and says what is wrong with it.
 """
 
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edgeveil.errors import InputError, ReadingWarning
 from edgeveil.graph import Graph
-from edgeveil.io.columns import INTEGER, Edges, Indexed, Piece, RowError, index_columns, is_integer
-from edgeveil.io.layout import Layout
-from edgeveil.io.lines import data_lines, decode, fields, parse, tidy
-from edgeveil.io.table import count_weighted
+from edgeveil.io.edges import Indexed, Piece, RowError, index_columns
+from edgeveil.io.lines import (
+    INTEGER,
+    content,
+    data_lines,
+    decode,
+    fields,
+    is_integer,
+    parse,
+    sniff_delimiter,
+    tidy,
+    whole_lines,
+)
+from edgeveil.io.picking import (
+    IDS,
+    OTHERS,
+    SAMPLE,
+    Reading,
+    is_number,
+    looks_like_time,
+    pick_columns,
+)
+from edgeveil.io.tables import count_weighted
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
 
+    Kinds = list[type[pl.DataType]]
+
+_PER_BYTE = 32  # measured: bytes that a byte of text takes at the peak, names included
+_MOST_BYTES = 1 << 28  # larger pieces bring nothing
 _BLANKS = " \t\r"  # around a field they mean nothing
 _FEW = 3  # edges: among fewer, names that occur once are nothing strange
 
 
-def text_piece(body: bytes, layout: Layout, nodes: NodeSet | None, *, as_text: bool) -> Piece:
-    """Read lines of edges; `layout.line` is the number of the first."""
+@dataclass(frozen=True)
+class Layout:
+    """How the lines of one file are made; `line` is that of the first edge in what is read."""
 
-    def explain(error: RowError) -> InputError:
-        line = layout.line - 1 + next(islice(data_lines(body), error.row, None), (0, 0, b""))[0]
-        hint = _maybe_header(layout, nodes) if error.row == 0 else ""
-        return InputError(f"{layout.path}, line {line}: {error.reason}{hint}")
+    path: Path
+    delimiter: str
+    names: list[str] | None  # of the header, None if there is none
+    first: int
+    second: int
+    weight: int | None
+    width: int  # fields in every line
+    body: int  # offset of the first edge
+    line: int  # number of its line
+    sample: list[str]  # fields of the first edge, empty if there is none
+    guessed: bool = True  # whether the first line is a header, rather than told
 
-    try:
-        return Piece(*_edges_of(body, layout, as_text=as_text), explain, layout)
-    except RowError as error:
-        raise explain(error) from error
+    @property
+    def says(self) -> str:
+        """What became of the first line and which columns count; nothing in the plain case."""
+        if self.names is not None:
+            taken = f"columns {self.names[self.first]!r} and {self.names[self.second]!r}"
+            return f"the first line is a header; ids are in the {taken} of {self.width}"
+        if self.width == 2:
+            return ""
+        taken = f"columns {self.first} and {self.second} of {self.width}, from 0"
+        return f"the first line is an edge; ids are in the {taken}"
+
+    @property
+    def ends(self) -> list[str]:
+        """The two ids of the first edge, as far as there are any."""
+        return [self.sample[i] for i in (self.first, self.second) if i < len(self.sample)]
+
+
+def text_pieces(path: Path, reading: Reading, memory: int | None) -> Iterator[Piece]:
+    """Yield the edges of a text file, at once or in pieces that take so many bytes of memory."""
+    layout = None
+    size = 0 if memory is None else max(1, min(memory // _PER_BYTE, _MOST_BYTES))
+    for line, block in whole_lines(path, size) if size else [(1, content(path))]:
+        body = block
+        if layout is None:
+            found = _layout_of(path, block, reading)
+            if not found.sample:  # no edge yet
+                continue
+            body, layout = block[found.body :], found  # no copy if that is all of it
+            del block
+        else:
+            layout = replace(layout, line=line)
+        yield _piece(body, layout, reading)
+
+
+def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
+    """Find out how the lines of a file are made, from its beginning."""
+    header, columns, nodes = reading.header, reading.columns, reading.nodes
+    head = [
+        # what is no text after the first edge is said where all lines are read
+        (start, decode(line, where) if i < 2 else line.decode(errors="replace"), number)
+        for i, (number, start, line) in enumerate(islice(data_lines(data), SAMPLE + 1))
+        for where in [f"{path}, line {number}"]
+    ]
+    if not head:  # comments only
+        return Layout(path, ",", None, 0, 1, None, 2, len(data), 1, [])
+    delimiter = reading.delimiter or sniff_delimiter(head[0][1])
+    rows = [fields(line, delimiter) for _, line, _ in head]
+    if header is None:
+        # With a node list two members are an edge, whatever their names are.
+        known = nodes is not None and all(name in nodes for name in rows[0][:2])
+        named = columns is not None and any(isinstance(column, str) for column in columns)
+        header = not known and (named or _has_header(rows))
+    names = rows.pop(0) if header else None
+    body, _, line = head[int(header)] if rows else (len(data), "", 1)
+    width = len(names or rows[0])
+    picked = pick_columns(names, rows, columns, nodes, str(path))
+    sample, guessed = rows[0] if rows else [], reading.header is None
+    return Layout(path, delimiter, names, *picked, width, body, line, sample, guessed)
+
+
+def _has_header(rows: list[list[str]]) -> bool:
+    """Tell whether the first line is a header, by its words and by what is below."""
+    top, below = rows[0], rows[1] if len(rows) > 1 else []
+    first_two = {name.lower() for name in top[:2]}
+    if len(first_two) == 2 and first_two <= IDS:
+        return True
+    if len(top) > 2 and any(
+        name.lower() in OTHERS and (is_number(text) or looks_like_time(text))
+        for name, text in zip(top, below, strict=False)
+    ):
+        return True
+    ids = below[:2]
+    return len(ids) == 2 and all(map(is_integer, ids)) and not any(map(is_integer, top[:2]))
+
+
+# -- what the curator is told -------------------------------------------------------------
 
 
 def _maybe_header(layout: Layout, nodes: NodeSet | None) -> str:
     """A hint, if the first line was read as an edge and neither of its ends is a node."""
-    ends = [layout.sample[i] for i in (layout.first, layout.second) if i < len(layout.sample)]
-    if nodes is None or layout.names or any(map(is_integer, ends)) or any(e in nodes for e in ends):
+    if nodes is None or layout.names or any(is_integer(e) or e in nodes for e in layout.ends):
         return ""
     return f"; line {layout.line} looks like a header: say header=True (--header)"
 
 
 def noted(graph: Graph, layout: Layout) -> Graph:
     """The graph of a text file, with what its curator should know about how this was read."""
-    if graph.intake.nodes_from_edges and not layout.names and layout.guessed:
-        ends = [layout.sample[i] for i in (layout.first, layout.second)]
-        if _stand_alone(graph, ends):
-            # The words are not quoted: they may be an edge.
-            warnings.warn(
-                f"{layout.path}, line {layout.line} was read as an edge but may be a header: its "
-                "words occur in no other line; say header=True (--header) if it is one, "
-                "header=False (--no-header) if not",
-                ReadingWarning,
-                stacklevel=4,
-            )
+    guessed = graph.intake.nodes_from_edges and not layout.names and layout.guessed
+    if guessed and _stand_alone(graph, layout.ends):
+        # The words are not quoted: they may be an edge.
+        warnings.warn(
+            f"{layout.path}, line {layout.line} was read as an edge but may be a header: its "
+            "words occur in no other line; say header=True (--header) if it is one, "
+            "header=False (--no-header) if not",
+            ReadingWarning,
+            stacklevel=4,
+        )
     return replace(graph, intake=replace(graph.intake, layout=layout.says))
 
 
 def _stand_alone(graph: Graph, ends: list[str]) -> bool:
     """Whether two names are joined to each other only, in a graph of some more edges."""
-    if (
-        graph.nodes.kind != "str"
-        or graph.n_edges < _FEW
-        or sum(end in graph.nodes for end in set(ends)) < 2
-    ):
+    if graph.nodes.kind != "str" or graph.n_edges < _FEW:
+        return False
+    if len({end for end in ends if end in graph.nodes}) < 2:
         return False
     pair = graph.nodes.indices(ends)
     if graph.degrees[pair].tolist() != [1, 0 if graph.directed else 1]:
@@ -86,45 +187,76 @@ def _stand_alone(graph: Graph, ends: list[str]) -> bool:
 # -- the columns --------------------------------------------------------------------------
 
 
-def _edges_of(body: bytes, layout: Layout, *, as_text: bool) -> tuple[Edges, int]:
-    """Read lines: two columns of integers, or names indexed; and the number of weights."""
-    plain = not as_text and len(layout.sample) == layout.width
-    if plain and all(is_integer(layout.sample[i]) for i in (layout.first, layout.second)):
-        found = _read_integers(body, layout) or _read_integers(tidy(body, layout.delimiter), layout)
-        if found is not None:
-            return found
-    edges, weighted = _read_names(body, layout)
-    if not as_text and bool(edges.ids.str.contains(INTEGER).all()):
-        return _to_integers(edges), weighted
-    return edges, weighted
+def _piece(body: bytes, layout: Layout, reading: Reading) -> Piece:
+    """Read lines: two columns of integers, or names indexed."""
+
+    def explain(error: RowError) -> InputError:
+        line = layout.line - 1 + next(islice(data_lines(body), error.row, None), (0, 0, b""))[0]
+        hint = _maybe_header(layout, reading.nodes) if error.row == 0 else ""
+        return InputError(f"{layout.path}, line {line}: {error.reason}{hint}")
+
+    plain = not reading.as_text and len(layout.sample) == layout.width
+    if plain and all(map(is_integer, layout.ends)):
+        frame = _parse_integers(body, layout)
+        if frame is not None:
+            weighted = 0 if layout.weight is None else count_weighted(frame[:, layout.weight])
+            return Piece(
+                (frame[:, layout.first], frame[:, layout.second]), weighted, explain, layout
+            )
+    frame = _parse_strings(body, layout)
+    weighted = 0 if layout.weight is None else _text_weights(frame[:, layout.weight])
+    try:
+        names = _index_names(frame[:, layout.first], frame[:, layout.second])
+        if reading.as_text or not names.ids.str.contains(INTEGER).all():
+            return Piece(names, weighted, explain, layout)
+        return Piece(_to_integers(names), weighted, explain, layout)
+    except RowError as error:
+        raise explain(error) from error
 
 
-def _read_integers(body: bytes, layout: Layout) -> tuple[Edges, int] | None:
+def _parse_integers(body: bytes, layout: Layout) -> pl.DataFrame | None:
     """Read the plain case; None for everything that is not wholly plain."""
     import polars as pl
 
-    kinds: list[type[pl.DataType]] = [pl.String] * layout.width
+    kinds: Kinds = [pl.String] * layout.width
     kinds[layout.first] = kinds[layout.second] = pl.Int64
-    if layout.weight is not None:
-        with suppress(ValueError):  # text is no weight
-            float(layout.sample[layout.weight])
-            kinds[layout.weight] = pl.Float64
+    if layout.weight is not None and is_number(layout.sample[layout.weight]):
+        kinds[layout.weight] = pl.Float64
+    frame = _parse_whole(body, layout, kinds)
+    return _parse_whole(tidy(body, layout.delimiter), layout, kinds) if frame is None else frame
+
+
+def _parse_whole(body: bytes, layout: Layout, kinds: Kinds) -> pl.DataFrame | None:
+    """None where a value is missing: a blank line, an empty field, a short line or a comment."""
     try:
         frame = parse(body, layout.delimiter, kinds, layout.path)
     except InputError:
         return None
-    # A missing value is a blank line, an empty field or a short line: not plain
+    return None if any(column.has_nulls() for column in frame) else frame
+
+
+def _parse_strings(body: bytes, layout: Layout) -> pl.DataFrame:
+    import polars as pl
+
+    kinds: Kinds = [pl.String] * layout.width
+    frame = _parse_whole(body, layout, kinds)
+    if frame is not None:
+        # a comment with as many fields as an edge looks like one
+        may_have_comments = b"#" in body or b"%" in body
+        if not (may_have_comments and frame[:, 0].str.contains(r"^[ \t]*[#%]").any()):
+            return frame
+    try:
+        frame = parse(tidy(body, layout.delimiter), layout.delimiter, kinds, layout.path)
+    except InputError as error:
+        _explain(body, layout)
+        raise InputError(f"{layout.path} cannot be read as an edge list") from error
     if any(column.has_nulls() for column in frame):
-        return None
-    weighted = 0 if layout.weight is None else count_weighted(frame.to_series(layout.weight))
-    return (frame.to_series(layout.first), frame.to_series(layout.second)), weighted
+        _explain(body, layout)  # an empty field beyond the ids is no fault, a short line is one
+    return frame
 
 
-def _read_names(body: bytes, layout: Layout) -> tuple[Indexed, int]:
-    """Read any two columns as strings; give the number of weights other than 1 too."""
-    frame = _read_strings(body, layout)
-    weighted = 0 if layout.weight is None else _text_weights(frame.to_series(layout.weight))
-    first, second = (frame.to_series(i) for i in (layout.first, layout.second))
+def _index_names(first: pl.Series, second: pl.Series) -> Indexed:
+    """Index two columns of names, without blanks around them, and refuse what is no name."""
     edges = index_columns(first, second)
     if bool((edges.ids != edges.ids.str.strip_chars(_BLANKS)).any()):
         edges = index_columns(first.str.strip_chars(_BLANKS), second.str.strip_chars(_BLANKS))
@@ -135,30 +267,7 @@ def _read_names(body: bytes, layout: Layout) -> tuple[Indexed, int]:
         (names.str.to_lowercase() == "nan", "an id is NaN, a missing value"),
     ):
         _refuse_rows(edges, wrong.fill_null(False), reason)
-    return edges, weighted
-
-
-def _read_strings(body: bytes, layout: Layout) -> pl.DataFrame:
-    import polars as pl
-
-    kinds: list[type[pl.DataType]] = [pl.String] * layout.width
-    try:
-        frame = parse(body, layout.delimiter, kinds, layout.path)
-    except InputError:
-        frame = None
-    # a comment with as many fields as an edge would look like one
-    if frame is not None and not any(column.has_nulls() for column in frame):
-        may_have_comments = b"#" in body or b"%" in body
-        if not (may_have_comments and frame.to_series(0).str.contains(r"^[ \t]*[#%]").any()):
-            return frame
-    try:
-        frame = parse(tidy(body, layout.delimiter), layout.delimiter, kinds, layout.path)
-    except InputError as error:
-        _explain(body, layout)
-        raise InputError(f"{layout.path} cannot be read as an edge list") from error
-    if any(column.has_nulls() for column in frame):
-        _explain(body, layout)  # an empty field beyond the ids is no fault, a short line is one
-    return frame
+    return edges
 
 
 def _refuse_rows(edges: Indexed, wrong: pl.Series, reason: str) -> None:
@@ -182,9 +291,6 @@ def _text_weights(column: pl.Series) -> int:
     text = column.str.strip_chars(_BLANKS).drop_nulls()
     numbers = text.filter(text != "").cast(pl.Float64, strict=False)
     return 0 if numbers.has_nulls() else count_weighted(numbers)
-
-
-# -- the first bad line -------------------------------------------------------------------
 
 
 def _explain(body: bytes, layout: Layout) -> None:

@@ -1,17 +1,18 @@
-"""Every private algorithm, one file each, behind the one seam of `base`."""
+"""Every private algorithm, one file each or one for a family, behind the one seam of `base`."""
 
 from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.baselines import NonPrivate, OwnNeighbours
+from edgeveil.mechanisms.capped_flow import (
+    DPEmbeddingSparse,
+    DPForwardCap,
+    DPInstantEmbedding,
+    DPPushFlowCap,
+    DPSparsePPR,
+)
 from edgeveil.mechanisms.degree_prior import DegreePrior
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
-from edgeveil.mechanisms.embedding_sparse import DPEmbeddingSparse
-from edgeveil.mechanisms.forward_cap import DPForwardCap
 from edgeveil.mechanisms.graph_diffusion import GraphDiffusion
-from edgeveil.mechanisms.instant_embedding import DPInstantEmbedding
-from edgeveil.mechanisms.non_private import NonPrivate
-from edgeveil.mechanisms.own_neighbours import OwnNeighbours
 from edgeveil.mechanisms.push_flow import DPPushFlow
-from edgeveil.mechanisms.push_flow_cap import DPPushFlowCap
-from edgeveil.mechanisms.sparse_ppr import DPSparsePPR
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.mechanisms.two_hop import TwoHop
 from edgeveil.mechanisms.two_hop_embedding import TwoHopEmbedding

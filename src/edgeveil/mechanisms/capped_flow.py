@@ -1,4 +1,7 @@
-"""Shared by the mechanisms that noise capped flows. Not a mechanism itself."""
+"""The mechanisms that noise capped flows: what they share, then each of them.
+
+`DPPushFlowCap`, `DPForwardCap`, `DPSparsePPR`, `DPInstantEmbedding` and `DPEmbeddingSparse`.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.flow.bounds import Bound, flow_error_bound
-from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows
+from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows, forward_recursion
 from edgeveil.graph import Graph
 from edgeveil.hashing import (
     check_dimension,
@@ -22,11 +25,13 @@ from edgeveil.hashing import (
     hash_nodes,
     instant_embedding,
 )
-from edgeveil.mechanisms.base import NoiseLast, PerSource, Rows
-from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs
+from edgeveil.mechanisms.base import Gives, Measuring, NoiseLast, OwnLists, PerSource, Rows
+from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge, wedge_with_leaves
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate
+from edgeveil.privacy.statistic import Noised, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +149,84 @@ class PaperFlow(CappedFlow):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DPPushFlowCap(PaperFlow, NoisedFlow):
+    """Capped push flow plus Laplace noise of scale sigma / epsilon on every node.
+
+    Proof: docs/theory/dp-push-flow-cap.md. Parameters as for `PaperFlow`.
+    """
+
+    name: ClassVar[str] = "push-flow-cap"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = (
+        "to compare with the paper, or where a bound on the L1 error is wanted"
+    )
+    theorem: ClassVar[str] = "docs/theory/dp-push-flow-cap.md"
+
+    @classmethod
+    def hardest(cls) -> tuple[DPPushFlowCap, Pair]:
+        """With one round and prepush a wedge attains the bound."""
+        return cls(epsilon=1.0, rounds=1, prepush=True, sigma=1e-3), wedge()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPForwardCap(NoisedFlow):
+    """Flow capped on the edges but not where it is absorbed, plus Laplace noise sigma / epsilon.
+
+    For the same noise a node's own value is not cut at its cap, which is what the paper's
+    prepush is for, without its bias. Proof: docs/theory/forward-cap.md. Parameters as for
+    `CappedFlow`; at least 2 rounds.
+    """
+
+    name: ClassVar[str] = "forward-cap"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = "as push-flow-cap, with nodes' own values uncut"
+    theorem: ClassVar[str] = "docs/theory/forward-cap.md"
+
+    def recursion(self) -> Recursion:
+        """That of `forward_flow`."""
+        return forward_recursion(self.sigma, self.model, self.restart, self.rounds)
+
+    @classmethod
+    def hardest(cls) -> tuple[DPForwardCap, Pair]:
+        """Three rounds of a walk that nearly always restarts."""
+        return cls(epsilon=1.0, restart=0.98, rounds=3), wedge()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPSparsePPR(PaperFlow):
+    """Choose the large coordinates privately, then noise those; all others are 0.
+
+    Half of epsilon goes to the choice (DPSparsification), half to the values. Proof:
+    docs/theory/sparse.md. Parameters as for `PaperFlow`.
+    """
+
+    name: ClassVar[str] = "sparse-ppr"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = "a short list of large scores is all that is needed"
+    theorem: ClassVar[str] = "docs/theory/sparse.md"
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        self.flow_noise(len(nodes), self.half)
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """The flow twice: to choose coordinates, and for their values."""
+        rows, noise = self.flow(graph, own.sources), self.flow_noise(graph.n_nodes, self.half)
+        yield Statistic(rows.copy(), noise)
+        yield Statistic(rows, noise)
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """The values where the choice says so; that coordinate i is chosen is algorithm 6."""
+        choice, values = (part.values for part in noised)
+        return np.where(self.is_large(choice), values, 0.0)
+
+    @classmethod
+    def hardest(cls) -> tuple[DPSparsePPR, Pair]:
+        """With one round and prepush a wedge attains the bound of the flow."""
+        return cls(epsilon=1.0, rounds=1, prepush=True, sigma=1e-3), wedge()
+
+
+@dataclass(frozen=True, kw_only=True)
 class FlowEmbedding(PaperFlow):
     """InstantEmbedding of the capped flow, or of some of its coordinates.
 
@@ -186,3 +269,77 @@ def embedding_noise(
         epsilon=epsilon,
         error=embedding_float_error(n, mechanism.flow_error(n)),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPInstantEmbedding(FlowEmbedding, NoiseLast):
+    """InstantEmbedding of the capped flow plus Laplace noise of scale n log(1+sigma) / epsilon.
+
+    Proof: docs/theory/instant-embedding.md. Parameters as for `FlowEmbedding`.
+    """
+
+    name: ClassVar[str] = "instant-embedding"
+    gives: ClassVar[Gives] = "embeddings"
+    when_to_use: ClassVar[str] = (
+        "to compare with the paper's embeddings, or a few public ones; n public ones cost n times "
+        "epsilon: for many, hash the scores of edge-flipping"
+    )
+    theorem: ClassVar[str] = "docs/theory/instant-embedding.md"
+
+    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """The embedding of the capped flow."""
+        return self.embedded(graph, self.flow(graph, sources))
+
+    def calibration(self, n_nodes: int) -> Calibration:
+        """All n coordinates may move: n log(1 + sigma) in L1."""
+        return embedding_noise(self, n_nodes, max(n_nodes, 1), exact_epsilon(self.epsilon))
+
+    @classmethod
+    def hardest(cls) -> tuple[DPInstantEmbedding, Pair]:
+        """A cap at which two values just reach 1 / n, below which an embedding does not look."""
+        sigma = 2 / 210 * (1 + 1e-9)
+        mechanism = cls(epsilon=1.0, dimension=64, restart=0.6, rounds=None, sigma=sigma)
+        return mechanism, wedge_with_leaves(9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPEmbeddingSparse(FlowEmbedding):
+    """Choose the large coordinates privately, embed those, noise the embedding.
+
+    Half of epsilon goes to the choice S, half to Laplace noise of scale m log(1 + sigma n / m)
+    over epsilon / 2, m = max(|S|, 1). Proof: docs/theory/sparse.md, which also covers an empty S.
+    Parameters as for `FlowEmbedding`.
+    """
+
+    name: ClassVar[str] = "embedding-sparse"
+    gives: ClassVar[Gives] = "embeddings"
+    when_to_use: ClassVar[str] = "to compare with the paper's sparse embeddings"
+    theorem: ClassVar[str] = "docs/theory/sparse.md"
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate: that fails before the charge or not at all."""
+        self.flow_noise(len(nodes), self.half)
+        for chosen in (1, max(len(nodes), 1)):
+            embedding_noise(self, len(nodes), chosen, self.half)
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """The flow, to choose coordinates; then the embedding of those that were chosen."""
+        n, rows = graph.n_nodes, self.flow(graph, own.sources)
+        choice = yield Statistic(rows.copy(), self.flow_noise(n, self.half))
+        chosen = self.is_large(choice.values)
+        # A function of the private choice only: S empty leaves w = 0, and m = 1 noises it
+        # like any other.
+        sizes = np.maximum(chosen.sum(axis=1), 1)
+        noises = tuple(embedding_noise(self, n, int(m), self.half) for m in sizes)
+        yield Statistic(self.embedded(graph, np.where(chosen, rows, 0.0)), noises)
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """Give the embeddings as they are."""
+        return noised[1].values
+
+    @classmethod
+    def hardest(cls) -> tuple[DPEmbeddingSparse, Pair]:
+        """A cap at which two values just reach 1 / n, below which an embedding does not look."""
+        sigma = 2 / 50 * (1 + 1e-9)
+        mechanism = cls(epsilon=1.0, dimension=64, restart=0.6, rounds=None, sigma=sigma)
+        return mechanism, wedge(50)

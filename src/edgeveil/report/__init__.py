@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from edgeveil.report.lists import page_from_releases
-from edgeveil.report.page import render_page, write_page
-from edgeveil.report.page_data import ListedNode, MemberList, PageData
+from edgeveil.report.page import ListedNode, MemberList, PageData, render_page, write_page
 
 __all__ = [
     "ListedNode",

@@ -15,7 +15,7 @@ from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.nodes import NodeId
 from edgeveil.releases import Release
-from edgeveil.report.page_data import ListedNode, MemberList, PageData
+from edgeveil.report.page import ListedNode, MemberList, PageData
 from edgeveil.report.spending import spending_of
 from edgeveil.suggestions import Suggestions
 

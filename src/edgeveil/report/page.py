@@ -1,4 +1,4 @@
-"""`write_page`: PageData -> one HTML file that needs no network.
+"""`write_page`: PageData, plain frozen data -> one HTML file that needs no network.
 
 The file holds data, script and style. The data is JSON inside a script element of a type
 that no browser runs, with every character escaped that could end that element; the page
@@ -14,6 +14,8 @@ import html
 import json
 import math
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -21,14 +23,81 @@ from string import Template
 from typing import Any
 
 from edgeveil._files import write_atomically
+from edgeveil.errors import ParameterError
 from edgeveil.evaluation.results import Result
-from edgeveil.report.page_data import MemberList, PageData
 
 _RESULT_COLUMNS = tuple(Result.__dataclass_fields__)
-_LIST_FIELDS = ("dataset", "mechanism", "epsilon", "private", "alone", "promise", "remark", "truth")
 # "<", ">" and "&" could end the script element or open a comment in it. Non-ASCII characters,
 # U+2028 and U+2029 among them, are escaped by ensure_ascii.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedNode:
+    """One place of a list."""
+
+    node: int | str
+    score: float  # as released
+    first: int | None = None  # of the places that the noise leaves open,
+    last: int | None = None  # and the last of them
+    why: str = ""  # the reason, from released values
+    right: bool | None = None  # whether it is what the list's `truth` names; the curator's
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.score):
+            raise ParameterError(f"score must be a finite number, got {self.score}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberList:
+    """A list of nodes for one member, best first: a ranking or suggestions.
+
+    One that is not private (exact values, noise from a seeded generator) is shown as the
+    curator's, beside the private ones of the same member.
+    """
+
+    dataset: str  # name of the graph
+    member: int | str
+    mechanism: str
+    rows: Sequence[ListedNode]
+    epsilon: float | None = None  # None: nothing is protected
+    private: bool = False
+    alone: bool = True  # whether it is for its member alone (joint model), or for anyone
+    promise: str = ""  # str(guarantee)
+    remark: str = ""  # what the member should know about it, from released values
+    truth: str = ""  # what `right` stands for, "one of 4 hidden friends"; the curator's
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None and not 0 <= self.epsilon < math.inf:
+            raise ParameterError(
+                f"epsilon must be None or a finite number >= 0, got {self.epsilon}"
+            )
+        if self.private and self.epsilon is None:
+            raise ParameterError("a list without an epsilon is not private: set private=False")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What a ledger has given out; `edgeveil.report.spending.spending_of` makes it."""
+
+    ledger: str  # where it is
+    words: Sequence[str]  # who may know how much, in sentences
+    cap: float  # the epsilon that one recipient may learn
+    steps: Sequence[tuple[str, float]]  # times, and the most that anyone had learnt by then
+    columns: Sequence[str]
+    rows: Sequence[tuple[Any, ...]]  # one for each spend
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageData:
+    """All that the report page shows. A section without data is left out."""
+
+    title: str
+    summary: Sequence[str] = ()  # paragraphs below the heading
+    lists: Sequence[MemberList] = ()  # released ones, and for the curator those without privacy
+    results: Sequence[Result] = ()  # of the picture and the table of all numbers; the curator's
+    notes: Sequence[str] = ()  # paragraphs under "What the numbers say"; the curator's
+    spending: Spending | None = None  # for the keeper of the ledger
 
 
 def write_page(path: str | os.PathLike[str], data: PageData) -> None:
@@ -96,8 +165,7 @@ def _packed_list(one: MemberList) -> dict[str, Any]:
         [str(row.node), float(f"{row.score:.6g}"), row.first, row.last, row.why, row.right]
         for row in one.rows
     ]
-    shown = {name: getattr(one, name) for name in _LIST_FIELDS}
-    return {**shown, "member": str(one.member), "rows": rows}
+    return {**vars(one), "member": str(one.member), "rows": rows}
 
 
 def _printable(text: str) -> str:

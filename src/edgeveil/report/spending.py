@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgeveil.ledger import Ledger, Spend
-from edgeveil.report.page_data import Spending
+from edgeveil.report.page import Spending
 
 COLUMNS = (
     *("number", "time", "label", "snapshot", "mechanism", "parameters", "purpose", "operator"),

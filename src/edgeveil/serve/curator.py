@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from edgeveil._files import flush
 from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.ledger.plan import plan
-from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded
+from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded, network_of
 from edgeveil.serve.making import Making
 from edgeveil.serve.tokens import Tokens
 
@@ -99,7 +99,7 @@ def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> A
     def for_the_curator(work: Callable[[], Any]) -> Work:
         async def answer(request: Request) -> Response:
             if not hmac.compare_digest(request.headers.get("authorization", "").encode(), wanted):
-                if not fails.allows(request.client.host if request.client else ""):
+                if not fails.allows(network_of(request.client)):
                     return error(429, "too many requests; wait a little")
                 return error(401, "this needs the curator's key")
             try:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import mimetypes
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.resources import files
-from typing import Any
+from ipaddress import ip_address
+from typing import Any, ClassVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.applications import Starlette
@@ -30,8 +30,18 @@ Work = Callable[[Request], Awaitable[Response]]
 _MOST_BODY = 1024  # bytes; no endpoint needs more
 _MOST_HEAD = 16_384  # bytes of a request's head
 _SECONDS_FOR_HEAD = 5.0
+_MOST_OPEN = 2_500  # connections; from 2,000 on (`server.Place.config`) they are answered with 503
+_MOST_OPEN_FROM_ONE = 200  # of them from one network
+_PROXIES = ("", "127.0.0.1", "::1")  # a Unix socket or this machine: a proxy, for everybody
 _SECONDS_FOR_ANSWER = 5.0  # that a client may leave an answer unread
 _log = logging.getLogger("edgeveil.serve")
+_KINDS = {
+    "html": "text/html",
+    "js": "text/javascript",
+    "css": "text/css",
+    "svg": "image/svg+xml",
+    "json": "application/json",
+}
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -75,6 +85,12 @@ class Metrics:
             self._children[route, status] = found
         found[0].inc()
         found[1].observe(seconds)
+
+
+def network_of(client: Any) -> str:
+    """Where a client comes from: its address, or of IPv6 the half that a network has for itself."""
+    host = str(client[0]) if client else ""
+    return ip_address(host).exploded[:19] if ":" in host and host not in _PROXIES else host
 
 
 class RateLimit:
@@ -127,7 +143,7 @@ def guarded(
 
 def _page(name: str) -> Work:
     content = files(__package__).joinpath("pages", name).read_bytes()
-    kind = mimetypes.guess_type(name)[0]
+    kind = _KINDS[name.rpartition(".")[2]]
 
     async def page(request: Request) -> Response:
         return Response(content, media_type=kind)
@@ -184,8 +200,13 @@ def _has_large_body(scope: Scope) -> bool:
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """A connection with heads of a few KB that arrive, and answers that are read, in seconds."""
+    """A connection with heads of a few KB that arrive, and answers that are read, in seconds.
 
+    Nobody can have all of them: one network has a share.
+    """
+
+    _open_from: ClassVar[dict[str, int]] = {}  # connections, by network
+    _network = ""
     _deadline: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
     _head = 0
@@ -193,10 +214,19 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Start the clock."""
         super().connection_made(transport)
+        self._network = network_of(self.client)
+        number = self._open_from[self._network] = self._open_from.get(self._network, 0) + 1
+        share = _MOST_OPEN if self._network in _PROXIES else _MOST_OPEN_FROM_ONE
+        if len(self.connections) > _MOST_OPEN or number > share:
+            transport.abort()
+            return
         self._expect()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop it."""
+        left = self._open_from.pop(self._network) - 1
+        if left:
+            self._open_from[self._network] = left
         self._relax()
         if self._unread is not None:
             self._unread.cancel()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from edgeveil.suggestions import Suggestions
 
 # Lists of one batch. A request waits for one batch at most before its own is made.
-_AT_ONCE, _AHEAD = 256, 1024
+_AT_ONCE, _AHEAD = 256, 2048
 _LOOK_AGAIN = 1.0  # seconds between two looks at which snapshot is the current one
 _log = logging.getLogger("edgeveil.serve")
 
@@ -105,11 +105,10 @@ class Making:
     def earlier(self, member: NodeId) -> bytes | None:
         """The latest list of an earlier snapshot, for a member whose budget is used up."""
         for lists in reversed(self._earlier):
-            nodes = lists.nodes
-            if nodes is not None and member in nodes:
-                found = lists.get(nodes.index(member))
-                if found is not None:
-                    return found
+            at = None if lists.nodes is None else lists.nodes.find(member)
+            found = None if at is None else lists.get(at)
+            if found is not None:
+                return found
         return None
 
     async def make(self, member: NodeId) -> bytes:
@@ -155,6 +154,7 @@ class Making:
             fingerprint=graph.fingerprint,
         )
         self.ledger.price(any_question, ["anybody"])
+        graph.nodes.find("" if graph.nodes.kind == "str" else 0)  # sorts ids, before anybody waits
         about = {
             "snapshot": snapshot,
             "epsilon": self.offer.epsilon,
@@ -183,6 +183,8 @@ class Making:
         ]
 
     def _work(self) -> None:
+        with self._wake:  # loading slows answers down: those who have a list come first
+            self._wake.wait_for(lambda: self._waiting or self._stopped, timeout=_LOOK_AGAIN)
         _load_kernels()
         pause = _LOOK_AGAIN
         while True:
@@ -217,10 +219,11 @@ class Making:
         with self._wake:
             while self._waiting and len(asked) < _AT_ONCE:
                 member, answer = self._waiting.popleft()
-                if member in edition.graph.nodes:
-                    asked.setdefault(edition.graph.nodes.index(member), []).append(answer)
-                else:
+                at = edition.graph.nodes.find(member)
+                if at is None:
                     answer.give(Unavailable())
+                else:
+                    asked.setdefault(at, []).append(answer)
         if not ready:
             _tell(asked, list(asked), Unavailable())
         elif asked:
@@ -280,8 +283,8 @@ class Making:
             purpose=offer.purpose,
         )
         trouble, bodies = "", list[bytes]()
-        for at, index in enumerate(indices):
-            bodies.append(edition.lists.padded(render(made, at, edition.snapshot)))
+        for index, body in zip(indices, render(made, edition.snapshot), strict=True):
+            bodies.append(edition.lists.padded(body))
             try:
                 edition.lists.put(index, bodies[-1])
             except OSError as error:  # the list is among the artifacts all the same

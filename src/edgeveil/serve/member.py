@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from edgeveil.errors import EdgeveilError
 from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded
+from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded, network_of
 from edgeveil.serve.making import Edition, Making, Unavailable, UsedUp
 from edgeveil.serve.tokens import Refused, Tokens
 
@@ -46,7 +46,7 @@ def member_app(making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, 
             try:
                 body = await making.make(who.member)
             except UsedUp:
-                body, current = making.earlier(who.member), b"false"
+                body, current = await asyncio.to_thread(making.earlier, who.member), b"false"
             except Unavailable:
                 body = None
             await _wait_for_the_next(began, pad)
@@ -107,26 +107,27 @@ class _Door:
             if kind.lower() != "bearer":
                 raise Refused
             subject = self._tokens.subject(token.strip())
-            member = _member(subject, edition.graph.nodes)
+            who = _Who(edition, *_member(subject, edition.graph.nodes))
         except Refused:
-            if not self._fails.allows(request.client.host if request.client else ""):
+            if not self._fails.allows(network_of(request.client)):
                 return error(429, "too many requests; wait a little", **{"Retry-After": "10"})
             return error(401, _REFUSED, **{"WWW-Authenticate": "Bearer"})
         if not self._asks.allows(subject):
             return error(429, "too many requests; wait a little", **{"Retry-After": "1"})
-        return _Who(edition, member, edition.graph.nodes.index(member))
+        return who
 
 
-def _member(subject: str, nodes: NodeSet) -> NodeId:
-    """The id that a token's subject names. Whether there is such a node is public."""
+def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int]:
+    """The id that a token's subject names, and its index. That there is such a node is public."""
     member: NodeId = subject
     if nodes.kind != "str":
         if not subject.isascii() or not subject.isdigit() or str(int(subject[:20])) != subject:
             raise Refused
         member = int(subject)
-    if member not in nodes:  # not by `index`: it would look for similar names, for seconds
+    at = nodes.find(member)  # not by `index`: it would look for similar names
+    if at is None:
         raise Refused
-    return member
+    return member, at
 
 
 async def _wait_for_the_next(began: float, pad: float) -> None:

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvloop import new_event_loop
+import uvloop
 
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.serve.guards import GuardedProtocol
+
+_SECONDS_FOR_GREETING = 5.0
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,19 @@ class Place:
             server_header=False,
             date_header=True,
             proxy_headers=False,
-            limit_concurrency=2_000,
+            limit_concurrency=2_000,  # above, it is "busy" (503)
             timeout_keep_alive=15,
             timeout_graceful_shutdown=10,
         )
+
+
+class _Loop(uvloop.Loop):
+    """Bounds what uvicorn leaves at 60 seconds: how long a client may take for its TLS greeting."""
+
+    async def create_server(self, *given: Any, **named: Any) -> asyncio.Server:
+        if named.get("ssl"):
+            named["ssl_handshake_timeout"] = _SECONDS_FOR_GREETING
+        return await super().create_server(*given, **named)
 
 
 class _Server(uvicorn.Server):
@@ -104,7 +115,7 @@ def serve(apps: list[tuple[Place, Any]], started: Callable[[], None]) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(place.bind()) for place, _ in apps]
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=_Loop) as runner:
             runner.run(_serve(apps, sockets, started))
 
 

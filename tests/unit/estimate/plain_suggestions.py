@@ -94,12 +94,15 @@ def fit_share(one, other, for_one, for_other, rounds):
     return share
 
 
-def grouped(cells, sums, points):
-    """A number for each value: those of one cell in the same half of a gap are one item."""
+def grouped(cells, sums, points, follows):
+    """A number for each value: those of one cell in the same half of a gap are one item.
+
+    Those that follow the member are apart.
+    """
     at = np.searchsorted(points, sums, side="right")
     inside = (at > 0) & (at < len(points))
     left, right = points[np.maximum(at - 1, 0)], points[np.minimum(at, len(points) - 1)]
-    keys = np.stack([cells, 2 * at + (inside & (2 * sums > left + right))], axis=1)
+    keys = np.stack([cells, 2 * at + (inside & (2 * sums > left + right)), follows], axis=1)
     return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
 
 
@@ -213,7 +216,7 @@ def read_row(
     np.subtract.at(below, popularity.cell[np.concatenate([own, nodes])], 1)
     unseen = stays_below(threshold(len(popularity.order), rate), points, rate)
     cells = popularity.cell[nodes].astype(np.int64) // FINE
-    group = grouped(cells, sums, points)
+    group = grouped(cells, sums, points, np.isin(nodes, followers))
     some, where = (mean_by(group, cells).astype(np.int64), mean_by(group, sums))
     seen = np.einsum("kix,ix->ik", laws[:, some], nearness(points, where, rate))
     likelihoods = np.concatenate([(laws @ unseen).T, seen])
@@ -377,10 +380,9 @@ class Reading:
         popular = self.popular(self.popularity.degrees)
         hidden = np.setdiff1d(self.followers, self.nodes)
         known = np.bincount(self.popularity.cell[hidden], minlength=len(fine))
-        # Values of one item, and followers among them apart, count as so many at their mean.
+        # Values of one item count as so many at their mean.
         follows = np.isin(self.nodes, self.followers)
-        group = 2 * grouped(self.cells, self.sums, self.points) + follows
-        group = np.unique(group, return_inverse=True)[1].reshape(-1)
+        group = grouped(self.cells, self.sums, self.points, follows)
         some = mean_by(group, self.cells).astype(np.int64)
         where = mean_by(group, self.sums)
         posterior = self.ranking[some] * nearness(self.points, where, self.rate)

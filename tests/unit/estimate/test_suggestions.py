@@ -120,7 +120,7 @@ def test_the_grid_and_its_laws_are_those_of_plain_numpy(unit):
         np.testing.assert_allclose(ours, widths, rtol=1e-15)
         np.testing.assert_allclose(laws.STEPS[: len(ours)] * unit, points, rtol=1e-15)
         tails = np.empty((len(ours), 3))
-        laws.exponentials(4.0, unit, widths, tails)
+        laws.exponentials(4.0, unit, widths, tails, 0)
         np.testing.assert_allclose(tails.T, plain.exponentials(points, widths, 4.0), rtol=1e-12)
     points, widths = plain.grid(300.0, 1.0)
     means = np.array([0.0, 0.4, 12.0, 49.0, 51.0, 90.0])

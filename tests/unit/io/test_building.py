@@ -18,7 +18,7 @@ import pytest
 
 from edgeveil import _csr
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.io import build_graph, open_graph, read_graph, rows, save_graph, streams
+from edgeveil.io import build_graph, lines, open_graph, read_graph, rows, save_graph
 from edgeveil.nodes import NodeSet
 
 SMALL = 3_000  # bytes: a dozen rows a piece, a few hundred keys a group
@@ -136,7 +136,7 @@ def test_whenever_it_is_interrupted_the_same_call_goes_on(tmp_path, parts, monke
     assert len(seen) > 15
 
 
-@pytest.mark.parametrize("step", ["parts read", "pieces numbered", "buckets of rows"])
+@pytest.mark.parametrize("step", ["parts read", "pieces counted", "buckets of rows"])
 def test_a_killed_build_leaves_no_graph_and_goes_on(tmp_path, parts, step):
     code = (
         "import os, signal, sys\n"
@@ -157,7 +157,7 @@ def test_a_killed_build_leaves_no_graph_and_goes_on(tmp_path, parts, step):
 
 def test_parts_that_were_read_are_not_read_again(tmp_path, parts):
     def stop(what: str, done: int, total: int) -> None:
-        if what == "pieces numbered":
+        if what == "pieces counted":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -236,7 +236,7 @@ def test_a_place_that_is_taken_is_refused_before_anything_is_read(tmp_path, part
     [("1", "1 fields where the first line has 2"), ("1,", "an id is empty")],
 )
 def test_a_bad_line_is_named_as_by_the_reader_of_whole_files(tmp_path, monkeypatch, line, reason):
-    monkeypatch.setattr(streams, "_HEAD", 64)
+    monkeypatch.setattr(lines, "HEAD", 64)
     bad = tmp_path / "bad.csv"
     bad.write_text("# edges\n" + "1,2\n" * 5000 + line + "\n" + "1,2\n" * 5000)
     with pytest.raises(InputError) as whole:
@@ -280,7 +280,7 @@ def test_damaged_parts_are_refused_in_words(tmp_path):
 
 
 def test_lines_inside_of_quotes_are_not_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "_HEAD", 64)
+    monkeypatch.setattr(lines, "HEAD", 64)
     rows = "".join(f'{i},{i + 1},"said\nnothing, {"x" * (i % 7)}"\n' for i in range(2000))
     (tmp_path / "whole.csv").write_text(rows)
     built = build_graph(tmp_path / "whole.csv", tmp_path / "graph", memory=1 << 17)
@@ -300,7 +300,7 @@ def test_rows_are_made_in_groups_that_fit(tmp_path, parts, monkeypatch):
     monkeypatch.setattr(rows, "deal_pairs", counted)
     built = build_graph(parts, tmp_path / "graph", memory=SMALL)
     assert len(groups) > 3
-    assert all(keys <= SMALL // 16 or buckets == 1 for _, buckets, keys in groups)
+    assert all(8 * keys <= SMALL or buckets == 1 for _, buckets, keys in groups)
     assert [first for first, _, _ in groups] == [
         sum(buckets for _, buckets, _ in groups[:i]) for i in range(len(groups))
     ]

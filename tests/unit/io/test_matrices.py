@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph
-from edgeveil.io.mat import load_mat
+from edgeveil.io.matrices import load_mat
 from edgeveil.nodes import NodeSet
 
 DENSE = np.array([[0, 2, 0, 0], [1, 0, 1, 0], [0, 1, 3, 0], [0, 0, 0, 0]])

@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
-from edgeveil.io import columns, lines, read_graph
+from edgeveil.io import edges, lines, read_graph
 from edgeveil.nodes import NodeSet
 
 PATH = Graph.from_edges([0, 1], [1, 2], NodeSet.of_ints([1, 2, 3]))
@@ -346,9 +345,7 @@ def test_a_forbidden_file_is_one_sentence(tmp_path):
 
 
 def test_two_names_with_one_hash_stay_two_nodes(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        columns, "_hashes", lambda column: pl.zeros(len(column), pl.UInt64, eager=True)
-    )
+    monkeypatch.setattr(edges, "_keys", lambda ids: np.zeros(len(ids), dtype=np.uint64))
     graph = read_graph(write(tmp_path, "ann,bob\nbob,cem\n"))
     assert list(graph.nodes) == ["ann", "bob", "cem"]
     assert _edges(graph) == {(0, 1), (1, 2)}

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from edgeveil.io import columns
-from edgeveil.io._kernels import number_keys
-from edgeveil.io.columns import index_columns
+from edgeveil._csr_kernels import number_keys
+from edgeveil.io import edges
+from edgeveil.io.edges import index_columns
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -16,13 +16,13 @@ from edgeveil.io.columns import index_columns
 @pytest.mark.parametrize("spread", [1, 2**40])
 def test_equal_keys_and_only_these_get_one_number(monkeypatch, distinct, spread, large):
     if large:
-        monkeypatch.setattr(columns, "_LARGE", 1 << 10)
+        monkeypatch.setattr(edges, "_LARGE", 1 << 10)
     rng = np.random.default_rng(distinct)
     keys = rng.integers(0, distinct, 200_000).astype(np.uint64) * np.uint64(spread)
-    numbers, rows = columns._number(keys)
+    numbers, rows = edges._number(keys)
     assert np.array_equal(keys[rows][numbers], keys)
     assert sorted(keys[rows].tolist()) == np.unique(keys).tolist()
-    assert len(columns._number(keys[:0])[1]) == 0
+    assert len(edges._number(keys[:0])[1]) == 0
 
 
 def test_keys_beyond_the_room_are_refused_and_no_loop_leaves_its_arrays():
@@ -59,7 +59,7 @@ def test_the_lowest_and_the_highest_integer_are_indexed():
 def test_names_are_indexed_in_the_order_of_code_points():
     rng = np.random.default_rng(2)
     first, second = (pl.Series([f"é{i}" for i in rng.integers(0, 900, 4000)]) for _ in "ab")
-    edges = index_columns(first, second)
-    assert edges.ids.to_list() == sorted({*first, *second})
-    assert edges.ids.gather(edges.first).to_list() == first.to_list()
-    assert edges.ids.gather(edges.second).to_list() == second.to_list()
+    found = index_columns(first, second)
+    assert found.ids.to_list() == sorted({*first, *second})
+    assert found.ids.gather(found.first).to_list() == first.to_list()
+    assert found.ids.gather(found.second).to_list() == second.to_list()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
-from edgeveil.io.columns import Piece, RowError, graph_of
-from edgeveil.io.picking import SAMPLE, pick_columns
+from edgeveil.io.edges import Piece, RowError, graph_of
+from edgeveil.io.picking import SAMPLE, Reading, pick_columns
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
+
+PARQUET = (".parquet", ".pq")
+
+_PER_ROW = 256  # measured: bytes that a row of a piece takes at the peak, names included
+_MOST_ROWS = 1 << 25  # larger pieces bring nothing
 
 
 def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
@@ -20,34 +26,46 @@ def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
     import polars as pl
 
     where = f"the {type(table).__module__.partition('.')[0]} table"
-    if _is_labelled_matrix(table):
+    index: Any = getattr(table, "index", None)
+    columns = getattr(table, "columns", ())
+    # pandas with its nodes as rows and as columns; up to three may be named 0, 1, 2 all the same
+    if hasattr(index, "equals") and len(columns) > 3 and index.equals(columns):
         raise InputError(f"{where} looks like an adjacency matrix; pass it as .to_numpy()")
     try:
         frame = pl.DataFrame(table)
     except Exception as error:
         raise InputError(f"{where} cannot be read as columns through Arrow") from error
     # pandas hands a meaningful index over as a last column; it is no weight
-    kept = [name for name in frame.columns if not name.startswith("__index_level_")]
-    edges = frame.select(kept)
-    picked = pick_columns(edges.columns, sample_of(edges), None, nodes, where, in_memory=True)
+    edges = frame.select(n for n in frame.columns if not n.startswith("__index_level_"))
+    picked = pick_columns(edges.columns, _sample_of(edges), None, nodes, where, in_memory=True)
     as_text = nodes is not None and nodes.kind == "str"
-    piece = table_piece(edges, picked, where, as_text=as_text)
-    return graph_of(piece, nodes, directed=directed)
+    return graph_of(_piece(edges, picked, where, as_text=as_text), nodes, directed=directed)
 
 
-def _is_labelled_matrix(table: Any) -> bool:
-    """Tell whether a pandas table has its nodes as rows and as columns: no list of edges.
+def parquet_pieces(path: Path, reading: Reading, memory: int | None) -> Iterator[Piece]:
+    """Yield the edges of a Parquet file, at once or in pieces for so many bytes of memory."""
+    total = count_rows(path)
+    rows = total if memory is None else min(memory // _PER_ROW, _MOST_ROWS)
+    head = _collected(path, _scanned(path).limit(SAMPLE))
+    names = head.columns
+    picked = pick_columns(names, _sample_of(head), reading.columns, reading.nodes, str(path))
+    wanted = [names[i] for i in picked if i is not None]
+    places = 0, 1, 2 if len(wanted) > 2 else None
+    for start in range(0, total, max(1, rows)):
+        frame = _collected(path, _scanned(path).select(wanted).slice(start, max(1, rows)))
+        yield _piece(frame, places, str(path), as_text=reading.as_text, start=start)
 
-    Up to three columns may be an edge list all the same, with columns named 0, 1, 2.
-    """
-    index: Any = getattr(table, "index", None)
-    columns = getattr(table, "columns", ())
-    return hasattr(index, "equals") and len(columns) > 3 and bool(index.equals(columns))
+
+def count_rows(path: Path) -> int:
+    """Give the number of rows of a Parquet file."""
+    import polars as pl
+
+    return int(_collected(path, _scanned(path).select(pl.len())).item())
 
 
 def read_id_column(path: Path) -> NodeSet:
     """Read the first column of a Parquet file as a node list."""
-    frame = collected(path, scanned(path))
+    frame = _collected(path, _scanned(path))
     if frame.width == 0:
         raise InputError(f"{path} has no column")
     try:
@@ -57,14 +75,13 @@ def read_id_column(path: Path) -> NodeSet:
     return NodeSet.of(ids.to_list())
 
 
-def scanned(path: Path) -> pl.LazyFrame:
-    """A Parquet file, to be read by `collected`."""
+def _scanned(path: Path) -> pl.LazyFrame:
     import polars as pl
 
     return pl.scan_parquet(path, glob=False)
 
 
-def collected(path: Path, frame: pl.LazyFrame) -> pl.DataFrame:
+def _collected(path: Path, frame: pl.LazyFrame) -> pl.DataFrame:
     """Read what is asked for of a Parquet file."""
     import polars as pl
 
@@ -74,12 +91,12 @@ def collected(path: Path, frame: pl.LazyFrame) -> pl.DataFrame:
         raise InputError(f"{path} is not a readable Parquet file") from error
 
 
-def sample_of(frame: pl.DataFrame) -> list[list[str]]:
+def _sample_of(frame: pl.DataFrame) -> list[list[str]]:
     """The first rows as text, to see what their columns may be."""
     return [["" if v is None else str(v) for v in row] for row in frame.head(SAMPLE).iter_rows()]
 
 
-def table_piece(
+def _piece(
     frame: pl.DataFrame,
     picked: tuple[int, int, int | None],
     where: str,
