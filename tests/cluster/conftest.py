@@ -18,7 +18,7 @@ ray = pytest.importorskip("ray")
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
     ray.init(
-        num_cpus=4,
+        num_cpus=3,
         include_dashboard=False,
         log_to_driver=False,
         configure_logging=False,

@@ -21,7 +21,7 @@ def run(name: str, folder: Path) -> str:
         env=os.environ | {"PYTHONUTF8": "1", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ def ask_all(services, members, seen, stop):
         try:
             found = rng.choice(services).get(member=member)
         except OSError:
-            time.sleep(0.01)  # nobody is there just now
+            time.sleep(0.02)  # nobody is there just now
             continue
         if found.status == 200:
             seen.append((member, found.body))
