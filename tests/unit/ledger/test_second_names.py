@@ -101,7 +101,7 @@ from edgeveil.ledger import sqlite
 sqlite.refuse_unsafe_place = lambda path: None
 sys.path.insert(0, sys.argv.pop(1))
 import worker
-worker.main(*sys.argv[1:])
+worker.main()
 """
 
 
