@@ -22,8 +22,10 @@ from edgeveil.mechanisms import (
 )
 
 PARTS = {
-    "lists": [Suggest(epsilon=1), DegreePrior(epsilon=1), TwoHopEmbedding(epsilon=1)],
+    "lists": [Suggest(epsilon=1)],
     "rows": [
+        DegreePrior(epsilon=1),
+        TwoHopEmbedding(epsilon=1),
         NonPrivate(),
         TwoHop(epsilon=1),
         DPForwardCap(epsilon=1),
