@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http.client import HTTPException
 
 from edgeveil.io import save_graph
 from tests.serve.running import Service
@@ -22,8 +23,8 @@ def ask_all(services, members, seen, stop):
         member = rng.choice(members)
         try:
             found = rng.choice(services).get(member=member)
-        except OSError:
-            time.sleep(0.02)  # nobody is there just now
+        except (OSError, HTTPException):  # nobody is there just now, or not any more
+            time.sleep(0.02)
             continue
         if found.status == 200:
             seen.append((member, found.body))

@@ -121,7 +121,7 @@ def make_rows(
         samples.append(_sample(given[-1].values).copy())
     # An older view of an array can still be written to: a buffer that is used again is seen here.
     if noise is not None and not all(
-        np.array_equal(_sample(numbers.values), sample)
+        np.array_equal(_sample(numbers.values), sample, equal_nan=True)
         for numbers, sample in zip(given, samples, strict=True)
     ):
         raise ParameterError(f"{mechanism.name} wrote to numbers after their noise was added")
