@@ -158,8 +158,10 @@ def _asked(
     connections: int = CONNECTIONS,
 ) -> dict[str, Any]:
     """Ask for the lists of these members, each connection after so many milliseconds."""
-    tokens, script = folder / "tokens", folder / "ask.lua"
-    tokens.write_text("\n".join(service.token(member) for member in members))
+    # The tokens of a group are made once: whoever asks again shows the same one.
+    tokens, script = folder / f"tokens-{members.start}-{members.stop}", folder / "ask.lua"
+    if not tokens.exists():
+        tokens.write_text("\n".join(service.token(member) for member in members))
     script.write_text(LUA.format(tokens=tokens, delay=delay))
     return _load(wrk, service.port, "/me/suggestions", script, connections)
 

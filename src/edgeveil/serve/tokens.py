@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jwt
+from jwt.utils import base64url_decode
 
 from edgeveil.errors import InputError
 
@@ -74,7 +75,8 @@ class Tokens:
 
     def _checked(self, token: str) -> tuple[str, float]:
         try:
-            kid = jwt.get_unverified_header(token).get("kid")
+            # The library would take the whole token apart for this, and then once more.
+            kid = json.loads(base64url_decode(token.partition(".")[0])).get("kid")
             keys = self._keys
             # A token may leave out whose key it is, if there is one only.
             key = next(iter(keys.values())) if kid is None and len(keys) == 1 else keys[str(kid)]
