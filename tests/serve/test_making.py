@@ -21,6 +21,16 @@ from edgeveil.serve.making import Making, Offer, Unavailable, UsedUp
 from edgeveil.serve.member import _protection
 
 
+@pytest.fixture(autouse=True)
+def threads_end():
+    """None loads kernels, or makes lists, beside the next test: that may have replaced a part."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "lists":
+            thread.join(60)
+            assert not thread.is_alive()
+
+
 @pytest.fixture
 def graphs():
     """The states of the graph; the last one is what a service reads."""
