@@ -17,7 +17,7 @@ from edgeveil.datasets import social_network
 from edgeveil.estimate.rows import exact_weights
 from edgeveil.flow import _blocks, _kernels, personalized_pagerank, push_flow, push_flow_cap
 from edgeveil.flow._blocks import block_zeros, components_of, layout_of
-from edgeveil.flow._kernels import LANES, SINGLE_LANES, blocks, kernels
+from edgeveil.flow._kernels import KERNELS, LANES, SINGLE_LANES, blocks
 from edgeveil.flow._lanes import load, store, sum_rows
 from edgeveil.flow.bounds import edge_cap, fixed_point_cap, fixed_point_rounds
 from edgeveil.flow.push_flow import CappedBlock, Recursion
@@ -122,7 +122,7 @@ def test_narrow_and_wide_indices_give_the_same_bits(what, monkeypatch):
     expected = COMPUTE[what](narrow, sources)
     for dtype in (np.int32, np.int64):
         layout = _blocks._make_layout(narrow)
-        changed = _blocks.Layout(**vars(layout) | {"indices": layout.indices.astype(dtype)})
+        changed = layout._replace(indices=layout.indices.astype(dtype))
         with monkeypatch.context() as patch:
             patch.setattr(_blocks, "_make_layout", lambda graph, changed=changed: changed)
             wide = hub_graph()
@@ -204,11 +204,8 @@ def test_a_sweep_equals_a_plain_loop_and_certifies_its_residual(
     g, residual = np.zeros((n, LANES)), np.empty((1, LANES))
     plain = [[0.0] * n for _ in sources]
     for _ in range(5):
-        kernels(LANES).capped_sweep(
-            layout.indptr,
-            layout.indices,
-            layout.degree,
-            layout.inverse_degree,
+        KERNELS[LANES].capped_sweep(
+            layout,
             slot,
             start,
             caps,
@@ -234,12 +231,12 @@ def test_lanes_that_no_sweep_certifies_get_the_plain_rounds(forward):
     graph = hub_graph(200)
     impossible = {"residual": -1.0}
     recursion = Recursion(**vars(Recursion.fixed_point(0.15, 1e-6, 1e-5, joint=True)) | impossible)
-    block = CappedBlock(layout_of(graph), recursion, kernels(LANES))
+    block = CappedBlock(layout_of(graph), recursion, KERNELS[LANES])
     sources = np.arange(5)
     block.load(sources)
     assert [lanes.tolist() for lanes in block.sweep(-1.0)] == [sources.tolist()]
     flow = (block.arriving() if forward else block.g)[:, :5].copy()
-    other = CappedBlock(layout_of(graph), recursion, kernels(LANES))
+    other = CappedBlock(layout_of(graph), recursion, KERNELS[LANES])
     other.load(sources)
     other.rounds(recursion.rounds)
     np.testing.assert_array_equal(block.g, other.g)
@@ -250,7 +247,7 @@ def test_lanes_that_no_sweep_certifies_get_the_plain_rounds(forward):
 def test_sweeps_are_far_fewer_than_rounds(figure):
     graph = social_network(2000, average_degree=30).graph
     count = 0
-    loops = kernels(LANES)
+    loops = KERNELS[LANES]
 
     def counted(*arguments):
         nonlocal count
@@ -270,7 +267,7 @@ def test_sweeps_are_far_fewer_than_rounds(figure):
 @given(graphs(max_nodes=30))
 def test_components_are_scipys(graph):
     layout = layout_of(graph)
-    label, volumes = components_of(layout)
+    label, volumes = components_of(graph)
     count, expected = connected_components(graph.adjacency())
     assert len(volumes) == count == len(set(label))
     pairs = set(zip(label[layout.row_of].tolist(), expected.tolist(), strict=True))
@@ -325,10 +322,10 @@ def sweeps(monkeypatch):
 
         return call
 
-    for lanes, loops in list(_kernels._WIDTHS.items()):
+    for lanes, loops in list(_kernels.KERNELS.items()):
         names = ("exact_sweep", "capped_sweep")
         changed = vars(loops) | {name: counted(loops, name) for name in names}
-        monkeypatch.setitem(_kernels._WIDTHS, lanes, type(loops)(**changed))
+        monkeypatch.setitem(_kernels.KERNELS, lanes, type(loops)(**changed))
     return counts
 
 

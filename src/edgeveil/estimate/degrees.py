@@ -31,25 +31,16 @@ _CROWD = 100  # noisy degrees nearby without which the prior is a guess
 class DegreeEstimates:
     """What noisy degrees tell about the true ones.
 
-    Attributes
-    ----------
-    degrees : array of shape (n,)
-        Posterior means, at least 1.
-    of_friends : array of shape (n,)
-        The same for a node that is known to be somebody's friend; not less.
-    uncertainty : array of shape (n,)
-        95 % of the true degrees lie within this distance of `degrees`. Where there are few
-        noisy degrees nearby (hubs) it is the noise's own b ln 20 around the noisy degree, and
-        holds for each node by itself; elsewhere it is 2.5 posterior deviations, and holds for
-        95 % of the nodes, over the noise and the nodes.
-    scale : float
-        Scale b of the noise.
+    95 % of the true degrees lie within `uncertainty` of `degrees`. Where there are few noisy
+    degrees nearby (hubs) it is the noise's own b ln 20 around the noisy degree, and holds for each
+    node by itself; elsewhere it is 2.5 posterior deviations, and holds for 95 % of the nodes, over
+    the noise and the nodes.
     """
 
-    degrees: Vector
-    of_friends: Vector
-    uncertainty: Vector
-    scale: float
+    degrees: Vector  # (n) posterior means, at least 1
+    of_friends: Vector  # (n) the same for a node that is known to be somebody's friend; not less
+    uncertainty: Vector  # (n)
+    scale: float  # b of the noise
 
     @cached_property
     def extent(self) -> tuple[float, float, float]:
@@ -75,19 +66,9 @@ class DegreeEstimates:
 
 
 def estimate_all(noisy: Vector, scale: float) -> DegreeEstimates:
-    """Posterior means, for friends, too, and how far they may be from the true degrees.
+    """Estimate degrees from those with Laplace noise of a public scale; 0: they have none.
 
-    Parameters
-    ----------
-    noisy : array of shape (n,)
-        Degrees with Laplace noise.
-    scale : float
-        Scale b of the noise on each of them (public); 0 if they have none.
-
-    Returns
-    -------
-    DegreeEstimates
-        Means do not fall where `noisy` rises: no ranking changes.
+    Means do not fall where `noisy` rises: no ranking changes.
     """
     noisy = np.asarray(noisy, dtype=np.float64)
     if noisy.size == 0:

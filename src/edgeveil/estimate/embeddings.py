@@ -27,17 +27,12 @@ _LEAST = 0.01  # of the largest number: what is less is left out
 class HashedDegrees(NamedTuple):
     """What the released degrees tell, the same for everybody.
 
-    Attributes
-    ----------
-    degrees : array of shape (n,)
-        Degrees without most of their noise.
-    popular : array of shape (cells, dimension)
-        Rows of unit length at right angles. A hashed second hop in which nodes of like degree have
-        like sums is a combination of them.
+    A hashed second hop in which nodes of like degree have like sums is a combination of the rows
+    of `popular`.
     """
 
-    degrees: Vector
-    popular: Rows
+    degrees: Vector  # (n) without most of their noise
+    popular: Rows  # (cells, dimension) rows of unit length at right angles
 
 
 def learn(noisy: Vector, scale: float, node_hash: NodeHash) -> HashedDegrees:
@@ -64,20 +59,9 @@ def embed(
 ) -> Rows:
     """Friends with weight 1, what stands out of the second hop with less, unit length.
 
-    Parameters
-    ----------
-    noisy : array of shape (m, dimension), or None
-        Hashed sums of strangers with Laplace noise; None if they were not measured.
-    scale : float
-        Scale of the noise.
-    own : OwnLists
-        A recipient without friends gets zeros.
-    popular : array of shape (cells, dimension)
-        From `learn`.
-    node_hash : NodeHash
-        The hash of all this.
-    second_hop : float
-        Weight of the place that stands out most.
+    `noisy` are hashed sums of strangers with Laplace noise of this scale, one row for each
+    recipient; None if they were not measured. `second_hop` is the weight of the place that stands
+    out most. A recipient without friends gets zeros.
     """
     out = np.zeros((len(own.sources), node_hash.dimension))
     for i, row in enumerate(out):

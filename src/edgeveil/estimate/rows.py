@@ -27,36 +27,24 @@ from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.nodes import NodeSet
 
 Vector = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.integer]
 Rows = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.integer]
 
 
 class OwnLists(NamedTuple):
     """What each recipient of a block knows by itself, and the public nodes.
 
-    Attributes
-    ----------
-    sources : array of shape (m,)
-        The recipients.
-    lists : array of int
-        The neighbours of the first, sorted, then those of the next; in a directed graph those
-        whom it follows.
-    starts : array of shape (m + 1,)
-        Those of recipient i are ``lists[starts[i] : starts[i + 1]]``.
-    nodes : NodeSet
-        The public node set.
-    followers : tuple of arrays of int
-        In a directed graph, if recipients are taken to know it: who follows each of them. Else
-        empty.
+    A list is that of the recipient's neighbours; in a directed graph, of those whom it follows.
+    There `followers` are those who follow each recipient, if it is taken to know them.
     """
 
-    sources: npt.NDArray[np.int64]
-    lists: npt.NDArray[np.integer]
-    starts: npt.NDArray[np.int64]
+    sources: npt.NDArray[np.int64]  # (m) the recipients
+    lists: Indices  # the list of the first, sorted, then that of the next
+    starts: npt.NDArray[np.int64]  # (m + 1) where each begins
     nodes: NodeSet
-    followers: tuple[npt.NDArray[np.integer], ...] = ()
+    followers: tuple[Indices, ...] = ()
 
-    def of(self, i: int) -> npt.NDArray[np.integer]:
+    def of(self, i: int) -> Indices:
         """The list of recipient i."""
         return self.lists[self.starts[i] : self.starts[i + 1]]
 
@@ -64,33 +52,21 @@ class OwnLists(NamedTuple):
 def exact_weights(weights: Vector, n: int | None = None) -> Vector:
     """Cut weights in [0, 1] down to so few bits that any sum of them is exact in float64.
 
-    With n weights the step is 2^(L-52), L the bit length of n: a sum of at most n of them has
-    at most 52 bits, and halving it adds one.
-
-    Parameters
-    ----------
-    weights : array
-        Weights of some nodes.
-    n : int, optional
-        Number of nodes; by default there is one weight for each.
+    With n nodes (by default as many as weights) the step is 2^(L-52), L the bit length of n: a
+    sum of at most n weights has at most 52 bits, and halving it adds one.
     """
     step = 2.0 ** ((len(weights) if n is None else n).bit_length() - 52)
     return np.asarray(np.floor(np.clip(weights, 0.0, 1.0) / step) * step)
 
 
 def two_hop_weights(own: OwnLists, degrees: Vector, epsilon: float) -> tuple[Vector, Vector]:
-    """What a friend counts in two-hop sums, from released degrees alone.
+    """What a friend counts in two-hop sums, from released degrees alone: floors and weights.
 
-    Returns
-    -------
-    floors : array of shape (m,)
-        The floor D0 of the weights min(1 / d, 1 / D0) that promises the smallest error; 1 for a
-        recipient without friends. The noise of a two-hop sum has variance 2 / (D0 epsilon)^2; the
-        floor cuts the weight of neighbours with fewer than D0 friends, which costs
-        sum (1/d - 1/D0)^2 d / n over them for a typical node, times an overdispersion.
-    weights : array
-        ``floor / degree``, at most 1, of each friend in ``own.lists``, exact: in units of
-        1 / floor.
+    A recipient's floor is the D0 of the weights min(1 / d, 1 / D0) that promises the smallest
+    error; 1 without friends. The noise of a two-hop sum has variance 2 / (D0 epsilon)^2; the floor
+    cuts the weight of neighbours with fewer than D0 friends, which costs sum (1/d - 1/D0)^2 d / n
+    over them for a typical node, times an overdispersion. The weight of each friend in
+    ``own.lists`` is in units of 1 / floor: floor / degree, at most 1, exact.
     """
     floors = np.ones(len(own.sources))
     _kernels.degree_floors(own.lists, own.starts, degrees, epsilon, floors)
@@ -111,20 +87,8 @@ def complete_rows(
 ) -> None:
     """Turn noisy two-hop sums into rows of PageRank, in place, without Python's lock.
 
-    Parameters
-    ----------
-    rows : array of shape (m, n)
-        Sums in units of 1 / floor, friends' halved, with Laplace noise. Overwritten.
-    own : OwnLists
-        A recipient without friends keeps all of its mass.
-    weights, floors : array
-        From `two_hop_weights`.
-    known : DegreeEstimates
-        What is known about the degrees.
-    scale : float
-        Scale of the noise.
-    restart : float
-        Restart probability.
+    The sums are in units of 1 / floor, friends' halved, with Laplace noise of this scale. A
+    recipient without friends keeps all of its mass.
     """
     lists, room = (own.sources, own.lists, own.starts), np.empty(rows.shape[1])
     degrees = known.degrees, known.of_friends, known.extent

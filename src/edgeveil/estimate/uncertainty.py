@@ -27,18 +27,10 @@ _SOME_TRUST = 1e-6  # below, what a sum was before the pull is lost in rounding
 
 @dataclass(frozen=True)
 class RowUncertainty:
-    """How far a row may be off, and why.
+    """How far a row may be off, and why."""
 
-    Attributes
-    ----------
-    by_degree : float
-        What the row holds for a unit of a node's degree.
-    besides : array of shape (n,)
-        Half-widths that do not come from the node's own degree.
-    """
-
-    by_degree: float
-    besides: Vector
+    by_degree: float  # what the row holds for a unit of a node's degree
+    besides: Vector  # (n) half-widths that do not come from the node's own degree
 
     def of_pagerank(self, known: DegreeEstimates) -> Vector:
         """Half-widths of the row."""
@@ -92,22 +84,10 @@ def two_hop_uncertainty(
     scales: Vector,
     restart: float,
 ) -> RowUncertainty:
-    """Uncertainty about a row of `rows.complete_rows`.
+    """Uncertainty about a row of `rows.complete_rows`, of a source whose list is not empty.
 
-    Parameters
-    ----------
-    row : array of shape (n,)
-        What it gave.
-    source, own
-        Who it is about, and its list, not empty.
-    known : DegreeEstimates
-        The degrees as the source sees them.
-    weights : array of shape (k,)
-        Weight of each friend in the sums, about 1 / degree.
-    scales : array of shape (n,)
-        Scale of the noise on each sum.
-    restart : float
-        Restart probability.
+    `known` are the degrees as the source sees them, `weights` those of its friends in the sums,
+    about 1 / degree each, and `scales` those of the noise on each sum.
     """
     degrees, of_friends = known.degrees, known.degrees[own]
     mass, largest = float(weights @ of_friends), float(weights.sum())

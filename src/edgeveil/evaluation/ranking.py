@@ -36,8 +36,8 @@ from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Measuring, Mechanism, OwnLists, Rows
 from edgeveil.mechanisms.baselines import NonPrivate
-from edgeveil.mechanisms.degree_prior import DegreePrior
 from edgeveil.mechanisms.run import rows_after, shared_part
+from edgeveil.mechanisms.two_hop import DegreePrior
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Exact, randomise
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -29,6 +28,7 @@ from edgeveil.flow._kernels import (
     LANES,
     SINGLE_LANES,
     Kernels,
+    Layout,
     blocks,
     copy_lanes,
     label_components,
@@ -40,22 +40,6 @@ _LARGEST_COPY = 1 << 26  # stored entries; a copy is no larger than the graph it
 _CACHE_LINE = 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """CSR rows in kernel order. Row i belongs to node ``node_at[i]``; node v to ``row_of[v]``."""
-
-    indptr: npt.NDArray[Any]
-    indices: npt.NDArray[Any]
-    degree: npt.NDArray[np.float64]
-    inverse_degree: npt.NDArray[np.float64]
-    node_at: npt.NDArray[np.int64]
-    row_of: npt.NDArray[np.int64]
-
-    def neighbours(self, row: int) -> npt.NDArray[Any]:
-        """Rows of the neighbours of a row's node."""
-        return self.indices[self.indptr[row] : self.indptr[row + 1]]
-
-
 _layouts: Kept[Layout] = Kept()
 _components: Kept[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = Kept()
 
@@ -65,15 +49,15 @@ def layout_of(graph: Graph) -> Layout:
     return _layouts.get(graph, lambda: _make_layout(graph))
 
 
-def components_of(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def components_of(graph: Graph) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Label of every row's connected component, and the sum of degrees of each; found once."""
+    return _components.get(graph, lambda: _find_components(layout_of(graph)))
 
-    def find() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        label = np.full(len(layout.degree), -1)
-        count = label_components(layout.indptr, layout.indices, label, np.empty_like(label))
-        return label, np.bincount(label, weights=layout.degree, minlength=count).astype(np.float64)
 
-    return _components.get(layout, find)
+def _find_components(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    label = np.full(len(layout.degree), -1)
+    count = label_components(layout.indptr, layout.indices, label, np.empty_like(label))
+    return label, np.bincount(label, weights=layout.degree, minlength=count).astype(np.float64)
 
 
 def block_zeros(rows: int, lanes: int, number: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
@@ -105,15 +89,8 @@ def _make_layout(graph: Graph) -> Layout:
     degree = degrees[node_at].astype(np.float64)
     # 1 / d, and 0 where d = 0: never infinity, never NaN
     inverse = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
-    layout = Layout(
-        indptr=indptr,
-        indices=indices,
-        degree=degree,
-        inverse_degree=inverse,
-        node_at=node_at,
-        row_of=row_of,
-    )
-    for array in vars(layout).values():
+    layout = Layout(indptr, indices, degree, inverse, node_at, row_of)
+    for array in layout:
         array.setflags(write=False)
     return layout
 

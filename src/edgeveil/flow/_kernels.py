@@ -13,13 +13,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgeveil._compiled import compiled
 from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows, wide
 
 LANES, SINGLE_LANES = 8, 16  # numbers of one row, float64 and float32: one cache line
 _ALONE = 2  # so few sources are faster one by one than in a block with empty lanes
+
+
+class Layout(NamedTuple):
+    """The graph's CSR rows in kernel order; node v is row row_of[v], row i node node_at[i]."""
+
+    indptr: Any  # (n + 1)
+    indices: Any  # (nnz)
+    degree: Any  # (n) as float
+    inverse_degree: Any  # (n) 1 / d, 0 where d = 0
+    node_at: Any  # (n)
+    row_of: Any  # (n)
+
+    def neighbours(self, row: int) -> Any:
+        """Rows of the neighbours of a row's node."""
+        return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
 
 @dataclass(frozen=True)
@@ -37,9 +52,7 @@ def _make(lanes: int, version: int) -> Kernels:
 
     @compiled
     def capped_rounds(
-        indptr: Any,  # IN  (n + 1)
-        indices: Any,  # IN  (nnz)
-        inverse_degree: Any,  # IN  (n) 1 / d, 0 where d = 0
+        layout: Layout,  # IN
         slot: Any,  # IN  (n)
         start: Any,  # IN  (slots, B) initial residual / d
         cap: Any,  # IN  (slots, B)
@@ -51,11 +64,12 @@ def _make(lanes: int, version: int) -> Kernels:
         g_next: Any,  # OUT (n, B) the result if `rounds` is odd
     ) -> None:
         """Rounds of g_v <- min(start_v + beta (own g_v + sum_u g_u / d_v), cap_v)."""
+        indptr, indices = layout.indptr, layout.indices
         common, factor = splat(lanes, edge_cap, g), splat(lanes, beta, g)
         kept = splat(lanes, own, g)
         for _ in range(rounds):
             for v in range(len(indptr) - 1):
-                share = splat(lanes, inverse_degree[v], g)
+                share = splat(lanes, layout.inverse_degree[v], g)
                 inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
                 inflow = factor * (kept * load(lanes, g, v) + inflow)
                 if slot[v]:
@@ -67,10 +81,7 @@ def _make(lanes: int, version: int) -> Kernels:
 
     @compiled
     def capped_sweep(
-        indptr: Any,  # IN  (n + 1)
-        indices: Any,  # IN  (nnz)
-        degree: Any,  # IN  (n) as float
-        inverse_degree: Any,  # IN  (n) 1 / d, 0 where d = 0
+        layout: Layout,  # IN
         slot: Any,  # IN  (n)
         start: Any,  # IN  (slots, B) initial residual / d
         cap: Any,  # IN  (slots, B)
@@ -81,14 +92,14 @@ def _make(lanes: int, version: int) -> Kernels:
         residual: Any,  # OUT (1, B) at least the L1 norm of d * (F(g) - g)
     ) -> None:
         """One sweep of projected over-relaxation towards g = F(g) = min(start + ..., cap)."""
+        indptr, indices = layout.indptr, layout.indices
         common, zero = splat(lanes, edge_cap, g), splat(lanes, 0.0, g)
         factor, relax = splat(lanes, follow, g), splat(lanes, omega, g)
         bound = splat(lanes, 0.0, residual)
         for v in range(len(indptr) - 1):
-            share = splat(lanes, inverse_degree[v], g)
-            target = factor * (
-                sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
-            )
+            share = splat(lanes, layout.inverse_degree[v], g)
+            inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+            target = factor * inflow
             limit = common
             if slot[v]:
                 target = load(lanes, start, slot[v]) + target
@@ -99,15 +110,12 @@ def _make(lanes: int, version: int) -> Kernels:
             store(new, g, v)
             # What v is off by now, and what it adds to the neighbours that came before it.
             off = size(target - new) + factor * size(new - old)
-            bound = bound + wide(splat(lanes, degree[v], g) * off)
+            bound = bound + wide(splat(lanes, layout.degree[v], g) * off)
         store(bound, residual, 0)
 
     @compiled
     def exact_sweep(
-        indptr: Any,  # IN  (n + 1)
-        indices: Any,  # IN  (nnz)
-        degree: Any,  # IN  (n) as float
-        inverse_degree: Any,  # IN  (n) 1 / d, 0 where d = 0
+        layout: Layout,  # IN
         component: Any,  # IN  (n) label of v's connected component
         slot: Any,  # IN  (n)
         start: Any,  # IN  (slots, B) restart * e_s / d
@@ -124,16 +132,16 @@ def _make(lanes: int, version: int) -> Kernels:
         c is one number on the lane's component and 0 elsewhere; it enters a row as
         drift = follow * c - c = -restart * c.
         """
+        indptr, indices = layout.indptr, layout.indices
         factor, relax = splat(lanes, follow, g), splat(lanes, omega, g)
         bound, total = splat(lanes, 0.0, residual), splat(lanes, 0.0, mass)
         for v in range(len(indptr) - 1):
             row = drift_row[component[v]]
             if row == 0:
                 continue  # no lane of the block comes here
-            share = splat(lanes, inverse_degree[v], g)
-            target = factor * (
-                sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
-            )
+            share = splat(lanes, layout.inverse_degree[v], g)
+            inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+            target = factor * inflow
             target = target + load(lanes, drift, row)
             if slot[v]:
                 target = load(lanes, start, slot[v]) + target
@@ -141,7 +149,7 @@ def _make(lanes: int, version: int) -> Kernels:
             new = old + relax * (target - old)
             store(new, g, v)
             off = size(target - new) + factor * size(new - old)
-            weight = splat(lanes, degree[v], g)
+            weight = splat(lanes, layout.degree[v], g)
             bound = bound + wide(weight * off)
             total = total + wide(weight * new)
         store(bound, residual, 0)
@@ -150,25 +158,20 @@ def _make(lanes: int, version: int) -> Kernels:
     return Kernels(lanes, capped_rounds, capped_sweep, exact_sweep)
 
 
-# Made once, here: threads share them.
-_WIDTHS = {lanes: _make(lanes, VERSION) for lanes in (1, LANES, SINGLE_LANES)}
-
-
-def kernels(lanes: int) -> Kernels:
-    """Give the loops for blocks of 1, `LANES` or `SINGLE_LANES` lanes."""
-    return _WIDTHS[lanes]
+# By the width of a block. Made once, here: threads share them.
+KERNELS = {lanes: _make(lanes, VERSION) for lanes in (1, LANES, SINGLE_LANES)}
 
 
 def blocks(count: int, lanes: int = LANES) -> Iterator[tuple[slice, Kernels]]:
     """Split `count` sources into blocks: full ones, then the rest, side by side or alone."""
     full = count - count % lanes
     for first in range(0, full, lanes):
-        yield slice(first, first + lanes), kernels(lanes)
+        yield slice(first, first + lanes), KERNELS[lanes]
     if count - full > _ALONE:
-        yield slice(full, count), kernels(lanes)
+        yield slice(full, count), KERNELS[lanes]
     else:
         for first in range(full, count):
-            yield slice(first, first + 1), kernels(1)
+            yield slice(first, first + 1), KERNELS[1]
 
 
 @compiled
@@ -229,32 +232,31 @@ def copy_lanes(
 def unload(
     g: Any,  # IN  (n, B)
     lanes: Any,  # IN  which ones
-    degree: Any,  # IN  (n)
-    row_of: Any,  # IN  (n) where a node is in g
+    layout: Layout,  # IN
     factor: float,
     out: Any,  # OUT (B, n) in the order of the nodes
 ) -> None:
     """Write factor * (g * d); a row of g is read once for all lanes."""
-    for node in range(len(row_of)):
-        v = row_of[node]
+    for node in range(len(layout.row_of)):
+        v = layout.row_of[node]
         for lane in lanes:
-            out[lane, node] = factor * (g[v, lane] * degree[v])
+            out[lane, node] = factor * (g[v, lane] * layout.degree[v])
 
 
 @compiled
 def unload_exact(
     g: Any,  # IN  (n, B)
     lanes: Any,  # IN  which ones
-    degree: Any,  # IN  (n)
-    row_of: Any,  # IN  (n) where a node is in g
+    layout: Layout,  # IN
     component: Any,  # IN  (n)
     own: Any,  # IN  (B) each lane's component, and what g lacks there
     level: Any,  # IN  (B)
     out: Any,  # OUT (B, n) in the order of the nodes
 ) -> None:
     """Write d * (g + level) on a lane's component, 0 elsewhere and where negative."""
-    for node in range(len(row_of)):
-        v = row_of[node]
+    for node in range(len(layout.row_of)):
+        v = layout.row_of[node]
         for lane in lanes:
             here = component[v] == own[lane]
-            out[lane, node] = max((g[v, lane] + level[lane]) * degree[v], 0.0) if here else 0.0
+            held = (g[v, lane] + level[lane]) * layout.degree[v]
+            out[lane, node] = max(held, 0.0) if here else 0.0

@@ -18,15 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.flow._blocks import (
-    Block,
-    Lanes,
-    Layout,
-    block_zeros,
-    components_of,
-    layout_of,
-    solve,
-)
+from edgeveil.flow._blocks import Block, Lanes, block_zeros, components_of, layout_of, solve
 from edgeveil.flow._kernels import Kernels, unload_exact
 from edgeveil.flow.walk import check_restart, check_sources, check_tol
 from edgeveil.graph import Graph
@@ -58,11 +50,10 @@ def personalized_pagerank(
     restart = check_restart(restart)
     tol = check_tol(tol)
     listed = check_sources(sources, graph.n_nodes)
-    layout = layout_of(graph)
     rows = np.empty((len(listed), graph.n_nodes))
-    starts = layout.row_of[listed]
+    starts = layout_of(graph).row_of[listed]
     for part, block, lanes in solve(
-        lambda loops, kind: _ExactBlock(layout, loops, restart, kind),
+        lambda loops, kind: _ExactBlock(graph, loops, restart, kind),
         len(listed),
         lambda block, part: block.load(starts[part]),
         tol * restart,
@@ -78,9 +69,9 @@ class _ExactBlock(Block):
 
     floor = 2.0**-44  # double precision is at its end
 
-    def __init__(self, layout: Layout, loops: Kernels, restart: float, kind: npt.DTypeLike) -> None:
-        super().__init__(layout, loops, restart, kind)
-        self._component, self._volumes = components_of(layout)
+    def __init__(self, graph: Graph, loops: Kernels, restart: float, kind: npt.DTypeLike) -> None:
+        super().__init__(layout_of(graph), loops, restart, kind)
+        self._component, self._volumes = components_of(graph)
         self._residual, self._mass = np.empty((1, loops.lanes)), np.empty((1, loops.lanes))
 
     def load(self, sources: npt.NDArray[np.int64]) -> None:
@@ -105,20 +96,18 @@ class _ExactBlock(Block):
 
     def unload(self, lanes: Lanes, out: npt.NDArray[np.float64]) -> None:
         """Write rows of PageRank."""
-        layout = self.layout
         own = self._component, self._components, self._level
-        unload_exact(self.g, lanes, layout.degree, layout.row_of, *own, out)
+        unload_exact(self.g, lanes, self.layout, *own, out)
 
     def sweep_once(self, number: int) -> npt.NDArray[np.float64]:
         """Put the missing mass on the component, then one sweep of over-relaxation."""
-        layout, follow = self.layout, 1 - self.restart
+        follow = 1 - self.restart
         if number > 1:
             self._level = (1 - self._mass[0, self.columns]) / self._volume
         self._drift[self._lane_row, self.columns] = -self.restart * self._level
-        rows = layout.indptr, layout.indices, layout.degree, layout.inverse_degree
         own = self._component, self.slot, self.start, self._drift, self._drift_row
         numbers = follow, _relaxation(follow, number)
-        self.loops.exact_sweep(*rows, *own, *numbers, self.g, self._residual, self._mass)
+        self.loops.exact_sweep(self.layout, *own, *numbers, self.g, self._residual, self._mass)
         return np.asarray(self._residual[0])
 
 

@@ -31,8 +31,8 @@ import numpy.typing as npt
 
 from edgeveil._check import one_of
 from edgeveil.errors import ParameterError
-from edgeveil.flow._blocks import Block, Lanes, Layout, block_zeros, layout_of, solve
-from edgeveil.flow._kernels import Kernels, blocks, unload
+from edgeveil.flow._blocks import Block, Lanes, block_zeros, layout_of, solve
+from edgeveil.flow._kernels import Kernels, Layout, blocks, unload
 from edgeveil.flow.bounds import (
     check_bound,
     check_sigma,
@@ -231,7 +231,7 @@ def capped_rows(graph: Graph, sources: Iterable[int], recursion: Recursion) -> M
 
     for part, block, lanes in solved():
         flow = block.arriving() if forward else block.g
-        unload(flow, lanes, layout.degree, layout.row_of, recursion.absorb, rows[part])
+        unload(flow, lanes, layout, recursion.absorb, rows[part])
     # Nowhere to push: an uncapped source keeps its flow. Publicly its cap is 0, so it pushes
     # nothing; where arriving flow counts, what it started with is absorbed once.
     at_isolated = recursion.absorb if forward else 0.0
@@ -288,29 +288,27 @@ class CappedBlock(Block):
         return arrived
 
     def _go_on(self, rounds: int, caps: npt.NDArray[np.float64], edge_cap: float) -> None:
-        layout, recursion = self.layout, self._recursion
-        rows = layout.indptr, layout.indices, layout.inverse_degree
+        recursion = self._recursion
         if len(self._other) != len(self.g):
             self._other = block_zeros(len(self.g), self.loops.lanes, self.g.dtype)
-        at_once = max(1, _ENTRIES_PER_CALL // max(1, len(layout.indices)))
+        at_once = max(1, _ENTRIES_PER_CALL // max(1, len(self.layout.indices)))
         while rounds > 0:
             now = min(rounds, at_once)
             numbers = edge_cap, recursion.follow, recursion.own, now
             own = self.slot, self.start, caps
-            self.loops.capped_rounds(*rows, *own, *numbers, self.g, self._other)
+            self.loops.capped_rounds(self.layout, *own, *numbers, self.g, self._other)
             if now % 2:
                 self.g, self._other = self._other, self.g
             rounds -= now
 
     def sweep_once(self, number: int) -> npt.NDArray[np.float64]:
         """One sweep of projected over-relaxation."""
-        layout, recursion = self.layout, self._recursion
+        recursion = self._recursion
         residual = np.empty((1, self.loops.lanes))
         omega = recursion.relaxation(number if self.g.dtype == np.float32 else None)
-        rows = layout.indptr, layout.indices, layout.degree, layout.inverse_degree
         own = self.slot, self.start, self._caps
         numbers = recursion.cap, recursion.follow, omega
-        self.loops.capped_sweep(*rows, *own, *numbers, self.g, residual)
+        self.loops.capped_sweep(self.layout, *own, *numbers, self.g, residual)
         return np.asarray(residual[0])
 
     def give_up(self) -> None:

@@ -9,12 +9,11 @@ from edgeveil.mechanisms.capped_flow import (
     DPPushFlowCap,
     DPSparsePPR,
 )
-from edgeveil.mechanisms.degree_prior import DegreePrior
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
 from edgeveil.mechanisms.graph_diffusion import GraphDiffusion
 from edgeveil.mechanisms.push_flow import DPPushFlow
 from edgeveil.mechanisms.suggest import Suggest
-from edgeveil.mechanisms.two_hop import TwoHop
+from edgeveil.mechanisms.two_hop import DegreePrior, TwoHop
 from edgeveil.mechanisms.two_hop_embedding import TwoHopEmbedding
 
 __all__ = [

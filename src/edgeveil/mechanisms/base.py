@@ -14,7 +14,8 @@ statistics are what they say they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -23,10 +24,13 @@ import numpy.typing as npt
 from edgeveil._check import one_of
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.rows import OwnLists as OwnLists
+from edgeveil.flow.bounds import check_bound
+from edgeveil.flow.walk import check_restart, check_tol
 from edgeveil.graph import Graph
+from edgeveil.hashing import check_dimension, check_hash_key
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy.epsilon import exact_epsilon
+from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model, OwnEdges
 from edgeveil.privacy.noise import Calibration
 from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic
@@ -125,6 +129,32 @@ class HasHardPairs(Protocol):
     def hardest(cls) -> tuple[Mechanism, Pair]:
         """Parameters and a pair for which the noised numbers use at least 0.9 of the claim."""
         ...
+
+
+def check_model(model: str) -> str:
+    """Refuse anything but the two privacy models."""
+    return one_of("model", model, "joint", "public")
+
+
+_CHECKS: dict[str, Callable[[Any], object]] = {
+    "epsilon": check_epsilon,
+    "model": check_model,
+    "restart": check_restart,
+    "tol": check_tol,
+    "bound": check_bound,
+    "score": lambda score: one_of("score", score, "pagerank", "lift"),
+    "dimension": check_dimension,
+    "hash_key": check_hash_key,
+}
+
+
+class Checked:
+    """Parameters that are checked by their names: one name means the same in all mechanisms."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]  # every mechanism is a dataclass
+            if field.name in _CHECKS:
+                _CHECKS[field.name](getattr(self, field.name))
 
 
 class NothingShared:
@@ -257,8 +287,3 @@ def check_directions(mechanism: Mechanism, graph: Graph) -> None:
             f"{mechanism.name} was asked for a directed graph, and this one is undirected; "
             'read it with directed="keep"'
         )
-
-
-def check_model(model: str) -> str:
-    """Refuse anything but the two privacy models."""
-    return one_of("model", model, "joint", "public")

@@ -9,15 +9,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.flow.walk import check_restart, check_tol
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, NothingShared, OnceForAll, OwnLists, Rows
+from edgeveil.mechanisms.base import (
+    Checked,
+    Gives,
+    Measuring,
+    NothingShared,
+    OnceForAll,
+    OwnLists,
+    Rows,
+)
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Exact, Noised
 
 
 @dataclass(frozen=True, kw_only=True)
-class NonPrivate(NothingShared):
+class NonPrivate(Checked, NothingShared):
     """Exact Personalized PageRank: epsilon = infinity, for the curator only.
 
     Parameters
@@ -34,10 +41,6 @@ class NonPrivate(NothingShared):
 
     restart: float = 0.15
     tol: float = 1e-9
-
-    def __post_init__(self) -> None:
-        check_restart(self.restart)
-        check_tol(self.tol)
 
     def guarantee(self, n_sources: int) -> Guarantee:
         """Promise nothing."""
@@ -58,7 +61,7 @@ class NonPrivate(NothingShared):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnNeighbours(OnceForAll, NothingShared):
+class OwnNeighbours(Checked, OnceForAll, NothingShared):
     """The source and its own neighbour list: one step of the walk, nothing of anybody else.
 
     The floor that every private mechanism has to beat: it costs no budget. Joint model only,
@@ -78,9 +81,6 @@ class OwnNeighbours(OnceForAll, NothingShared):
     epsilon = 0.0  # nothing about edges elsewhere
 
     restart: float = 0.15
-
-    def __post_init__(self) -> None:
-        check_restart(self.restart)
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
         """`restart` at the source, the rest spread over its neighbours."""

@@ -18,24 +18,18 @@ import numpy.typing as npt
 from edgeveil.flow.bounds import Bound, flow_error_bound
 from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows
 from edgeveil.graph import Graph
-from edgeveil.hashing import (
-    check_dimension,
-    check_hash_key,
-    embedding_float_error,
-    hash_nodes,
-    instant_embedding,
-)
-from edgeveil.mechanisms.base import Gives, Measuring, NoiseLast, OwnLists, PerSource, Rows
+from edgeveil.hashing import embedding_float_error, hash_nodes, instant_embedding
+from edgeveil.mechanisms.base import Checked, Gives, Measuring, NoiseLast, OwnLists, PerSource, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge, wedge_with_leaves
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
+from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
-class CappedFlow(PerSource):
+class CappedFlow(Checked, PerSource):
     """The parameters of a flow that one edge moves by at most `sigma` in L1, and its noise.
 
     Neighbouring graphs differ in one edge (joint: not at the source). Cost per source: `rounds`
@@ -63,7 +57,7 @@ class CappedFlow(PerSource):
     rounds: int | None = None
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        super().__post_init__()
         self.recursion()
 
     def recursion(self) -> Recursion:
@@ -242,11 +236,6 @@ class FlowEmbedding(PaperFlow):
 
     dimension: int = 256
     hash_key: str = "edgeveil"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_dimension(self.dimension)
-        check_hash_key(self.hash_key)
 
     def embedded(self, graph: Graph, rows: Rows) -> Rows:
         """The embedding of each row, without noise."""

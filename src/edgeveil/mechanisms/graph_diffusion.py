@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._check import positive, whole
-from edgeveil.flow.bounds import Bound, check_bound
-from edgeveil.flow.walk import check_restart, lazy_restart
+from edgeveil.flow.bounds import Bound
+from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows
+from edgeveil.mechanisms.base import Checked, Gives, Measuring, OwnLists, PerSource, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
+from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphDiffusion(PerSource):
+class GraphDiffusion(Checked, PerSource):
     """A rival to measure against: power iteration with noise and degree clipping in every step.
 
     x <- clip((1-b) s + b W x + noise) on the lazy walk W, clipped to [0, eta d(v)], and to
@@ -60,11 +60,9 @@ class GraphDiffusion(PerSource):
     bound: Bound = "tight"
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        super().__post_init__()
         positive("eta", self.eta)
-        check_restart(self.restart)
         whole("steps", self.steps, 2, 100_000)
-        check_bound(self.bound)
 
     @property
     def sensitivity(self) -> float:

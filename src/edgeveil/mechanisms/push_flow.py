@@ -12,19 +12,19 @@ import numpy.typing as npt
 
 from edgeveil._check import whole
 from edgeveil.errors import PromiseError
-from edgeveil.flow.bounds import Bound, check_bound, float_error_bound
+from edgeveil.flow.bounds import Bound, float_error_bound
 from edgeveil.flow.push_flow import push_flow
 from edgeveil.flow.walk import check_rounds, lazy_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, NoiseLast, Rows, check_model
+from edgeveil.mechanisms.base import Checked, Gives, NoiseLast, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, two_cliques, wedge_with_pools
-from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
+from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import Calibration, calibrate
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPPushFlow(NoiseLast):
+class DPPushFlow(Checked, NoiseLast):
     """Push flow plus Laplace noise that is enough if every possible graph has min degree >= D.
 
     The promise is public knowledge, not something read off the graph; a graph that breaks it
@@ -63,11 +63,8 @@ class DPPushFlow(NoiseLast):
     bound: Bound = "tight"
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_model(self.model)
+        super().__post_init__()
         check_rounds(self.rounds)
-        check_bound(self.bound)
-        lazy_restart(self.restart)
         whole("promised_min_degree", self.promised_min_degree)
 
     @classmethod

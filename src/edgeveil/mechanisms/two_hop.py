@@ -1,15 +1,97 @@
-"""TwoHop: shared noisy degrees, and for each recipient a noisy count of the second hop."""
+"""Rows from everybody's noisy degrees, the own list, and its noisy second hop.
+
+`TwoHop`, and `DegreePrior` without a second hop. `shared` and `measure` are the only places where
+they touch private edges of others; all else is post-processing of what comes back noised.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Literal
 
-from edgeveil._check import one_of
-from edgeveil.flow.walk import check_restart
-from edgeveil.mechanisms.base import Gives
+import numpy as np
+
+from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
+from edgeveil.estimate.rows import complete_rows, over_degrees, prior_rows, two_hop_weights
+from edgeveil.estimate.uncertainty import RowUncertainty, prior_uncertainty, two_hop_uncertainty
+from edgeveil.flow.two_hop import two_hop_sums_of_lists
+from edgeveil.graph import Graph
+from edgeveil.mechanisms.base import Gives, Measuring, OnceForAll, OwnLists, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
-from edgeveil.mechanisms.released_degrees import TwoHopRelease, split_epsilon
+from edgeveil.mechanisms.released_degrees import DegreesOnce
+from edgeveil.nodes import NodeSet
+from edgeveil.privacy.epsilon import exact_epsilon
+from edgeveil.privacy.guarantee import Model
+from edgeveil.privacy.statistic import Noised, Statistic
+
+
+class TwoHopRelease(DegreesOnce):
+    """All degrees once, then each recipient's second hop, and rows from both.
+
+    Where no epsilon is left for the second hop, it is not measured.
+    """
+
+    restart: float
+    score: str = "pagerank"
+
+    @property
+    def known_hops(self) -> int:
+        """Hops of the walk that a recipient knows by itself; 0: its list may not be used."""
+        return 1
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+        """What the released degrees tell about the true ones."""
+        return estimate_all(noised.values[0], noised.scale)
+
+    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
+        """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
+        if noise := self.second_hop_noise(graph.n_nodes):
+            _, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
+            sums = two_hop_sums_of_lists(graph, own.lists, own.starts, weights)
+            yield Statistic(sums, noise)
+
+    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
+        """Sums shrunk to the prior and completed to rows; without sums, the prior."""
+        epsilon = self.split[1]
+        if epsilon:
+            rows = noised[0].values
+            floors, weights = two_hop_weights(own, shared.degrees, float(epsilon))
+            complete_rows(rows, own, weights, floors, shared, noised[0].scale, self.restart)
+        else:
+            rows = prior_rows(own, shared, self.restart, self.known_hops)
+        if self.score == "lift":
+            over_degrees(rows, own, shared)
+        return rows
+
+    def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
+        """Around the score that the same formula gives for the true sums and degrees.
+
+        With the same public weights. It covers the noise on both and what pulling them towards
+        their priors did, for 95 % of the nodes, over the noise and the nodes
+        (docs/theory/two-hop.md, docs/theory/degree-prior.md). That far hops do not follow the
+        degrees exactly is not in it, nor, where it is not measured, what the second hop does.
+        """
+        out, n, lift = np.empty_like(rows), len(own.nodes), self.score == "lift"
+        if noise := self.second_hop_noise(n):
+            floors, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
+        for i, scores in enumerate(rows):
+            friends = own.of(i)
+            seen = shared.seen_by(friends)
+            row = scores * seen.degrees if lift else scores
+            if self.known_hops and len(friends) == 0:
+                about = RowUncertainty(0.0, np.zeros(n))
+            elif noise is None:
+                about = prior_uncertainty(friends, seen, self.restart, self.known_hops)
+            else:
+                scales = np.full(n, noise.noise_scale / floors[i])
+                scales[friends] *= 2
+                weight = weights[own.starts[i] : own.starts[i + 1]] / floors[i]
+                whose = int(own.sources[i]), friends, seen
+                about = two_hop_uncertainty(row, *whose, weight, scales, self.restart)
+            out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
+        return out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +129,63 @@ class TwoHop(TwoHopRelease):
     restart: float = 0.15
     score: Literal["pagerank", "lift"] = "pagerank"
 
-    def __post_init__(self) -> None:
-        split_epsilon(self.epsilon, self.degree_epsilon)
-        check_restart(self.restart)
-        one_of("score", self.score, "pagerank", "lift")
-
     @classmethod
     def hardest(cls) -> tuple[TwoHop, Pair]:
         """At any epsilon."""
         return cls(epsilon=1.0), two_hubs(1, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DegreePrior(OnceForAll, TwoHopRelease):
+    """One shared release of all degrees with Laplace noise of scale 2 / epsilon.
+
+    Each recipient combines it with its own neighbour list: hops 0 and 1 of the walk exactly,
+    all further hops by degree. The noise is drawn once for everybody and the rest is the
+    recipient's own data, so any coalition learns at most epsilon about the edges of others.
+    In the public model the own list is left out. Neighbouring graphs differ in one edge (joint:
+    not at the source). Proof: docs/theory/degree-prior.md. Cost: n draws once, then
+    O(n) per source.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss of the whole release, for any number of sources.
+    model : {"joint", "public"}
+        Who sees a row: its source's owner alone, or anyone.
+    restart : float
+        Restart probability of the ordinary walk.
+    score : {"pagerank", "lift"}
+        ``lift`` divides by the released degree: closeness beyond popularity.
+    """
+
+    name: ClassVar[str] = "degree-prior"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = (
+        "many recipients who may collude, epsilon below 0.4, or the public model: one release for "
+        "everybody"
+    )
+    theorem: ClassVar[str] = "docs/theory/degree-prior.md"
+
+    epsilon: float
+    model: Model = "joint"
+    restart: float = 0.15
+    score: Literal["pagerank", "lift"] = "pagerank"
+
+    @property
+    def split(self) -> tuple[Fraction, Fraction]:
+        """All of epsilon for the degrees, nothing for a second hop."""
+        return exact_epsilon(self.epsilon), Fraction(0)
+
+    @property
+    def known_hops(self) -> int:
+        """In the public model the own list is not used."""
+        return int(self.model == "joint")
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Two hubs get joined: an edge moves two degrees by one each, whatever the graph."""
+        yield two_hubs(4, 10)
+
+    @classmethod
+    def hardest(cls) -> tuple[DegreePrior, Pair]:
+        """At any epsilon."""
+        return cls(epsilon=1.0), two_hubs(4, 10)

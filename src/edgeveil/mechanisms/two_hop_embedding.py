@@ -13,12 +13,11 @@ from edgeveil.estimate.embeddings import HashedDegrees, embed, learn
 from edgeveil.estimate.rows import two_hop_weights
 from edgeveil.flow.two_hop import hashed_two_hop_of_lists
 from edgeveil.graph import Graph
-from edgeveil.hashing import NodeHash, check_dimension, check_hash_key, hash_nodes
+from edgeveil.hashing import NodeHash, hash_nodes
 from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, Rows
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
 from edgeveil.mechanisms.released_degrees import DegreesOnce, split_epsilon
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy.epsilon import check_epsilon
 from edgeveil.privacy.statistic import Noised, Statistic
 
 
@@ -70,10 +69,7 @@ class TwoHopEmbedding(DegreesOnce):
     hash_key: str = "edgeveil"
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        split_epsilon(self.epsilon, self.degree_epsilon)
-        check_dimension(self.dimension)
-        check_hash_key(self.hash_key)
+        super().__post_init__()
         weight = self.second_hop
         if not is_number(weight) or not 0 <= weight < 1e6:
             raise ParameterError(f"second_hop must be a number >= 0, got {weight!r}")

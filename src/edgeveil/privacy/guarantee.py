@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
 
+from edgeveil._check import one_of
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.notebook import html_card
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -72,18 +73,13 @@ class Guarantee:
             raise ParameterError(f"epsilon must be a number >= 0, got {self.epsilon}")
         if not 0 <= self.delta < 1:
             raise ParameterError(f"delta must be in [0, 1), got {self.delta}")
-        if self.model not in ("joint", "public", "none"):
-            raise ParameterError(f"model must be joint, public or none, got {self.model!r}")
+        one_of("model", self.model, "joint", "public", "none")
+        one_of("pooling", self.pooling, "adds up", "shared")
+        one_of("own_edges", self.own_edges, "touching", "starting")
         if not isinstance(self.private, bool):
             raise ParameterError(f"private must be True or False, got {self.private!r}")
-        if self.pooling not in ("adds up", "shared"):
-            raise ParameterError(f"pooling must be 'adds up' or 'shared', got {self.pooling!r}")
         if (self.model == "none") != math.isinf(self.epsilon):
             raise ParameterError("model 'none' and epsilon = inf go together")
-        if self.own_edges not in ("touching", "starting"):
-            raise ParameterError(
-                f"own_edges must be 'touching' or 'starting', got {self.own_edges!r}"
-            )
         if not 0 <= self.shared_epsilon <= self.epsilon:
             raise ParameterError(
                 f"shared_epsilon must be between 0 and epsilon, got {self.shared_epsilon}"
@@ -168,25 +164,19 @@ class Guarantee:
         return f"{weak}{self._what_is_protected()} {self._what_is_not()} Proof: {self.theorem}."
 
     def _what_is_protected(self) -> str:
-        strength = f"epsilon = {self.epsilon:.15g}" + (
-            f", delta = {self.delta:g}" * bool(self.delta)
-        )
-        factor = f"e^{self.epsilon:.15g}" + (
-            f" (times about {math.exp(self.epsilon):.3g})" if self.epsilon < 20 else ""
-        )
+        strength, factor = f"epsilon = {self.epsilon:.15g}", f"e^{self.epsilon:.15g}"
+        if self.delta:
+            strength += f", delta = {self.delta:g}"
+        if self.epsilon < 20:
+            factor += f" (times about {math.exp(self.epsilon):.3g})"
+        who, what = "Anyone may see this", "every edge of the graph"
         if self.model == "joint":
-            who = "Each row is for the owner of its source alone"
             verb = "start at" if self.own_edges == "starting" else "touch"
+            who = "Each row is for the owner of its source alone"
             what = f"every edge that does not {verb} that source"
-        else:
-            who = "Anyone may see this"
-            what = "every edge of the graph"
+        how = f"with or without the edge, no outcome's probability changes by more than {factor}"
         if self.epsilon == 0:
             how = "the rows hold only what their owners know already"
-        else:
-            how = (
-                f"with or without the edge, no outcome's probability changes by more than {factor}"
-            )
         if self.model == "joint" and self.pooling == "shared" and self.epsilon:
             how += (
                 "; recipients who pool their rows learn no more than that about edges that touch "
@@ -204,14 +194,12 @@ class Guarantee:
                     each = f"{self.shared_epsilon:g} plus {each}"
                 parts.append(f"recipients who pool their rows (k of them: up to {each})")
             parts.append("publishing the rows, or training one model on all of them")
-        parts += [
-            "further releases from the same graph (they add up)",
-            "running time, memory, logs and errors",
-        ]
-        window = ""
+        parts.append("further releases from the same graph (they add up)")
+        parts.append("running time, memory, logs and errors")
+        said = f"Not covered: {'; '.join(parts)}."
         if self.window is not None:
-            window = (
+            said += (
                 f" The ledger counts over {self.window} snapshots: what happens to an edge within "
                 "them is protected, not an edge that stays for ever."
             )
-        return f"Not covered: {'; '.join(parts)}.{window}"
+        return said

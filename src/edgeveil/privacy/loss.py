@@ -27,25 +27,13 @@ def largest_loss(
 ) -> tuple[float, Noised]:
     """The largest log-ratio of the probabilities of one outcome, and an outcome that attains it.
 
-    Exact: values lie on a lattice and the law of their noise is known, so no sampling is needed.
-    For discrete Laplace noise of scale t the outcome z has log-ratio sum (|z - y| - |z - x|) / t,
-    at most the L1 distance of x and y in steps over t, with equality where z lies on the far side
-    of x as seen from y in every coordinate; z = x does.
-
-    Parameters
-    ----------
-    first, second : statistics of one kind and shape
-        The same question asked of two graphs.
-    beyond : float
-        How far the outcome lies beyond the first graph's value where the two differ, in units of
-        the noise's scale. Any distance attains the loss; what is asked next may depend on it.
-
-    Returns
-    -------
-    loss : float
-        ``inf`` if the two can be told apart for certain: other noise, or none.
-    outcome : Noised
-        What the first graph may have given, with that loss.
+    `first` and `second` are the same question asked of two graphs; the loss is ``inf`` if they can
+    be told apart for certain, by other noise or none. Exact: values lie on a lattice and the law
+    of their noise is known, so no sampling is needed. For discrete Laplace noise of scale t the
+    outcome z has log-ratio sum (|z - y| - |z - x|) / t, at most the L1 distance of x and y in steps
+    over t, with equality where z lies on the far side of x as seen from y in every coordinate;
+    z = x does, and any z `beyond` it, in units of the noise's scale, on which the next question
+    may depend.
     """
     if isinstance(first, Bits) and isinstance(second, Bits):
         apart = len(np.setxor1d(first.ones, second.ones, assume_unique=True))

@@ -41,17 +41,7 @@ def flip_scale(epsilon: float) -> tuple[int, int]:
 
 
 def flipped_places(total: int, epsilon: float, noise: NoiseSource) -> npt.NDArray[np.int64]:
-    """Sorted places of the flipped bits among 0 .. total-1.
-
-    Parameters
-    ----------
-    total : int
-        Number of bits (public).
-    epsilon : float
-        Privacy loss of one bit.
-    noise : NoiseSource
-        Where the randomness comes from.
-    """
+    """Sorted places of the flipped bits among 0 .. total-1, at this privacy loss of one bit."""
     epsilon = check_epsilon(epsilon)
     if epsilon < _FAIR_COIN_BELOW:
         bits = np.unpackbits(noise.words(-(-total // 64)).view(np.uint8), count=total)

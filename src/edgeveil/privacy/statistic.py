@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
+from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.noise import Calibration, NoiseRows, NoiseSource, add_laplace_to_rows
 from edgeveil.privacy.randomised_response import flipped_places
 
@@ -61,26 +62,8 @@ class Statistic:
         return given if isinstance(given, tuple) else (given,) * len(self.values)
 
 
-@dataclass(frozen=True)
-class Ragged:
-    """Rows of different lengths before their Laplace noise; the lengths are no secret.
-
-    Attributes
-    ----------
-    values : array of shape (starts[-1],), contiguous, writeable
-        The first row, then the next. As in `Statistic`.
-    starts : array of int64 of shape (rows + 1,)
-        Row i is ``values[starts[i] : starts[i + 1]]``. Known to whoever gets the row.
-    calibration : Calibration
-        The noise of each row, for the longest of them.
-    part : str or None
-        As in `Statistic`.
-    """
-
-    values: Rows
-    starts: npt.NDArray[np.int64]
-    calibration: Calibration
-    part: str | None = None
+class _OneCalibration:
+    calibration: Calibration  # the noise of each row
 
     @property
     def epsilon(self) -> Fraction:
@@ -89,48 +72,39 @@ class Ragged:
 
 
 @dataclass(frozen=True)
-class Tail:
+class Ragged(_OneCalibration):
+    """Rows of different lengths before their Laplace noise; the lengths are no secret.
+
+    Row i is ``values[starts[i] : starts[i + 1]]``, which whoever gets it knows. The calibration
+    is for the longest row; the values are overwritten and `part` is as in `Statistic`.
+    """
+
+    values: Rows  # (starts[-1]) contiguous, writeable
+    starts: npt.NDArray[np.int64]  # (rows + 1)
+    calibration: Calibration
+    part: str | None = None
+
+
+@dataclass(frozen=True)
+class Tail(_OneCalibration):
     """Long rows, mostly zero, of which only what reaches a threshold after the noise is released.
 
     Row i is a vector of `width` numbers: its `values` at its `places`, and 0 elsewhere. Every one
     of them gets Laplace noise. Released are the places whose noisy value is at least `at_least`,
     with that value, and nothing else: a function of the whole noisy vector, so it has its
     guarantee. It is drawn without drawing the vector (docs/theory/lazy-noise.md), and then time
-    and memory depend on the number of places.
-
-    Attributes
-    ----------
-    places : array of int32 or int64 of shape (starts[-1],)
-        Rising within a row, each from 0 to width - 1.
-    values : array of float64 of the same shape
-        Rounded to the lattice as everywhere.
-    starts : array of int64 of shape (rows + 1,)
-        Row i is at ``starts[i] : starts[i + 1]``.
-    width : int
-        Public.
-    calibration : Calibration
-        The noise of each row, for `width` coordinates.
-    at_least : float
-        Public: it must not hang on the edges, but may on what was noised before.
-    part : str or None
-        As in `Statistic`.
-    densely : bool
-        Draw all noise of all rows: slower, but the time does not depend on the places.
+    and memory depend on the number of places; `densely` draws all noise of all rows, in a time
+    that does not. The threshold must not hang on the edges, but may on what was noised before.
     """
 
-    places: npt.NDArray[np.integer]
-    values: Rows
-    starts: npt.NDArray[np.int64]
-    width: int
-    calibration: Calibration
-    at_least: float
-    part: str | None = None
+    places: npt.NDArray[np.integer]  # (starts[-1]) int32 or int64, rising within a row
+    values: Rows  # (starts[-1]) rounded to the lattice as everywhere
+    starts: npt.NDArray[np.int64]  # (rows + 1) row i is at starts[i] : starts[i + 1]
+    width: int  # public
+    calibration: Calibration  # for `width` coordinates
+    at_least: float  # public
+    part: str | None = None  # as in `Statistic`
     densely: bool = False
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What one row tells at most about an edge."""
-        return Fraction(self.calibration.epsilon)
 
     def same_question(self, other: Tail) -> bool:
         """Whether both differ in private numbers only."""
@@ -140,26 +114,16 @@ class Tail:
 
 @dataclass(frozen=True)
 class Bits:
-    """A long row of bits, of which an edge changes one, before randomised response.
+    """A long row of bits, of which an edge changes one, before randomised response."""
 
-    Attributes
-    ----------
-    ones : array of int64
-        Sorted places of the ones.
-    total : int
-        Number of bits (public).
-    loss : float
-        Epsilon for one bit.
-    """
-
-    ones: npt.NDArray[np.int64]
-    total: int
-    loss: float
+    ones: npt.NDArray[np.int64]  # their sorted places
+    total: int  # number of bits (public)
+    loss: float  # epsilon for one bit
 
     @property
     def epsilon(self) -> Fraction:
         """What all bits together tell at most about an edge."""
-        return Fraction(repr(float(self.loss)))
+        return exact_epsilon(self.loss)
 
 
 @dataclass(frozen=True)
@@ -174,15 +138,10 @@ AnyStatistic = Statistic | Ragged | Tail | Bits | Exact
 
 @dataclass(frozen=True)
 class Noised:
-    """What became public of a statistic.
+    """What became public of a statistic: its values with noise; of `Bits` the places of the ones.
 
-    Attributes
-    ----------
-    values : array
-        Of a `Statistic` or `Ragged` its values with noise; of `Bits` the sorted places of the
-        ones.
-    scale : float
-        Scale of the Laplace noise on each value (of the first row, if rows differ); 0 without.
+    `scale` is that of the Laplace noise on each value (of the first row, if rows differ); 0
+    without noise.
     """
 
     values: npt.NDArray[Any]
@@ -201,22 +160,10 @@ class Noised:
 
 @dataclass(frozen=True, kw_only=True)
 class NoisedTail(Noised):
-    """What became public of a `Tail`: where the noisy vector reaches the threshold.
+    """What became public of a `Tail`: the noisy values that reach the threshold, and where."""
 
-    Attributes
-    ----------
-    places : array of int64
-        Rising within a row.
-    values : array of float64
-        The noisy value at each place.
-    starts : array of int64 of shape (rows + 1,)
-        Row i is at ``starts[i] : starts[i + 1]``.
-    scale : float
-        As in `Noised`.
-    """
-
-    places: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]  # rising within a row
+    starts: npt.NDArray[np.int64]  # (rows + 1) row i is at starts[i] : starts[i + 1]
 
     def of(self, i: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Places and values of row i."""
