@@ -82,15 +82,12 @@ def suggest(
     if mechanism is None:
         if epsilon is None:
             raise ParameterError(_SAY_EPSILON)
-        among = (
-            None
-            if candidates is None
-            else tuple(graph.nodes.take(graph.nodes.indices(candidates).tolist()))
-        )
+        if candidates is not None:  # the node set's own ids
+            candidates = tuple(graph.nodes.take(graph.nodes.indices(candidates).tolist()))
         mechanism = Suggest(
             epsilon=epsilon,
             top=20 if k is None else k,
-            candidates=among,
+            candidates=candidates,
             directed=graph.directed,
             knows_followers=knows_followers,
         )

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.chain import Header, SnapshotRow, SpendRow, expect, now, seal_of, sealed
+from edgeveil.ledger.chain import expect, first_hash, now, seal_of, sealed
 from edgeveil.ledger.costs import NANO, in_words
-from edgeveil.ledger.tables import Transaction
+from edgeveil.ledger.tables import SnapshotRow, SpendRow, Transaction
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,7 @@ class Standing(NamedTuple):
         return self.totals.get(name, 0) - self.past.get(name, 0)
 
 
-def standing(
-    transaction: Transaction, header: Header, names: list[str], left_window: int
-) -> Standing:
+def standing(transaction: Transaction, names: list[str], left_window: int) -> Standing:
     """Read the running totals that a charge of these recipients goes by.
 
     They are not believed: the last spend must continue the chain, and the latest total of every
@@ -113,7 +111,7 @@ def standing(
     Running totals make the sum over a window a difference: spends up to `left_window` are out.
     """
     rows = [SpendRow(*row) for row in transaction.run(sql.LAST_SPENDS)]
-    last, previous = rows[0] if rows else None, header.hash("spends")
+    last, previous = rows[0] if rows else None, first_hash(transaction.header, "spends")
     if last:
         previous = rows[1].hash if len(rows) > 1 else previous
         expect(last == sealed(last, previous), f"spend {last.seq} was changed")
@@ -122,17 +120,17 @@ def standing(
     greatest = max((row[1] for row in transaction.run(sql.GREATEST_TOTAL)), default=0)
     if last and last.greatest_total is not None:
         expect(greatest == last.greatest_total, "the running total of a recipient was changed")
-    gone = _totals_at(transaction, header, left_window) if left_window else (0, 0)
+    gone = _totals_at(transaction, left_window) if left_window else (0, 0)
     public, pooled = (last.public_total, last.pooled_total) if last else (0, 0)
     head = last.hash if last else previous
     return Standing(last, head, greatest, totals, past, public - gone[0], pooled - gone[1])
 
 
-def _totals_at(transaction: Transaction, header: Header, seq: int) -> tuple[int, int]:
+def _totals_at(transaction: Transaction, seq: int) -> tuple[int, int]:
     """The running totals for everybody and for the pool after a spend that continues the chain."""
     rows = transaction.among(sql.SPENDS_AT, [seq - 1, seq])
     *before, spend = sorted(SpendRow(*row) for row in rows)
-    previous = before[0].hash if before else header.hash("spends")
+    previous = before[0].hash if before else first_hash(transaction.header, "spends")
     expect(spend == sealed(spend, previous), f"spend {seq} was changed")
     return spend.public_total, spend.pooled_total
 
@@ -147,48 +145,46 @@ def _totals(transaction: Transaction, names: list[str], up_to: int) -> dict[str,
     return totals
 
 
-def left_window_of(transaction: Transaction, header: Header, snapshot: int | None = None) -> int:
+def left_window_of(transaction: Transaction, snapshot: int | None = None) -> int:
     """The last spend that no longer counts; 0 without a window. There is one label then."""
-    if header.window is None:
+    window = transaction.header.window
+    if window is None:
         return 0
     if snapshot is None:
         snapshot = max((row.number for row in snapshots(transaction)), default=1)
-    found = transaction.run(sql.LAST_UP_TO_SNAPSHOT, snapshot - header.window)
+    found = transaction.run(sql.LAST_UP_TO_SNAPSHOT, snapshot - window)
     return int(found[0][0] or 0)
 
 
-def least_left(
-    transaction: Transaction, header: Header, left_window: int
-) -> tuple[str | None, int]:
+def least_left(transaction: Transaction, left_window: int) -> tuple[str | None, int]:
     """Who has learned the most by rows of their own, and how much."""
-    if header.window is None:
+    if transaction.header.window is None:
         rows = transaction.run(sql.GREATEST_TOTAL)
     else:
         rows = sorted(transaction.run(sql.TOTALS_SINCE, left_window), key=lambda row: -row[1])
     return rows[0] if rows and rows[0][1] else (None, 0)
 
 
-def account(transaction: Transaction, header: Header, recipient: str | None) -> Account:
+def account(transaction: Transaction, recipient: str | None) -> Account:
     """Read the account of a recipient, or (None) of the one with the least left."""
-    bound = left_window_of(transaction, header)
-    now_spent = standing(transaction, header, [] if recipient is None else [recipient], bound)
+    bound = left_window_of(transaction)
+    current = standing(transaction, [] if recipient is None else [recipient], bound)
     if recipient is None:
-        return _account(header, now_spent, *least_left(transaction, header, bound))
-    return _account(header, now_spent, recipient, now_spent.of(recipient))
+        return _account(transaction, current, *least_left(transaction, bound))
+    return _account(transaction, current, recipient, current.of(recipient))
 
 
-def accounts(transaction: Transaction, header: Header) -> list[Account]:
+def accounts(transaction: Transaction) -> tuple[list[Account], Standing]:
     """Read the accounts of all who got a row of their own, those with the least left first."""
-    bound = left_window_of(transaction, header)
-    current = standing(transaction, header, [], bound)
+    bound = left_window_of(transaction)
+    current = standing(transaction, [], bound)
     totals = sorted(transaction.run(sql.TOTALS_SINCE, bound), key=lambda row: (-row[1], row[0]))
-    return [_account(header, current, name, own) for name, own in totals]
+    return [_account(transaction, current, name, own) for name, own in totals], current
 
 
-def _account(header: Header, current: Standing, name: str | None, own: int) -> Account:
-    spent, public = current.public + own, current.public
-    caps = header.epsilon_nano, header.pooled_nano
-    return Account(name, caps[0], spent, public, caps[1], current.pooled)
+def _account(transaction: Transaction, current: Standing, name: str | None, own: int) -> Account:
+    spent, public, header = current.public + own, current.public, transaction.header
+    return Account(name, header.epsilon_nano, spent, public, header.pooled_nano, current.pooled)
 
 
 def spends(transaction: Transaction, recipient: str | None, latest: int | None) -> list[Spend]:
@@ -202,10 +198,9 @@ def spends(transaction: Transaction, recipient: str | None, latest: int | None) 
     return [Spend(*(*row[:7], json.loads(row[7]), bool(row[8]), *row[9:])) for row in rows]
 
 
-def show(transaction: Transaction, header: Header, most: int = 20) -> list[str]:
+def show(transaction: Transaction, most: int = 20) -> list[str]:
     """Say in a few lines what is spent and left, naming at most so many recipients."""
-    everyone = accounts(transaction, header)
-    current = standing(transaction, header, [], left_window_of(transaction, header))
+    header, (everyone, current) = transaction.header, accounts(transaction)
     cap, public = header.epsilon_nano, current.public
     lines = [f"public: {in_words(public)} spent; each recipient may learn {in_words(cap)} in all"]
     if header.window is not None:
@@ -265,15 +260,15 @@ def current_number(transaction: Transaction, label: str) -> int:
 
 
 def _add_snapshot(
-    transaction: Transaction, header: Header, label: str, number: int, fingerprint: str | None
+    transaction: Transaction, label: str, number: int, fingerprint: str | None
 ) -> None:
     rows = snapshots(transaction)
-    previous = rows[-1].hash if rows else header.hash("snapshots")
+    previous = rows[-1].hash if rows else first_hash(transaction.header, "snapshots")
     row = SnapshotRow(len(rows) + 1, label, number, fingerprint, now())
-    transaction.run(sql.ADD_SNAPSHOT, *sealed(row, previous))
+    transaction.fill("snapshots", [sealed(row, previous)])
 
 
-def advance(transaction: Transaction, header: Header, label: str) -> int:
+def advance(transaction: Transaction, label: str) -> int:
     """Declare the next snapshot of a label; one that nothing was released from stays the next."""
     current = _current(transaction, label)
     if current is None:
@@ -282,26 +277,20 @@ def advance(transaction: Transaction, header: Header, label: str) -> int:
             "still to come; `edgeveil ledger show` lists the labels"
         )
     if current.fingerprint is not None:
-        _add_snapshot(transaction, header, current.label, current.number + 1, None)
+        _add_snapshot(transaction, current.label, current.number + 1, None)
         return current.number + 1
     return current.number
 
 
 def number_for(
-    transaction: Transaction,
-    header: Header,
-    label: str,
-    fingerprint: str,
-    *,
-    wanted: int | None,
-    write: bool,
+    transaction: Transaction, label: str, fingerprint: str, *, wanted: int | None, write: bool
 ) -> int:
     """Number of the label's snapshot; its first use fixes which graph it is.
 
     That another graph is refused is for the curator's eyes: it depends on the graph.
     """
     current = _current(transaction, label)
-    if current is None and header.window is not None and snapshots(transaction):
+    if current is None and transaction.header.window is not None and snapshots(transaction):
         raise LedgerError(
             "a ledger with a window is for one label: its window counts the snapshots of one "
             "graph, and those of another have another clock"
@@ -323,5 +312,5 @@ def number_for(
             "stored stays, but nothing more is drawn from a state that is over"
         )
     if write and (current is None or current.fingerprint is None):
-        _add_snapshot(transaction, header, label, number, fingerprint)
+        _add_snapshot(transaction, label, number, fingerprint)
     return number

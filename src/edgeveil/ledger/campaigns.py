@@ -17,27 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import artifacts as files
+from edgeveil.ledger import book
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.book import (
-    Standing,
-    least_left,
-    left_window_of,
-    number_for,
-    plain_label,
-    standing,
-)
-from edgeveil.ledger.chain import (
-    Header,
-    ReleaseRow,
-    SpendRow,
-    charge_digest,
-    expect,
-    now,
-    seal_of,
-    sealed,
-)
+from edgeveil.ledger.chain import charge_digest, expect, first_hash, now, seal_of, sealed
 from edgeveil.ledger.costs import MOST_NANO, NANO, Cost, cost_of_growth, in_words, note_text
-from edgeveil.ledger.tables import Transaction
+from edgeveil.ledger.tables import ReleaseRow, SpendRow, Transaction
 from edgeveil.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -161,10 +145,8 @@ def asked_for(
 ) -> Asked:
     """Look up which rows were charged before, stored or not, in the label's snapshot."""
     whose = campaign.label, campaign.fingerprint
-    snapshot = number_for(
-        transaction, ledger._header, *whose, wanted=campaign.snapshot, write=write
-    )
-    question = [campaign.question, plain_label(campaign.label), snapshot]
+    snapshot = book.number_for(transaction, *whose, wanted=campaign.snapshot, write=write)
+    question = [campaign.question, book.plain_label(campaign.label), snapshot]
     key = ledger.key_of(json.dumps(question))
     there = dict(transaction.among(sql.ROWS_OF_CAMPAIGN, names, key))
     rows = sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, key))
@@ -172,25 +154,25 @@ def asked_for(
     return Asked(campaign, key, snapshot, names, there, new, rows)
 
 
-def price(transaction: Transaction, header: Header, asked: Asked) -> Price:
+def price(transaction: Transaction, asked: Asked) -> Price:
     """What the rows would cost; nothing is written."""
     unfinished = {row[0] for row in transaction.run(sql.OPEN_OF_CAMPAIGN, asked.key)}
     n_open = sum(seq in unfinished for seq in asked.there.values())
-    return _priced(transaction, header, asked, n_open)[2]
+    return _priced(transaction, asked, n_open)[2]
 
 
 def _priced(
-    transaction: Transaction, header: Header, asked: Asked, n_open: int = 0
-) -> tuple[Cost, Standing, Price]:
+    transaction: Transaction, asked: Asked, n_open: int = 0
+) -> tuple[Cost, book.Standing, Price]:
     """What the new rows cost, what was spent before, and both held against the caps."""
-    bound, names = left_window_of(transaction, header, asked.snapshot), asked.new or asked.names
-    before = standing(transaction, header, names, bound)
+    bound, names = book.left_window_of(transaction, asked.snapshot), asked.new or asked.names
+    before = book.standing(transaction, names, bound)
     cost = cost_of_growth(asked.campaign.guarantee, asked.rows, asked.rows + max(len(asked.new), 1))
     if not asked.new:
         cost = Cost(cost.model, 0, 0)
-    cap, pooled_cap = header.epsilon_nano, header.pooled_nano
+    cap, pooled_cap = transaction.header.epsilon_nano, transaction.header.pooled_nano
     if cost.model == "public":
-        poorest, own = least_left(transaction, header, bound)
+        poorest, own = book.least_left(transaction, bound)
         least = "" if poorest is None else f" (recipient {poorest!r} has the least)"
         name, who = None, f"everybody{least}"
     else:
@@ -227,14 +209,14 @@ def _priced(
     return cost, before, price
 
 
-def add_batch(transaction: Transaction, header: Header, asked: Asked) -> SpendRow | None:
+def add_batch(transaction: Transaction, asked: Asked) -> SpendRow | None:
     """Charge the rows that nobody paid for yet, as one spend with a secret of its own.
 
     Before the first one of a campaign a spend for nothing: its secret is for what all rows share.
     """
     if not asked.new:
         return None
-    cost, before, price = _priced(transaction, header, asked)
+    cost, before, price = _priced(transaction, asked)
     if price.short:
         raise BudgetError(price.short)
     if not asked.rows:
@@ -248,7 +230,7 @@ def add_batch(transaction: Transaction, header: Header, asked: Asked) -> SpendRo
 def _add_spend(
     transaction: Transaction,
     asked: Asked,
-    before: Standing,
+    before: book.Standing,
     key: str,
     cost: Cost,
     names: list[str],
@@ -278,13 +260,13 @@ def _add_spend(
         code=asked.campaign.code,
     )
     spend = sealed(row, before.hash)
-    transaction.run(sql.ADD_SPEND, *spend)
+    transaction.fill(sql.SPENDS, [spend])
     entries = (
         (spend.seq, name, each, total, seal_of(spend.hash, name, each, total))
         for name, total in after.items()
     )
     transaction.fill("recipient_spends", entries)
-    transaction.run(sql.ADD_SECRET, key, secrets.token_hex(SECRET_BYTES))
+    transaction.fill("secrets", [(key, secrets.token_hex(SECRET_BYTES))])
     return spend
 
 
@@ -316,10 +298,10 @@ def _batch(transaction: Transaction, spend: SpendRow, asked: Asked, ledger: Ledg
     return Batch(*known, bytes.fromhex(stored[0][0]), names, None, ledger)
 
 
-def add_release(transaction: Transaction, header: Header, key: str, name: str, sha256: str) -> None:
+def add_release(transaction: Transaction, key: str, name: str, sha256: str) -> None:
     """Add a release and erase its secret."""
     last = transaction.run(sql.LAST_RELEASE)
-    seq, previous = last[0] if last else (0, header.hash("releases"))
+    seq, previous = last[0] if last else (0, first_hash(transaction.header, "releases"))
     row = sealed(ReleaseRow(seq + 1, key, name, sha256, now()), previous)
-    transaction.run(sql.ADD_RELEASE, *row)
+    transaction.fill("releases", [row])
     transaction.run(sql.ERASE_SECRET, key)

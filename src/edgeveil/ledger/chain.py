@@ -4,83 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.tables import Transaction
-
-
-class Header(NamedTuple):
-    """The one row of table ``ledger``."""
-
-    schema_version: int
-    ledger_id: str
-    epsilon_nano: int
-    pooled_nano: int | None
-    created: str
-    window: int | None = None
-
-    def hash(self, table: str) -> str:
-        """Where the chain of `table` begins: the same for all versions."""
-        window = () if self.window is None else (self.window,)
-        return digest("edgeveil", table, 1, *self[1:5], *window)
-
-
-class SpendRow(NamedTuple):
-    """A row of table ``spends``.
-
-    A row of version 1 has no `greatest_total`, and one before version 3 nothing of what follows.
-    `n_rows` are the rows of this batch, `campaign_rows` those of its campaign so far.
-    """
-
-    seq: int
-    key: str
-    fingerprint: str
-    model: str
-    epsilon_nano: int
-    pooled_nano: int
-    charge: str
-    note: str
-    created: str
-    public_total: int
-    pooled_total: int
-    greatest_total: int | None
-    campaign: str | None
-    label: str | None
-    snapshot: int | None
-    n_rows: int | None
-    campaign_rows: int | None
-    code: str | None
-    hash: str = ""
-
-
-class ReleaseRow(NamedTuple):
-    """A row of table ``releases``."""
-
-    seq: int
-    key: str
-    name: str
-    sha256: str
-    created: str
-    hash: str = ""
-
-
-class SnapshotRow(NamedTuple):
-    """A row of table ``snapshots``: declared, and later, with a fingerprint, used."""
-
-    seq: int
-    label: str
-    number: int
-    fingerprint: str | None
-    created: str
-    hash: str = ""
-
+from edgeveil.ledger.tables import Header, ReleaseRow, SnapshotRow, SpendRow, Transaction
 
 Row = TypeVar("Row", SpendRow, ReleaseRow, SnapshotRow)
+
+
+def first_hash(header: Header, table: str) -> str:
+    """Where the chain of `table` begins: the same for all versions."""
+    window = () if header.window is None else (header.window,)
+    return digest("edgeveil", table, 1, *header[1:5], *window)
 
 
 def sealed(row: Row, previous: str) -> Row:
@@ -139,56 +78,45 @@ def read_header(transaction: Transaction) -> Header:
     return Header(*rows[0])
 
 
-class _Caps:
-    """What is spent in the last snapshots (without a window: in all), held against the caps."""
+class _Spent(NamedTuple):
+    """What the spends of one snapshot (without a window: all) cost everybody and all who pool."""
 
-    def __init__(self, header: Header) -> None:
-        self._header = header
-        self._sums: Counter[str | None] = Counter()  # of recipients; of everybody under None
-        self._pooled = 0
-        self._snapshots: deque[tuple[int, list[tuple[int, dict[str | None, int]]]]] = deque()
-
-    def add(self, spend: SpendRow, own: dict[str, int]) -> None:
-        """Count a spend, and forget those that have left the window."""
-        public = spend.epsilon_nano if spend.model == "public" else 0
-        costs = dict[str | None, int]({None: public}) | own
-        window = self._header.window
-        if window is not None and spend.snapshot is not None:
-            if not self._snapshots or self._snapshots[-1][0] != spend.snapshot:
-                self.check()  # sums only rise within a snapshot: at its end is early enough
-                self._snapshots.append((spend.snapshot, []))
-            self._snapshots[-1][1].append((spend.pooled_nano, costs))
-            while self._snapshots[0][0] <= spend.snapshot - window:
-                for pooled, gone in self._snapshots.popleft()[1]:
-                    self._pooled -= pooled
-                    self._sums.subtract(gone)
-        self._pooled += spend.pooled_nano
-        self._sums.update(costs)
-
-    def check(self) -> None:
-        """Expect that no cap is exceeded."""
-        most = max((n for name, n in self._sums.items() if name is not None), default=0)
-        cap, pooled_cap = self._header.epsilon_nano, self._header.pooled_nano
-        fits = pooled_cap is None or self._pooled <= pooled_cap
-        expect(fits and self._sums[None] + most <= cap, "more is spent than the cap allows")
+    own: Counter[str]  # of recipients
+    shared: Counter[str]  # "public" and "pooled"
 
 
-def audit(transaction: Transaction, header: Header) -> Checked:
+def _check_caps(header: Header, spent: dict[int, _Spent]) -> None:
+    """Expect that no cap is exceeded, by any so many snapshots one after the other."""
+    within = _Spent(Counter(), Counter())
+    for last in sorted(spent):
+        for sums, more in zip(within, spent[last], strict=True):
+            sums.update(more)
+        for gone in [n for n in spent if header.window and 0 < n <= last - header.window]:
+            for sums, less in zip(within, spent.pop(gone), strict=True):
+                sums.subtract(less)
+        most, pooled_cap = max(within.own.values(), default=0), header.pooled_nano
+        fits = pooled_cap is None or within.shared["pooled"] <= pooled_cap
+        fits = fits and within.shared["public"] + most <= header.epsilon_nano
+        expect(fits, "more is spent than the cap allows")
+
+
+def audit(transaction: Transaction) -> Checked:
     """Recompute hashes, totals, caps and secrets; LedgerError at the first that does not fit."""
+    header = transaction.header
     first = header.schema_version == 1
-    hashes, keys = [header.hash("spends")], set()
+    hashes, keys = [first_hash(header, "spends")], set()
     public = pooled = greatest = 0
     totals: dict[str, int] = {}
     rows_of: Counter[str] = Counter()
-    caps = _Caps(header)
+    spent: dict[int, _Spent] = defaultdict(lambda: _Spent(Counter(), Counter()))
     for spend in _walk(_spends(transaction), hashes[0], "spend"):
         what = f"spend {spend.seq} was changed"
         costs = transaction.run(sql.RECIPIENTS_OF, spend.seq)
         per_recipient = {recipient: nano for recipient, nano, _, _ in costs}
         expected = charge_digest(spend.model, spend.epsilon_nano, spend.pooled_nano, per_recipient)
         expect(spend.charge == expected, f"{what}: its recipients do not fit")
-        public += spend.epsilon_nano if spend.model == "public" else 0
-        pooled += spend.pooled_nano
+        to_all = spend.epsilon_nano if spend.model == "public" else 0
+        public, pooled = public + to_all, pooled + spend.pooled_nano
         for recipient, nano, total, seal in costs:
             totals[recipient] = totals.get(recipient, 0) + nano
             fits = first or seal == seal_of(spend.hash, recipient, nano, total)
@@ -201,29 +129,31 @@ def audit(transaction: Transaction, header: Header) -> Checked:
             rows_of[spend.campaign] += len(costs)
             counts = (len(costs), rows_of[spend.campaign])
             expect((spend.n_rows, spend.campaign_rows) == counts, f"{what}: its rows do not fit")
-        caps.add(spend, per_recipient)
+        here = spent[(spend.snapshot or 0) if header.window else 0]
+        here.own.update(per_recipient)
+        here.shared.update(public=to_all, pooled=spend.pooled_nano)
         hashes.append(spend.hash)
         keys.add(spend.key)
-    caps.check()
+    _check_caps(header, spent)
     expect(not transaction.run(sql.ORPHAN_RECIPIENT_SPENDS), "a spend is missing")
     rows = (ReleaseRow(*row) for row in transaction.run(sql.GET_RELEASES))
-    releases = list(_walk(rows, header.hash("releases"), "release"))
+    releases = list(_walk(rows, first_hash(header, "releases"), "release"))
     released = {release.key for release in releases}
     expect(released <= keys, "a release has no spend")
     secret = {key for (key,) in transaction.run(sql.KEYS_WITH_SECRET)}
     expect(secret == keys - released, "secrets and open reservations do not match")
     snapshots = (SnapshotRow(*row) for row in transaction.run(sql.GET_SNAPSHOTS))
-    list(_walk(snapshots, header.hash("snapshots"), "snapshot"))
+    list(_walk(snapshots, first_hash(header, "snapshots"), "snapshot"))
     return Checked(hashes, keys, releases)
 
 
 def upgrade(transaction: Transaction) -> None:
     """Complete an older ledger; if anything fails the check, all is undone."""
-    header = read_header(transaction)
-    version = header.schema_version
+    transaction.header = read_header(transaction)
+    version = transaction.header.schema_version
 
     def seals() -> list[tuple[str, int, str]]:
-        audit(transaction, header)
+        audit(transaction)
         if version > 1:
             return []
         return [

@@ -152,7 +152,7 @@ class Ledger:
         the graph has changed tells that it has.
         """
         with self._transaction(write=True) as transaction:
-            return book.advance(transaction, self._header, label)
+            return book.advance(transaction, label)
 
     def charge(self, campaign: Campaign, recipients: Iterable[str]) -> Charged:
         """Spend budget for the rows that have none yet; on return the spend is on disk.
@@ -172,7 +172,7 @@ class Ledger:
                 known = {row[0] for row in transaction.among(sql.KNOWN_KEYS, there)}
                 files.refuse_unknown(there - known)
             asked = campaigns.asked_for(transaction, self, campaign, names, write=True)
-            added = campaigns.add_batch(transaction, self._header, asked)
+            added = campaigns.add_batch(transaction, asked)
             charged = campaigns.batches_of(transaction, asked, added, self)
             head = (added.seq, added.hash) if added else self._seen
         self._knows_artifacts, self._seen = True, head  # the block has committed
@@ -186,17 +186,17 @@ class Ledger:
         names = _checked(campaign, recipients)
         with self._transaction(write=False) as transaction:
             asked = campaigns.asked_for(transaction, self, campaign, names, write=False)
-            return campaigns.price(transaction, self._header, asked)
+            return campaigns.price(transaction, asked)
 
     def account(self, recipient: str | None = None) -> Account:
         """What is spent and left, for one recipient or (None) for the one with the least left."""
         with self._transaction(write=False) as transaction:
-            return book.account(transaction, self._header, recipient)
+            return book.account(transaction, recipient)
 
     def accounts(self) -> list[Account]:
         """The accounts of all who got a row, those with the least left first."""
         with self._transaction(write=False) as transaction:
-            return book.accounts(transaction, self._header)
+            return book.accounts(transaction)[0]
 
     def spends(self, recipient: str | None = None, *, latest: int | None = None) -> list[Spend]:
         """List all spends, so many of the latest, or those of one recipient, oldest first."""
@@ -206,7 +206,7 @@ class Ledger:
     def show(self) -> str:
         """Say in a few lines what is spent and left."""
         with self._transaction(write=False) as transaction:
-            lines = book.show(transaction, self._header)
+            lines = book.show(transaction)
         return "\n".join([f"ledger {self.location}", *lines])
 
     def verify(self, known_head: str | None = None, *, artifacts: bool = True) -> str:
@@ -221,7 +221,7 @@ class Ledger:
         # Before the ledger is read: what is written meanwhile has its spend already.
         there = files.keys_in(folder)
         with self._transaction(write=False) as transaction:
-            found = chain.audit(transaction, self._header)
+            found = chain.audit(transaction)
         if known_head is not None and known_head not in found.hashes:
             raise LedgerError(
                 "the ledger does not contain the head you noted: records were removed or rewritten"
@@ -244,7 +244,8 @@ class Ledger:
     def _transaction(self, *, write: bool) -> Iterator[Transaction]:
         seen = self._seen  # before the transaction begins: another thread may add to it
         with self._store.transaction(write=write) as transaction:
-            if chain.read_header(transaction) != self._header:
+            transaction.header = chain.read_header(transaction)
+            if transaction.header != self._header:
                 raise LedgerError(f"{self.location} now holds another ledger than when opened")
             if seen and transaction.run(sql.HASH_AT, seen[0]) != [(seen[1],)]:
                 raise LedgerError(
@@ -277,7 +278,7 @@ class Ledger:
                 raise LedgerError("the writer wrote no file at the path it was given")
             if draft is not None:
                 move(draft, folder / draft.name)
-                campaigns.add_release(transaction, self._header, key, *file)
+                campaigns.add_release(transaction, key, *file)
         files.clear_drafts(folder, key)
         return replace(batch, secret=b"", recipients=(), _file=file)
 

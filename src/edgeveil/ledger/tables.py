@@ -17,12 +17,74 @@ the triggers, which make the tables append-only, are written for each (`sqlite`,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgeveil.errors import LedgerError
 
 SCHEMA_VERSION = 3
 BUSY_SECONDS = 60  # how long to wait for a lock or a server
+
+
+class Header(NamedTuple):
+    """The one row of table ``ledger``."""
+
+    schema_version: int
+    ledger_id: str
+    epsilon_nano: int
+    pooled_nano: int | None
+    created: str
+    window: int | None = None
+
+
+class SpendRow(NamedTuple):
+    """A row of table ``spends``.
+
+    A row of version 1 has no `greatest_total`, and one before version 3 nothing of what follows.
+    `n_rows` are the rows of this batch, `campaign_rows` those of its campaign so far.
+    """
+
+    seq: int
+    key: str
+    fingerprint: str
+    model: str
+    epsilon_nano: int
+    pooled_nano: int
+    charge: str
+    note: str
+    created: str
+    public_total: int
+    pooled_total: int
+    greatest_total: int | None
+    campaign: str | None
+    label: str | None
+    snapshot: int | None
+    n_rows: int | None
+    campaign_rows: int | None
+    code: str | None
+    hash: str = ""
+
+
+class ReleaseRow(NamedTuple):
+    """A row of table ``releases``."""
+
+    seq: int
+    key: str
+    name: str
+    sha256: str
+    created: str
+    hash: str = ""
+
+
+class SnapshotRow(NamedTuple):
+    """A row of table ``snapshots``: declared, and later, with a fingerprint, used."""
+
+    seq: int
+    label: str
+    number: int
+    fingerprint: str | None
+    created: str
+    hash: str = ""
+
 
 # What each version changes in the one before: a new ledger is made by all of them, an old one is
 # completed by the later ones.
@@ -135,6 +197,7 @@ class Transaction:
     the two databases write differently is in their subclasses.
     """
 
+    header: Header  # of the ledger, by the time that it was read
     mark: str  # the placeholder of a parameter
     before: tuple[str, ...]  # statements that `guard` rests on
     stamp: tuple[str, ...]  # statements that mark the database as one of ours
@@ -151,7 +214,7 @@ class Transaction:
         raise NotImplementedError
 
     def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add many rows to a table, all its columns in order."""
+        """Add rows to a table: all its columns in order, or those named after it in brackets."""
         raise NotImplementedError
 
     def run(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
@@ -208,13 +271,10 @@ def complete(
         transaction.run(statement)
 
 
-GET_LEDGER = "SELECT * FROM ledger"  # in the order of `chain.Header`; before version 3 one less
+GET_LEDGER = "SELECT * FROM ledger"  # in the order of `Header`; before version 3 one less
 
-_SPEND = (
-    "seq, key, fingerprint, model, epsilon_nano, pooled_nano, charge, note, created, public_total, "
-    "pooled_total, greatest_total, campaign, label, snapshot, n_rows, campaign_rows, code, hash"
-)
-ADD_SPEND = f"INSERT INTO spends ({_SPEND}) VALUES ({', '.join('?' * 19)})"
+_SPEND = ", ".join(SpendRow._fields)
+SPENDS = f"spends ({_SPEND})"  # for `Transaction.fill`
 GET_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq"
 SPENDS_AT = f"SELECT {_SPEND} FROM spends WHERE seq IN ({{}})"
 LAST_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq DESC LIMIT 2"
@@ -263,15 +323,12 @@ LATEST_OF = (
     "JOIN spends ON spends.seq = entry.seq"
 )
 
-ADD_RELEASE = "INSERT INTO releases (seq, key, name, sha256, created, hash) VALUES (?,?,?,?,?,?)"
 GET_RELEASES = "SELECT seq, key, name, sha256, created, hash FROM releases ORDER BY seq"
 LAST_RELEASE = "SELECT seq, hash FROM releases ORDER BY seq DESC LIMIT 1"
 RELEASE_OF_KEY = "SELECT name, sha256 FROM releases WHERE key = ?"
 
-ADD_SNAPSHOT = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?)"
 GET_SNAPSHOTS = "SELECT seq, label, number, fingerprint, created, hash FROM snapshots ORDER BY seq"
 
-ADD_SECRET = "INSERT INTO secrets VALUES (?, ?)"
 SECRET_OF_KEY = "SELECT secret FROM secrets WHERE key = ?"
 KEYS_WITH_SECRET = "SELECT key FROM secrets"
 ERASE_SECRET = "DELETE FROM secrets WHERE key = ?"
