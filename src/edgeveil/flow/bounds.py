@@ -30,24 +30,15 @@ def check_bound(bound: str) -> str:
     return one_of("bound", bound, "tight", "paper")
 
 
-def edge_cap(sigma: float, alpha: float, rounds: int | None, bound: str = "tight") -> float:
-    """Cap T on the flow over one edge for which one edge moves the result at most `sigma`.
+def edge_cap(sigma: float, alpha: float, rounds: int, bound: str = "tight") -> float:
+    """Cap T on the flow over one edge for which one edge moves R rounds by at most `sigma`.
 
-    ======= ================================= =====================================
-    bound   R rounds                          ``rounds=None``, the fixed point
-    ======= ================================= =====================================
-    paper   (3 - alpha) T (1 - (1-alpha)^R)   (3 - alpha) T
-    tight   C_R T, see `rounds_constant`      max(1 - alpha, 2 alpha) T
-    ======= ================================= =====================================
-
-    is at most sigma. `alpha` is the lazy walk's. Paper: Theorem 4.3, proof in
-    docs/theory/push-flow-cap.md. Tight: docs/theory/tight-bounds.md, Theorems 3 and 2.
+    That is by (3 - alpha) T (1 - (1-alpha)^R) for the paper's bound (its Theorem 4.3, proof in
+    docs/theory/push-flow-cap.md), and by C_R T for the tight one, see `rounds_constant`. `alpha`
+    is the lazy walk's.
     """
     if check_bound(bound) == "paper":
-        pushed = 1.0 if rounds is None else -math.expm1(rounds * math.log1p(-alpha))
-        constant = (3 - alpha) * pushed
-    elif rounds is None:
-        constant = max(1 - alpha, 2 * alpha)
+        constant = -(3 - alpha) * math.expm1(rounds * math.log1p(-alpha))
     else:
         constant = rounds_constant(alpha, rounds)
     return check_sigma(sigma) / constant * _SAFE
@@ -93,8 +84,10 @@ def fixed_point_cap(
 ) -> float:
     """Cap T~ of the ordinary recursion H = min(r0 + (1 - restart) P^T H, d T~).
 
-    T~ = (1 + alpha) T / 2 with T from `edge_cap`, written in the ordinary walk's restart
-    probability. ``forward``: for the output restart * A, docs/theory/forward-cap.md, Theorem 2.
+    T~ = (1 + alpha) T / 2, T the cap of infinitely many rounds: sigma / (3 - alpha) by the paper's
+    bound, sigma / max(1 - alpha, 2 alpha) by the tight one (docs/theory/tight-bounds.md, Theorem
+    2), written in the ordinary walk's restart probability.
+    ``forward``: for the output restart * A, docs/theory/forward-cap.md, Theorem 2.
     """
     kappa = 1 - restart
     if forward:

@@ -151,19 +151,14 @@ def upgrade(transaction: Transaction) -> None:
     """Complete an older ledger; if anything fails the check, all is undone."""
     transaction.header = read_header(transaction)
     version = transaction.header.schema_version
-
-    def seals() -> list[tuple[str, int, str]]:
+    if version == sql.SCHEMA_VERSION:  # another process was faster
+        return
+    with sql.completing(transaction, version):
         audit(transaction)
-        if version > 1:
-            return []
-        return [
-            (seal_of(spend.hash, recipient, nano, total), spend.seq, recipient)
-            for spend in _spends(transaction)
-            for recipient, nano, total, _ in transaction.run(sql.RECIPIENTS_OF, spend.seq)
-        ]
-
-    if version < sql.SCHEMA_VERSION:  # unless another process was faster
-        sql.complete(transaction, version, seals)
+        for spend in _spends(transaction) if version == 1 else ():
+            costs = transaction.run(sql.RECIPIENTS_OF, spend.seq)
+            seals = [(seal_of(spend.hash, *cost[:3]), spend.seq, cost[0]) for cost in costs]
+            transaction.many(sql.SET_SEAL, seals)
 
 
 def _spends(transaction: Transaction) -> list[SpendRow]:

@@ -16,7 +16,8 @@ the triggers, which make the tables append-only, are written for each (`sqlite`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from edgeveil.errors import LedgerError
@@ -244,31 +245,30 @@ class Transaction:
 def create(transaction: Transaction, header: tuple[Any, ...]) -> None:
     """Make the tables of a new ledger, append-only, and write its header."""
     guards = [line for table in NO_INSERT for line in transaction.guard(table)]
-    tables = [line for version in TABLES for line in version.split(";")]
-    for statement in [*tables, *transaction.before, *guards, *transaction.stamp]:
+    for statement in [*_tables_after(0), *transaction.before, *guards, *transaction.stamp]:
         transaction.run(statement)
-    transaction.run("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", SCHEMA_VERSION, *header)
+    transaction.fill("ledger", [(SCHEMA_VERSION, *header)])
 
 
-def complete(
-    transaction: Transaction, version: int, seals: Callable[[], list[tuple[str, int, str]]]
-) -> None:
+@contextmanager
+def completing(transaction: Transaction, version: int) -> Iterator[None]:
     """Make a ledger of an older version one of the current version.
 
-    `seals` is called when the tables are complete; it gives seal, seq and recipient.
+    In the block the tables are complete, and seals (`SET_SEAL`) can be written.
     """
     changed = ("ledger", "recipient_spends")
     unguards = [line for table in changed for line in transaction.unguard(table)]
-    tables = [line for later in TABLES[version:] for line in later.split(";")]
-    for statement in [*unguards, *tables]:
+    for statement in [*unguards, *_tables_after(version)]:
         transaction.run(statement)
-    transaction.many(
-        "UPDATE recipient_spends SET seal = ? WHERE seq = ? AND recipient = ?", seals()
-    )
+    yield
     transaction.run("UPDATE ledger SET schema_version = ?", SCHEMA_VERSION)
     guards = [line for table in (*changed, "snapshots") for line in transaction.guard(table)]
     for statement in [*guards, *transaction.stamp]:
         transaction.run(statement)
+
+
+def _tables_after(version: int) -> list[str]:
+    return [line for later in TABLES[version:] for line in later.split(";")]
 
 
 GET_LEDGER = "SELECT * FROM ledger"  # in the order of `Header`; before version 3 one less
@@ -308,6 +308,7 @@ ROWS_OF_CAMPAIGN = (
 ORPHAN_RECIPIENT_SPENDS = (
     "SELECT seq FROM recipient_spends WHERE seq NOT IN (SELECT seq FROM spends)"
 )
+SET_SEAL = "UPDATE recipient_spends SET seal = ? WHERE seq = ? AND recipient = ?"
 GREATEST_TOTAL = "SELECT recipient, total FROM recipient_spends ORDER BY total DESC LIMIT 1"
 # Totals only rise, so the largest of some entries is the latest of them.
 TOTALS_SINCE = (
