@@ -163,7 +163,9 @@ class Ray:
                     lost.append((part, key, attempt + 1))
                     fill()
                 except ray.exceptions.RayTaskError as error:
-                    raise _own_error(error) from None
+                    # As it was raised in the worker: Ray wraps it.
+                    cause = getattr(error, "cause", None)
+                    raise (cause if isinstance(cause, EdgeveilError | OSError) else error) from None
                 else:
                     # First the next part: no worker waits while the caller writes this one.
                     fill()
@@ -182,8 +184,10 @@ class Ray:
         with ExitStack() as undo:
             if self.address is None:
                 # Logs, sockets and spilled objects of a cluster of our own are for us only. Ray
-                # opens its folder to everybody, so it gets one inside of a closed one.
-                folder = undo.enter_context(TemporaryDirectory(prefix="ev-", dir=_short_folder()))
+                # opens its folder to everybody, so it gets one inside of a closed one. Sockets
+                # lie there, whose paths must be short.
+                short = "/tmp" if os.path.isdir("/tmp") else None
+                folder = undo.enter_context(TemporaryDirectory(prefix="ev-", dir=short))
                 options |= {"num_cpus": self.workers, "include_dashboard": False}
                 options |= {"_temp_dir": f"{folder}/r"}
             try:
@@ -227,11 +231,6 @@ def _refuse_silence(address: str | None) -> None:
         raise EdgeveilError(f"no Ray cluster answers at {address!r}: {error}") from error
 
 
-def _short_folder() -> str | None:
-    """Where temporary folders go: sockets lie in them, whose paths must be short."""
-    return "/tmp" if os.path.isdir("/tmp") else None
-
-
 def _run_part(packed: Packed, token: str, code: str, part: Part, key: NoiseKey) -> Any:
     """What a worker does. It keeps the task for the next part: kernels have set it up."""
     if token not in _unpacked:
@@ -241,11 +240,7 @@ def _run_part(packed: Packed, token: str, code: str, part: Part, key: NoiseKey) 
             # Other code could draw other values under the same key, or less noise.
             raise EdgeveilError("a worker has other code than the process that sent the work")
         _unpacked[token] = task
-    return _unpacked[token](part, key.source(), _go_on)
-
-
-def _go_on() -> None:
-    """A worker is stopped from outside."""
+    return _unpacked[token](part, key.source(), lambda: None)  # it is stopped from outside
 
 
 def _import_ray() -> Any:
@@ -268,9 +263,3 @@ def _losses(ray: Any) -> tuple[type[Exception], ...]:
         found.RaySystemError,
         found.OutOfMemoryError,
     )
-
-
-def _own_error(error: Any) -> Exception:
-    """The error as it was raised in the worker: Ray wraps it."""
-    cause = getattr(error, "cause", None)
-    return cause if isinstance(cause, (EdgeveilError, OSError)) else error

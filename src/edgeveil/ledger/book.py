@@ -219,19 +219,13 @@ def show(transaction: Transaction, most: int = 20) -> list[str]:
         left = header.pooled_nano - current.pooled
         pooled += f", {in_words(left)} left of {in_words(header.pooled_nano)}"
     lines.append(pooled)
-    latest = {plain_label(row.label): row for row in snapshots(transaction)}
-    lines += [
-        f"{row.label or 'the graph'}: snapshot {row.number}, {_since(row)}"
-        for row in latest.values()
-    ]
+    for row in {plain_label(row.label): row for row in snapshots(transaction)}.values():
+        since = "declared" if row.fingerprint is None else "in use since"
+        lines.append(f"{row.label or 'the graph'}: snapshot {row.number}, {since} {row.created}")
     count = len(spends(transaction, None, None))
     numbered = "1 spend" if count == 1 else f"{count} spends"
     lines.append(f"{numbered}, head {current.hash}" if count else "no spends yet")
     return lines
-
-
-def _since(row: SnapshotRow) -> str:
-    return f"declared {row.created}" if row.fingerprint is None else f"in use since {row.created}"
 
 
 # -- snapshots ----------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def _cost(guarantee: Guarantee) -> Cost:
 def check_text(what: str, text: str) -> None:
     """Raise ParameterError unless both databases can hold `text` as it is."""
     try:
-        fits = isinstance(text, str) and "\0" not in text and bool(text.encode() or True)
+        fits = isinstance(text, str) and b"\0" not in text.encode()
     except UnicodeEncodeError:
         fits = False
     if not fits:

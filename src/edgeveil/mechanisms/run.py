@@ -100,24 +100,17 @@ def make_rows(
     """
     claim = mechanism.guarantee(1)
     own = own_lists(graph, sources, claim.model, claim.own_edges)
-    measuring: Any = mechanism.measure(graph, shared, own)
-    answer: Noised | None = None  # begins the questions
+    measuring = mechanism.measure(graph, shared, own)
     asked, given, samples = list[AnyStatistic](), list[Noised](), list[npt.NDArray[Any]]()
-    while True:
-        try:
-            asked.append(measuring.send(answer))
-        except StopIteration:
-            break
+    while (question := _next_question(measuring, given[-1] if given else None)) is not None:
+        asked.append(question)
         if as_claimed:
             _refuse_unclaimed(mechanism, claim, asked, shared=False)
         if noise is None:
-            given.append(without_noise(asked[-1]))
+            given.append(without_noise(question))
         else:
             of_stage = noise.derive("stage", len(given))  # no two questions share noise
-            given.append(randomise(asked[-1], of_stage, own.sources if names is None else names))
-        # Not to be written to: whoever asks has seen the graph, and what it did to released
-        # numbers would be released.
-        answer = given[-1].for_reading()
+            given.append(randomise(question, of_stage, own.sources if names is None else names))
         samples.append(_sample(given[-1].values).copy())
     # An older view of an array can still be written to: a buffer that is used again is seen here.
     if noise is not None and not all(
@@ -126,6 +119,19 @@ def make_rows(
     ):
         raise ParameterError(f"{mechanism.name} wrote to numbers after their noise was added")
     return mechanism.estimate(tuple(given), shared, own), own
+
+
+def _next_question(measuring: Any, outcome: Noised | None) -> AnyStatistic | None:
+    """What is asked after this outcome, at first None; None at the end.
+
+    Numbers are given to be read: whoever asks has seen the graph, and what it did to released
+    numbers would be released.
+    """
+    try:
+        asked: AnyStatistic = measuring.send(outcome and outcome.for_reading())
+        return asked
+    except StopIteration:
+        return None
 
 
 def _sample(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -200,15 +206,6 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond:
         more, outcome = largest_loss(first, second, beyond=beyond)
         loss += more if _as_it_says(first, more, moved) else math.inf
     return loss
-
-
-def _next_question(measuring: Any, outcome: Noised | None) -> AnyStatistic | None:
-    """What is asked after this outcome, at first None; None at the end."""
-    try:
-        asked: AnyStatistic = measuring.send(outcome and outcome.for_reading())
-        return asked
-    except StopIteration:
-        return None
 
 
 def _as_it_says(asked: AnyStatistic, loss: float, moved: set[str]) -> bool:
