@@ -88,7 +88,7 @@ def measure(settings: dict[str, Any], rounds: int) -> dict[str, Any]:
         "plain": ratios([one for one, _ in plain], [two for _, two in plain]),
     }
     key = NoiseSource.insecure(1).hand_over()
-    parts = [(Part(number, 0, (0,)), key) for number in range(_PARTS)]
+    parts = [(Part(number, (0,)), key) for number in range(_PARTS)]
     start = time.perf_counter()
     nothing: Any = _Nothing()
     list(Ray(workers=1).run(nothing, parts))

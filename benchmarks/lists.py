@@ -146,7 +146,7 @@ def _all(graph: Graph, shared: Any, settings: Settings) -> dict[str, Any]:
     def make(threads: int, members: Members) -> None:
         key = NoiseSource.secure().hand_over()
         parts = (
-            (Part(0, first, tuple(members[first : first + PART].tolist())), key)
+            (Part(0, tuple(members[first : first + PART].tolist())), key)
             for first in range(0, len(members), PART)
         )
         for _ in Local(threads=threads).run(task, parts):

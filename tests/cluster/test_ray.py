@@ -335,7 +335,7 @@ def test_what_is_cancelled_has_ended_and_writes_nothing_more(cluster, tmp_path, 
 def test_a_worker_with_other_code_refuses_the_part(monkeypatch):
     """It could draw other values under the same key, or less noise."""
     packed = pack(Task(mechanism=SLOW, graph=GRAPH, shared=None))
-    part, key = Part(0, 0, (0, 1)), seeded().hand_over()
+    part, key = Part(0, (0, 1)), seeded().hand_over()
     code = keys.code_of(SLOW)
     assert _run_part(packed, "one", code, part, key).rows.shape == (2, 8)
     monkeypatch.setattr(keys, "_our_code", lambda: "0" * 64)

@@ -87,7 +87,7 @@ def test_the_same_bits_whatever_is_computed_at_once(mechanism, monkeypatch):
     for at_once in (1, 3, 8, 256):
         monkeypatch.setattr(runner, "_GROUP_BYTES", at_once * 8 * GRAPH.n_nodes)
         assert runner.rows_at_once(GRAPH.n_nodes) == at_once
-        done = task(Part(0, 0, tuple(range(5, 22))), noise.derive("rows"), lambda: None)
+        done = task(Part(0, tuple(range(5, 22))), noise.derive("rows"), lambda: None)
         width = b"" if done.uncertainty is None else done.uncertainty.tobytes()
         found.append((done.rows.tobytes(), width))
     assert found == [found[0]] * 4

@@ -99,7 +99,7 @@ def release(
         If the graph is another one than the snapshot's.
     """
     question = ask(graph, mechanism, sources, how, in_memory=True)
-    whole = _Whole(question)
+    whole = _Whole(question, question.indices)
     if question.ledger is None:
         noise = question.noise or NoiseSource.secure()
         for _, rows in drawn(question, noise):
@@ -115,22 +115,27 @@ def release(
 
 
 class _Whole:
-    """All rows, in the order in which they were asked for."""
+    """The rows of some sources, in the order of these, in whatever order they are made."""
 
-    def __init__(self, question: Question) -> None:
-        asked = np.array(question.indices)
+    def __init__(self, question: Question, indices: Sequence[int]) -> None:
+        asked = np.array(indices)
         self.made = Made(asked, np.empty((len(asked), *question.shape)), None)
+        self.missing = len(asked)
         self._place = np.empty(question.graph.n_nodes, dtype=np.int64)
         self._place[asked] = np.arange(len(asked))
 
     def put(self, some: Made) -> None:
         here = self._place[some.sources]
+        self.missing -= len(here)
         self.made.rows[here] = some.rows
         if some.uncertainty is not None:
             if self.made.uncertainty is None:
                 room = np.empty((len(self.made.rows), some.uncertainty.shape[1]))
                 self.made = self.made._replace(uncertainty=room)
             self.made.uncertainty[here] = some.uncertainty  # type: ignore[index]
+
+    def write(self, path: Path) -> None:
+        write_rows(path, self.made)
 
 
 def drawn(
@@ -156,7 +161,7 @@ def _parts(question: Question, batch: int, indices: Sequence[int], key: NoiseKey
     if question.mechanism.gives == "suggestions":
         size = _PART_LISTS
     for first in range(0, len(indices), size):
-        yield Part(batch, first, tuple(indices[first : first + size])), key
+        yield Part(batch, tuple(indices[first : first + size])), key
 
 
 def _computed(
@@ -199,7 +204,7 @@ def stored_batches(question: Question, campaign: Campaign, price: Price) -> Iter
     shared: list[Batch] = []
     stored: list[Batch] = []
     seen: set[str] = set()
-    begun: dict[int, tuple[Batch, list[tuple[int, Made]]]] = {}
+    begun: dict[int, tuple[Batch, _Whole]] = {}
 
     def missing() -> Parts:
         names = iter(question.names)
@@ -214,30 +219,22 @@ def stored_batches(question: Question, campaign: Campaign, price: Price) -> Iter
                 if batch.stored:
                     stored.append(batch)
                     continue
-                begun[batch.number] = batch, []
+                indices = question.indices_of(batch.recipients)
+                begun[batch.number] = batch, _Whole(question, indices)
                 key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
-                yield from _parts(
-                    question, batch.number, question.indices_of(batch.recipients), key
-                )
+                yield from _parts(question, batch.number, indices, key)
 
     waiting = iter(missing())
     for first in waiting:
         parts = chain([first], waiting)
         learned = _learned(question, shared[0])
         for part, made in _computed(question, learned, parts, done=price.n_stored):
-            batch, there = begun[part.batch]
-            there.append((part.first, made))
-            if sum(len(one.sources) for _, one in there) == len(batch.recipients):
+            batch, whole = begun[part.batch]
+            whole.put(made)
+            if not whole.missing:
                 del begun[part.batch]
-                yield _store(batch, [one for _, one in sorted(there, key=lambda pair: pair[0])])
+                yield batch.store(whole.write)
     yield from stored
-
-
-def _store(batch: Batch, parts: list[Made]) -> Batch:
-    sources, rows, widths = zip(*parts, strict=True)
-    half = None if widths[0] is None else np.concatenate(widths)
-    whole = Made(np.concatenate(sources), np.concatenate(rows), half)
-    return batch.store(lambda path: write_rows(path, whole))
 
 
 # What was learnt from the shared numbers of the last campaigns, by key and digest of what is

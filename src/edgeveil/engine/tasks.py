@@ -32,10 +32,9 @@ from edgeveil.suggestions import Suggestions
 
 @dataclass(frozen=True)
 class Part:
-    """Some sources (indices) of a batch, from which place in it on."""
+    """Some sources (indices) of a batch."""
 
     batch: int
-    first: int
     sources: tuple[int, ...]
 
 
