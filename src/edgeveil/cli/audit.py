@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+import edgeveil as ev
 from edgeveil.cli import options
 from edgeveil.cli.options import WHICH_MECHANISM, option
 from edgeveil.cli.output import counting, print_table
@@ -32,14 +33,13 @@ def audit(
 
     Example: edgeveil audit push-flow-cap --epsilon 1 --trials 100000
     """
-    from edgeveil.auditing import audit as run
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
 
     if epsilon is None and "epsilon" in fields_of(find_mechanism(mechanism)):
         epsilon = 1.0
     chosen = make_mechanism(mechanism, None, epsilon=epsilon, **parameters.given())
     with counting("releases", lines=True) as progress:
-        result = run(chosen, trials=trials, confidence=confidence, progress=progress)
+        result = ev.audit(chosen, trials=trials, confidence=confidence, progress=progress)
     if format is None:
         sys.stdout.write(f"{result}\n")
     else:

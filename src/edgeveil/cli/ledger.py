@@ -5,18 +5,16 @@ from __future__ import annotations
 import sys
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App
 
+import edgeveil as ev
 from edgeveil.cli import options
 from edgeveil.cli.options import Format, LedgerPlace, option
+from edgeveil.cli.output import Format as OutputFormat
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import ParameterError
-
-if TYPE_CHECKING:
-    from edgeveil.graph import Graph
-    from edgeveil.ledger import Ledger
 
 ledger = App(
     name="ledger",
@@ -36,8 +34,7 @@ def create(
         option("What any one recipient may learn about an edge in all, public releases included."),
     ],
     pooled_epsilon: Annotated[
-        float | None,
-        option("What all recipients together may learn, if they pool what they got."),
+        float | None, option("What all recipients together may learn, if they pool what they got.")
     ] = None,
     window: Annotated[
         int | None,
@@ -52,17 +49,9 @@ def create(
 
     Example: edgeveil ledger create follows.ledger --epsilon 4
     """
-    from edgeveil.ledger import Ledger
-
-    made = Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon, window=window)
+    made = ev.Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon, window=window)
     over = "in all" if window is None else f"within any {window} snapshots"
     say(f"{made.location}: each recipient may learn epsilon = {epsilon:g} {over}")
-
-
-def _opened(location: options.LedgerAt) -> Ledger:
-    from edgeveil.ledger import Ledger
-
-    return Ledger.open(location)
 
 
 @ledger.command
@@ -79,7 +68,7 @@ def advance(
     schedule: a new snapshot just when the graph has changed tells that it has.
     Example: edgeveil ledger advance follows.ledger friends
     """
-    number = _opened(location).advance(label)
+    number = ev.Ledger.open(location).advance(label)
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 
@@ -93,8 +82,7 @@ def plan(
         str, option("How often there are new lists: day, week, 2 weeks, month, and so on.")
     ] = "week",
     lasting: Annotated[
-        str,
-        option("How long the budget is to last: 90d, 6m, 1y.", name=["--for", "--lasting"]),
+        str, option("How long the budget is to last: 90d, 6m, 1y.", name=["--for", "--lasting"])
     ] = "1y",
     members: Annotated[
         int | None,
@@ -111,14 +99,12 @@ def plan(
     That is measured on the graph itself, for the curator only; nothing is charged.
     Example: edgeveil ledger plan friends.ledger --every week --for 1y
     """
+    from edgeveil.cli.reading import read_and_say
     from edgeveil.ledger.plan import plan as plan_of
-    from edgeveil.mechanisms.suggest import Suggest
 
-    opened = _opened(location)
+    opened = ev.Ledger.open(location)
     read = None
     if graph is not None:
-        from edgeveil.cli.reading import read_and_say
-
         read = read_and_say(graph, reading, directed=False, counts=False)
         members = read.n_nodes if members is None else members
     if opened.pooled_epsilon is not None and members is None:
@@ -127,8 +113,8 @@ def plan(
         )
 
     def pooled(epsilon: float) -> float:
-        many = members or 1
-        return Suggest(epsilon=epsilon).guarantee(many).pooled_epsilon if epsilon else 0.0
+        lists = ev.mechanisms.Suggest(epsilon=epsilon) if epsilon else None
+        return lists.guarantee(members or 1).pooled_epsilon if lists else 0.0
 
     plans = plan_of(opened.account(), every, lasting, window=opened.window, pooled=pooled)
     columns = ["every", "releases", "epsilon"]
@@ -147,12 +133,10 @@ def plan(
         )
 
 
-def _hits(graph: Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
+def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
     """Share of hidden friends on lists of k, by degree group and epsilon."""
-    from edgeveil.evaluation.own_graph import evaluate
-
     with counting("measurements", lines=True) as progress:
-        found = evaluate(graph, sorted(epsilons), protocol="suggestions", k=k, progress=progress)
+        found = ev.evaluate(graph, sorted(epsilons), protocol="suggestions", k=k, progress=progress)
     return {
         (r.scope, r.epsilon): r.mean
         for r in found.results
@@ -180,29 +164,27 @@ def report(
     Example: edgeveil ledger report friends.ledger --out report.html
     """
     from edgeveil._files import write_atomically
+    from edgeveil.cli.reading import check_out
     from edgeveil.report import PageData, write_page
     from edgeveil.report.spending import COLUMNS, spending_of, spending_rows
 
-    opened = _opened(location)
+    opened = ev.Ledger.open(location)
+    check_out(out, ".html", ".csv", ".json")
     if out is not None and out.suffix == ".html":
         title = "What was given out" if recipient is None else f"What {recipient} was given"
         write_page(out, PageData(title=title, spending=spending_of(opened, recipient)))
         sys.stdout.write(f"{out.resolve()}\n")
         return
-    if out is not None and out.suffix not in (".csv", ".json"):
-        raise ParameterError(f"--out must end in .html, .csv or .json, got {out.name!r}")
-    rows = spending_rows(opened.spends(recipient))
+    rows, text = spending_rows(opened.spends(recipient)), StringIO()
     about = {"ledger": opened.location, "epsilon": opened.epsilon}
-    if out is None:
-        print_table(COLUMNS, rows, style=format, about=about)
-        if not rows:
-            say("nothing was given out yet")
+    if out is not None:
+        style: OutputFormat = "csv" if out.suffix == ".csv" else "json"
+        print_table(COLUMNS, rows, style=style, about=about, to=text)
+        write_atomically(out, lambda path: path.write_text(text.getvalue(), encoding="utf-8"))
         return
-    text = StringIO()
-    print_table(
-        COLUMNS, rows, style="csv" if out.suffix == ".csv" else "json", about=about, to=text
-    )
-    write_atomically(out, lambda path: path.write_text(text.getvalue(), encoding="utf-8"))
+    print_table(COLUMNS, rows, style=format, about=about)
+    if not rows:
+        say("nothing was given out yet")
 
 
 @ledger.command
@@ -211,7 +193,7 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
 
     Example: edgeveil ledger show follows.ledger
     """
-    opened = _opened(location)
+    opened = ev.Ledger.open(location)
     if format == "table":
         sys.stdout.write(opened.show() + "\n")
         return
@@ -250,7 +232,7 @@ def verify(
 
     Example: edgeveil ledger verify follows.ledger
     """
-    head = _opened(location).verify(known_head)
+    head = ev.Ledger.open(location).verify(known_head)
     sys.stdout.write(f"{head}\n")
     say("every entry is as it was written")
 
@@ -267,6 +249,6 @@ def backup(
 
     Example: edgeveil ledger backup follows.ledger backups/follows-2026-11-16.ledger
     """
-    head = _opened(location).backup(copy)
+    head = ev.Ledger.open(location).backup(copy)
     sys.stdout.write(f"{head}\n")
     say(f"{copy} is a whole copy; the released files are not in it: copy their folder, too")

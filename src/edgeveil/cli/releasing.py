@@ -27,7 +27,7 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions, member_files
 
-_MADE = {"scores": "rankings", "embeddings": "embeddings", "suggestions": "lists"}
+_MADE = {"scores": "ranking", "embeddings": "embedding", "suggestions": "list"}
 _NOTHING = "nothing was charged"
 
 Sources = list[NodeId] | NodeSet
@@ -66,11 +66,11 @@ def make_release(
     mechanism: Mechanism,
     sources: Sources,
     how: Releasing,
-    put_out: Callable[[Any], None],
+    put_out: Callable[[Any], None] = lambda made: None,
     *,
     out: Path | None,
 ) -> None:
-    """Make a release and put it out, or print its price if that is all that was asked for.
+    """Make a release, write it to `out` and put it out, or print its price if only that is asked.
 
     An `out` without a suffix is a folder, written while the rows are made.
     """
@@ -84,7 +84,8 @@ def make_release(
         raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
     # To the end inside of it, so that Ctrl-C is told what was charged.
     with _spending(quoted, how, ledger):
-        with counting(_MADE[mechanism.gives]) as progress:
+        what = _MADE[mechanism.gives]
+        with counting(f"{what}s") as progress:
             make = release if out is None or out.suffix else partial(release_to, out)
             made: Any = make(
                 graph,
@@ -98,6 +99,11 @@ def make_release(
                 engine=how.make_engine(),
                 progress=progress,
             )
+        if out is not None:
+            if out.suffix:
+                made.write(out)
+            of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.gives == "scores" else ""
+            say(f"{out}: {counted(len(sources), what)}{of}.")
         put_out(made)
     if how.format != "json" or out is not None:
         say(str(made.guarantee))
