@@ -167,14 +167,13 @@ def audit(
     if pair is None and not known and isinstance(mechanism, HasHardPairs):
         games.append(type(mechanism).hardest())
     counts = [trials or _affordable(*game, noise.derive("timing")) for game in games]
-    done = 0
+    done, found = 0, None
 
     def report(made: int) -> None:
         nonlocal done
         done += made
         progress(done, 2 * sum(counts))
 
-    found = None
     for (played, at), count in zip(reversed(games), reversed(counts), strict=True):
         stream = noise.derive("game", len(games) if found is None else 0)
         found = AuditResult(

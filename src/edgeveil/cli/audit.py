@@ -16,22 +16,27 @@ def audit(
     mechanism: Annotated[options.AnyMechanism, option(WHICH_MECHANISM)] = "push-flow-cap",
     /,
     *,
-    epsilon: Annotated[float | None, option("The claim.", "1.0")] = None,
+    epsilon: Annotated[float | None, options.default("1.0")] = None,
     parameters: options.Parameters = options.PARAMETERS,
     trials: Annotated[
-        int | None,
-        option(
-            "Releases drawn from each of the two graphs, on average; more give a better bound.",
-            "so many as take ten seconds: 1000 to 20000",
-        ),
+        int | None, options.default("so many as take ten seconds: 1000 to 20000")
     ] = None,
-    confidence: Annotated[float, option("Of the certified lower bound.")] = 0.95,
+    confidence: float = 0.95,
     format: Annotated[options.Format | None, options.default("a sentence")] = None,  # noqa: A002  (the option's name)
     config: options.Config = None,
 ) -> None:
     """Attack a mechanism on its worst pair of graphs and compare with what it claims.
 
     Example: edgeveil audit push-flow-cap --epsilon 1 --trials 100000
+
+    Parameters
+    ----------
+    epsilon
+        The claim.
+    trials
+        Releases drawn from each of the two graphs, on average; more give a better bound.
+    confidence
+        Of the certified lower bound.
     """
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
 

@@ -17,13 +17,9 @@ from edgeveil.cli.output import counted, say
 class Asked:
     """Which embeddings are to be made, how, and where they go."""
 
-    out: Annotated[
-        Path,
-        options.option(
-            "File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a "
-            "suffix becomes a folder, for more rows than fit into memory."
-        ),
-    ]
+    out: Path
+    """File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a suffix
+    becomes a folder, for more rows than fit into memory."""
     epsilon: options.Epsilon = None
     dim: Annotated[int | None, options.default("the mechanism's own")] = None
     """Length of an embedding."""

@@ -7,11 +7,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 import edgeveil as ev
 from edgeveil.cli import options
-from edgeveil.cli.options import Format, LedgerPlace, option
+from edgeveil.cli.options import Format, LedgerPlace, default, option
 from edgeveil.cli.output import Format as OutputFormat
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import ParameterError
@@ -29,25 +29,23 @@ def create(
     location: Annotated[options.LedgerAt, option("A new file, or a postgresql:// address.")],
     /,
     *,
-    epsilon: Annotated[
-        float,
-        option("What any one recipient may learn about an edge in all, public releases included."),
-    ],
-    pooled_epsilon: Annotated[
-        float | None, option("What all recipients together may learn, if they pool what they got.")
-    ] = None,
-    window: Annotated[
-        int | None,
-        option(
-            "Count the last so many snapshots only. This protects what happens to an edge within "
-            "them, not an edge that stays for ever.",
-            "all snapshots",
-        ),
-    ] = None,
+    epsilon: float,
+    pooled_epsilon: float | None = None,
+    window: Annotated[int | None, default("all snapshots")] = None,
 ) -> None:
     """Make a new ledger with a cap.
 
     Example: edgeveil ledger create follows.ledger --epsilon 4
+
+    Parameters
+    ----------
+    epsilon
+        What any one recipient may learn about an edge in all, public releases included.
+    pooled_epsilon
+        What all recipients together may learn, if they pool what they got.
+    window
+        Count the last so many snapshots only. This protects what happens to an edge within them,
+        not an edge that stays for ever.
     """
     made = ev.Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon, window=window)
     over = "in all" if window is None else f"within any {window} snapshots"
@@ -55,18 +53,17 @@ def create(
 
 
 @ledger.command
-def advance(
-    location: LedgerPlace,
-    label: Annotated[
-        str, option("The public name of the graph, if it was released under one.")
-    ] = "",
-    /,
-) -> None:
+def advance(location: LedgerPlace, label: str = "", /) -> None:
     """Declare that the graph of a label has a new state: its next snapshot.
 
     Members may have joined or left; whoever stayed must have kept their id. Do it by a public
     schedule: a new snapshot just when the graph has changed tells that it has.
     Example: edgeveil ledger advance follows.ledger friends
+
+    Parameters
+    ----------
+    label
+        The public name of the graph, if it was released under one.
     """
     number = ev.Ledger.open(location).advance(label)
     sys.stdout.write(f"{number}\n")
@@ -78,18 +75,11 @@ def plan(
     location: LedgerPlace,
     /,
     *,
-    every: Annotated[
-        str, option("How often there are new lists: day, week, 2 weeks, month, and so on.")
-    ] = "week",
-    lasting: Annotated[
-        str, option("How long the budget is to last: 90d, 6m, 1y.", name=["--for", "--lasting"])
-    ] = "1y",
-    members: Annotated[
-        int | None,
-        option("How many get a list each time; needed if there is a cap on what all may pool."),
-    ] = None,
-    graph: Annotated[Path | None, option("The private graph, to measure on.")] = None,
-    top: Annotated[int, option("Places of a list, to measure with.")] = 20,
+    every: str = "week",
+    lasting: Annotated[str, Parameter(name=["--for", "--lasting"])] = "1y",
+    members: int | None = None,
+    graph: Path | None = None,
+    top: int = 20,
     reading: options.GraphFile = options.GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
@@ -98,6 +88,19 @@ def plan(
     With --graph also what each epsilon buys: the share of hidden friends that lists would find.
     That is measured on the graph itself, for the curator only; nothing is charged.
     Example: edgeveil ledger plan friends.ledger --every week --for 1y
+
+    Parameters
+    ----------
+    every
+        How often there are new lists: day, week, 2 weeks, month, and so on.
+    lasting
+        How long the budget is to last: 90d, 6m, 1y.
+    members
+        How many get a list each time; needed if there is a cap on what all may pool.
+    graph
+        The private graph, to measure on.
+    top
+        Places of a list, to measure with.
     """
     from edgeveil.cli.reading import read_and_say
     from edgeveil.ledger.plan import plan as plan_of
@@ -149,19 +152,20 @@ def report(
     location: LedgerPlace,
     /,
     *,
-    out: Annotated[
-        Path | None,
-        option(
-            "A page (.html) with a chart, or a table (.csv, .json).",
-            "the table, on standard output",
-        ),
-    ] = None,
-    recipient: Annotated[str | None, option("Only what this one got.")] = None,
+    out: Annotated[Path | None, default("the table, on standard output")] = None,
+    recipient: str | None = None,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
     """Say who was given what, when, from what and for which purpose.
 
     Example: edgeveil ledger report friends.ledger --out report.html
+
+    Parameters
+    ----------
+    out
+        A page (.html) with a chart, or a table (.csv, .json).
+    recipient
+        Only what this one got.
     """
     from edgeveil._files import write_atomically
     from edgeveil.cli.reading import check_out
@@ -216,21 +220,16 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
 
 
 @ledger.command
-def verify(
-    location: LedgerPlace,
-    /,
-    *,
-    known_head: Annotated[
-        str | None,
-        option(
-            "A head noted earlier, somewhere else: it must still be part of the ledger. Only this "
-            "finds every ledger that was put back to an older copy."
-        ),
-    ] = None,
-) -> None:
+def verify(location: LedgerPlace, /, *, known_head: str | None = None) -> None:
     """Check that no entry of the ledger was changed; print its head.
 
     Example: edgeveil ledger verify follows.ledger
+
+    Parameters
+    ----------
+    known_head
+        A head noted earlier, somewhere else: it must still be part of the ledger. Only this finds
+        every ledger that was put back to an older copy.
     """
     head = ev.Ledger.open(location).verify(known_head)
     sys.stdout.write(f"{head}\n")
@@ -238,16 +237,15 @@ def verify(
 
 
 @ledger.command
-def backup(
-    location: LedgerPlace,
-    copy: Annotated[
-        Path, option("A new file. It is for the case that the ledger is lost: never use both.")
-    ],
-    /,
-) -> None:
+def backup(location: LedgerPlace, copy: Path, /) -> None:
     """Copy a ledger's file, whoever uses it meanwhile; print the head of the copy, to be noted.
 
     Example: edgeveil ledger backup follows.ledger backups/follows-2026-11-16.ledger
+
+    Parameters
+    ----------
+    copy
+        A new file. It is for the case that the ledger is lost: never use both.
     """
     head = ev.Ledger.open(location).backup(copy)
     sys.stdout.write(f"{head}\n")

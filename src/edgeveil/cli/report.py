@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
 from edgeveil.cli import options
-from edgeveil.cli.options import Flag, option
 from edgeveil.cli.output import counted, counting, say
 from edgeveil.errors import ParameterError
 
@@ -27,28 +26,11 @@ def report(
     /,
     *,
     lists: options.Lists = options.LISTS,
-    accuracy: Annotated[
-        Flag,
-        option(
-            "Add the curator's part: what lists find at each epsilon, by members' degree, and each "
-            "list beside the one without privacy. It is NOT private: keep such a page."
-        ),
-    ] = False,
+    accuracy: options.Flag = False,
     out: Annotated[
-        Path | None,
-        option(
-            "The page to write: one file, opens offline. With lists of several members, or a "
-            "ledger, it is for the curator.",
-            "edgeveil-report.html, unless --per-member is given",
-        ),
+        Path | None, options.default("edgeveil-report.html, unless --per-member is given")
     ] = None,
-    per_member: Annotated[
-        Path | None,
-        option(
-            "Folder for one page per member with its own list and nothing else, which only its "
-            "owner should get (mode 0600)."
-        ),
-    ] = None,
+    per_member: Path | None = None,
     how: options.Releasing = options.RELEASING,
 ) -> None:
     """Make a page of private lists: whom members may know, and how sure that is.
@@ -56,6 +38,18 @@ def report(
     The page shows each list and its guarantee, and with --ledger what was spent. These are the
     lists of `edgeveil suggest`: a list that a ledger was charged for costs nothing here.
     Example: edgeveil report friends.csv --member alice --epsilon 1 --out alice.html
+
+    Parameters
+    ----------
+    accuracy
+        Add the curator's part: what lists find at each epsilon, by members' degree, and each list
+        beside the one without privacy. It is NOT private: keep such a page.
+    out
+        The page to write: one file, opens offline. With lists of several members, or a ledger, it
+        is for the curator.
+    per_member
+        Folder for one page per member with its own list and nothing else, which only its owner
+        should get (mode 0600).
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import check_out

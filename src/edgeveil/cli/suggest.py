@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from cyclopts import Parameter
 
 from edgeveil.cli import options
-from edgeveil.cli.options import option
 from edgeveil.cli.output import counted, say
 from edgeveil.errors import ParameterError
 
@@ -25,15 +24,12 @@ class Asked:
     """A list for everybody, instead."""
     candidates: options.Candidates = None
     """File with one id per line: suggest only these."""
-    knows_followers: Annotated[
-        options.Flag,
-        option(
-            "With --directed: members know who follows them. Then edges to a member are not "
-            "protected from it, and its followers may rank higher."
-        ),
-    ] = False
+    knows_followers: options.Flag = False
+    """With --directed: members know who follows them. Then edges to a member are not protected
+    from it, and its followers may rank higher."""
     out: Path | None = None
-    """File for all lists (.parquet, .json or .csv), or without a suffix a folder, for very many."""
+    """File for all lists (.parquet, .json or .csv), or without a suffix a folder, for more lists
+    than fit into memory."""
     per_member: Path | None = None
     """Folder for one .csv file per member, which only its owner should get (mode 0600)."""
     mechanism: options.AnyListMechanism = "suggest"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,7 @@ _LEVEL = 0.95
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A mean and the ends of its 95 % interval."""
 
     mean: float
@@ -99,9 +98,8 @@ class Result:
     @classmethod
     def of(cls, value: Estimate | float, **rest: Any) -> Result:
         """Fill mean, low and high from an estimate, or from a number that has no spread."""
-        if not isinstance(value, Estimate):
-            value = Estimate(value, value, value)
-        return cls(mean=value.mean, low=value.low, high=value.high, **rest)
+        given = value if isinstance(value, Estimate) else Estimate(value, value, value)
+        return cls(**given._asdict(), **rest)
 
 
 def load_matplotlib() -> Any:
