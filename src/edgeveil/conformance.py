@@ -17,13 +17,14 @@ import inspect
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import combinations, islice, permutations
 from typing import Any, ClassVar
 
 import numpy as np
 
-from edgeveil.auditing.worst_pairs import loss_share, pairs_for
+from edgeveil.auditing.worst_pairs import ROUNDING, loss_share, pairs_for
 from edgeveil.engine.keys import parameters_of
 from edgeveil.errors import PromiseError
 from edgeveil.graph import Graph
@@ -31,12 +32,11 @@ from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, RestsOnPromise
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import make_rows, rows_of, shared_part
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.privacy.statistic import AnyStatistic, Bits, Exact, Noised, Statistic, Tail, randomise
+from edgeveil.privacy.statistic import AnyStatistic, Bits, Noised, Tail, randomise
 from edgeveil.suggestions import FIELDS
 
 __all__ = ["CHECKS", "Conformance", "ConformanceError", "check", "random_pairs"]
 
-_ROUNDING = 1 + 1e-9  # an exact loss is a sum of floats
 _PAIRS = 40  # random ones tried for the loss
 _NODES = 23  # of the random graph
 _TRIES = 8  # sets of released numbers, before they are said to be ignored
@@ -131,11 +131,11 @@ def random_pairs(mechanism: Mechanism, *, seed: int, most_nodes: int = 8) -> Ite
         graph = graph_of_pairs(n, pairs[rng.random(len(pairs)) < rng.random()], directed=directed)
         x, y = pairs[rng.integers(len(pairs))]
         # In the joint model a source knows its own edges.
-        known = {"touching": {int(x), int(y)}, "starting": {int(x)}}[claim.own_edges]
+        known = {"touching": (x, y), "starting": (x,)}[claim.own_edges]
         free = [v for v in range(n) if claim.model != "joint" or v not in known]
-        pair = (graph, graph.with_edge_flipped(int(x), int(y)))
-        if free and all(_keeps_promise(mechanism, each) for each in pair):
-            yield Pair(graph=pair[0], neighbour=pair[1], source=int(rng.choice(free)))
+        other = graph.with_edge_flipped(int(x), int(y))
+        if free and _keeps_promise(mechanism, graph) and _keeps_promise(mechanism, other):
+            yield Pair(graph=graph, neighbour=other, source=int(rng.choice(free)))
 
 
 def _directed(mechanism: Mechanism) -> bool:
@@ -143,12 +143,11 @@ def _directed(mechanism: Mechanism) -> bool:
 
 
 def _keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
-    if isinstance(mechanism, RestsOnPromise):
-        try:
+    with suppress(PromiseError):
+        if isinstance(mechanism, RestsOnPromise):
             mechanism.check_promise(graph)
-        except PromiseError:
-            return False
-    return True
+        return True
+    return False
 
 
 # -- the claims ---------------------------------------------------------------------------------
@@ -165,9 +164,8 @@ def parameters_are_public_and_frozen(mechanism: Mechanism) -> None:
     recorded = json.loads(json.dumps(parameters_of(mechanism)))
     recorded = {k: tuple(v) if isinstance(v, list) else v for k, v in recorded.items()}
     _hold(kind(**recorded) == mechanism, "what a release records does not give it back")
-    if "epsilon" in recorded:
-        default = {field.name: field.default for field in fields}["epsilon"]
-        _hold(default is dataclasses.MISSING, "epsilon has a default: nobody else can choose it")
+    default = {f.name: f.default for f in fields}.get("epsilon", dataclasses.MISSING)
+    _hold(default is dataclasses.MISSING, "epsilon has a default: nobody else can choose it")
 
 
 def guarantee_hangs_on_public_numbers(mechanism: Mechanism) -> None:
@@ -202,7 +200,7 @@ def no_pair_loses_more_than_is_claimed(mechanism: Mechanism) -> None:
         words = f"two graphs on {pair.graph.n_nodes} nodes"
         with _no_error_on(words):
             share = loss_share(mechanism, pair) if mechanism.guarantee(1).protects else 0.0
-        _hold(share <= _ROUNDING, f"it loses {share:.4g} of its epsilon on {words}")
+        _hold(share <= ROUNDING, f"it loses {share:.4g} of its epsilon on {words}")
 
 
 def estimates_see_released_numbers_only(mechanism: Mechanism) -> None:
@@ -229,8 +227,7 @@ def estimates_see_released_numbers_only(mechanism: Mechanism) -> None:
         again = iter(drawn[before:])
         with _no_error_on("a neighbouring graph with the same released numbers"):
             second = _driven(mechanism, pair.neighbour, pair.source, repeat)
-        same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, second, strict=True))
-        _hold(same, "its rows depend on the graph past the noise")
+        _hold(all(map(_same, first, second)), "its rows depend on the graph past the noise")
 
 
 def rows_do_not_depend_on_their_company(mechanism: Mechanism) -> None:
@@ -241,7 +238,7 @@ def rows_do_not_depend_on_their_company(mechanism: Mechanism) -> None:
     noise, n = NoiseSource.insecure(11), graph.n_nodes
     whole = rows_of(mechanism, graph, list(range(n)), noise)
     for sources in ([n - 6], [n - 1, 0], list(range(n - 1, -1, -1)), [5, 5, 7, 5], list(range(9))):
-        same = np.array_equal(rows_of(mechanism, graph, sources, noise), whole[sources], True)
+        same = _same(rows_of(mechanism, graph, sources, noise), whole[sources])
         _hold(same, f"the rows of {sources} are others than among all sources")
 
 
@@ -251,16 +248,12 @@ def randomness_comes_from_the_engine(mechanism: Mechanism) -> None:
     if not _keeps_promise(mechanism, graph):
         return
 
-    def made(seed: int | None) -> Rows:
-        return rows_of(
-            mechanism, graph, [0, 4], None if seed is None else NoiseSource.insecure(seed)
-        )
-
-    for seed in (3, None):
-        same = np.array_equal(made(seed), made(seed), True)
-        _hold(same, "the same noise gave other rows: it draws numbers of its own, or keeps some")
-    claim = mechanism.guarantee(1)
-    if claim.protects and claim.epsilon > 0 and np.array_equal(made(3), made(4), True):
+    made, claim = partial(rows_of, mechanism, graph, [0, 4]), mechanism.guarantee(1)
+    noise = NoiseSource.insecure(3)
+    repeats = _same(made(noise), made(noise)) and _same(made(None), made(None))
+    _hold(repeats, "the same noise gave other rows: it draws numbers of its own, or keeps some")
+    noisy = claim.protects and claim.epsilon > 0
+    if noisy and _same(made(noise), made(NoiseSource.insecure(4))):
         harmless = _heeds_answers(mechanism, graph) or _is_own_list(mechanism, graph)
         _hold(harmless, "other noise gave the same rows")
 
@@ -270,21 +263,20 @@ def rows_are_new_arrays(mechanism: Mechanism) -> None:
     graph = _some_graph(mechanism)
     if not _keeps_promise(mechanism, graph):
         return
-    noise, sources = NoiseSource.insecure(1), [2, 2, 9]
+    noise = NoiseSource.insecure(1)
     shared = shared_part(mechanism, graph, noise.derive("shared"))
 
     def made() -> Rows:
-        return make_rows(mechanism, graph, shared, sources, noise.derive("rows"))[0]
+        return make_rows(mechanism, graph, shared, [2, 2, 9], noise.derive("rows"))[0]
 
     first, second = made(), made()
     arrays = (second, graph.indptr, graph.indices, graph.degrees)
     _hold(not any(np.shares_memory(first, a) for a in arrays), "rows share memory with others")
     kept = second.copy()
-    if not first.flags.writeable:
-        first.flags.writeable = True
+    first.flags.writeable = True
     first[0] = -1.0
-    _hold(np.array_equal(first[1:], kept[1:], True), "rows of one call share memory")
-    _hold(np.array_equal(made(), kept, True), "rows share memory with what is learnt once")
+    _hold(_same(first[1:], kept[1:]), "rows of one call share memory")
+    _hold(_same(made(), kept), "rows share memory with what is learnt once")
 
 
 CHECKS: tuple[Callable[[Mechanism], None], ...] = (
@@ -298,8 +290,9 @@ CHECKS: tuple[Callable[[Mechanism], None], ...] = (
     rows_are_new_arrays,
 )
 
-
 # -- what the claims are looked at with -----------------------------------------------------------
+
+_same = partial(np.array_equal, equal_nan=True)  # NaN stands where a list has ended
 
 
 def _hold(holds: object, otherwise: str) -> None:
@@ -321,12 +314,12 @@ def _no_error_on(words: str) -> Iterator[None]:
 
 def _check_rows(mechanism: Mechanism, rows: Rows, graph: Graph, words: str) -> None:
     """Rows of the shape that the engine makes room for, of numbers."""
-    given: Any = mechanism
-    shape: tuple[int, ...] = (2, graph.n_nodes)
-    if mechanism.gives == "suggestions":
-        shape = (2, given.top, len(FIELDS))
-    elif mechanism.gives == "embeddings":
-        shape = (2, given.dimension)
+    width: dict[str, tuple[int, ...]] = {
+        "scores": (graph.n_nodes,),
+        "suggestions": (getattr(mechanism, "top", 0), len(FIELDS)),
+        "embeddings": (getattr(mechanism, "dimension", 0),),
+    }
+    shape = (2, *width[mechanism.gives])
     _hold(rows.shape == shape, f"rows of shape {rows.shape} instead of {shape} on {words}")
     _hold(rows.dtype == np.float64, f"rows of {rows.dtype} instead of float64 on {words}")
     ended = np.isnan(rows)
@@ -346,14 +339,13 @@ def _driven(
         shared = mechanism.learn(answer(asked), graph.nodes)
     own = own_lists(graph, [source], claim.model, claim.own_edges)
     measuring: Any = mechanism.measure(graph, shared, own)
-    back: Noised | None = None
-    while True:
-        try:
-            question = measuring.send(back)
-        except StopIteration:
-            break
+    question = next(measuring, None)
+    while question is not None:
         given.append(answer(question))
-        back = given[-1].for_reading()
+        try:
+            question = measuring.send(given[-1].for_reading())
+        except StopIteration:
+            question = None
     rows = mechanism.estimate(tuple(given), shared, own)
     if isinstance(mechanism, KnowsUncertainty) and mechanism.gives == "scores":
         return [rows, mechanism.uncertainty(rows.copy(), shared, own)]
@@ -366,51 +358,41 @@ def _heeds_answers(mechanism: Mechanism, graph: Graph) -> bool:
     At an extreme epsilon a right mechanism gives the same row for most noise; one that does not
     look at what was released gives it for any numbers.
     """
-
-    def rows(seed: int) -> list[Rows]:
-        rng, noise = np.random.default_rng(seed), NoiseSource.insecure(seed)
-
-        def answer(asked: AnyStatistic) -> Noised:
-            return randomise(_loud(asked, rng), noise)
-
-        return [_driven(mechanism, graph, v, answer)[0] for v in range(graph.n_nodes)]
-
-    first = rows(0)
-    return any(not np.array_equal(first, rows(seed), True) for seed in range(1, _TRIES))
+    before: list[Rows] = []
+    for seed in range(_TRIES):
+        answer = partial(_loud_answer, np.random.default_rng(seed), NoiseSource.insecure(seed))
+        rows = [_driven(mechanism, graph, v, answer)[0] for v in range(graph.n_nodes)]
+        if not all(map(_same, before, rows)):
+            return True
+        before = rows
+    return False
 
 
-def _is_own_list(mechanism: Mechanism, graph: Graph) -> bool:
-    """Whether a row is made of what its owner knows anyway, and of nothing else.
-
-    Nothing else may fit into it: an embedding of one dimension is a sign.
-    """
-    claim, pairs = mechanism.guarantee(1), np.argwhere(graph.adjacency().toarray())
-    rows = rows_of(mechanism, graph, range(_NODES), NoiseSource.insecure(0))
-    if claim.model != "joint" or (rows == rows[0]).all():
-        return False
-    for source, row in enumerate(rows):
-        touch = pairs == source
-        known = touch.any(axis=1) if claim.own_edges == "touching" else touch[:, 0]
-        alone = graph_of_pairs(_NODES, pairs[known], directed=graph.directed)
-        if not _keeps_promise(mechanism, alone):
-            return False
-        if not np.array_equal(rows_of(mechanism, alone, [source], NoiseSource.insecure(0))[0], row):
-            return False
-    return True
-
-
-def _loud(asked: AnyStatistic, rng: np.random.Generator) -> AnyStatistic:
-    """The same question with random numbers for private ones, far above the noise."""
+def _loud_answer(rng: np.random.Generator, noise: NoiseSource, asked: Any) -> Noised:
+    """The question's answer with random numbers for private ones, far above the noise."""
     if isinstance(asked, Bits):
-        return dataclasses.replace(asked, ones=np.flatnonzero(rng.random(asked.total) < 0.5))
-    if isinstance(asked, Exact):
-        return asked
-    of_rows = asked.of_rows() if isinstance(asked, Statistic) else [asked.calibration]
-    size = 100 * max(1.0, *(c.noise_scale for c in of_rows))
+        ones = np.flatnonzero(rng.random(asked.total) < 0.5)
+        return randomise(dataclasses.replace(asked, ones=ones), noise)
+    given = asked.calibration if isinstance(asked.calibration, tuple) else (asked.calibration,)
+    size = 100 * max(1.0, *(calibration.noise_scale for calibration in given))
     values = size * rng.normal(size=asked.values.shape)
     if isinstance(asked, Tail):
         values = asked.at_least + np.abs(values)
-    return dataclasses.replace(asked, values=values)
+    return randomise(dataclasses.replace(asked, values=values), noise)
+
+
+def _is_own_list(mechanism: Mechanism, graph: Graph) -> bool:
+    """Whether rows are what their owners know anyway: into a sign, one dimension, no more fits."""
+    claim, pairs = mechanism.guarantee(1), np.argwhere(graph.adjacency().toarray())
+    if claim.model != "joint" or isinstance(mechanism, RestsOnPromise):
+        return False
+    ends, noise, alone = 2 if claim.own_edges == "touching" else 1, NoiseSource.insecure(0), []
+    for source in range(_NODES):
+        known = pairs[(pairs == source)[:, :ends].any(axis=1)]
+        own_edges = graph_of_pairs(_NODES, known, directed=graph.directed)
+        alone += [*rows_of(mechanism, own_edges, [source], noise)]
+    rows = rows_of(mechanism, graph, range(_NODES), noise)
+    return _same(rows, alone) and bool((rows != rows[0]).any())
 
 
 def _copy(noised: Noised) -> Noised:
