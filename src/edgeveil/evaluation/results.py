@@ -123,16 +123,16 @@ def draw(results: Sequence[Result], panels: Sequence[tuple[str, str]], title: st
     names = dict.fromkeys(r.mechanism for r in results if (r.metric, r.scope) in panels)
     style = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
     figure = Figure(figsize=(1.5 + 3.2 * len(panels), 3.6), layout="constrained")
-    for axes, (metric, scope) in zip(
-        figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
-    ):
+    places = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (metric, scope) in zip(places, panels, strict=True):
+        here = [r for r in results if (r.metric, r.scope) == (metric, scope)]
         for name, colour in style.items():
-            found = [
-                r for r in results if (r.mechanism, r.metric, r.scope) == (name, metric, scope)
-            ]
-            tried = sorted((r for r in found if _has_epsilon(r)), key=lambda r: r.epsilon or 0.0)
-            for level in (r for r in found if not _has_epsilon(r)):
-                axes.axhline(level.mean, color=colour, linestyle="--", linewidth=1, label=name)
+            tried = []
+            for r in sorted((r for r in here if r.mechanism == name), key=lambda r: r.epsilon or 0):
+                if r.epsilon and not math.isinf(r.epsilon):
+                    tried.append(r)
+                else:
+                    axes.axhline(r.mean, color=colour, linestyle="--", linewidth=1, label=name)
             if tried:
                 at = [r.epsilon for r in tried]
                 axes.plot(at, [r.mean for r in tried], color=colour, marker="o", ms=4, label=name)
@@ -143,7 +143,3 @@ def draw(results: Sequence[Result], panels: Sequence[tuple[str, str]], title: st
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="small")
     figure.suptitle(f"{title} (for the curator, not private)", fontsize="medium")
     return figure
-
-
-def _has_epsilon(result: Result) -> bool:
-    return bool(result.epsilon) and not math.isinf(result.epsilon or 0.0)

@@ -142,14 +142,12 @@ def _packed(data: PageData) -> dict[str, Any]:
     """Rows as plain lists: a page of a thousand numbers stays small."""
     results = [replace(r, epsilon=None) if r.epsilon == math.inf else r for r in data.results]
     return {
-        "title": data.title,
-        "summary": list(data.summary),
+        **vars(data),
         "results": {
             "columns": [field.name for field in fields(Result)],
             "rows": [list(vars(row).values()) for row in results],
         },
         "lists": [_packed_list(one) for one in data.lists],
-        "notes": list(data.notes),
         "spending": None if data.spending is None else vars(data.spending),
     }
 
