@@ -273,7 +273,8 @@ def rows_are_new_arrays(mechanism: Mechanism) -> None:
     arrays = (second, graph.indptr, graph.indices, graph.degrees)
     _hold(not any(np.shares_memory(first, a) for a in arrays), "rows share memory with others")
     kept = second.copy()
-    first.flags.writeable = True
+    if not first.flags.writeable:
+        first.flags.writeable = True
     first[0] = -1.0
     _hold(_same(first[1:], kept[1:]), "rows of one call share memory")
     _hold(_same(made(), kept), "rows share memory with what is learnt once")
@@ -334,9 +335,8 @@ def _driven(
     mechanism: Mechanism, graph: Graph, source: int, answer: Callable[[AnyStatistic], Noised]
 ) -> list[Rows]:
     """A row, and its uncertainty if it is known, from answers that come from outside."""
-    claim, shared, given = mechanism.guarantee(1), None, list[Noised]()
-    if (asked := mechanism.shared(graph)) is not None:
-        shared = mechanism.learn(answer(asked), graph.nodes)
+    claim, asked, given = mechanism.guarantee(1), mechanism.shared(graph), list[Noised]()
+    shared = None if asked is None else mechanism.learn(answer(asked), graph.nodes)
     own = own_lists(graph, [source], claim.model, claim.own_edges)
     measuring: Any = mechanism.measure(graph, shared, own)
     question = next(measuring, None)
