@@ -83,7 +83,7 @@ def test_a_suspected_header_is_said_anywhere(calls, run):
         ),
         ("embed follows.csv --sources bad.txt --epsilon 1 --out e.csv", 2, "is a header"),
         ("suggest follows.csv --member bob --epsilon 1 --candidates none.csv", 2, "names no node"),
-        ("rank follows.csv --source bob --epsilon 1 --candidates none.csv", 2, "--candidates, none"),
+        ("rank follows.csv --source bob --epsilon 1 --candidates none.csv", 2, "--candidates, no"),
         ("suggest follows.csv --members none.csv --epsilon 1", 2, "--members, none.csv, names no"),
         ("embed follows.csv --sources none.csv --epsilon 1 --out e.csv", 2, "names no node"),
         ("rank follows.csv --source bob --epsilon 1 --out /proc/x.csv", 2, "cannot write to the"),
