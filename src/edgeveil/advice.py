@@ -5,16 +5,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from edgeveil import mechanisms
 from edgeveil._check import one_of
-from edgeveil.mechanisms import (
-    DegreePrior,
-    DPInstantEmbedding,
-    EdgeFlipping,
-    Mechanism,
-    TwoHop,
-    TwoHopEmbedding,
-)
-from edgeveil.mechanisms.base import check_model
+from edgeveil.mechanisms.base import Mechanism, check_model
 from edgeveil.privacy.epsilon import check_epsilon
 
 _FEW_FALSE_EDGES = 4.0
@@ -65,12 +58,12 @@ def recommended(
     one_of("gives", gives, "scores", "embeddings")
     if gives == "embeddings":
         if model == "public":
-            return DPInstantEmbedding(epsilon=epsilon, model="public")
-        return TwoHopEmbedding(epsilon=epsilon)
+            return mechanisms.DPInstantEmbedding(epsilon=epsilon, model="public")
+        return mechanisms.TwoHopEmbedding(epsilon=epsilon)
     if n_nodes is not None and epsilon >= _ENOUGH_FOR_FLIPPING:
         false_edges = n_nodes / (1 + math.exp(min(epsilon, 700.0)))
         if false_edges <= _FEW_FALSE_EDGES:
-            return EdgeFlipping(epsilon=epsilon, model=model)
+            return mechanisms.EdgeFlipping(epsilon=epsilon, model=model)
     if model == "public":
-        return DegreePrior(epsilon=epsilon, model=model)
-    return TwoHop(epsilon=epsilon)
+        return mechanisms.DegreePrior(epsilon=epsilon, model=model)
+    return mechanisms.TwoHop(epsilon=epsilon)

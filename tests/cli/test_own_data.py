@@ -82,6 +82,10 @@ def test_a_suspected_header_is_said_anywhere(calls, run):
             "--members, bad.txt: 'who' is not",
         ),
         ("embed follows.csv --sources bad.txt --epsilon 1 --out e.csv", 2, "is a header"),
+        ("suggest follows.csv --member bob --epsilon 1 --candidates none.csv", 2, "names no node"),
+        ("rank follows.csv --source bob --epsilon 1 --candidates none.csv", 2, "--candidates, no"),
+        ("suggest follows.csv --members none.csv --epsilon 1", 2, "--members, none.csv, names no"),
+        ("embed follows.csv --sources none.csv --epsilon 1 --out e.csv", 2, "names no node"),
         ("rank follows.csv --source bob --epsilon 1 --out /proc/x.csv", 2, "cannot write to the"),
         ("suggest follows.csv --all --epsilon 1 --per-member /proc/a/b", 2, "--per-member: cannot"),
         ("suggest follows.csv --all --epsilon 1 --per-member bad.txt", 2, "there is no folder"),
@@ -89,6 +93,7 @@ def test_a_suspected_header_is_said_anywhere(calls, run):
 )
 def test_what_went_wrong_is_said_by_the_name_it_was_given(folder, run, line, code, said):
     (folder / "bad.txt").write_text("who\nalice\n")
+    (folder / "none.csv").write_text("id\n")  # nothing but a header
     answer = run(line)
     assert answer.returncode == code
     assert said in answer.stderr

@@ -89,6 +89,19 @@ def test_help_says_what_happens_without_an_option(run, name):
         assert "None" not in said
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("suggest", "edges to a member are not protected from it, and its followers may rank"),
+        ("ledger create", "happens to an edge within them, not an edge that stays for ever."),
+    ],
+)
+def test_help_flows_over_the_line_ends_of_docstrings(run, monkeypatch, name, words):
+    monkeypatch.setenv("COLUMNS", "300")
+    [line] = [one for one in run(f"{name} --help").stdout.splitlines() if words[:20] in one]
+    assert words in line
+
+
 def keys_on_the_page() -> dict[str, list[str]]:
     lines = re.findall(r"^\| `([^`]+)` \| (.+) \|$", CLI_PAGE.read_text("utf-8"), re.MULTILINE)
     return {command: re.findall(r"`(\w+)`", keys) for command, keys in lines}

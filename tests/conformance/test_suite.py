@@ -11,8 +11,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from edgeveil.conformance import CHECKS, ConformanceError, check
-from edgeveil.mechanisms import DegreePrior, DPPushFlowCap
+from edgeveil.conformance import (
+    CHECKS,
+    ConformanceError,
+    check,
+    randomness_comes_from_the_engine,
+)
+from edgeveil.mechanisms import DegreePrior, DPPushFlowCap, EdgeFlipping, TwoHopEmbedding
 from edgeveil.mechanisms.base import OnceForAll
 from edgeveil.privacy.noise import calibrate
 from edgeveil.privacy.statistic import Statistic
@@ -127,6 +132,24 @@ class DrawsItself(Popular):
         return super().estimate(noised, shared, own) + np.random.default_rng().random()
 
 
+class IgnoresItsNoise(Popular):
+    """Right about privacy, and of no use: what was released is not looked at."""
+
+    def estimate(self, noised, shared, own):
+        return np.zeros((len(own.sources), len(own.nodes)))
+
+
+class ShowsTheGraphInstead(Popular):
+    """The numbers that were noised are replaced by exact ones."""
+
+    def shared(self, graph):
+        SEEN[:] = [graph]
+        return super().shared(graph)
+
+    def estimate(self, noised, shared, own):
+        return np.tile(SEEN[0].degrees.astype(float), (len(own.sources), 1))
+
+
 class LooksAtTheOthers(Popular):
     def estimate(self, noised, shared, own):
         return super().estimate(noised, shared, own) + len(own.sources)
@@ -176,6 +199,7 @@ WRONG = {
     AsksTwice: "asks for epsilon 2 for one recipient",
     AsksMoreOfSome: "loses inf of its epsilon",
     DrawsItself: "past the noise|numbers of its own",
+    IgnoresItsNoise: "other noise gave the same rows",
     LooksAtTheOthers: "others than among all sources",
     OneRowForAll: "share memory",
     MorePeopleLearnLess: "would learn less",
@@ -196,6 +220,28 @@ def test_what_is_wrong_is_found_and_said(cls):
 def test_what_is_right_passes():
     check(Popular(epsilon=1.0))
     check(DegreePrior(epsilon=1.0))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("model", ["public", "joint"])
+@pytest.mark.parametrize("cls", [IgnoresItsNoise, ShowsTheGraphInstead])
+def test_whoever_ignores_the_noise_is_found_at_any_epsilon(cls, model, epsilon):
+    with pytest.raises(ConformanceError, match="other noise gave the same rows"):
+        randomness_comes_from_the_engine(cls(epsilon=epsilon, model=model))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        *(TwoHopEmbedding(epsilon=1.0, dimension=d) for d in (1, 2, 3)),
+        *(TwoHopEmbedding(epsilon=e, dimension=16) for e in (1e-6, 1e6)),
+        DegreePrior(epsilon=1e6),
+        EdgeFlipping(epsilon=1e6),
+    ],
+    ids=repr,
+)
+def test_rows_that_noise_hardly_changes_are_no_alarm(mechanism):
+    randomness_comes_from_the_engine(mechanism)
 
 
 def test_an_author_runs_it_in_two_lines(tmp_path):

@@ -17,7 +17,7 @@ import numpy as np
 
 from edgeveil._check import whole
 from edgeveil.auditing.guessing import learn
-from edgeveil.auditing.worst_pairs import loss_on, loss_share, worst_pair
+from edgeveil.auditing.worst_pairs import ROUNDING, loss_on, loss_share, worst_pair
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import HasHardPairs, Mechanism, Rows, check_mechanism
@@ -32,7 +32,6 @@ _SECONDS, _FEWEST, _MOST = 10.0, 1_000, 20_000
 _BATCH = 1024  # trials run together, where sources share nothing
 # A pair that uses less than this share of the claim hides errors of the noise.
 _TELLING = 0.9
-_ROUNDING = 1 + 1e-9  # an exact loss is a sum of floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +70,7 @@ class AuditResult:
     def consistent(self) -> bool:
         """Whether the claim survived, for the hardest parameters as well."""
         bound = max(self.lower_bound, self.exact_loss)
-        survived = bound <= self.claimed * _ROUNDING
+        survived = bound <= self.claimed * ROUNDING
         return survived and (self.hardest is None or self.hardest.consistent)
 
     @property
@@ -167,14 +166,13 @@ def audit(
     if pair is None and not known and isinstance(mechanism, HasHardPairs):
         games.append(type(mechanism).hardest())
     counts = [trials or _affordable(*game, noise.derive("timing")) for game in games]
-    done = 0
+    done, found = 0, None
 
     def report(made: int) -> None:
         nonlocal done
         done += made
         progress(done, 2 * sum(counts))
 
-    found = None
     for (played, at), count in zip(reversed(games), reversed(counts), strict=True):
         stream = noise.derive("game", len(games) if found is None else 0)
         found = AuditResult(

@@ -21,6 +21,7 @@ from edgeveil.mechanisms.hard_pairs import (
 )
 from edgeveil.mechanisms.run import exact_loss
 
+ROUNDING = 1 + 1e-9  # an exact loss is a sum of floats
 # Below this share of the claim nothing is stored for these parameters: search.
 _GOOD_ENOUGH = 0.6
 _AS_GOOD = 0.99

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -48,13 +48,24 @@ def make_app(*, summaries: bool = False) -> App:
     command) they get their summaries from here; otherwise that would hide their own help.
     """
     from cyclopts import App
+    from cyclopts.help import DefaultFormatter
 
     from edgeveil.cli.config import apply_config
+
+    class Flowing(DefaultFormatter):
+        """A docstring's line ends are not those of the screen."""
+
+        def __call__(self, console: Any, options: Any, panel: Any) -> None:
+            for entry in panel.entries:
+                words = entry.description.primary_renderable
+                words.plain = " ".join(words.plain.split())
+            super().__call__(console, options, panel)
 
     app = App(
         name="edgeveil",
         help=_HELP,
         help_format="plaintext",
+        help_formatter=Flowing(),
         version=_version,
         config=apply_config,
         suppress_keyboard_interrupt=False,  # main says what became of the budget

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+import edgeveil as ev
 from edgeveil.cli import options
 from edgeveil.cli.options import WHICH_MECHANISM, option
 from edgeveil.cli.output import counting, print_table
@@ -15,31 +16,35 @@ def audit(
     mechanism: Annotated[options.AnyMechanism, option(WHICH_MECHANISM)] = "push-flow-cap",
     /,
     *,
-    epsilon: Annotated[float | None, option("The claim.", "1.0")] = None,
+    epsilon: Annotated[float | None, options.default("1.0")] = None,
     parameters: options.Parameters = options.PARAMETERS,
     trials: Annotated[
-        int | None,
-        option(
-            "Releases drawn from each of the two graphs, on average; more give a better bound.",
-            "so many as take ten seconds: 1000 to 20000",
-        ),
+        int | None, options.default("so many as take ten seconds: 1000 to 20000")
     ] = None,
-    confidence: Annotated[float, option("Of the certified lower bound.")] = 0.95,
+    confidence: float = 0.95,
     format: Annotated[options.Format | None, options.default("a sentence")] = None,  # noqa: A002  (the option's name)
     config: options.Config = None,
 ) -> None:
     """Attack a mechanism on its worst pair of graphs and compare with what it claims.
 
     Example: edgeveil audit push-flow-cap --epsilon 1 --trials 100000
+
+    Parameters
+    ----------
+    epsilon
+        The claim.
+    trials
+        Releases drawn from each of the two graphs, on average; more give a better bound.
+    confidence
+        Of the certified lower bound.
     """
-    from edgeveil.auditing import audit as run
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
 
     if epsilon is None and "epsilon" in fields_of(find_mechanism(mechanism)):
         epsilon = 1.0
     chosen = make_mechanism(mechanism, None, epsilon=epsilon, **parameters.given())
     with counting("releases", lines=True) as progress:
-        result = run(chosen, trials=trials, confidence=confidence, progress=progress)
+        result = ev.audit(chosen, trials=trials, confidence=confidence, progress=progress)
     if format is None:
         sys.stdout.write(f"{result}\n")
     else:

@@ -7,8 +7,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
 from edgeveil.cli.options import GRAPH_FILE, ArcsAsEdges, Flag, GraphFile, default
 from edgeveil.cli.output import say
 
@@ -20,14 +18,7 @@ _TEXT, _PARQUET, _PACKED = 8, 16, 80
 
 
 def convert(
-    *paths: Annotated[
-        Path,
-        Parameter(
-            help="The graph file, or all its parts, and last the folder to write. Edge lists "
-            "(.csv, .tsv, .txt, also .gz) and Parquet may come in parts; a .mat, a MatrixMarket "
-            "file and a graph folder are one."
-        ),
-    ],
+    *paths: Path,
     reading: GraphFile = GRAPH_FILE,
     directed: ArcsAsEdges = False,
     keep_directions: Flag = False,
@@ -43,6 +34,10 @@ def convert(
 
     Parameters
     ----------
+    paths
+        The graph file, or all its parts, and last the folder to write. Edge lists (.csv, .tsv,
+        .txt, also .gz) and Parquet may come in parts; a .mat, a MatrixMarket file and a graph
+        folder are one.
     keep_directions
         Keep who follows whom, for `edgeveil suggest`; other commands refuse the folder.
     memory
@@ -101,15 +96,13 @@ def _bars() -> Iterator[Callable[[str, int, int], None]]:
     from edgeveil.cli.output import counting
 
     with ExitStack() as bar:
-        shown: list[str] = []
-        show: Callable[[int, int], None] | None = None
+        bars: dict[str, Callable[[int, int], None]] = {}
 
         def told(what: str, done: int, total: int) -> None:
-            nonlocal show
-            if show is None or what != shown[-1]:
+            if what not in bars:
                 bar.close()
-                shown.append(what)
-                show = bar.enter_context(counting(what, lines=True))
-            show(done, total)
+                bars.clear()
+                bars[what] = bar.enter_context(counting(what, lines=True))
+            bars[what](done, total)
 
         yield told

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import edgeveil as ev
 from edgeveil._check import whole
 from edgeveil.cli.output import say
 from edgeveil.cli.report import EPSILONS, measured
@@ -16,7 +17,6 @@ from edgeveil.cli.report import EPSILONS, measured
 if TYPE_CHECKING:
     from edgeveil.evaluation.hits import HiddenEdges
     from edgeveil.evaluation.results import Result
-    from edgeveil.graph import Graph
     from edgeveil.nodes import NodeId
     from edgeveil.report import MemberList
 
@@ -44,14 +44,13 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     seed
         Which network to generate. The noise of the lists shown is always fresh.
     """
-    from edgeveil.cli.reading import check_place
-    from edgeveil.engine import suggest
+    from edgeveil.cli.reading import check_out
     from edgeveil.evaluation.hits import hide_edges
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.report.lists import member_lists
 
     whole("members", members, 1, 10_000)
-    check_place(out)
+    check_out(out)
     start = time.perf_counter()
     graph = named_network(seed)
     split = hide_edges(graph, seed=seed)
@@ -59,7 +58,7 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
         f"A generated network of {graph.n_nodes:,} members and {graph.n_edges:,} friendships. A "
         "tenth of these is hidden: do private lists find it?"
     )
-    made = suggest(split.left, _shown_members(split), epsilon=_EPSILON, k=_PLACES)
+    made = ev.suggest(split.left, _shown_members(split), epsilon=_EPSILON, k=_PLACES)
     _print_lists(member_lists([made], split.left, _NAME, split.hidden), split)
     say(
         "Each list is for its member alone, and protects from that member every friendship "
@@ -85,15 +84,11 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     sys.stdout.write(f"{out.resolve()}\n")
 
 
-def named_network(seed: int) -> Graph:
+def named_network(seed: int) -> ev.Graph:
     """The built-in network, with names for ids."""
-    from edgeveil.datasets import social_network
-    from edgeveil.graph import Graph
-    from edgeveil.nodes import NodeSet
-
-    network = social_network(seed=seed)
+    network = ev.datasets.social_network(seed=seed)
     u, v = network.graph.adjacency().nonzero()
-    return Graph.from_edges(u, v, NodeSet.of_strings(network.names))
+    return ev.Graph.from_edges(u, v, ev.NodeSet.of_strings(network.names))
 
 
 def _shown_members(split: HiddenEdges) -> list[NodeId]:

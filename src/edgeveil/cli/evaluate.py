@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+import edgeveil as ev
 from edgeveil._check import whole
 from edgeveil.cli import options
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import ParameterError
-
-if TYPE_CHECKING:
-    from edgeveil.mechanisms import Mechanism
 
 _WARNING = "NOT PRIVATE: for the curator only"
 
@@ -71,24 +69,20 @@ def evaluate(
     Nothing is charged: the numbers are not private and must not be published.
     Example: edgeveil evaluate follows.csv --epsilon 0.5 --epsilon 2
     """
-    from edgeveil.cli.reading import check_place, read_and_say
-    from edgeveil.evaluation.own_graph import evaluate as measure
+    from edgeveil.cli.reading import check_out, read_and_say
     from edgeveil.evaluation.results import load_matplotlib
 
     if asked.top is not None:
         whole("--top", asked.top)
-    plot = asked.plot
-    if plot is not None:  # what is missing for a figure is said before the work
+    if asked.plot is not None:  # what is missing for a figure is said before the work
         load_matplotlib()
-        check_place(plot, option="--plot")
-        if plot.suffix not in (".png", ".svg", ".pdf"):
-            raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
+        check_out(asked.plot, ".png", ".svg", ".pdf", option="--plot")
     tried = None if asked.mechanism is None else _mechanisms(asked.mechanism, asked, parameters)
     if tried is None and parameters != options.PARAMETERS:
         raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
     read = read_and_say(graph, reading, directed=directed, counts=True)
     with counting("parts") as progress:
-        found = measure(
+        found = ev.evaluate(
             read,
             asked.epsilon if tried is None else None,  # a mechanism has its own
             protocol=asked.protocol,
@@ -109,9 +103,9 @@ def evaluate(
         title=f"{graph.name}: {found.heading}",
         warning=_WARNING,
     )
-    if plot is not None:
-        found.plot(plot)
-        say(f"{plot}: {found.heading}.")
+    if asked.plot is not None:
+        found.plot(asked.plot)
+        say(f"{asked.plot}: {found.heading}.")
     say(
         "These numbers come from the exact graph. They are not private: keep them. A parameter "
         "that is chosen by them is a release outside of any guarantee."
@@ -120,22 +114,21 @@ def evaluate(
 
 def _mechanisms(
     names: list[str], asked: Protocol, parameters: options.Parameters
-) -> list[Mechanism]:
+) -> list[ev.mechanisms.Mechanism]:
     """Each at every privacy loss to try, with those parameters that it has."""
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
     from edgeveil.evaluation.own_graph import EPSILONS
 
-    given = parameters.given()
-    settings = given.pop("settings")
     kinds = {name: find_mechanism(name) for name in names}
     known = {name: fields_of(kind) for name, kind in kinds.items()}
-    for strange in [o for o, value in given.items() if value is not None]:
-        if not any(strange in its for its in known.values()):
-            raise ParameterError(f"none of {', '.join(names)} has --{strange.replace('_', '-')}")
+    given = {option: value for option, value in parameters.given().items() if value is not None}
+    settings = given.pop("settings", None)
+    for option in given:
+        if not any(option in its for its in known.values()):
+            raise ParameterError(f"none of {', '.join(names)} has --{option.replace('_', '-')}")
     made = []
     for name, kind in kinds.items():
-        both = {"top": asked.top, **given}
-        its = {option: value for option, value in both.items() if option in known[name]}
+        its = {o: value for o, value in {"top": asked.top, **given}.items() if o in known[name]}
         usual = EPSILONS["suggestions" if kind.gives == "suggestions" else "rankings"]
         losses = (asked.epsilon or usual) if "epsilon" in known[name] else [None]
         made += [make_mechanism(name, None, settings=settings, epsilon=e, **its) for e in losses]

@@ -5,18 +5,16 @@ from __future__ import annotations
 import sys
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
+import edgeveil as ev
 from edgeveil.cli import options
-from edgeveil.cli.options import Format, LedgerPlace, option
+from edgeveil.cli.options import Format, LedgerPlace, default, option
+from edgeveil.cli.output import Format as OutputFormat
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import ParameterError
-
-if TYPE_CHECKING:
-    from edgeveil.graph import Graph
-    from edgeveil.ledger import Ledger
 
 ledger = App(
     name="ledger",
@@ -31,55 +29,43 @@ def create(
     location: Annotated[options.LedgerAt, option("A new file, or a postgresql:// address.")],
     /,
     *,
-    epsilon: Annotated[
-        float,
-        option("What any one recipient may learn about an edge in all, public releases included."),
-    ],
-    pooled_epsilon: Annotated[
-        float | None,
-        option("What all recipients together may learn, if they pool what they got."),
-    ] = None,
-    window: Annotated[
-        int | None,
-        option(
-            "Count the last so many snapshots only. This protects what happens to an edge within "
-            "them, not an edge that stays for ever.",
-            "all snapshots",
-        ),
-    ] = None,
+    epsilon: float,
+    pooled_epsilon: float | None = None,
+    window: Annotated[int | None, default("all snapshots")] = None,
 ) -> None:
     """Make a new ledger with a cap.
 
     Example: edgeveil ledger create follows.ledger --epsilon 4
-    """
-    from edgeveil.ledger import Ledger
 
-    made = Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon, window=window)
+    Parameters
+    ----------
+    epsilon
+        What any one recipient may learn about an edge in all, public releases included.
+    pooled_epsilon
+        What all recipients together may learn, if they pool what they got.
+    window
+        Count the last so many snapshots only. This protects what happens to an edge within them,
+        not an edge that stays for ever.
+    """
+    made = ev.Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon, window=window)
     over = "in all" if window is None else f"within any {window} snapshots"
     say(f"{made.location}: each recipient may learn epsilon = {epsilon:g} {over}")
 
 
-def _opened(location: options.LedgerAt) -> Ledger:
-    from edgeveil.ledger import Ledger
-
-    return Ledger.open(location)
-
-
 @ledger.command
-def advance(
-    location: LedgerPlace,
-    label: Annotated[
-        str, option("The public name of the graph, if it was released under one.")
-    ] = "",
-    /,
-) -> None:
+def advance(location: LedgerPlace, label: str = "", /) -> None:
     """Declare that the graph of a label has a new state: its next snapshot.
 
     Members may have joined or left; whoever stayed must have kept their id. Do it by a public
     schedule: a new snapshot just when the graph has changed tells that it has.
     Example: edgeveil ledger advance follows.ledger friends
+
+    Parameters
+    ----------
+    label
+        The public name of the graph, if it was released under one.
     """
-    number = _opened(location).advance(label)
+    number = ev.Ledger.open(location).advance(label)
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 
@@ -89,19 +75,11 @@ def plan(
     location: LedgerPlace,
     /,
     *,
-    every: Annotated[
-        str, option("How often there are new lists: day, week, 2 weeks, month, and so on.")
-    ] = "week",
-    lasting: Annotated[
-        str,
-        option("How long the budget is to last: 90d, 6m, 1y.", name=["--for", "--lasting"]),
-    ] = "1y",
-    members: Annotated[
-        int | None,
-        option("How many get a list each time; needed if there is a cap on what all may pool."),
-    ] = None,
-    graph: Annotated[Path | None, option("The private graph, to measure on.")] = None,
-    top: Annotated[int, option("Places of a list, to measure with.")] = 20,
+    every: str = "week",
+    lasting: Annotated[str, Parameter(name=["--for", "--lasting"])] = "1y",
+    members: int | None = None,
+    graph: Path | None = None,
+    top: int = 20,
     reading: options.GraphFile = options.GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
@@ -110,15 +88,26 @@ def plan(
     With --graph also what each epsilon buys: the share of hidden friends that lists would find.
     That is measured on the graph itself, for the curator only; nothing is charged.
     Example: edgeveil ledger plan friends.ledger --every week --for 1y
-    """
-    from edgeveil.ledger.plan import plan as plan_of
-    from edgeveil.mechanisms.suggest import Suggest
 
-    opened = _opened(location)
+    Parameters
+    ----------
+    every
+        How often there are new lists: day, week, 2 weeks, month, and so on.
+    lasting
+        How long the budget is to last: 90d, 6m, 1y.
+    members
+        How many get a list each time; needed if there is a cap on what all may pool.
+    graph
+        The private graph, to measure on.
+    top
+        Places of a list, to measure with.
+    """
+    from edgeveil.cli.reading import read_and_say
+    from edgeveil.ledger.plan import plan as plan_of
+
+    opened = ev.Ledger.open(location)
     read = None
     if graph is not None:
-        from edgeveil.cli.reading import read_and_say
-
         read = read_and_say(graph, reading, directed=False, counts=False)
         members = read.n_nodes if members is None else members
     if opened.pooled_epsilon is not None and members is None:
@@ -127,8 +116,8 @@ def plan(
         )
 
     def pooled(epsilon: float) -> float:
-        many = members or 1
-        return Suggest(epsilon=epsilon).guarantee(many).pooled_epsilon if epsilon else 0.0
+        lists = ev.mechanisms.Suggest(epsilon=epsilon) if epsilon else None
+        return lists.guarantee(members or 1).pooled_epsilon if lists else 0.0
 
     plans = plan_of(opened.account(), every, lasting, window=opened.window, pooled=pooled)
     columns = ["every", "releases", "epsilon"]
@@ -147,12 +136,10 @@ def plan(
         )
 
 
-def _hits(graph: Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
+def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
     """Share of hidden friends on lists of k, by degree group and epsilon."""
-    from edgeveil.evaluation.own_graph import evaluate
-
     with counting("measurements", lines=True) as progress:
-        found = evaluate(graph, sorted(epsilons), protocol="suggestions", k=k, progress=progress)
+        found = ev.evaluate(graph, sorted(epsilons), protocol="suggestions", k=k, progress=progress)
     return {
         (r.scope, r.epsilon): r.mean
         for r in found.results
@@ -165,44 +152,43 @@ def report(
     location: LedgerPlace,
     /,
     *,
-    out: Annotated[
-        Path | None,
-        option(
-            "A page (.html) with a chart, or a table (.csv, .json).",
-            "the table, on standard output",
-        ),
-    ] = None,
-    recipient: Annotated[str | None, option("Only what this one got.")] = None,
+    out: Annotated[Path | None, default("the table, on standard output")] = None,
+    recipient: str | None = None,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
     """Say who was given what, when, from what and for which purpose.
 
     Example: edgeveil ledger report friends.ledger --out report.html
+
+    Parameters
+    ----------
+    out
+        A page (.html) with a chart, or a table (.csv, .json).
+    recipient
+        Only what this one got.
     """
     from edgeveil._files import write_atomically
+    from edgeveil.cli.reading import check_out
     from edgeveil.report import PageData, write_page
     from edgeveil.report.spending import COLUMNS, spending_of, spending_rows
 
-    opened = _opened(location)
+    opened = ev.Ledger.open(location)
+    check_out(out, ".html", ".csv", ".json")
     if out is not None and out.suffix == ".html":
         title = "What was given out" if recipient is None else f"What {recipient} was given"
         write_page(out, PageData(title=title, spending=spending_of(opened, recipient)))
         sys.stdout.write(f"{out.resolve()}\n")
         return
-    if out is not None and out.suffix not in (".csv", ".json"):
-        raise ParameterError(f"--out must end in .html, .csv or .json, got {out.name!r}")
-    rows = spending_rows(opened.spends(recipient))
+    rows, text = spending_rows(opened.spends(recipient)), StringIO()
     about = {"ledger": opened.location, "epsilon": opened.epsilon}
-    if out is None:
-        print_table(COLUMNS, rows, style=format, about=about)
-        if not rows:
-            say("nothing was given out yet")
+    if out is not None:
+        style: OutputFormat = "csv" if out.suffix == ".csv" else "json"
+        print_table(COLUMNS, rows, style=style, about=about, to=text)
+        write_atomically(out, lambda path: path.write_text(text.getvalue(), encoding="utf-8"))
         return
-    text = StringIO()
-    print_table(
-        COLUMNS, rows, style="csv" if out.suffix == ".csv" else "json", about=about, to=text
-    )
-    write_atomically(out, lambda path: path.write_text(text.getvalue(), encoding="utf-8"))
+    print_table(COLUMNS, rows, style=format, about=about)
+    if not rows:
+        say("nothing was given out yet")
 
 
 @ledger.command
@@ -211,7 +197,7 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
 
     Example: edgeveil ledger show follows.ledger
     """
-    opened = _opened(location)
+    opened = ev.Ledger.open(location)
     if format == "table":
         sys.stdout.write(opened.show() + "\n")
         return
@@ -234,39 +220,33 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
 
 
 @ledger.command
-def verify(
-    location: LedgerPlace,
-    /,
-    *,
-    known_head: Annotated[
-        str | None,
-        option(
-            "A head noted earlier, somewhere else: it must still be part of the ledger. Only this "
-            "finds every ledger that was put back to an older copy."
-        ),
-    ] = None,
-) -> None:
+def verify(location: LedgerPlace, /, *, known_head: str | None = None) -> None:
     """Check that no entry of the ledger was changed; print its head.
 
     Example: edgeveil ledger verify follows.ledger
+
+    Parameters
+    ----------
+    known_head
+        A head noted earlier, somewhere else: it must still be part of the ledger. Only this finds
+        every ledger that was put back to an older copy.
     """
-    head = _opened(location).verify(known_head)
+    head = ev.Ledger.open(location).verify(known_head)
     sys.stdout.write(f"{head}\n")
     say("every entry is as it was written")
 
 
 @ledger.command
-def backup(
-    location: LedgerPlace,
-    copy: Annotated[
-        Path, option("A new file. It is for the case that the ledger is lost: never use both.")
-    ],
-    /,
-) -> None:
+def backup(location: LedgerPlace, copy: Path, /) -> None:
     """Copy a ledger's file, whoever uses it meanwhile; print the head of the copy, to be noted.
 
     Example: edgeveil ledger backup follows.ledger backups/follows-2026-11-16.ledger
+
+    Parameters
+    ----------
+    copy
+        A new file. It is for the case that the ledger is lost: never use both.
     """
-    head = _opened(location).backup(copy)
+    head = ev.Ledger.open(location).backup(copy)
     sys.stdout.write(f"{head}\n")
     say(f"{copy} is a whole copy; the released files are not in it: copy their folder, too")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -89,11 +89,9 @@ def find_mechanism(name: str, gives: Gives | None = None) -> type[Mechanism]:
     kinds = {kind.name: kind for kind in MECHANISMS}
     if name in kinds:
         return kinds[name]
-    if ":" in name:
-        return _loaded(name)
     announced = _announced()
-    if name in announced:
-        return _loaded(announced[name].value)
+    if ":" in name or name in announced:
+        return _loaded(announced.get(name, name))
     known = [kind.name for kind in MECHANISMS if gives in (None, kind.gives)] + [*announced]
     near = difflib.get_close_matches(name, known, n=1)
     meant = f' Did you mean "{near[0]}"?' if near else ""
@@ -103,9 +101,9 @@ def find_mechanism(name: str, gives: Gives | None = None) -> type[Mechanism]:
     )
 
 
-def _announced() -> dict[str, EntryPoint]:
-    """What installed packages announce, by name; it is loaded only when it is used."""
-    return {place.name: place for place in entry_points(group="edgeveil.mechanisms")}
+def _announced() -> dict[str, str]:
+    """The places that installed packages announce, by name; nothing is loaded yet."""
+    return {place.name: place.value for place in entry_points(group="edgeveil.mechanisms")}
 
 
 def _loaded(place: str) -> type[Mechanism]:

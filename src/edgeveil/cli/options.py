@@ -54,10 +54,12 @@ WHICH_MECHANISM = (
     "Which to take: `edgeveil mechanisms` says what each is for. One of your own: "
     "package.module:Class."
 )
+RECOMMENDED = option(WHICH_MECHANISM, "the recommended one")
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Words = Annotated[str, Parameter(show_default=False)]
 Named = Annotated[list[str] | None, Parameter(negative="")]
+Candidates = Annotated[Path | None, default("all nodes")]
 Format = Annotated[OutputFormat, option("table, json or csv.")]
 GraphPath = Annotated[Path, option("Edge list, Parquet, .mat, MatrixMarket or a graph folder.")]
 # Text always; that it may be a path tells shells to complete the names of files.

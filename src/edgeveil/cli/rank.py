@@ -5,24 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from edgeveil._check import whole
 from edgeveil.cli import options
-from edgeveil.cli.options import Flag, option
-from edgeveil.cli.output import counted, say
 from edgeveil.errors import ParameterError
-
-if TYPE_CHECKING:
-    from edgeveil.releases import Release
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Rankings:
-    """Which rankings are to be made, and what is shown of them."""
+class Asked:
+    """Which rankings are to be made, how, and what is shown of them."""
 
     source: options.Named = None
     """Id of a node to rank for; may be given more than once."""
@@ -31,26 +26,22 @@ class Rankings:
     epsilon: options.Epsilon = None
     top: int = 20
     """How many nodes to show."""
-    leave_out_source: Flag = False
+    leave_out_source: options.Flag = False
     """Do not show the source in its own ranking."""
-    leave_out_neighbours: Flag = False
+    leave_out_neighbours: options.Flag = False
     """Do not show whom the source knows already. Joint model only."""
-    candidates: Annotated[Path | None, options.default("all nodes")] = None
+    candidates: options.Candidates = None
     """File with one id per line: show only these nodes."""
+    out: Path | None = None
+    """File for all scores (.parquet, .json or .csv), instead of showing the first ones."""
+    mechanism: Annotated[options.AnyScoreMechanism | None, options.RECOMMENDED] = None
 
 
 def rank(
     graph: options.GraphPath,
     /,
     *,
-    asked: Rankings = Rankings(),  # noqa: B008  (frozen)
-    out: Annotated[
-        Path | None,
-        option("File for all scores (.parquet, .json or .csv), instead of showing the first ones."),
-    ] = None,
-    mechanism: Annotated[
-        options.AnyScoreMechanism | None, option(options.WHICH_MECHANISM, "the recommended one")
-    ] = None,
+    asked: Asked = Asked(),  # noqa: B008  (frozen)
     parameters: options.Parameters = options.PARAMETERS,
     directed: options.ArcsAsEdges = False,
     how: options.Releasing = options.RELEASING,
@@ -61,43 +52,36 @@ def rank(
     Example: edgeveil rank follows.csv --source alice --epsilon 1 --top 20 --format json
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_out, wanted_nodes
+    from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
     from edgeveil.cli.releasing import make_release, print_lists, read
     from edgeveil.engine.api import known_to
 
     whole("--top", asked.top)
     if asked.source is None and asked.sources is None:
         raise ParameterError("say for which node: --source alice or --sources FILE")
-    choose = partial(
-        make_mechanism, mechanism, "scores", epsilon=asked.epsilon, **parameters.given()
-    )
+    given = {"epsilon": asked.epsilon, **parameters.given()}
+    choose = partial(make_mechanism, asked.mechanism, "scores", **given)
     choose()  # what is wrong with the options is said before a file is read
-    check_out(out, (graph, how.nodes, asked.sources, asked.candidates))
+    check_out(asked.out, *TABLES, inputs=(graph, how.nodes, asked.sources, asked.candidates))
     fewer = asked.leave_out_source or asked.leave_out_neighbours or asked.candidates is not None
-    if out is not None and fewer:
+    if asked.out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
     private = read(graph, how, directed=directed)
     chosen = choose(n_nodes=private.n_nodes)
     wanted = wanted_nodes(private.nodes, asked.source, asked.sources, "--sources")
-    among = None
-    if asked.candidates is not None:
-        among = wanted_nodes(private.nodes, None, asked.candidates, "--candidates")
+    among = wanted_nodes(private.nodes, None, asked.candidates, "--candidates") or None
     known = partial(known_to, itself=asked.leave_out_source, neighbours=asked.leave_out_neighbours)
     hidden = {node: known(private, chosen, node) for node in wanted if fewer}
 
-    def put_out(made: Release) -> None:
-        if out is not None:
-            made.write(out)
-            rankings = counted(len(made.sources), "ranking")
-            say(f"{out}: {rankings} of {counted(len(made.columns), 'node')}.")
-            return
-        print_lists(
-            made,
-            "source",
-            ["rank", "node", "score", "uncertainty", "first", "last"],
-            lambda one: made.ranking(asked.top, one, without=hidden.get(one, ()), candidates=among),
-            style=how.format,
-            title=f"{made.provenance.mechanism} for",
-        )
+    def put_out(made: Any) -> None:
+        if asked.out is None:
+            print_lists(
+                made,
+                "source",
+                ["rank", "node", "score", "uncertainty", "first", "last"],
+                lambda v: made.ranking(asked.top, v, without=hidden.get(v, ()), candidates=among),
+                style=how.format,
+                title=f"{made.provenance.mechanism} for",
+            )
 
-    make_release(private, chosen, wanted, how, put_out, out=out)
+    make_release(private, chosen, wanted, how, put_out, out=asked.out)

@@ -18,7 +18,7 @@ from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
 from edgeveil.nodes import NodeId, NodeSet
 
-_SUFFIXES = (".parquet", ".json", ".csv")
+TABLES = (".parquet", ".json", ".csv")
 
 
 def read_and_say(path: Path, reading: GraphFile, *, directed: Directed, counts: bool) -> Graph:
@@ -65,6 +65,8 @@ def wanted_nodes(
         file = f"the file of {option}"
         with _without_words_of_libraries():
             words = [str(node) for node in read_nodes(listed, file) or ()]
+        if not words:
+            raise ParameterError(f"{file}, {listed}, names no node")
         for place, node in enumerate(_as_id(nodes, word) for word in words):
             try:
                 nodes.index(node)
@@ -72,8 +74,6 @@ def wanted_nodes(
                 hint = "" if place else " (if its first line is a header, take that away)"
                 raise UnknownNodeError(f"{file}, {listed}: {error}{hint}") from None
             wanted.append(node)
-    if not wanted:
-        raise ParameterError("say for which node: --source alice, for instance")
     return list(dict.fromkeys(wanted))
 
 
@@ -83,39 +83,39 @@ def _as_id(nodes: NodeSet, word: str) -> NodeId:
     return word
 
 
-def check_out(out: Path | None, inputs: Iterable[Path | None], *, folder: bool = False) -> None:
-    """Refuse a place where a result cannot be put, before anything is spent on it."""
+def check_out(
+    out: Path | None, *suffixes: str, inputs: Iterable[Path | None] = (), option: str = "--out"
+) -> None:
+    """Refuse a place where a result cannot be put, before any work is done or anything is spent.
+
+    Its name has to end in one of the suffixes; "" stands for a folder.
+    """
     if out is None:
         return
-    if out.suffix not in _SUFFIXES and not (folder and not out.suffix):
-        raise ParameterError(f"--out must end in .parquet, .json or .csv, got {out.name!r}")
-    check_place(out, folder=not out.suffix)
-    for path in inputs:
-        if path is not None and out.exists() and path.exists() and out.samefile(path):
-            raise ParameterError(f"--out would replace the input {path}")
-
-
-def check_place(out: Path, *, folder: bool = False, option: str = "--out") -> None:
-    """Refuse a place that cannot be written to, before any work is done for it."""
+    if suffixes and out.suffix not in suffixes:
+        *others, last = filter(None, suffixes)
+        named = f"{', '.join(others)} or {last}" if others else last
+        raise ParameterError(f"{option} must end in {named}, got {out.name!r}")
     if not out.parent.is_dir():
         raise ParameterError(f"{option}: there is no folder {out.parent} to write to")
     try:
         with TemporaryFile(dir=out.parent):  # what the system says in advance is not always true
             pass
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ParameterError(
-            f"{option}: cannot write to the folder {out.parent}: {reason}"
-        ) from None
-    if out.is_dir() and not folder:
+        why = f"cannot write to the folder {out.parent}: {error.strerror or type(error).__name__}"
+        raise ParameterError(f"{option}: {why}") from None
+    if out.is_dir() and (out.suffix or "" not in suffixes):
         raise ParameterError(f"{option}: {out} is a folder")
+    for path in inputs:
+        if path is not None and out.exists() and path.exists() and out.samefile(path):
+            raise ParameterError(f"{option} would replace the input {path}")
 
 
 def check_places(folder: Path) -> None:
     """Refuse a folder of --per-member that cannot be made or written to."""
     whole = folder.absolute()
     there = next(place for place in (whole, *whole.parents) if place.exists())
-    check_place(there / "member.csv", option="--per-member")
+    check_out(there / "member.csv", option="--per-member")
 
 
 @contextmanager

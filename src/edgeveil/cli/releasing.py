@@ -13,21 +13,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from edgeveil import Graph, Ledger, NodeSet, NoiseSource, Release, Suggestions
 from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.options import Lists, Releasing
 from edgeveil.cli.output import Format, counted, counting, print_table, say, wrapped
 from edgeveil.cli.reading import check_places, read_and_say, wanted_nodes
 from edgeveil.engine import Quote, price, release, release_to
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
-from edgeveil.graph import Directed, Graph
-from edgeveil.ledger import Ledger, Price
+from edgeveil.graph import Directed
+from edgeveil.ledger import Price
 from edgeveil.mechanisms import Mechanism
-from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.privacy.noise import NoiseSource
-from edgeveil.releases import Release
-from edgeveil.suggestions import Suggestions, member_files
+from edgeveil.nodes import NodeId
+from edgeveil.suggestions import member_files
 
-_MADE = {"scores": "rankings", "embeddings": "embeddings", "suggestions": "lists"}
+_MADE = {"scores": "ranking", "embeddings": "embedding", "suggestions": "list"}
 _NOTHING = "nothing was charged"
 
 Sources = list[NodeId] | NodeSet
@@ -66,11 +65,11 @@ def make_release(
     mechanism: Mechanism,
     sources: Sources,
     how: Releasing,
-    put_out: Callable[[Any], None],
+    put_out: Callable[[Any], None] = lambda made: None,
     *,
     out: Path | None,
 ) -> None:
-    """Make a release and put it out, or print its price if that is all that was asked for.
+    """Make a release, write it to `out` and put it out, or print its price if only that is asked.
 
     An `out` without a suffix is a folder, written while the rows are made.
     """
@@ -84,7 +83,8 @@ def make_release(
         raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
     # To the end inside of it, so that Ctrl-C is told what was charged.
     with _spending(quoted, how, ledger):
-        with counting(_MADE[mechanism.gives]) as progress:
+        what = _MADE[mechanism.gives]
+        with counting(f"{what}s") as progress:
             make = release if out is None or out.suffix else partial(release_to, out)
             made: Any = make(
                 graph,
@@ -98,6 +98,11 @@ def make_release(
                 engine=how.make_engine(),
                 progress=progress,
             )
+        if out is not None:
+            if out.suffix:
+                made.write(out)
+            of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.gives == "scores" else ""
+            say(f"{out}: {counted(len(sources), what)}{of}.")
         put_out(made)
     if how.format != "json" or out is not None:
         say(str(made.guarantee))
@@ -219,18 +224,15 @@ def _free(price: Price) -> str:
 
 
 def _spends(price: Price) -> str:
-    epsilon, left = f"{price.epsilon:.15g}", f"{price.left:.15g}"
-    words = f"this spends epsilon = {epsilon} of the {left} left for {_whom(price)}"
+    words, left = f"this spends epsilon = {price.epsilon:.15g}", f"{price.left:.15g}"
     if price.n_new > 1:
-        words = (
-            f"this spends epsilon = {epsilon} for each of {price.n_new:,} recipients; "
-            f"{price.whom}, who has the least, has {left} left"
-        )
+        words += f" for each of {price.n_new:,} recipients; {price.whom}, who has the least, has "
+        words += f"{left} left"
+    else:
+        words += f" of the {left} left for {_whom(price)}"
     if price.pooled_left_nano is not None:
-        words += (
-            f", and {_in_words(price.pooled_needs_nano)} of the "
-            f"{_in_words(price.pooled_left_nano)} left for all recipients together"
-        )
+        needs, of = _in_words(price.pooled_needs_nano), _in_words(price.pooled_left_nano)
+        words += f", and {needs} of the {of} left for all recipients together"
     return f"{words}."
 
 

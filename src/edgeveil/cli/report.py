@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import edgeveil as ev
 from edgeveil.cli import options
-from edgeveil.cli.options import Flag, option
 from edgeveil.cli.output import counted, counting, say
 from edgeveil.errors import ParameterError
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from edgeveil.evaluation.results import Result
-    from edgeveil.graph import Graph
-    from edgeveil.suggestions import Suggestions
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the picture
 _MOST = 1000  # members on one page
@@ -28,28 +26,11 @@ def report(
     /,
     *,
     lists: options.Lists = options.LISTS,
-    accuracy: Annotated[
-        Flag,
-        option(
-            "Add the curator's part: what lists find at each epsilon, by members' degree, and each "
-            "list beside the one without privacy. It is NOT private: keep such a page."
-        ),
-    ] = False,
+    accuracy: options.Flag = False,
     out: Annotated[
-        Path | None,
-        option(
-            "The page to write: one file, opens offline. With lists of several members, or a "
-            "ledger, it is for the curator.",
-            "edgeveil-report.html, unless --per-member is given",
-        ),
+        Path | None, options.default("edgeveil-report.html, unless --per-member is given")
     ] = None,
-    per_member: Annotated[
-        Path | None,
-        option(
-            "Folder for one page per member with its own list and nothing else, which only its "
-            "owner should get (mode 0600)."
-        ),
-    ] = None,
+    per_member: Path | None = None,
     how: options.Releasing = options.RELEASING,
 ) -> None:
     """Make a page of private lists: whom members may know, and how sure that is.
@@ -57,9 +38,21 @@ def report(
     The page shows each list and its guarantee, and with --ledger what was spent. These are the
     lists of `edgeveil suggest`: a list that a ledger was charged for costs nothing here.
     Example: edgeveil report friends.csv --member alice --epsilon 1 --out alice.html
+
+    Parameters
+    ----------
+    accuracy
+        Add the curator's part: what lists find at each epsilon, by members' degree, and each list
+        beside the one without privacy. It is NOT private: keep such a page.
+    out
+        The page to write: one file, opens offline. With lists of several members, or a ledger, it
+        is for the curator.
+    per_member
+        Folder for one page per member with its own list and nothing else, which only its owner
+        should get (mode 0600).
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_place
+    from edgeveil.cli.reading import check_out
     from edgeveil.cli.releasing import make_release, read_members
 
     if (lists.member is None) == (lists.members is None):
@@ -70,10 +63,7 @@ def report(
         out = out or Path("edgeveil-report.html")
     elif accuracy and out is None:
         raise ParameterError("--accuracy is the curator's: name a page for it with --out")
-    if out is not None:
-        if out.suffix not in (".html", ".htm"):
-            raise ParameterError(f"--out must end in .html, got {out.name!r}")
-        check_place(out)
+    check_out(out, ".html", ".htm")
     private, wanted = read_members(graph, lists, how, per_member, ".html")
     if len(wanted) > _MOST:
         raise ParameterError(
@@ -81,20 +71,20 @@ def report(
             "writes tables of any size"
         )
 
-    def put_out(made: Suggestions) -> None:
+    def put_out(made: ev.Suggestions) -> None:
+        ledger = None if how.ledger is None else ev.Ledger.open(how.ledger)
         if per_member is not None:
-            _write_per_member(made, per_member, how.ledger)
+            _write_per_member(made, per_member, ledger)
         if out is not None:
-            _write_page(made, graph.name, out, how.ledger, private if accuracy else None)
+            _write_page(made, graph.name, out, ledger, private if accuracy else None)
 
     make_release(private, choose(directed=private.directed), wanted, how, put_out, out=None)
 
 
 def _write_page(
-    made: Suggestions, name: str, out: Path, ledger: options.LedgerAt | None, truth: Graph | None
+    made: ev.Suggestions, name: str, out: Path, ledger: ev.Ledger | None, truth: ev.Graph | None
 ) -> None:
     """Write the page with all lists, and with the curator's part if the graph is given."""
-    from edgeveil.ledger import Ledger
     from edgeveil.report import page_from_releases, write_page
 
     [first, *others] = made.members
@@ -105,7 +95,7 @@ def _write_page(
         title=_title(f"{len(made.members):,} members" if others else str(first), made),
         name=name,
         results=() if truth is None else measured(truth, name, {*EPSILONS, epsilon}, top),
-        ledger=None if ledger is None else Ledger.open(ledger),
+        ledger=ledger,
     )
     write_page(out, page)
     if truth is not None:
@@ -115,42 +105,31 @@ def _write_page(
     sys.stdout.write(f"{out.resolve()}\n")
 
 
-def _write_per_member(made: Suggestions, folder: Path, ledger: options.LedgerAt | None) -> None:
+def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | None) -> None:
     """Write a page for each member, with its own list and what it has learnt in all."""
-    from edgeveil.ledger import Ledger
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.suggestions import member_files
 
-    opened = None if ledger is None else Ledger.open(ledger)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for member, file in zip(made.members, member_files(made.members, ".html"), strict=True):
-        spent = []
-        if opened is not None:
-            spent = [
-                f"In all, {member} has been told things at epsilon = "
-                f"{opened.account(str(member)).spent:g} about connections of others; at most "
-                f"{opened.epsilon:g} is allowed."
-            ]
-        title = _title(str(member), made)
-        write_page(
-            folder / file, page_from_releases([made.only(member)], title=title, summary=spent)
+        spent = ledger and (
+            f"In all, {member} has been told things at epsilon = "
+            f"{ledger.account(str(member)).spent:g} about connections of others; at most "
+            f"{ledger.epsilon:g} is allowed."
         )
+        title, summary = _title(str(member), made), [spent] if spent else []
+        page = page_from_releases([made.only(member)], title=title, summary=summary)
+        write_page(folder / file, page)
     say(f"{folder}: {counted(len(made.members), 'page')}, one per member, for it alone.")
 
 
-def _title(whom: str, made: Suggestions) -> str:
+def _title(whom: str, made: ev.Suggestions) -> str:
     act = "follow" if made.provenance.parameters.get("directed") else "know"
     return f"Whom {whom} may {act}, privately"
 
 
 def measured(
-    graph: Graph,
-    name: str,
-    epsilons: Iterable[float],
-    k: int,
-    *,
-    members: int = 150,
-    seed: int = 0,
+    graph: ev.Graph, name: str, epsilons: Iterable[float], k: int, members: int = 150, seed: int = 0
 ) -> list[Result]:
     """What lists of k find at each epsilon, by members' degree. For the curator only."""
     from edgeveil.evaluation.hits import default_mechanisms, measure_suggestions

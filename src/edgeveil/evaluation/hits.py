@@ -225,20 +225,12 @@ def measure_suggestions(
     results = []
     for done, (name, epsilon, measure) in enumerate(lines):
         progress(done, len(lines))
-        for group, members in groups.items():
+        line = {"dataset": dataset, "mechanism": name, "epsilon": epsilon, "repeats": 1}
+        for scope, members in groups.items():
             found = measure(members)
+            about = {**line, "scope": scope, "n_sources": len(members)}
             results += [
-                Result.of(
-                    estimate(values),
-                    experiment="suggestions",
-                    dataset=dataset,
-                    mechanism=name,
-                    epsilon=epsilon,
-                    metric=metric,
-                    scope=group,
-                    n_sources=len(members),
-                    repeats=1,
-                )
+                Result.of(estimate(values), experiment="suggestions", metric=metric, **about)
                 for metric, values in (
                     found if isinstance(found, dict) else {f"hits@{k}": found}
                 ).items()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from edgeveil import mechanisms as private
 from edgeveil._check import one_of, whole
 from edgeveil.engine.question import graph_of
 from edgeveil.errors import ParameterError
@@ -16,16 +17,7 @@ from edgeveil.evaluation.hits import ALIKE, default_mechanisms, measure_suggesti
 from edgeveil.evaluation.ranking import SCOPES, Contender, RandomOrder, measure_contest
 from edgeveil.evaluation.results import Result, draw
 from edgeveil.graph import Graph
-from edgeveil.mechanisms import (
-    DegreePrior,
-    DPPushFlowCap,
-    EdgeFlipping,
-    Mechanism,
-    NonPrivate,
-    OwnNeighbours,
-    TwoHop,
-)
-from edgeveil.mechanisms.base import check_mechanism
+from edgeveil.mechanisms.base import Mechanism, check_mechanism
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.epsilon import check_epsilon
 
@@ -215,14 +207,14 @@ def evaluate(
             given = default_mechanisms(losses, k, directed=graph.directed)
         results = measure_suggestions(name, graph, given, k=k, per_group=sources, progress=progress)
         return _of_lists(results, k)
-    tried = _recommended(losses, sources) if given is None else _own(given, sources)
-    floors = [
-        Contender("non-private", NonPrivate(), math.inf, sources, 1),
-        Contender("own neighbours", OwnNeighbours(), 0.0, sources, 1),
+    contenders = [
+        Contender("non-private", private.NonPrivate(), math.inf, sources, 1),
+        Contender("own neighbours", private.OwnNeighbours(), 0.0, sources, 1),
         Contender("random", RandomOrder(), math.inf, sources, 1),
+        *(_recommended(losses, sources) if given is None else _own(given, sources)),
     ]
     results = measure_contest(
-        name, graph, [*floors, *tried], k=k, min_degree=min_degree, progress=progress
+        name, graph, contenders, k=k, min_degree=min_degree, progress=progress
     )
     return _of_rankings(results, k)
 
@@ -275,10 +267,10 @@ def _own(given: list[Mechanism], sources: int) -> Iterator[Contender]:
 
 def _recommended(epsilons: Iterable[float], sources: int) -> Iterator[Contender]:
     for epsilon in epsilons:
-        for mechanism in (TwoHop(epsilon=epsilon), DegreePrior(epsilon=epsilon)):
-            yield Contender(mechanism.name, mechanism, epsilon, sources, 3)
-        paper = DPPushFlowCap.paper(epsilon)
+        for ours in (private.TwoHop, private.DegreePrior):
+            yield Contender(ours.name, ours(epsilon=epsilon), epsilon, sources, 3)
+        paper = private.DPPushFlowCap.paper(epsilon)
         yield Contender("push-flow-cap (paper)", paper, epsilon, sources, 3)
         if epsilon >= 1:  # below, the flipped graph is dense and slow
-            flipping = EdgeFlipping(epsilon=epsilon)
+            flipping = private.EdgeFlipping(epsilon=epsilon)
             yield Contender("edge-flipping", flipping, epsilon, min(sources, 8), 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,7 @@ _LEVEL = 0.95
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A mean and the ends of its 95 % interval."""
 
     mean: float
@@ -99,9 +98,8 @@ class Result:
     @classmethod
     def of(cls, value: Estimate | float, **rest: Any) -> Result:
         """Fill mean, low and high from an estimate, or from a number that has no spread."""
-        if not isinstance(value, Estimate):
-            value = Estimate(value, value, value)
-        return cls(mean=value.mean, low=value.low, high=value.high, **rest)
+        given = value if isinstance(value, Estimate) else Estimate(value, value, value)
+        return cls(**given._asdict(), **rest)
 
 
 def load_matplotlib() -> Any:
@@ -125,16 +123,16 @@ def draw(results: Sequence[Result], panels: Sequence[tuple[str, str]], title: st
     names = dict.fromkeys(r.mechanism for r in results if (r.metric, r.scope) in panels)
     style = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
     figure = Figure(figsize=(1.5 + 3.2 * len(panels), 3.6), layout="constrained")
-    for axes, (metric, scope) in zip(
-        figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
-    ):
+    places = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (metric, scope) in zip(places, panels, strict=True):
+        here = [r for r in results if (r.metric, r.scope) == (metric, scope)]
         for name, colour in style.items():
-            found = [
-                r for r in results if (r.mechanism, r.metric, r.scope) == (name, metric, scope)
-            ]
-            tried = sorted((r for r in found if _has_epsilon(r)), key=lambda r: r.epsilon or 0.0)
-            for level in (r for r in found if not _has_epsilon(r)):
-                axes.axhline(level.mean, color=colour, linestyle="--", linewidth=1, label=name)
+            tried = []
+            for r in sorted((r for r in here if r.mechanism == name), key=lambda r: r.epsilon or 0):
+                if r.epsilon and not math.isinf(r.epsilon):
+                    tried.append(r)
+                else:
+                    axes.axhline(r.mean, color=colour, linestyle="--", linewidth=1, label=name)
             if tried:
                 at = [r.epsilon for r in tried]
                 axes.plot(at, [r.mean for r in tried], color=colour, marker="o", ms=4, label=name)
@@ -145,7 +143,3 @@ def draw(results: Sequence[Result], panels: Sequence[tuple[str, str]], title: st
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="small")
     figure.suptitle(f"{title} (for the curator, not private)", fontsize="medium")
     return figure
-
-
-def _has_epsilon(result: Result) -> bool:
-    return bool(result.epsilon) and not math.isinf(result.epsilon or 0.0)

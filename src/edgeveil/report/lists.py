@@ -79,7 +79,13 @@ def page_from_releases(
     >>> [one.mechanism for one in page.lists]
     ['suggest', 'without privacy', 'popularity']
     """
-    shown = [replace(r, mechanism=_LINES.get(r.mechanism, r.mechanism)) for r in _pictured(results)]
+    # Of a measurement of suggestions only hits, and one line without privacy.
+    shown = [
+        replace(r, mechanism=_LINES.get(r.mechanism, r.mechanism))
+        for r in results
+        if r.experiment != "suggestions"
+        or (r.metric.startswith("hits@") and r.mechanism not in _OTHERS)
+    ]
     metrics = dict.fromkeys(r.metric for r in shown if r.experiment == "suggestions")
     return PageData(
         title=title,
@@ -89,16 +95,6 @@ def page_from_releases(
         notes=[_NOTE.format(metric=metric, k=metric.removeprefix("hits@")) for metric in metrics],
         spending=None if ledger is None else spending_of(ledger),
     )
-
-
-def _pictured(results: Iterable[Result]) -> list[Result]:
-    """Of a measurement of suggestions only hits, and one line without privacy."""
-    return [
-        r
-        for r in results
-        if r.experiment != "suggestions"
-        or (r.metric.startswith("hits@") and r.mechanism not in _OTHERS)
-    ]
 
 
 def member_lists(
@@ -135,8 +131,9 @@ def member_lists(
             right, truth = {row.node for row in best}, "also on the list without privacy"
         else:
             right = set(graph.nodes.take(hidden.neighbours(at)))
-            count = len(right)
-            truth = f"one of {count} hidden friends" if count != 1 else "the hidden friend"
+            truth = (
+                f"one of {len(right)} hidden friends" if len(right) != 1 else "the hidden friend"
+            )
         for one in made:
             rows = [replace(row, right=row.node in right) for row in one.rows]
             lists.append(replace(one, rows=rows, truth=truth))

@@ -15,7 +15,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -26,7 +26,6 @@ from edgeveil._files import write_atomically
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.results import Result
 
-_RESULT_COLUMNS = tuple(Result.__dataclass_fields__)
 # "<", ">" and "&" could end the script element or open a comment in it. Non-ASCII characters,
 # U+2028 and U+2029 among them, are escaped by ensure_ascii.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -141,22 +140,16 @@ def render_page(data: PageData) -> str:
 
 def _packed(data: PageData) -> dict[str, Any]:
     """Rows as plain lists: a page of a thousand numbers stays small."""
+    results = [replace(r, epsilon=None) if r.epsilon == math.inf else r for r in data.results]
     return {
-        "title": data.title,
-        "summary": list(data.summary),
+        **vars(data),
         "results": {
-            "columns": list(_RESULT_COLUMNS),
-            "rows": [[_cell(row, name) for name in _RESULT_COLUMNS] for row in data.results],
+            "columns": [field.name for field in fields(Result)],
+            "rows": [list(vars(row).values()) for row in results],
         },
         "lists": [_packed_list(one) for one in data.lists],
-        "notes": list(data.notes),
         "spending": None if data.spending is None else vars(data.spending),
     }
-
-
-def _cell(row: Result, name: str) -> Any:
-    value = getattr(row, name)
-    return None if name == "epsilon" and value == math.inf else value
 
 
 def _packed_list(one: MemberList) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from typing import Any
 from edgeveil.ledger import Ledger, Spend
 from edgeveil.report.page import Spending
 
+_NOTED = ("mechanism", "parameters", "purpose", "operator")
 COLUMNS = (
-    *("number", "time", "label", "snapshot", "mechanism", "parameters", "purpose", "operator"),
+    *("number", "time", "label", "snapshot", *_NOTED),
     *("recipients", "epsilon_each", "epsilon_pooled", "state"),
 )
 
@@ -25,10 +26,7 @@ def spending_rows(spends: Sequence[Spend]) -> list[tuple[Any, ...]]:
             spend.created,
             spend.label or "",
             spend.snapshot,
-            spend.note.get("mechanism", ""),
-            spend.note.get("parameters", ""),
-            spend.note.get("purpose", ""),
-            spend.note.get("operator", ""),
+            *(spend.note.get(name, "") for name in _NOTED),
             "everybody" if spend.model == "public" else spend.n_rows,
             spend.epsilon_nano / 1e9,
             spend.pooled_nano / 1e9,
