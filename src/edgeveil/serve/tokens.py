@@ -28,7 +28,6 @@ _TABLES, _REMEMBERED = 256, 400  # tables of so many tokens whose signature was 
 _MOST_HEADS = 64  # a sign-on gives all its tokens one head, as long as it has the same key
 _LEAST_SECRET = 32  # bytes of an HS256 key: as many as its hash has
 _LEAST_RSA = 2048  # bits
-_BEGINS = ("iat", "nbf")
 
 
 class Refused(Exception):  # noqa: N818  (not an error of ours: an answer)
@@ -88,17 +87,17 @@ class Tokens:
             if not key.Algorithm.verify(f"{head}.{body}".encode(), key.key, sign):
                 return None
             said = json.loads(raw.decode())
-            subject, until, audience = said["sub"], said["exp"], said["aud"]
+            subject, audience, until = said["sub"], said["aud"], said["exp"]
+            issued, begins = said.get("iat", 0), said.get("nbf", 0)
             usual = (
-                type(until) is int
-                and until > now - _LEEWAY
-                and all(type(at := said.get(k, 0)) is int and at <= now + _LEEWAY for k in _BEGINS)
+                type(until) is type(issued) is type(begins) is int  # not a bool
+                and issued - _LEEWAY <= now >= begins - _LEEWAY
+                and now < until + _LEEWAY
                 and audience
                 and audience in (self._audience, [self._audience])
                 and (self._issuer is None or said.get("iss") == self._issuer)
-                and type(said.get("jti", "")) is str
-                and type(subject) is str
-                and subject.encode()
+                and type(said.get("jti", "")) is type(subject) is str
+                and subject.encode()  # half a surrogate cannot be
             )
             return (subject, float(until) + _LEEWAY) if usual else None
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError):
