@@ -6,10 +6,10 @@ A million members (--members) with five million edges: every list is charged, ma
 and stored by the service itself (`POST /ahead`), then served. Memory is the most that the process
 ever had (VmHWM), while it made the lists and, after a restart, while it served them. Stored lists
 are asked for with tokens that the service has never seen, by HS256 and by EdDSA, and with tokens
-that it has. The bare endpoint is asked at half of the load, too: what it is late by is the machine's
-or the load generator's. Processor time of the server by request depends least on what else runs.
-Needs the load generator wrk (Debian: apt install wrk), 8 GB of disk and about a quarter of an hour
-on two quiet cores. All traffic is on loopback.
+that it has. The bare endpoint is asked at half of the load, too: by how much it is late is up to
+the machine and the load generator. The server's processor time for a request depends least on what
+else runs. Needs the load generator wrk (Debian: apt install wrk), 8 GB of disk and about a quarter
+of an hour on two quiet cores. All traffic is on loopback.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _measured(wrk: str, service: Service, n: int, rounds: int, folder: Path) -> 
         service.start("--ahead")  # it looks at every list, finds all, and makes none
         started = time.perf_counter() - began
         _wait_for_all(service)
-        kinds = {"bare": [], "new": [], "known": [], "new_eddsa": []}  # type: dict[str, list[Any]]
+        kinds: dict[str, list[Any]] = {"bare": [], "new": [], "known": [], "new_eddsa": []}
         for _ in range(rounds):  # one after the other: each has the machine to itself
             kinds["bare"].append(_load(wrk, port, "/bare", bare.pid))
             kinds["new"].append(asking.new())

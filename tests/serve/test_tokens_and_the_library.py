@@ -175,6 +175,17 @@ def test_a_usual_token_is_checked_by_the_short_way_once_its_head_is_known(tmp_pa
         assert checker._usual(second) == ("b", NOW + 6030.0)
 
 
+def test_an_empty_audience_is_none(tmp_path):
+    checker = Tokens(write(tmp_path / "keys.json", jwk(SECRET, "hs")), "")
+    said = {"sub": "ann", "exp": NOW + 6000}
+    several, none = (
+        jwt.encode({**said, "aud": one}, SECRET, "HS256", {"kid": "hs"}) for one in ([""], "")
+    )
+    assert checker.subject(several) == "ann"  # as the library has it
+    with pytest.raises(Refused):
+        checker.subject(none)
+
+
 def test_heads_that_differ_in_every_token_do_not_fill_the_memory(tmp_path):
     checker = Tokens(write(tmp_path / "keys.json", jwk(SECRET, "hs")), "edgeveil")
     said = {"sub": "ann", "aud": "edgeveil", "exp": NOW + 6000}
