@@ -168,8 +168,10 @@ def _service(part: Figures, file: Path) -> None:
     shown = {
         "bare endpoint": (part["bare_per_second"], PEER),
         "stored lists": (part["stored_per_second"], OURS),
+        "the same, new tokens": (part.get("stored_new_per_second", ()), OURS),
         "first lists": ([part["first_lists_per_second"]], SAME),
     }
+    shown = {name: bars for name, bars in shown.items() if bars[0]}
     for y, (values, colour) in enumerate(shown.values()):
         for i, value in enumerate(values):
             height = 0.8 / len(values)

@@ -4,13 +4,18 @@
 
 A million members (--members) with five million edges: every list is charged, made by the engine
 and stored by the service itself (`POST /ahead`), then served. Memory is the most that the process
-ever had (VmHWM), while it made the lists and, after a restart, while it served them. Needs the
-load generator wrk (Debian: apt install wrk), 8 GB of disk and about ten minutes on two quiet cores.
-All traffic is on loopback.
+ever had (VmHWM), while it made the lists and, after a restart, while it served them. Stored lists
+are asked for with tokens that the service has never seen, by HS256 and by EdDSA, and with tokens
+that it has. The bare endpoint is asked at half of the load, too: by how much it is late is up to
+the machine and the load generator. The server's processor time for a request depends least on what
+else runs. Needs the load generator wrk (Debian: apt install wrk), 8 GB of disk and about a quarter
+of an hour on two quiet cores. All traffic is on loopback.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import re
 import shutil
@@ -19,8 +24,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from jwt.algorithms import OKPAlgorithm
 
 from benchmarks.graphs import draw_edges
 from benchmarks.settings import Settings
@@ -43,16 +54,20 @@ async def bare(request):
 serve([(Place.of(sys.argv[1]), Starlette(routes=[Route("/bare", bare)]))], lambda: None)
 """
 LUA = """
-local tokens = {{}}
+local tokens, at = {{}}, 0
 for line in io.lines("{tokens}") do tokens[#tokens + 1] = "Bearer " .. line end
-local at = math.random(#tokens)
 request = function()
   at = at % #tokens + 1
-  return wrk.format("GET", "/me/suggestions", {{["Authorization"] = tokens[at]}})
+  return wrk.format("GET", "{path}", {{["Authorization"] = tokens[at]}})
 end
-delay = function() return {delay} end
+"""
+# With one and the same pause, all connections would go on asking at the same moment.
+PAUSES = """
+delay = function() return math.random(0, {twice}) end
 """
 CONNECTIONS, SECONDS = 32, 8
+NEW = 80_000  # tokens of one round, more than can be shown in it
+KNOWN = 10_000  # tokens that are shown again and again
 BUSY = 4_000  # members who are asked for while the lists of all others are made
 EDGES_EACH = 5
 
@@ -75,12 +90,16 @@ def run(settings: Settings) -> dict[str, Any]:
 
 def _measured(wrk: str, service: Service, n: int, rounds: int, folder: Path) -> dict[str, Any]:
     kills = _killed(2 if rounds == 1 else 50, folder / "killed")
+    asking = _Asking(wrk, service, range(0, n, max(1, n // 50_000)), folder)
     service.start()
-    first = _first_lists(wrk, service, n, folder)
+    service.get(member=1)
+    # First lists a second with the charge on disk: many members ask at once, once each.
+    whom = range(BUSY, n, max(1, n // 20_000))
+    first = asking.these(_tokens(service, whom), connections=512)["per_second"]
     began = time.perf_counter()
     service.curator("/ahead", "POST")
     _wait_for_all(service, but=n - BUSY)
-    meanwhile = _asked(wrk, service, range(BUSY), folder, delay=100)
+    meanwhile = asking.these(_tokens(service, range(BUSY)), pause=100)
     _wait_for_all(service)
     ahead, making_bytes = time.perf_counter() - began, peak_bytes(service.process.pid)
     port = free_port()
@@ -92,25 +111,42 @@ def _measured(wrk: str, service: Service, n: int, rounds: int, folder: Path) -> 
         service.start("--ahead")  # it looks at every list, finds all, and makes none
         started = time.perf_counter() - began
         _wait_for_all(service)
-        whom, stored, plain = range(0, n, max(1, n // 50_000)), [], []
-        for _ in range(rounds):  # one after the other: both have the machine to themselves
-            plain.append(_load(wrk, port, "/bare", None)["per_second"])
-            stored.append(_asked(wrk, service, whom, folder)["per_second"])
+        kinds: dict[str, list[Any]] = {"bare": [], "new": [], "known": [], "new_eddsa": []}
+        for _ in range(rounds):  # one after the other: each has the machine to itself
+            kinds["bare"].append(_load(wrk, port, "/bare", bare.pid))
+            kinds["new"].append(asking.new())
+            kinds["known"].append(asking.known())
+            kinds["new_eddsa"].append(asking.new(eddsa=True))
         # Each connection waits so long between two requests that half of the load remains.
-        delay = round(2_000 * CONNECTIONS / statistics.median(stored))
-        half = _asked(wrk, service, whom, folder, delay)
+        pause = round(2_000 * CONNECTIONS / _median(kinds["new"], "per_second"))
+        script = folder / "pauses.lua"
+        script.write_text(PAUSES.format(twice=2 * pause))
+        half = [
+            {"bare": _load(wrk, port, "/bare", bare.pid, script), "new": asking.new(pause)}
+            for _ in range(rounds)
+        ]
         serving_bytes = peak_bytes(service.process.pid)
     finally:
         bare.terminate()
         service.stop()
+    late = sorted(half, key=lambda both: both["new"]["p99_seconds"])[len(half) // 2]
     found = {
         "members": n,
         "first_lists_per_second": first,
         "ahead_seconds": ahead,
-        "stored_per_second": stored,
-        "bare_per_second": plain,
-        "share_of_bare": statistics.median(s / b for s, b in zip(stored, plain, strict=True)),
-        "at_half_load": half,
+        "stored_per_second": [one["per_second"] for one in kinds["known"]],
+        "stored_new_per_second": [one["per_second"] for one in kinds["new"]],
+        "stored_new_eddsa_per_second": [one["per_second"] for one in kinds["new_eddsa"]],
+        "bare_per_second": [one["per_second"] for one in kinds["bare"]],
+        "share_of_bare": _share(kinds["known"], kinds["bare"]),
+        "share_of_bare_new": _share(kinds["new"], kinds["bare"]),
+        "share_of_bare_new_eddsa": _share(kinds["new_eddsa"], kinds["bare"]),
+        "cpu_microseconds": {
+            kind: _median(each, "cpu_microseconds") for kind, each in kinds.items()
+        },
+        "at_half_load": late["new"],
+        "bare_at_half_load": late["bare"],
+        "half_load_rounds": half,
         "while_lists_are_made": meanwhile,
         "start_seconds": started,
         "peak_bytes_making": making_bytes,
@@ -136,53 +172,105 @@ def _killed(times: int, folder: Path) -> dict[str, Any]:
     return {"times": times, "lists": len(lists), "answers": len(seen), "start_seconds": starts}
 
 
-def _first_lists(wrk: str, service: Service, n: int, folder: Path) -> float:
-    """First lists a second with the charge on disk: many members ask at once, once each."""
-    service.get(member=1)
-    whom = range(BUSY, n, max(1, n // 20_000))
-    return float(_asked(wrk, service, whom, folder, connections=512)["per_second"])
-
-
 def _wait_for_all(service: Service, but: int = 0) -> None:
     """Wait until no more lists than that are left to be made ahead."""
     while service.curator("/status").json["ahead_left"] > but:
         time.sleep(0.5)
 
 
-def _asked(
-    wrk: str,
-    service: Service,
-    members: range,
-    folder: Path,
-    delay: int = 0,
-    connections: int = CONNECTIONS,
-) -> dict[str, Any]:
-    """Ask for the lists of these members, each connection after so many milliseconds."""
-    # The tokens of a group are made once: whoever asks again shows the same one.
-    tokens, script = folder / f"tokens-{members.start}-{members.stop}", folder / "ask.lua"
-    if not tokens.exists():
-        tokens.write_text("\n".join(service.token(member) for member in members))
-    script.write_text(LUA.format(tokens=tokens, delay=delay))
-    return _load(wrk, service.port, "/me/suggestions", script, connections)
+def _tokens(service: Service, members: Iterable[int], eddsa: Any = None) -> Iterable[str]:
+    """A token for each of these members."""
+    for number, member in enumerate(members):
+        seconds = 86_400 + number  # a member who comes twice has two tokens
+        if eddsa is None:
+            yield service.token(member, seconds=seconds)
+        else:
+            said = {"sub": str(member), "aud": "edgeveil", "exp": int(time.time() + seconds)}
+            yield jwt.encode(said, eddsa, "EdDSA", {"kid": "eddsa"})
+
+
+class _Asking:
+    """Asks for the lists of members, with new tokens or with known ones."""
+
+    def __init__(self, wrk: str, service: Service, members: range, folder: Path) -> None:
+        self._wrk, self._service, self._members, self._folder = wrk, service, members, folder
+        self._shown: list[str] = []
+        self._eddsa = Ed25519PrivateKey.generate()
+        keys = service.folder / "keys.json"
+        public = OKPAlgorithm.to_jwk(self._eddsa.public_key(), as_dict=True)
+        listed = json.loads(keys.read_text())["keys"]
+        keys.write_text(json.dumps({"keys": [*listed, {**public, "kid": "eddsa"}]}))
+
+    def new(self, pause: int = 0, *, eddsa: bool = False) -> dict[str, Any]:
+        """With tokens that nobody has shown before."""
+        whom, key = islice(cycle(self._members), NEW), self._eddsa if eddsa else None
+        tokens = list(_tokens(self._service, whom, key))
+        found = self.these(tokens, pause)
+        if found["requests"] + CONNECTIONS > NEW:
+            raise SystemExit("tokens were shown twice: make more of them")
+        self._shown = tokens[: found["requests"]]
+        return found
+
+    def known(self) -> dict[str, Any]:
+        """With the latest tokens that were shown before, again and again."""
+        return self.these(self._shown[-KNOWN:])
+
+    def these(
+        self, tokens: Iterable[str], pause: int = 0, connections: int = CONNECTIONS
+    ) -> dict[str, Any]:
+        """Show these tokens, on each connection after so many milliseconds (mean)."""
+        shown, script = self._folder / "tokens", self._folder / "ask.lua"
+        shown.write_text("\n".join(tokens))
+        pauses = PAUSES.format(twice=2 * pause) if pause else ""
+        script.write_text(LUA.format(tokens=shown, path="/me/suggestions") + pauses)
+        running = self._service
+        place = running.port, "/me/suggestions", running.process.pid
+        return _load(self._wrk, *place, script, connections)
+
+
+def _median(found: list[dict[str, Any]], name: str) -> float:
+    return float(statistics.median(one[name] for one in found))
+
+
+def _share(ours: list[dict[str, Any]], bare: list[dict[str, Any]]) -> float:
+    pairs = zip(ours, bare, strict=True)
+    return statistics.median(one["per_second"] / other["per_second"] for one, other in pairs)
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Processor time of a process so far, in user and in system mode."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _load(
-    wrk: str, port: int, path: str, script: Path | None, connections: int = CONNECTIONS
+    wrk: str,
+    port: int,
+    path: str,
+    pid: int,
+    script: Path | None = None,
+    connections: int = CONNECTIONS,
 ) -> dict[str, Any]:
     words = [wrk, "-t1", f"-c{connections}", f"-d{SECONDS}s", "--latency", "--timeout", "20s"]
     words += ["-s", str(script)] if script else []
+    before = _cpu_seconds(pid)
     said = subprocess.run(
         [*words, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, check=True
     ).stdout
+    used = _cpu_seconds(pid) - before
+    number = re.search(r"(\d+) requests in", said)
     rate = re.search(r"Requests/sec:\s+([\d.]+)", said)
     late = re.search(r"99%\s+([\d.]+)(us|ms|s)", said)
+    assert number is not None, said
     assert rate is not None, said
     assert late is not None, said
     scale = {"us": 1e-6, "ms": 1e-3, "s": 1.0}[late[2]]
     bad = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
     return {
+        "requests": int(number[1]),
         "per_second": float(rate[1]),
         "p99_seconds": float(late[1]) * scale,
+        "cpu_microseconds": used / int(number[1]) * 1e6,
         "not_ok": int(bad[1]) if bad else 0,
     }
 

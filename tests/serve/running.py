@@ -31,7 +31,7 @@ class Service:
 
     def __init__(
         self, folder, graph, *, epsilon=0.5, cap=2.0, top=10, options=(), curator=True, url=None,
-        as_command=False,
+        as_command=False, pad=0.2,
     ):  # fmt: skip
         self.folder = Path(folder)
         self.graph, self.ledger = self.folder / "graph", url or self.folder / "ledger"
@@ -43,7 +43,7 @@ class Service:
         self.port, self.curator_port = free_port(), free_port()
         place = ("--curator", f"127.0.0.1:{self.curator_port}") if curator else ()
         self.epsilon, self.top, self.options = epsilon, top, (*place, *options)
-        self.process, self.as_command = None, as_command
+        self.process, self.as_command, self.pad = None, as_command, pad
 
     def another(self, graph):
         """A second instance: the same ledger and keys, and a place of its own for copies."""
@@ -59,7 +59,7 @@ class Service:
         command += ["--ledger", str(self.ledger), "--epsilon", str(self.epsilon)]
         command += ["--artifacts", str(self.artifacts), "--state", str(self.state)]
         command += ["--top", str(self.top)]
-        command += ["--keys", str(self.folder / "keys.json"), "--pad", "0.2"]
+        command += ["--keys", str(self.folder / "keys.json"), "--pad", str(self.pad)]
         if "--at" not in self.options:
             command += ["--at", f"127.0.0.1:{self.port}"]
         self.log = (self.folder / "log").open("ab")

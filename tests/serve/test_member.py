@@ -246,6 +246,24 @@ def test_what_goes_wrong_inside_is_not_told_and_not_logged(caplog):
     assert "Example" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("HEAD", "/", 200),
+        ("POST", "/", 405),
+        ("GET", "//", 404),
+        ("GET", "/icon.svg/", 404),
+        ("DELETE", "/nothing", 404),
+    ],
+)
+def test_every_method_and_path_has_an_answer_with_all_headers(service, method, path, status):
+    found = request(service.port, path, method)
+    assert found.status == status
+    assert found.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert "Location" not in found.headers
+    assert (found.body == b"") == (method == "HEAD")
+
+
 def test_integer_ids_are_read_as_they_are_written():
     nodes = NodeSet.range(200)
     assert _member("7", nodes) == (7, 7)

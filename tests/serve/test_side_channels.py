@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +13,9 @@ from scipy.stats import mannwhitneyu
 
 from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
+from edgeveil.serve.guards import Metrics
+from edgeveil.serve.making import Unavailable, UsedUp
+from edgeveil.serve.member import member_app
 from tests.serve.running import Service
 
 
@@ -60,7 +66,56 @@ def test_the_time_of_a_first_list_does_not_tell_how_many_friends_a_friend_has(pa
         one.get(member=7)  # whatever is loaded once is loaded
     with ThreadPoolExecutor(2) as pool:  # at the same time: whatever else runs disturbs both
         fast, slow = pool.map(first_times, pair, [16, 16])
-    # Answers come on the beat, 0.2 s after the question or a multiple of it.
-    assert (np.abs(np.concatenate([slow, fast]) / 0.2 % 1) < 0.25).mean() > 0.8
+    # Answers come on the beat, 0.2 s after the question or a multiple of it. Which multiple is not
+    # hidden (docs/service.md), and on a busy machine it is not always the first.
+    fast, slow = fast % 0.2, slow % 0.2
+    assert (np.concatenate([slow, fast]) < 0.05).mean() > 0.8
     assert mannwhitneyu(slow, fast).pvalue > 0.001
     assert abs(np.median(slow) - np.median(fast)) < 0.02
+
+
+class Slowly:
+    """Makes lists in the time that a member's name says, or does not."""
+
+    def __init__(self):
+        lists = SimpleNamespace(get=lambda at: None)
+        graph = SimpleNamespace(nodes=NodeSet.of_strings(["0.01", "0.3", "used up", "unavailable"]))
+        self.edition = SimpleNamespace(graph=graph, lists=lists)
+
+    async def make(self, member):
+        if member == "used up":
+            raise UsedUp
+        if member == "unavailable":
+            raise Unavailable
+        await asyncio.sleep(float(member))
+        return b"{}"
+
+    def earlier(self, member):
+        return b"{}"
+
+
+def test_a_first_list_comes_on_the_beat_however_long_it_took_and_so_does_none():
+    making, tokens = Slowly(), SimpleNamespace(subject=lambda token: token)
+    app = member_app(making, tokens, Metrics(), pad=0.6, https=False)
+
+    async def seconds(member):
+        headers = [(b"authorization", f"Bearer {member}".encode())]
+        scope = {"type": "http", "method": "GET", "path": "/me/suggestions", "headers": headers}
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        began = time.perf_counter()
+        await app(scope, None, send)
+        assert sent[0]["status"] == (503 if member == "unavailable" else 200)
+        return time.perf_counter() - began
+
+    async def some():
+        return [await asyncio.gather(*map(seconds, making.edition.graph.nodes)) for _ in range(3)]
+
+    # Whatever else runs makes some answers later; none comes before the beat.
+    with ThreadPoolExecutor(1) as pool:  # this thread may have a browser's loop in it
+        found = np.array(pool.submit(asyncio.run, some()).result())
+    assert found.min() > 0.595
+    assert found.min(axis=0).max() < 0.75

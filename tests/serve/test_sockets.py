@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime
 import http.client
@@ -11,16 +12,20 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from uvicorn.server import ServerState
 
 from edgeveil.cli.app import main
 from edgeveil.cli.serve import _own_folder
+from edgeveil.serve import guards
 from edgeveil.serve.guards import network_of
+from edgeveil.serve.server import Place
 from tests.serve.running import Service, request
 
 
@@ -162,6 +167,46 @@ def test_one_network_cannot_have_all_connections(service):
         assert answered(lines[-1])
     with open_from("127.0.0.2") as again:
         assert answered(again)
+
+
+def test_all_networks_together_cannot_have_more_connections_than_the_bound(monkeypatch):
+    monkeypatch.setattr(guards, "_MOST_OPEN", 3)
+    config = Place.of("0").config(guards.guarded({}, ("icon.svg",), guards.Metrics()))
+    config.load()
+    state = ServerState()
+
+    def answered(line):
+        with contextlib.suppress(ConnectionError):
+            line.sendall(b"GET /icon.svg HTTP/1.1\r\nHost: x\r\n\r\n")
+            return line.recv(1000).startswith(b"HTTP/1.1 200 ")
+        return False
+
+    def ask(port):
+        with contextlib.ExitStack() as stack:
+            lines = [
+                stack.enter_context(
+                    socket.create_connection(("127.0.0.1", port), 9, (f"127.0.0.{number}", 0))
+                )
+                for number in range(2, 7)  # each from a network of its own
+            ]
+            assert [answered(line) for line in lines] == [True, True, True, False, False]
+        while state.connections:
+            time.sleep(0.01)
+        with socket.create_connection(("127.0.0.1", port), 9) as again:
+            assert answered(again)
+
+    async def connect():
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: guards.GuardedProtocol(config, state, {}), "127.0.0.1", 0
+        )
+        async with server:
+            await asyncio.to_thread(ask, server.sockets[0].getsockname()[1])
+            while state.connections:
+                await asyncio.sleep(0.01)
+
+    with ThreadPoolExecutor(1) as pool:  # this thread may have a browser's loop in it
+        pool.submit(asyncio.run, asyncio.wait_for(connect(), 30)).result()
 
 
 def test_half_of_an_ipv6_address_is_a_network():

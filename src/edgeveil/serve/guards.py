@@ -15,10 +15,8 @@ from ipaddress import ip_address
 from typing import Any, ClassVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 Scope = MutableMapping[str, Any]
@@ -34,6 +32,7 @@ _MOST_OPEN = 2_500  # connections; from 2,000 on (`server.Place.config`) they ar
 _MOST_OPEN_FROM_ONE = 200  # of them from one network
 _PROXIES = ("", "127.0.0.1", "::1")  # a Unix socket or this machine: a proxy, for everybody
 _SECONDS_FOR_ANSWER = 5.0  # that a client may leave an answer unread
+_TABLES, _NAMES = 256, 400  # of a rate limit: tables, and names in each
 _log = logging.getLogger("edgeveil.serve")
 _KINDS = {
     "html": "text/html",
@@ -98,24 +97,27 @@ class RateLimit:
 
     def __init__(self, per_second: float, at_once: int) -> None:
         self._rate, self._most = per_second, float(at_once)
-        self._left: dict[str, tuple[float, float]] = {}
+        # Small tables: nobody waits while one is cleared; together for 100,000 names.
+        self._left: list[dict[str, tuple[float, float]]] = [{} for _ in range(_TABLES)]
 
     def allows(self, name: str) -> bool:
         """Whether one more is allowed now; it then counts."""
-        now = time.monotonic()
-        left, since = self._left.get(name, (self._most, now))
+        now, at = time.monotonic(), hash(name) % _TABLES
+        known = self._left[at]
+        left, since = known.get(name, (self._most, now))
         left = min(self._most, left + (now - since) * self._rate)
-        if len(self._left) > 100_000:
-            self._forget(now)
-        self._left[name] = (left - 1 if left >= 1 else left), now
+        if len(known) >= _NAMES:
+            known = self._left[at] = self._recent(known, now)
+        known[name] = (left - 1 if left >= 1 else left), now
         return left >= 1
 
-    def _forget(self, now: float) -> None:
-        """Forget everybody whose reserve is full again."""
+    def _recent(
+        self, known: dict[str, tuple[float, float]], now: float
+    ) -> dict[str, tuple[float, float]]:
+        """Whoever has not a full reserve again; nobody, if they are many: it must not grow."""
         full = self._most / self._rate
-        self._left = {k: v for k, v in self._left.items() if now - v[1] < full}
-        if len(self._left) > 100_000:  # so many at once: begin anew rather than grow
-            self._left = {}
+        found = {k: v for k, v in known.items() if now - v[1] < full}
+        return found if len(found) < _NAMES else {}
 
 
 def guarded(
@@ -126,19 +128,8 @@ def guarded(
     https: bool = False,
 ) -> App:
     """An application of these works, by method and path, and of files in `pages`; HTML is at /."""
-    routes = [Route(path, work, methods=[method]) for (method, path), work in works.items()]
-    routes += [Route("/" if ".html" in name else f"/{name}", _page(name)) for name in files]
-    words = {
-        404: "there is nothing here",
-        405: "that cannot be done here",
-        500: "something went wrong here",
-    }
-    app = Starlette(
-        routes=routes,
-        exception_handlers={status: _always(status, text) for status, text in words.items()},
-    )
-    app.router.redirect_slashes = False  # a redirection would repeat whatever Host was sent
-    return _Guard(app, metrics, frozenset(route.path for route in routes), https=https)
+    pages = {("GET", "/" if ".html" in name else f"/{name}"): _page(name) for name in files}
+    return _Guard({**works, **pages}, metrics, https=https)
 
 
 def _page(name: str) -> Work:
@@ -151,18 +142,17 @@ def _page(name: str) -> Work:
     return page
 
 
-def _always(status: int, words: str) -> Any:
-    async def handler(request: Request, problem: Exception) -> Response:
-        return error(status, words)
-
-    return handler
-
-
 class _Guard:
-    """ASGI middleware: refuses large bodies, adds headers, counts, hides errors."""
+    """The ASGI application: refuses large bodies, finds the work, adds headers, counts.
 
-    def __init__(self, app: App, metrics: Metrics, routes: frozenset[str], *, https: bool) -> None:
-        self._app, self._metrics, self._routes = app, metrics, routes
+    Starlette's router, with what it wraps around every answer, takes longer than all of this.
+    """
+
+    def __init__(
+        self, works: Mapping[tuple[str, str], Work], metrics: Metrics, *, https: bool
+    ) -> None:
+        self._works, self._metrics = works, metrics
+        self._paths = frozenset(path for _, path in works)
         more = {"Strict-Transport-Security": "max-age=31536000"} if https else {}
         self._headers = [
             (name.lower().encode(), value.encode()) for name, value in {**_HEADERS, **more}.items()
@@ -171,26 +161,30 @@ class _Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         began, path, status = time.monotonic(), scope["path"], 500
-
-        async def sending(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *self._headers]
-            await send(message)
-
         try:
-            if _has_large_body(scope):
-                refusal = error(413, "no request here has a body of that size", Connection="close")
-                await refusal(scope, receive, sending)
-            else:
-                await self._app(scope, receive, sending)
-        except Exception as problem:  # noqa: BLE001  (answered already; its words may name a member)
-            _log.error("an answer failed: %s", type(problem).__name__)
+            try:
+                answer = await self._answer(scope, receive)
+            except Exception as problem:  # noqa: BLE001  (its words may name a member)
+                _log.error("an answer failed: %s", type(problem).__name__)
+                answer = error(500, "something went wrong here")
+            answer.raw_headers += self._headers
+            status = answer.status_code
+            await answer(scope, receive, send)
         finally:
             # Unknown paths are one route: nobody can fill the counts with names.
-            route = path if path in self._routes else "other"
+            route = path if path in self._paths else "other"
             self._metrics.count(route, status, time.monotonic() - began)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        if _has_large_body(scope):
+            return error(413, "no request here has a body of that size", Connection="close")
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]  # sent without its body
+        work = self._works.get((method, scope["path"]))
+        if work is not None:
+            return await work(Request(scope, receive))
+        if scope["path"] in self._paths:
+            return error(405, "that cannot be done here")
+        return error(404, "there is nothing here")
 
 
 def _has_large_body(scope: Scope) -> bool:

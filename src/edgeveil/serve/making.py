@@ -7,6 +7,7 @@ ledger. What was asked for by nobody yet is made ahead, if wanted, while nobody 
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import json
 import logging
@@ -186,10 +187,13 @@ class Making:
     def _work(self) -> None:
         with self._wake:  # loading slows answers down: those who have a list come first
             self._wake.wait_for(lambda: self._waiting or self._stopped, timeout=_LOOK_AGAIN)
+        gc.disable()  # to look for garbage among all that is loaded stops every answer for 0.1 s
         try:
             _load_kernels()
         except Exception as error:  # noqa: BLE001  (the thread must go on)
             self._say(error)
+        gc.freeze()  # nor is it to be looked through later
+        gc.enable()
         pause = _LOOK_AGAIN
         while True:
             with self._wake:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import resource
 import signal
@@ -118,6 +119,7 @@ class _Server(uvicorn.Server):
 def serve(apps: list[tuple[Place, Any]], started: Callable[[], None]) -> None:
     """Serve until a signal says to stop; `started` is called once all sockets are open."""
     sys.setswitchinterval(0.0005)  # answers wait so long, not 5 ms, for whatever makes lists
+    gc.freeze()  # to look for garbage among all modules would stop answers for 30 ms
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # or connections could use up all files
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with contextlib.ExitStack() as stack:
