@@ -145,6 +145,8 @@ def compile_first() -> None:
     left to the tests.
     """
     command = [sys.executable, "-m", "tests.compile_first"]
-    for part in ("lists", "rows"):
-        _compiling.append(subprocess.Popen([*command, part], cwd=ROOT, stderr=subprocess.DEVNULL))
+    _compiling.extend(
+        subprocess.Popen([*command, part], cwd=ROOT, stderr=subprocess.DEVNULL)
+        for part in ("lists", "rows")
+    )
     _compiling[-1].wait()
