@@ -8,6 +8,10 @@ import shutil
 import sys
 from pathlib import Path
 
+# Before numpy is loaded, here and in whatever is started: as many processes as processors work
+# already, and threads of linear algebra that wait for a processor do so by running in circles.
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
 import pytest
 from hypothesis import settings
 

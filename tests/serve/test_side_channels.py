@@ -63,4 +63,6 @@ def test_the_time_of_a_first_list_does_not_tell_how_many_friends_a_friend_has(pa
     # Answers come on the beat, 0.2 s after the question or a multiple of it.
     assert (np.abs(np.concatenate([slow, fast]) / 0.2 % 1) < 0.25).mean() > 0.8
     assert mannwhitneyu(slow, fast).pvalue > 0.001
-    assert abs(np.median(slow) - np.median(fast)) < 0.02
+    # Nor how far off the beat, which one that is missed on a busy machine leaves alone.
+    late, early = ((times + 0.1) % 0.2 for times in (slow, fast))
+    assert abs(np.median(late) - np.median(early)) < 0.02
