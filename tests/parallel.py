@@ -22,6 +22,7 @@ WAITING = [
     "tests/cluster/test_ray.py",
     "tests/serve/test_faults.py",
     "tests/serve/test_sockets.py",
+    "tests/serve/test_side_channels.py",
 ]
 # Several seconds of CPU time or of waiting, longest first. Only the order hangs on it.
 BEGUN_FIRST = [
