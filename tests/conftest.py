@@ -8,17 +8,23 @@ import shutil
 import sys
 from pathlib import Path
 
+# Before numpy is loaded, here and in whatever is started: as many processes as processors work
+# already, and threads of linear algebra that wait for a processor do so by running in circles.
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
 import pytest
 from hypothesis import settings
 
 from tests.forks import shared
-from tests.parallel import WholeFiles, compile_first, in_order
+from tests.parallel import WAITING, WholeFiles, compile_first, in_order, processes
 from tests.postgres import postgres_server  # noqa: F401  (a fixture)
 
 # The same examples on every machine: a red run can be repeated.
 settings.register_profile("edgeveil", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("edgeveil")
 
+
+WAITER = pytest.StashKey[str]()  # name of the process of the files that wait
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = [
@@ -85,8 +91,31 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    config.stash[WAITER] = f"gw{processes() - 1}"
+    return processes()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    # A process that takes its place after a crash has another name, and does everything.
+    node.workerinput["waits"] = node.gateway.id == node.config.stash.get(WAITER, None)
+
+
+def pytest_ignore_collect(collection_path, config):
+    if getattr(config, "workerinput", {}).get("waits") and collection_path.is_file():
+        asked = Path(os.path.relpath(collection_path, config.rootpath)).as_posix() in WAITING
+        return None if asked else True
+    return None
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes():
     compile_first()
+
+
+def pytest_collection_finish():
+    gc.freeze()  # modules and tests stay to the end: not to be looked through again and again
 
 
 def pytest_terminal_summary(terminalreporter):

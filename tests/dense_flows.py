@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from functools import cache
+from itertools import combinations, permutations
 
 import numpy as np
 
@@ -72,6 +73,30 @@ def dense_flow(
         if not (forward and i == rounds - 1):
             h = np.minimum(h, caps)
     return offset + absorb * h
+
+
+@cache
+def _other_names(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """For every bit mask: the least mask of the same graph with 0 in its place, and who is who."""
+    pairs = list(combinations(range(n), 2))
+    names = np.array([(0, *rest) for rest in permutations(range(1, n))])
+    masks, images = np.arange(1 << len(pairs)), np.zeros((len(names), 1 << len(pairs)), dtype=int)
+    for image, name in zip(images, names, strict=True):
+        for k, (u, v) in enumerate(pairs):
+            image += (masks >> k & 1) << pairs.index((min(name[u], name[v]), max(name[u], name[v])))
+    return images.min(axis=0), names[images.argmin(axis=0)]
+
+
+def flow_from_0(adjacency, **options):
+    """`dense_flow` from node 0 for every graph, with the graphs in the order of their bit masks.
+
+    Graphs that differ in the names of the other nodes alone are computed once: 90 instead of 1,024
+    on five nodes.
+    """
+    least, names = _other_names(adjacency.shape[1])
+    chosen, place = np.unique(least, return_inverse=True)
+    rows = dense_flow(adjacency[chosen], sources=slice(1), **options)
+    return np.take_along_axis(rows[place], names[:, None, :], axis=2)
 
 
 def largest_change(rows_by_mask: np.ndarray, n: int, model: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from edgeveil.report import PageData, write_page
+from tests.browser.sample import sample_page
 
 
 @dataclass
@@ -22,15 +24,15 @@ class Visit:
     complaints: list[str] = field(default_factory=list)
 
 
-@pytest.fixture
-def visit(browser, tmp_path) -> Iterator[Callable[..., Visit]]:
+@contextmanager
+def visiting(browser, folder: Path) -> Iterator[Callable[..., Visit]]:
     """Write a page and open it, one at a time; no page may ask for anything but its file."""
     visits: list[Visit] = []
 
     def go(data: PageData, *, width: int = 1440, height: int = 900, **options: Any) -> Visit:
         if visits:
             visits[-1].page.context.close()
-        file = tmp_path / f"report-{len(visits)}.html"
+        file = folder / f"report-{len(visits)}.html"
         write_page(file, data)
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         page = context.new_page()
@@ -51,3 +53,17 @@ def visit(browser, tmp_path) -> Iterator[Callable[..., Visit]]:
         ]
         assert not foreign, "the page asked for something"
         assert not seen.complaints, "the page complained on the console"
+
+
+@pytest.fixture
+def visit(browser, tmp_path) -> Iterator[Callable[..., Visit]]:
+    """Pages of one test."""
+    with visiting(browser, tmp_path) as go:
+        yield go
+
+
+@pytest.fixture(scope="module")
+def sample(browser, tmp_path_factory) -> Iterator[Any]:
+    """The sample, opened once for all tests that only look at it."""
+    with visiting(browser, tmp_path_factory.mktemp("sample")) as go:
+        yield go(sample_page()).page

@@ -1,7 +1,7 @@
 """What a person does with the page, in a real browser.
 
 That nothing but the file is asked for and that the console stays empty is checked at the end
-of every test here, by the `visit` fixture.
+of every test here, by the `visit` and `sample` fixtures.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def _ids(page, zone: str) -> list[str]:
     return page.locator(f".{zone} .part").evaluate_all("all => all.map(one => one.id)")
 
 
-def test_all_sections_are_there_and_the_two_parts_are_apart(visit):
-    page = visit(sample_page()).page
+def test_all_sections_are_there_and_the_two_parts_are_apart(sample):
+    page = sample
     heads = page.locator("h2").all_inner_texts()
     assert heads == ["For 7 alone", *["For the curator only: not private"] * 2]
     assert _ids(page, "releasable") == ["list"]
@@ -64,9 +64,8 @@ def test_the_first_screen_shows_a_list_and_the_picture(visit, width, height):
     assert left["x"] + left["width"] <= right["x"], "they stand side by side"
 
 
-def test_the_releasable_part_shows_what_was_released_and_no_truth(visit):
-    data = sample_page()
-    page = visit(data).page
+def test_the_releasable_part_shows_what_was_released_and_no_truth(sample):
+    data, page = sample_page(), sample
     part = page.locator(".releasable")
     rows = part.locator("tbody tr").evaluate_all(
         "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
@@ -83,9 +82,8 @@ def test_the_releasable_part_shows_what_was_released_and_no_truth(visit):
     assert "accuracy" not in words
 
 
-def test_the_promise_stands_below_the_list_and_what_is_not_covered_can_be_opened(visit):
-    data = sample_page()
-    page = visit(data).page
+def test_the_promise_stands_below_the_list_and_what_is_not_covered_can_be_opened(sample):
+    data, page = sample_page(), sample
     covered, rest = data.lists[0].promise.split(" Not covered: ")
     promise = page.locator(".promise")
     assert promise.locator("p").first.inner_text() == covered
@@ -94,6 +92,7 @@ def test_the_promise_stands_below_the_list_and_what_is_not_covered_can_be_opened
     assert rest in promise.inner_text()
     total = sum(2 * EPSILONS)
     assert f"learns up to ε = {total:g}, not ε = {EPSILONS[0]:g}" in promise.inner_text()
+    promise.locator("summary").click()
 
 
 def test_a_seeded_list_is_not_shown_as_releasable(visit):
@@ -129,9 +128,8 @@ def test_epsilon_mechanism_and_member_are_chosen_for_both_parts(visit):
         assert page.locator("#list h3").inner_text() == f"Private list, ε = {made.epsilon:g}"
 
 
-def test_the_truth_is_marked_on_every_list_of_the_member(visit):
-    data = sample_page()
-    page = visit(data).page
+def test_the_truth_is_marked_on_every_list_of_the_member(sample):
+    data, page = sample_page(), sample
     assert "✓ is one of 5 hidden friends." in page.locator("#truth").inner_text()
     for i, made in enumerate([data.lists[0], *data.lists[16:18]]):
         table = page.locator("#truth table").nth(i)
@@ -222,8 +220,8 @@ def test_reduced_motion_is_respected(visit):
     assert moving == 0
 
 
-def test_everything_that_can_be_used_has_a_name_and_headings_are_in_order(visit):
-    page = visit(sample_page()).page
+def test_everything_that_can_be_used_has_a_name_and_headings_are_in_order(sample):
+    page = sample
     page.locator(".chart svg").first.wait_for()
     nameless = page.evaluate(
         """[...document.querySelectorAll('button, a, input, select, [tabindex], [role=img]')]

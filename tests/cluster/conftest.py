@@ -15,8 +15,8 @@ os.environ["RAY_DISABLE_MEMORY_MONITOR"] = "1"
 ray = pytest.importorskip("ray")
 
 
-@pytest.fixture(scope="session")
-def cluster(tmp_path_factory):
+@pytest.fixture(scope="module")  # an idle cluster takes a twentieth of a processor
+def cluster():
     ray.init(
         num_cpus=3,
         include_dashboard=False,

@@ -17,8 +17,7 @@ def run(name: str, folder: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")],
         cwd=folder,
-        # One thread each: the suite runs several tests at once, and small products only wait.
-        env=os.environ | {"PYTHONUTF8": "1", "OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | {"PYTHONUTF8": "1"},
         capture_output=True,
         text=True,
         timeout=500,

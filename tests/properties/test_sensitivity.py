@@ -13,7 +13,7 @@ import pytest
 from edgeveil.auditing import anneal
 from edgeveil.flow import lazy_restart, push_flow_cap
 from edgeveil.flow.bounds import edge_cap, float_error_bound
-from tests.dense_flows import dense_flow, every_graph, largest_change
+from tests.dense_flows import dense_flow, every_graph, flow_from_0, largest_change
 
 STARTS = [("joint", False), ("joint", True), ("public", False)]
 
@@ -52,22 +52,21 @@ def test_removing_one_edge_moves_the_flow_at_most_sigma_on_all_graphs_of_5_nodes
     graphs = [graph for _, graph in every_graph(n)]
     adjacency = np.array([graph.adjacency().toarray() for graph in graphs])
 
-    def dense(restart, rounds, sigma, sources):
-        return dense_flow(
+    def dense(flow, restart, rounds, sigma):
+        return flow(
             adjacency,
             restart=restart,
             rounds=rounds,
             cap=edge_cap(sigma, lazy_restart(restart), rounds, "paper"),
             joint=model == "joint",
             prepush=prepush,
-            sources=sources,
         )
 
     best, best_at = 0.0, ()
     for restart, rounds, sigma in product(
         [0.02, 0.15, 0.5, 0.75, 0.98], [1, 2, 3, 10, 100], np.logspace(-6, 0.5, 14)
     ):
-        rows = dense(restart, rounds, sigma, slice(1))  # one source: see `dense_flow`
+        rows = dense(flow_from_0, restart, rounds, sigma)
         ratio = largest_change(rows, n, model) / sigma
         slack = 2 * float_error_bound(n, lazy_restart(restart)) / sigma
         assert ratio <= 1 + slack, (restart, rounds, sigma)
@@ -75,7 +74,9 @@ def test_removing_one_edge_moves_the_flow_at_most_sigma_on_all_graphs_of_5_nodes
             best, best_at = ratio, (restart, rounds, round(float(sigma), 6))
     # The dense form is only worth something if it is the kernel's function.
     restart, rounds, sigma = best_at
-    rows = dense(restart, rounds, sigma, slice(None))
+    rows = dense(dense_flow, restart, rounds, sigma)
+    fewer = dense(flow_from_0, restart, rounds, sigma)
+    np.testing.assert_allclose(fewer, rows[:, :1], rtol=0, atol=1e-15)
     for graph, expected in list(zip(graphs, rows, strict=True))[::7]:
         flow = push_flow_cap(
             graph,

@@ -20,13 +20,12 @@ from edgeveil.flow.bounds import (
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
-from tests.dense_flows import all_adjacencies, dense_flow, largest_change
+from tests.dense_flows import all_adjacencies, dense_flow, flow_from_0, largest_change
 from tests.flows import forward_flow
 
 N = 5
 RESTARTS = [0.02, 0.15, 0.5, 0.75, 0.98]
 SIGMAS = np.logspace(-6, 0.5, 14)
-ONE = slice(1)  # source: see `dense_flow`
 # The bounds hold for every start that both graphs share; this has two places.
 TWO_PLACES = np.array([[[0.5, 0.5, 0, 0, 0]]])
 STARTS = {
@@ -42,7 +41,7 @@ def adjacency():
     return all_adjacencies(N)
 
 
-def dense(adjacency, restart, rounds, sigma, forward, options):
+def dense(flow, adjacency, restart, rounds, sigma, forward, options):
     """The flow as the library defines it, for all graphs at once."""
     if rounds is None:
         cap, form = fixed_point_cap(sigma, restart, forward=forward), {"ordinary": True}
@@ -50,7 +49,7 @@ def dense(adjacency, restart, rounds, sigma, forward, options):
     else:
         capped = forward_edge_cap if forward else edge_cap
         cap, form = capped(sigma, lazy_restart(restart), rounds), {}
-    return dense_flow(
+    return flow(
         adjacency, restart=restart, rounds=rounds, cap=cap, forward=forward, **form, **options
     )
 
@@ -66,9 +65,10 @@ def check_all_graphs(adjacency, grid, forward, start, expected, figure, what):
     """No pair of graphs of 5 nodes passes the bound; the best one comes within `expected`."""
     options = STARTS[start]
     model = "joint" if options["joint"] else "public"
+    flow = dense_flow if "start" in options else flow_from_0
     best, best_at = 0.0, ()
     for restart, rounds, sigma in grid:
-        rows = dense(adjacency, restart, rounds, sigma, forward, {"sources": ONE} | options)
+        rows = dense(flow, adjacency, restart, rounds, sigma, forward, options)
         ratio = largest_change(rows, N, model) / sigma
         slack = 2 * flow_error_bound(N, sigma=sigma, restart=restart, rounds=rounds) / sigma
         assert ratio <= 1 + slack, (restart, rounds, sigma)
@@ -82,7 +82,9 @@ def check_all_graphs(adjacency, grid, forward, start, expected, figure, what):
     if "start" in options:
         return
     # The dense form is only worth something if it is the kernel's function.
-    rows = dense(adjacency, *best_at, forward, options)
+    rows = dense(dense_flow, adjacency, *best_at, forward, options)
+    fewer = dense(flow_from_0, adjacency, *best_at, forward, options)
+    np.testing.assert_allclose(fewer, rows[:, :1], rtol=0, atol=1e-15)
     for mask in range(0, len(adjacency), 41):
         graph = graph_of_pairs(N, np.argwhere(np.triu(adjacency[mask])))
         flow = kernel(graph, range(N), *best_at, forward, model, options.get("prepush", False))

@@ -18,7 +18,7 @@ def known(degrees):
 
 
 def own_list(source, friends, n):
-    lists = np.array(friends, dtype=np.int64)
+    lists = np.array(friends, dtype=np.int32)  # as in graphs: for these there are loops
     return OwnLists(np.array([source]), lists, np.array([0, len(lists)]), NodeSet.range(n))
 
 
