@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._csr import MOST_NODES
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph, index_type
 from edgeveil.nodes import NodeSet
@@ -24,7 +25,7 @@ Array = npt.NDArray[Any]
 # this many times as long as the input; the constant keeps small inputs on the fast way.
 _TABLE_FACTOR, _TABLE_FREE = 2, 1 << 20
 _LARGE = 1 << 20  # ids; below, loading a compiled loop takes longer than it saves
-_BLOCK = 1 << 16  # names that are compared at a time: they stay in the cache
+_BLOCK = 1 << 20  # ids that are compared at a time
 
 
 class RowError(Exception):
@@ -115,8 +116,9 @@ def sorted_nodes(ids: pl.Series) -> NodeSet:
         return NodeSet("int", {"ids": ids.to_numpy()}, in_order=True)
     offsets = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(ids.str.len_bytes().to_numpy(), out=offsets[1:])
-    slices = (ids.slice(at, _LARGE).to_list() for at in range(0, len(ids), _LARGE))
-    text = np.frombuffer(b"".join("".join(some).encode() for some in slices), np.uint8)
+    # by blocks: the longest text of polars is 4 GB
+    joined = (ids.slice(at, _BLOCK).str.join().item() for at in range(0, len(ids), _BLOCK))
+    text = np.frombuffer("".join(joined).encode(), np.uint8)
     return NodeSet("str", {"text": text, "offsets": offsets}, in_order=True)
 
 
@@ -132,15 +134,14 @@ def index_columns(first: pl.Series, second: pl.Series) -> Indexed:
     """Index two columns, both of integers or both of strings, by their distinct values."""
     import polars as pl
 
-    text = first.dtype == pl.String
-    if not text and (near := _index_near(first.to_numpy(), second.to_numpy())):
+    if first.dtype != pl.String and (near := _index_near(first.to_numpy(), second.to_numpy())):
         return near
     both = pl.concat([first.alias("id"), second.alias("id")])
     index, rows = _number(_keys(both))
-    ids = both.gather(rows)
-    for start in range(0, len(index) if text else 0, _BLOCK):
-        # names were told apart by their hashes: two with one hash must not become one node
-        if not ids.gather(index[start : start + _BLOCK]).equals(both.slice(start, _BLOCK)):
+    ids = both[rows]
+    for start in range(0, len(index), _BLOCK):
+        # ids were told apart by their hashes: two with one hash must not become one node
+        if not ids[index[start : start + _BLOCK]].equals(both.slice(start, _BLOCK)):
             ids = both.unique().sort()
             index = both.rank("dense").fill_null(0).to_numpy() - (not both.has_nulls())
             break
@@ -152,9 +153,7 @@ def in_order(found: Indexed) -> Indexed:
     if found.ids.is_sorted():
         return found
     ids = found.ids.sort()
-    rank = np.empty(len(ids), dtype=index_type(len(ids)))
-    # no two keys are equal: where names share a hash, `index_columns` gives them sorted
-    rank[_keys(found.ids).argsort()] = _keys(ids).argsort()
+    rank = places_among(ids, found.ids).astype(index_type(len(ids)))
     return Indexed(ids, rank[found.first], rank[found.second])
 
 
@@ -186,7 +185,10 @@ def _keys(ids: pl.Series) -> npt.NDArray[np.uint64]:
 
 
 def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, Array]:
-    """Give the number of every key, the same for equal keys only, and one row of each number."""
+    """Give the number of every key, the same for equal keys, and a row of each number.
+
+    Different keys with one number are possible, if very rare: the caller looks.
+    """
     if len(keys) < _LARGE:
         _, rows, codes = np.unique(keys, return_index=True, return_inverse=True)
         return codes, rows
@@ -197,7 +199,10 @@ def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, Array]:
     bits = len(keys).bit_length() - 3  # in the hope that most keys occur several times
     while True:
         rows = np.empty(1 << (bits - 1), dtype=np.int64)
-        count = number_keys(keys, factor, bits, codes, rows)
+        table = np.zeros(1 << bits, dtype=np.uint64)
+        count = number_keys(keys, factor, bits, table, codes, rows)
         if count >= 0:
             return codes, rows[:count]
-        bits += 2
+        if len(rows) > MOST_NODES:
+            raise InputError(f"a graph has at most {MOST_NODES:,} nodes, there are more ids")
+        bits = min(bits + 2, 32)  # a number and half a key share 64 bits

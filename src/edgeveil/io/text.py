@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _PER_BYTE = 32  # measured: bytes that a byte of text takes at the peak, names included
 _MOST_BYTES = 1 << 28  # larger pieces bring nothing
 _BLANKS = " \t\r"  # around a field they mean nothing
+_NAN = list(map("".join, product("nN", "aA", "nN")))
 _FEW = 3  # edges: among fewer, names that occur once are nothing strange
 
 
@@ -250,7 +251,7 @@ def _index_names(first: pl.Series, second: pl.Series) -> Indexed:
     for wrong, reason in (
         (names.is_null() | (names == ""), "an id is empty"),
         (names.str.contains("[\r\n]"), "an id holds a line break, or a quote is not closed"),
-        (names.str.to_lowercase() == "nan", "an id is NaN, a missing value"),
+        (names.is_in(_NAN), "an id is NaN, a missing value"),
     ):
         _refuse_rows(edges, wrong.fill_null(False), reason)
     return edges

@@ -38,7 +38,8 @@ def test_keys_beyond_the_room_are_refused_and_no_loop_leaves_its_arrays():
         rows = np.empty(room, dtype=np.int64)
         with np.errstate(over="ignore"):
             loop = number_keys.py_func
-            assert loop(keys.astype(np.uint64), np.uint64(3**40), 4, codes, rows) == expected
+            table, factor = np.zeros(16, dtype=np.uint64), np.uint64(3**40)
+            assert loop(keys.astype(np.uint64), factor, 4, table, codes, rows) == expected
         if expected > 0:
             assert np.array_equal(keys[rows[:expected]][codes], keys)
 
