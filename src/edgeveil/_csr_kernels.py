@@ -69,19 +69,20 @@ def deal_arcs(
 def number_keys(
     keys: Any,  # IN  (m) 64-bit unsigned integers
     factor: Any,  # odd, drawn at random: nobody can choose keys that share their places
+    table: Any,  # IN OUT (2**bits) at first zeros; then half a key and its number from 1 on
     bits: int,
-    table: Any,  # IN OUT (2**bits) zeros; numpy's own, which asks for large pages
+    count: int,  # numbers given so far, less than 2**bits
     codes: Any,  # OUT (m) the number of every key
-    rows: Any,  # OUT (r) a row of every number; r < 2**bits, so that some place stays free
+    rows: Any,  # OUT (m) a row of every new number
 ) -> int:
-    """Number the keys from 0 on, and give how many numbers there are; -1 for more than r.
+    """Number the keys, and give how many numbers there are; -1 if they fill half of the table.
 
-    Equal keys get one number. So may others, if very rarely, since the table holds half a key and
-    its number (from 1) in one word: the whole key would take nearly twice as long.
+    Equal keys get one number. So may others, if very rarely, since the table holds only half of a
+    key: with all of it this takes nearly twice as long.
     """
     one, half, shift = np.uint64(1), np.uint64(32), np.uint64(64 - bits)
     last, number = np.uint64((1 << bits) - 1), np.uint64(2**32 - 1)
-    count = 0
+    before, most = count, 1 << (bits - 1)
     for i in range(len(keys)):
         key = keys[i]
         mixed = (key ^ key >> half) * factor
@@ -89,14 +90,14 @@ def number_keys(
         place, mark = mixed >> shift, mixed << half
         while True:
             slot = table[place]
-            if slot & ~number == mark and slot != 0:
-                break
             if slot == 0:
-                if count == len(rows):
+                if count >= most:
                     return -1
-                rows[count] = i
+                rows[count - before] = i
                 count += 1
                 slot = table[place] = mark | np.uint64(count)
+                break
+            if slot & ~number == mark:
                 break
             place = (place + one) & last
         codes[i] = (slot & number) - one

@@ -344,13 +344,6 @@ def test_a_forbidden_file_is_one_sentence(tmp_path):
 # -- how it is done -----------------------------------------------------------------------
 
 
-def test_two_names_with_one_hash_stay_two_nodes(tmp_path, monkeypatch):
-    monkeypatch.setattr(edges, "_keys", lambda ids: np.zeros(len(ids), dtype=np.uint64))
-    graph = read_graph(write(tmp_path, "ann,bob\nbob,cem\n"))
-    assert list(graph.nodes) == ["ann", "bob", "cem"]
-    assert _edges(graph) == {(0, 1), (1, 2)}
-
-
 def test_many_names_are_told_apart(tmp_path):
     rng = np.random.default_rng(0)
     u, v = rng.integers(0, 3000, (2, 20_000))
