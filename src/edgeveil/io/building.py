@@ -12,7 +12,6 @@ finished is in files that appear whole, so the same call goes on after any inter
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -39,7 +38,6 @@ from edgeveil.io.read import pieces_of
 from edgeveil.io.rows import write_rows
 from edgeveil.io.tables import PARQUET, count_rows
 from edgeveil.memory import total_memory
-from edgeveil.nodes import NodeSet
 
 Array = npt.NDArray[Any]
 Progress = Callable[[str, int, int], None]
@@ -207,7 +205,7 @@ class _Build:
             "version": 2,  # of the files in the folder
             "parts": [str(part.absolute()) for part in self.parts],
             "options": [options.header, options.columns, options.delimiter, self.directed],
-            "nodes": None if nodes is None else _digest(nodes),
+            "nodes": None if nodes is None else nodes.digest().hexdigest(),
         }
         file = self.folder / "plan.json"
         if not file.exists():
@@ -314,8 +312,8 @@ class _Build:
                 if not (reading.as_text or ids.dtype.is_integer()):
                     raise _NamesError
                 known = known or Numbers(ids.dtype, _MANY)
-                before, place = len(known.ids), known.add(ids)
-                new = known.ids.slice(before).to_frame()
+                so_far, place = len(known.ids), known.add(ids)
+                new = known.ids.slice(so_far).to_frame()
                 write_atomically(self.folder / f"{name}.ids", new.write_parquet)
                 ends = np.array([place[u], place[v]])
             save_array(self.folder / f"{name}.ends", ends)
@@ -340,11 +338,3 @@ class _Build:
             for name, array in nodes.arrays.items():
                 save_array(new / f"{name}.npy", array)
         return nodes.kind, len(nodes), rank
-
-
-def _digest(nodes: NodeSet) -> str:
-    digest = hashlib.sha256(nodes.kind.encode())
-    for name, array in sorted(nodes.arrays.items()):
-        digest.update(f"{name}:{array.size};".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()

@@ -13,7 +13,7 @@ import pytest
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
-from edgeveil.io import edges, lines, read_graph
+from edgeveil.io import lines, read_graph
 from edgeveil.nodes import NodeSet
 
 PATH = Graph.from_edges([0, 1], [1, 2], NodeSet.of_ints([1, 2, 3]))
