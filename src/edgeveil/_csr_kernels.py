@@ -69,27 +69,36 @@ def deal_arcs(
 def number_keys(
     keys: Any,  # IN  (m) 64-bit unsigned integers
     factor: Any,  # odd, drawn at random: nobody can choose keys that share their places
+    table: Any,  # IN OUT (2**bits) at first zeros; then half a key and its number from 1 on
     bits: int,
+    count: int,  # numbers given so far, less than 2**bits
     codes: Any,  # OUT (m) the number of every key
-    rows: Any,  # OUT (r) a row of every number; r < 2**bits, so that some place stays free
+    rows: Any,  # OUT (m) a row of every new number
 ) -> int:
-    """Number the distinct keys from 0 on, and give how many there are; -1 for more than r."""
+    """Number the keys, and give how many numbers there are; -1 if they fill half of the table.
+
+    Equal keys get one number. So may others, if very rarely, since the table holds only half of a
+    key: with all of it the table is twice as large, and slower (docs/decisions.md).
+    """
     one, half, shift = np.uint64(1), np.uint64(32), np.uint64(64 - bits)
-    last = np.uint64((1 << bits) - 1)
-    table = np.zeros((1 << bits, 2), dtype=np.uint64)  # a key and its number, from 1; 0: free
-    count = 0
+    last, number = np.uint64((1 << bits) - 1), np.uint64(2**32 - 1)
+    before, most = count, 1 << (bits - 1)
     for i in range(len(keys)):
         key = keys[i]
         mixed = (key ^ key >> half) * factor
-        place = ((mixed ^ mixed >> half) * factor) >> shift
-        while table[place, 1] != 0 and table[place, 0] != key:
+        mixed = (mixed ^ mixed >> half) * factor
+        place, mark = mixed >> shift, mixed << half
+        while True:
+            slot = table[place]
+            if slot == 0:
+                if count >= most:
+                    return -1
+                rows[count - before] = i
+                count += 1
+                slot = table[place] = mark | np.uint64(count)
+                break
+            if slot & ~number == mark:
+                break
             place = (place + one) & last
-        if table[place, 1] == 0:
-            if count == len(rows):
-                return -1
-            rows[count] = i
-            count += 1
-            table[place, 0] = key
-            table[place, 1] = np.uint64(count)
-        codes[i] = table[place, 1] - one
+        codes[i] = (slot & number) - one
     return count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -201,10 +200,7 @@ class Graph:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of nodes and edges: the graph's identity in a ledger. Never published."""
-        digest = hashlib.sha256(b"edgeveil graph 1" + b" directed" * self.directed)
-        for name, array in sorted(self.nodes.arrays.items()):
-            digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
-            digest.update(np.ascontiguousarray(array).data)
+        digest = self.nodes.digest(b"edgeveil graph 1" + b" directed" * self.directed)
         for array in (self.indptr, self.indices):
             # int32 and int64 forms of one graph are the same graph: hash in slices as int64
             for start in range(0, len(array), 1 << 20):

@@ -6,6 +6,7 @@ post-processing may know the nodes while it can never reach the edges.
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -133,6 +134,14 @@ class NodeSet:
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The plain arrays that hold the set, by name."""
         return dict(self._arrays)
+
+    def digest(self, start: bytes = b"") -> hashlib._Hash:
+        """SHA-256 of these bytes and the arrays, to go on with."""
+        digest = hashlib.sha256(start)
+        for name, array in sorted(self._arrays.items()):
+            digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest
 
     def __len__(self) -> int:
         if self.kind == "range":

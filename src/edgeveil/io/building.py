@@ -12,7 +12,6 @@ finished is in files that appear whole, so the same call goes on after any inter
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -21,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,7 @@ from edgeveil._csr import MOST_NODES
 from edgeveil._files import write_atomically, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Directed, Intake, check_directed
-from edgeveil.io.edges import column_of, in_order, index_columns, places_among, sorted_nodes
+from edgeveil.io.edges import Numbers, in_order, numbers_of, sorted_nodes
 from edgeveil.io.folder import clear_away, describe_folder, move_in, refuse_taken, save_array
 from edgeveil.io.lines import HEAD, TEXT, blocks, is_packed, refuse_unreadable, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
@@ -39,13 +38,11 @@ from edgeveil.io.read import pieces_of
 from edgeveil.io.rows import write_rows
 from edgeveil.io.tables import PARQUET, count_rows
 from edgeveil.memory import total_memory
-from edgeveil.nodes import NodeSet
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Array = npt.NDArray[Any]
 Progress = Callable[[str, int, int], None]
+
+_MANY = 1 << 62  # ids that may come
 
 
 def build_graph(
@@ -208,7 +205,7 @@ class _Build:
             "version": 2,  # of the files in the folder
             "parts": [str(part.absolute()) for part in self.parts],
             "options": [options.header, options.columns, options.delimiter, self.directed],
-            "nodes": None if nodes is None else _digest(nodes),
+            "nodes": None if nodes is None else nodes.digest().hexdigest(),
         }
         file = self.folder / "plan.json"
         if not file.exists():
@@ -265,13 +262,13 @@ class _Build:
         for file in self.folder.glob("part-*"):
             file.unlink()
 
-    def _read_parts(self) -> tuple[list[dict[str, Any]], pl.Series | None]:
+    def _read_parts(self) -> tuple[list[dict[str, Any]], Numbers | None]:
         """Read all edges; give what was noted of every part, and the ids in their order."""
         note, nodes = self.folder / "text", self.reading.nodes
         while True:
             as_text = note.exists() or (nodes is not None and nodes.kind == "str")
             reading = replace(self.reading, as_text=as_text)
-            known = None if nodes is None else column_of(nodes)
+            known = None if nodes is None else numbers_of(nodes, _MANY)
             found = []
             try:
                 for number in range(len(self.parts)):
@@ -288,8 +285,8 @@ class _Build:
                 return found, known
 
     def _read_part(
-        self, number: int, reading: Reading, known: pl.Series | None
-    ) -> tuple[dict[str, Any], pl.Series | None]:
+        self, number: int, reading: Reading, known: Numbers | None
+    ) -> tuple[dict[str, Any], Numbers | None]:
         """Read a part, or what was noted of it; give the ids with those that are new."""
         import polars as pl
 
@@ -302,7 +299,8 @@ class _Build:
             if reading.nodes is None and before["pieces"]:
                 kept = [self.folder / f"{name}.ids" for name in before["pieces"]]
                 ids = pl.concat(pl.read_parquet(file, glob=False).to_series() for file in kept)
-                known = ids if known is None else pl.concat([known, ids])
+                known = known or Numbers(ids.dtype, _MANY)
+                known.add(ids)
             return before, known
         found: dict[str, Any] = {"file": file, "entries": 0, "weighted": 0, "pieces": []}
         for piece in pieces_of(path, reading, self.memory):
@@ -313,14 +311,11 @@ class _Build:
                 ids, u, v = piece.index()
                 if not (reading.as_text or ids.dtype.is_integer()):
                     raise _NamesError
-                known = ids.clear() if known is None else known
-                place = places_among(known, ids)
-                new = place < 0
-                place[new] = np.arange(len(known), len(known) + new.sum())
-                ids = ids.filter(pl.Series(new))
-                write_atomically(self.folder / f"{name}.ids", ids.to_frame().write_parquet)
-                known = pl.concat([known, ids])
-                ends = np.array([place[u], place[v]], dtype=np.int32)
+                known = known or Numbers(ids.dtype, _MANY)
+                so_far, place = len(known.ids), known.add(ids)
+                new = known.ids.slice(so_far).to_frame()
+                write_atomically(self.folder / f"{name}.ids", new.write_parquet)
+                ends = np.array([place[u], place[v]])
             save_array(self.folder / f"{name}.ends", ends)
             found["pieces"].append(name)
             found["entries"] += ends.shape[1]
@@ -329,26 +324,17 @@ class _Build:
         write_note(note, found)
         return found, known
 
-    def _make_nodes(self, known: pl.Series | None, new: Path) -> tuple[str, int, Array | None]:
+    def _make_nodes(self, known: Numbers | None, new: Path) -> tuple[str, int, Array | None]:
         """Write the arrays of the node set; give its kind, its size, and the rank of every id."""
         nodes, rank = self.reading.nodes, None
         if nodes is None:
             if known is None:
                 raise InputError("the parts hold no edge; give nodes= to build a graph without any")
-            ids, rank, _ = in_order(index_columns(known, known.clear()))
-            rank = rank.astype(np.int32)
-            nodes = sorted_nodes(ids)
+            rank = np.arange(len(known.ids), dtype=np.int32)
+            nodes = sorted_nodes(in_order(known.ids, rank))
         if len(nodes) > MOST_NODES:
             raise InputError(f"{len(nodes)} nodes: a graph has at most {MOST_NODES:,}")
         if nodes.kind != "range":
             for name, array in nodes.arrays.items():
                 save_array(new / f"{name}.npy", array)
         return nodes.kind, len(nodes), rank
-
-
-def _digest(nodes: NodeSet) -> str:
-    digest = hashlib.sha256(nodes.kind.encode())
-    for name, array in sorted(nodes.arrays.items()):
-        digest.update(f"{name}:{array.size};".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()

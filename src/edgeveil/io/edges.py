@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._csr import MOST_NODES
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph, index_type
 from edgeveil.nodes import NodeSet
@@ -24,7 +26,8 @@ Array = npt.NDArray[Any]
 # this many times as long as the input; the constant keeps small inputs on the fast way.
 _TABLE_FACTOR, _TABLE_FREE = 2, 1 << 20
 _LARGE = 1 << 20  # ids; below, loading a compiled loop takes longer than it saves
-_BLOCK = 1 << 16  # names that are compared at a time: they stay in the cache
+_BLOCK = 1 << 21  # ids that are looked up and compared at a time
+_TRIES = 3  # with other hashes, before a dict is taken
 
 
 class RowError(Exception):
@@ -57,8 +60,8 @@ class Piece:
         """The edges, indexed by their distinct ids."""
         return self.edges if isinstance(self.edges, Indexed) else index_columns(*self.edges)
 
-    def places(self, nodes: NodeSet, listed: pl.Series) -> tuple[Array, Array]:
-        """The edges as indices in a node list, whose ids are `listed`; InputError for others."""
+    def places(self, nodes: NodeSet, listed: Numbers) -> tuple[Array, Array]:
+        """The edges as indices in a node list, also given as numbers; InputError for others."""
         import polars as pl
 
         text = nodes.kind == "str"
@@ -71,9 +74,9 @@ class Piece:
             outside = (np.minimum(u, v) < 0) | (np.maximum(u, v) >= len(nodes))
         else:
             ids, u, v = self.index()
-            place = places_among(listed, ids)
+            place = listed.add(ids)
             u, v = place[u], place[v]
-            outside = (u < 0) | (v < 0)
+            outside = np.maximum(u, v) >= len(nodes)
         if outside.any():
             many = int(outside.sum())
             reason = f"an edge names a node that is not in the node list ({many} edges do)"
@@ -85,22 +88,23 @@ def graph_of(piece: Piece, nodes: NodeSet | None, *, directed: bool) -> Graph:
     """Build the graph of edges; without `nodes` the ids that occur, sorted, are the node set."""
     found = nodes is None
     if nodes is None:
-        ids, u, v = in_order(piece.index())
-        nodes = sorted_nodes(ids)
+        ids, u, v = piece.index()
+        nodes = sorted_nodes(in_order(ids, u, v))
     else:
-        u, v = piece.places(nodes, column_of(nodes))
+        u, v = piece.places(nodes, numbers_of(nodes, len(piece.edges[-1])))
     return Graph.from_edges(
         u, v, nodes, weighted=piece.weighted, nodes_from_edges=found, directed=directed
     )
 
 
-def column_of(nodes: NodeSet) -> pl.Series:
-    """The ids of a node list, for `Piece.places`."""
+def numbers_of(nodes: NodeSet, expected: int) -> Numbers:
+    """The ids of a node list, for `Piece.places`; a range needs none."""
     import polars as pl
 
-    if nodes.kind == "str":
-        return pl.Series("id", nodes.ids.tolist(), dtype=pl.String)
-    return pl.Series("id", nodes.ids if nodes.kind == "int" else [], dtype=pl.Int64)
+    numbers = Numbers(pl.String() if nodes.kind == "str" else pl.Int64(), len(nodes) + expected)
+    if nodes.kind != "range":
+        numbers.add(pl.Series("id", nodes.ids.tolist(), dtype=numbers.ids.dtype))
+    return numbers
 
 
 def sorted_nodes(ids: pl.Series) -> NodeSet:
@@ -115,47 +119,109 @@ def sorted_nodes(ids: pl.Series) -> NodeSet:
         return NodeSet("int", {"ids": ids.to_numpy()}, in_order=True)
     offsets = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(ids.str.len_bytes().to_numpy(), out=offsets[1:])
-    slices = (ids.slice(at, _LARGE).to_list() for at in range(0, len(ids), _LARGE))
-    text = np.frombuffer(b"".join("".join(some).encode() for some in slices), np.uint8)
+    # by blocks: the longest text of polars is 4 GB
+    joined = (ids.slice(at, _BLOCK).str.join().item() for at in range(0, len(ids), _BLOCK))
+    text = np.frombuffer("".join(joined).encode(), np.uint8)
     return NodeSet("str", {"text": text, "offsets": offsets}, in_order=True)
-
-
-def places_among(known: pl.Series, ids: pl.Series) -> Array:
-    """Give the index of every id among distinct known ones, -1 where there is none."""
-    every, of_known, of_ids = index_columns(known, ids)
-    place = np.full(len(every), -1, dtype=np.int64)
-    place[of_known] = np.arange(len(known))
-    return place[of_ids]
 
 
 def index_columns(first: pl.Series, second: pl.Series) -> Indexed:
     """Index two columns, both of integers or both of strings, by their distinct values."""
-    import polars as pl
-
-    text = first.dtype == pl.String
-    if not text and (near := _index_near(first.to_numpy(), second.to_numpy())):
+    if first.dtype.is_integer() and (near := _index_near(first.to_numpy(), second.to_numpy())):
         return near
-    both = pl.concat([first.alias("id"), second.alias("id")])
-    index, rows = _number(_keys(both))
-    ids = both.gather(rows)
-    for start in range(0, len(index) if text else 0, _BLOCK):
-        # names were told apart by their hashes: two with one hash must not become one node
-        if not ids.gather(index[start : start + _BLOCK]).equals(both.slice(start, _BLOCK)):
-            ids = both.unique().sort()
-            index = both.rank("dense").fill_null(0).to_numpy() - (not both.has_nulls())
-            break
-    return Indexed(ids, index[: len(first)], index[len(first) :])
+    numbers = Numbers(first.dtype, len(first) + len(second))
+    u, v = numbers.add(first), numbers.add(second)
+    return Indexed(numbers.ids, u, v)
 
 
-def in_order(found: Indexed) -> Indexed:
-    """Sort the distinct values, strings by their bytes: the order of code points."""
-    if found.ids.is_sorted():
-        return found
-    ids = found.ids.sort()
-    rank = np.empty(len(ids), dtype=index_type(len(ids)))
-    # no two keys are equal: where names share a hash, `index_columns` gives them sorted
-    rank[_keys(found.ids).argsort()] = _keys(ids).argsort()
-    return Indexed(ids, rank[found.first], rank[found.second])
+def in_order(ids: pl.Series, *columns: Array) -> pl.Series:
+    """Sort distinct ids, strings by their bytes: the order of code points; renumber the columns."""
+    if ids.is_sorted():
+        return ids
+    numbers, ordered = Numbers(ids.dtype, sum(map(len, columns))), ids.sort()
+    numbers.add(ids)
+    rank = np.empty(len(ids), dtype=np.int32)
+    rank[numbers.add(ordered)] = np.arange(len(ids))
+    for column in columns:
+        for start in range(0, len(column), _BLOCK):  # takes no more memory
+            column[start : start + _BLOCK] = rank[column[start : start + _BLOCK]]
+    return ordered
+
+
+class Numbers:
+    """Distinct ids, numbered from 0 on in the order in which they come.
+
+    Few are kept in a dict. Many are in a compiled table by their hashes, and compared exactly
+    afterwards: where two that differ got one number, all is done anew with other hashes, and with
+    a dict should that not help.
+    """
+
+    def __init__(self, kind: pl.DataType, expected: int) -> None:
+        import polars as pl
+
+        self.ids = pl.Series("id", [], dtype=kind)
+        self._dict: dict[Any, int] | None = {}
+        self._table = np.empty(0, dtype=np.uint64)
+        self._factor = np.uint64(1)
+        self._tries = 0
+        if expected >= _LARGE:
+            self._hash_anew(1 << 18)
+
+    def add(self, ids: pl.Series) -> npt.NDArray[np.int32]:
+        """Give the number of every id; those not seen before get the next ones."""
+        codes = np.empty(len(ids), dtype=np.int32)
+        for start in range(0, len(ids), _BLOCK):
+            block, into = ids.slice(start, _BLOCK), codes[start : start + _BLOCK]
+            while not self._add(block, into):
+                pass
+        return codes
+
+    def _add(self, block: pl.Series, codes: npt.NDArray[np.int32]) -> bool:
+        """Number some ids; False if the table had to be made anew."""
+        import polars as pl
+
+        before = len(self.ids)
+        if (known := self._dict) is not None:
+            codes[:] = [known.setdefault(one, len(known)) for one in block.to_list()]
+            new = pl.Series(list(islice(known, before, None)), dtype=block.dtype)
+            self.ids = pl.concat([self.ids, new])
+            return True
+        from edgeveil._csr_kernels import number_keys
+
+        rows = np.empty(len(block), dtype=np.int64)
+        bits = len(self._table).bit_length() - 1
+        keys = _keys(block, self._tries)
+        count = number_keys(keys, self._factor, self._table, bits, before, codes, rows)
+        if count < 0:
+            self._hash_anew(4 * len(self._table))
+            return False
+        ids = self.ids
+        if count > before:
+            ids = pl.concat([ids, block[rows[: count - before]].alias("id")], rechunk=True)
+        if ids[codes].equals(block):
+            self.ids = ids
+            return True
+        self._tries += 1
+        self._hash_anew(len(self._table))
+        return False
+
+    def _hash_anew(self, size: int) -> None:
+        """Put all ids so far into a new table, or into a dict if hashes do not tell them apart."""
+        from edgeveil._csr_kernels import number_keys
+
+        if size // 2 > MOST_NODES + 1:
+            raise InputError(f"a graph has at most {MOST_NODES:,} nodes, there are more ids")
+        codes = np.empty(len(self.ids), dtype=np.int32)
+        rows = np.empty(len(self.ids), dtype=np.int64)
+        bits, self._dict = max(size, 4 * len(self.ids)).bit_length() - 1, None
+        while self._tries < _TRIES:
+            self._table = np.zeros(1 << bits, dtype=np.uint64)
+            self._factor = np.random.default_rng().integers(2**63, dtype=np.uint64) << 1 | 1
+            keys = _keys(self.ids, self._tries)
+            if number_keys(keys, self._factor, self._table, bits, 0, codes, rows) == len(codes):
+                return
+            self._tries += 1
+        self._dict = {name: i for i, name in enumerate(self.ids.to_list())}
 
 
 def _index_near(a: Array, b: Array) -> Indexed | None:
@@ -180,24 +246,6 @@ def _index_near(a: Array, b: Array) -> Indexed | None:
     return Indexed(ids, a, b)
 
 
-def _keys(ids: pl.Series) -> npt.NDArray[np.uint64]:
-    """Integers as they are, strings by their hashes, which are many times faster to tell apart."""
-    return (ids if ids.dtype.is_integer() else ids.hash()).to_numpy().view(np.uint64)
-
-
-def _number(keys: npt.NDArray[np.uint64]) -> tuple[Array, Array]:
-    """Give the number of every key, the same for equal keys only, and one row of each number."""
-    if len(keys) < _LARGE:
-        _, rows, codes = np.unique(keys, return_index=True, return_inverse=True)
-        return codes, rows
-    from edgeveil._csr_kernels import number_keys
-
-    codes = np.empty(len(keys), dtype=index_type(len(keys)))
-    factor = np.random.default_rng().integers(2**63, dtype=np.uint64) << 1 | 1
-    bits = len(keys).bit_length() - 3  # in the hope that most keys occur several times
-    while True:
-        rows = np.empty(1 << (bits - 1), dtype=np.int64)
-        count = number_keys(keys, factor, bits, codes, rows)
-        if count >= 0:
-            return codes, rows[:count]
-        bits += 2
+def _keys(ids: pl.Series, seed: int) -> npt.NDArray[np.uint64]:
+    """Integers as they are, strings by their hashes."""
+    return (ids if ids.dtype.is_integer() else ids.hash(seed)).to_numpy().view(np.uint64)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _PER_BYTE = 32  # measured: bytes that a byte of text takes at the peak, names included
 _MOST_BYTES = 1 << 28  # larger pieces bring nothing
 _BLANKS = " \t\r"  # around a field they mean nothing
+_NAN = list(map("".join, product("nN", "aA", "nN")))
 _FEW = 3  # edges: among fewer, names that occur once are nothing strange
 
 
@@ -205,30 +207,30 @@ def _parse_integers(body: bytes, layout: Layout) -> pl.DataFrame | None:
     kinds[layout.first] = kinds[layout.second] = pl.Int64
     if layout.weight is not None and is_number(layout.sample[layout.weight]):
         kinds[layout.weight] = pl.Float64
-    frame = _parse_whole(body, layout, kinds)
-    if frame is None:
-        frame = _parse_whole(lines.tidy(body, layout.delimiter), layout, kinds)
-    return frame
+    for tidied in (False, True):
+        data = lines.tidy(body, layout.delimiter) if tidied else body
+        with suppress(InputError):
+            frame = lines.parse(data, layout.delimiter, kinds, layout.path)
+            if not _has_gaps(frame):
+                return frame
+    return None
 
 
-def _parse_whole(body: bytes, layout: Layout, kinds: Kinds) -> pl.DataFrame | None:
-    """None where a value is missing: a blank line, an empty field, a short line or a comment."""
-    try:
-        frame = lines.parse(body, layout.delimiter, kinds, layout.path)
-    except InputError:
-        return None
-    return None if any(column.has_nulls() for column in frame) else frame
+def _has_gaps(frame: pl.DataFrame) -> bool:
+    """Whether a value is missing: a blank line, an empty field, a short line or a comment."""
+    return any(column.has_nulls() for column in frame)
 
 
 def _parse_strings(body: bytes, layout: Layout) -> pl.DataFrame:
     import polars as pl
 
     kinds: Kinds = [pl.String] * layout.width
-    frame = _parse_whole(body, layout, kinds)
-    if frame is not None:
+    with suppress(InputError):
+        frame = lines.parse(body, layout.delimiter, kinds, layout.path)
         # a comment with as many fields as an edge looks like one
         may_have_comments = b"#" in body or b"%" in body
-        if not (may_have_comments and frame[:, 0].str.contains(r"^[ \t]*[#%]").any()):
+        commented = may_have_comments and frame[:, 0].str.contains(r"^[ \t]*[#%]").any()
+        if not (_has_gaps(frame) or commented):
             return frame
     tidied = lines.tidy(body, layout.delimiter)
     try:
@@ -236,7 +238,7 @@ def _parse_strings(body: bytes, layout: Layout) -> pl.DataFrame:
     except InputError as error:
         _explain(body, layout)
         raise InputError(f"{layout.path} cannot be read as an edge list") from error
-    if any(column.has_nulls() for column in frame):
+    if _has_gaps(frame):
         _explain(body, layout)  # an empty field beyond the ids is no fault, a short line is one
     return frame
 
@@ -250,7 +252,7 @@ def _index_names(first: pl.Series, second: pl.Series) -> Indexed:
     for wrong, reason in (
         (names.is_null() | (names == ""), "an id is empty"),
         (names.str.contains("[\r\n]"), "an id holds a line break, or a quote is not closed"),
-        (names.str.to_lowercase() == "nan", "an id is NaN, a missing value"),
+        (names.is_in(_NAN), "an id is NaN, a missing value"),
     ):
         _refuse_rows(edges, wrong.fill_null(False), reason)
     return edges

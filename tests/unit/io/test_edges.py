@@ -8,37 +8,55 @@ import pytest
 
 from edgeveil._csr_kernels import number_keys
 from edgeveil.io import edges
-from edgeveil.io.edges import Indexed, in_order, index_columns
+from edgeveil.io.edges import Indexed, Numbers, in_order, index_columns
 
 
 def indexed_in_order(first: pl.Series, second: pl.Series) -> Indexed:
-    return in_order(index_columns(first, second))
+    ids, u, v = index_columns(first, second)
+    return Indexed(in_order(ids, u, v), u, v)
 
 
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("distinct", [1, 7, 3000, 200_000])
-@pytest.mark.parametrize("spread", [1, 2**40])
-def test_equal_keys_and_only_these_get_one_number(monkeypatch, distinct, spread, large):
+@pytest.mark.parametrize("name", [lambda x: x * 2**40, lambda x: x.astype(str)])
+def test_equal_ids_and_only_these_get_one_number(monkeypatch, distinct, name, large):
     if large:
         monkeypatch.setattr(edges, "_LARGE", 1 << 10)
+    monkeypatch.setattr(edges, "_BLOCK", 1 << 14)
     rng = np.random.default_rng(distinct)
-    keys = rng.integers(0, distinct, 200_000).astype(np.uint64) * np.uint64(spread)
-    numbers, rows = edges._number(keys)
-    assert np.array_equal(keys[rows][numbers], keys)
-    assert sorted(keys[rows].tolist()) == np.unique(keys).tolist()
-    assert len(edges._number(keys[:0])[1]) == 0
+    ids = pl.Series(name(rng.integers(0, distinct, 200_000)))
+    numbers = Numbers(ids.dtype, len(ids))
+    codes = numbers.add(ids)
+    assert numbers.ids[codes].equals(ids)
+    assert numbers.ids.equals(ids.unique(maintain_order=True))
+    assert len(numbers.add(ids[:0])) == 0
+
+
+@pytest.mark.parametrize("good", [1, 2, 9])
+def test_ids_with_one_hash_stay_apart_whether_other_hashes_help_or_not(monkeypatch, good):
+    keys = edges._keys
+    monkeypatch.setattr(edges, "_LARGE", 1)
+    monkeypatch.setattr(edges, "_BLOCK", 100)
+    monkeypatch.setattr(
+        edges, "_keys", lambda ids, seed: keys(ids, seed) % (7 if seed < good else 2**64 - 1)
+    )
+    ids = pl.Series([f"{i % 400}" for i in range(1000)])
+    numbers = Numbers(ids.dtype, len(ids))
+    assert numbers.add(ids).tolist() == [i % 400 for i in range(1000)]
+    assert numbers.add(ids[::-1]).tolist() == [i % 400 for i in range(999, -1, -1)]
 
 
 def test_keys_beyond_the_room_are_refused_and_no_loop_leaves_its_arrays():
     """As plain Python, where an index out of bounds is an error."""
     rng = np.random.default_rng(1)
     codes = np.empty(60, dtype=np.int32)
-    for distinct, room, expected in ((1, 1, 1), (8, 15, 8), (15, 15, 15), (16, 15, -1)):
+    for distinct, expected in ((1, 1), (7, 7), (8, 8), (9, -1)):
         keys = np.r_[np.arange(distinct), rng.integers(0, distinct, 60 - distinct)]
-        rows = np.empty(room, dtype=np.int64)
+        rows = np.empty(60, dtype=np.int64)
         with np.errstate(over="ignore"):
+            table, factor = np.zeros(16, dtype=np.uint64), np.uint64(3**40)
             loop = number_keys.py_func
-            assert loop(keys.astype(np.uint64), np.uint64(3**40), 4, codes, rows) == expected
+            assert loop(keys.astype(np.uint64), factor, table, 4, 0, codes, rows) == expected
         if expected > 0:
             assert np.array_equal(keys[rows[:expected]][codes], keys)
 

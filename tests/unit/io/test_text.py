@@ -13,7 +13,7 @@ import pytest
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
-from edgeveil.io import edges, lines, read_graph
+from edgeveil.io import lines, read_graph
 from edgeveil.nodes import NodeSet
 
 PATH = Graph.from_edges([0, 1], [1, 2], NodeSet.of_ints([1, 2, 3]))
@@ -342,13 +342,6 @@ def test_a_forbidden_file_is_one_sentence(tmp_path):
 
 
 # -- how it is done -----------------------------------------------------------------------
-
-
-def test_two_names_with_one_hash_stay_two_nodes(tmp_path, monkeypatch):
-    monkeypatch.setattr(edges, "_keys", lambda ids: np.zeros(len(ids), dtype=np.uint64))
-    graph = read_graph(write(tmp_path, "ann,bob\nbob,cem\n"))
-    assert list(graph.nodes) == ["ann", "bob", "cem"]
-    assert _edges(graph) == {(0, 1), (1, 2)}
 
 
 def test_many_names_are_told_apart(tmp_path):
