@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from edgeveil.errors import InputError
 from edgeveil.io import read_graph
 from tests.fuzz.malformed import KINDS, WORDS, Case, check_case, damage, make_case, quiet, samples
 
+ROOT = Path(__file__).parents[2]
 SAFE = [kind for kind in KINDS if kind != "parquet"]
 
 
@@ -44,6 +47,13 @@ def test_damaged_files_get_one_sentence(good, kind, seed):
         case = make_case(kind, good, Path(place), random.Random(seed))
         code, finding = check_case(case)
         assert not finding, (code, finding)
+
+
+def test_the_long_run_tries_all_it_was_asked_for():
+    command = [sys.executable, "-m", "tests.fuzz", "--count", "4", "--seed", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sum(int(line.rpartition(" ")[2]) for line in done.stdout.splitlines()[1:-1]) == 4
 
 
 @settings(max_examples=60)
