@@ -96,14 +96,12 @@ def open_places(
         index[b + 1] += index[b]
     where = low, high, per_score
     for f in range(CELLS * FINE):
-        if f % FINE == 0:
+        if following[f] > 0:
             for x in range(size + 1):
                 column[x] = chances[x, f // FINE]
-        for follows in range(2 if following[f] > 0 else 1):
-            number = following[f] if follows else below[f] - following[f]
-            offset = popular[f] + (bonus if follows else 0.0)
+            offset = popular[f] + bonus
             first = max(place_of(low - offset, unit, size) - 1, 0)
-            _add(column, first, number, unit, offset, rising, index, where, ahead)
+            _add(column, first, following[f], unit, offset, rising, index, where, ahead)
     for b in range(found):  # as many at their mean
         number, offset, key = items[0, b], items[2, b] / items[0, b], int(items[3, b])
         first = max(place_of(low - offset, unit, size) - 1, 0)  # none before exceeds a limit
@@ -115,15 +113,71 @@ def open_places(
     for q in range(count - 1, -1, -1):
         ahead[q, 0] += ahead[q + 1, 0]
         ahead[q, 1] += ahead[q + 1, 1]
+    upto, sums = np.empty(CELLS * FINE), np.empty((2, size, CELLS))
+    _sum_cells(chances, below, following, upto, sums)
     for r in range(chosen):
-        q = _find(rising, index, where, limits[r]) + 1
-        mean, spread = ahead[q, 0], max(ahead[q, 0] - ahead[q, 1], 0.0)
-        least = math.floor(mean - _DEVIATIONS * math.sqrt(spread + 1)) + 1
-        q = _find(rising, index, where, limits[k + r]) + 1
-        mean, spread = ahead[q, 0], max(ahead[q, 0] - ahead[q, 1], 0.0)
-        last = math.ceil(mean + _DEVIATIONS * math.sqrt(spread + 1)) + 1
-        out[r, 2] = min(max(least, 1.0), r + 1.0)
-        out[r, 3] = max(min(last, strangers), r + 1.0)
+        for j in range(2):
+            limit = limits[j * k + r]
+            q = _find(rising, index, where, limit) + 1
+            mean, squares = _ahead(limit, chances, popular, unit, upto, sums)
+            mean, squares = mean + ahead[q, 0], squares + ahead[q, 1]
+            spread = _DEVIATIONS * math.sqrt(max(mean - squares, 0.0) + 1)
+            if j == 0:
+                out[r, 2] = min(max(math.floor(mean - spread) + 1.0, 1.0), r + 1.0)
+            else:
+                out[r, 3] = max(min(math.ceil(mean + spread) + 1.0, strangers), r + 1.0)
+
+
+@inner
+def _sum_cells(chances: Any, below: Any, following: Any, upto: Any, sums: Any) -> None:
+    """Of the strangers below the threshold that do not follow the member, what `_ahead` adds up.
+
+    OUT ``upto`` (fine cells): how many there are up to this part of a cell. OUT ``sums`` (2, x, c):
+    how many of all cells before are expected at point x or beyond, and the squared chances.
+    """
+    for x in range(sums.shape[1]):
+        sums[0, x, 0] = sums[1, x, 0] = 0.0
+    for c in range(CELLS):
+        number = 0.0
+        for f in range(c * FINE, (c + 1) * FINE):
+            number += below[f] - following[f]
+            upto[f] = number
+        if c + 1 < CELLS:
+            for x in range(sums.shape[1]):
+                part = number * chances[x, c]
+                sums[0, x, c + 1] = sums[0, x, c] + part
+                sums[1, x, c + 1] = sums[1, x, c] + part * chances[x, c]
+
+
+@inlined
+def _ahead(limit: float, chances: Any, popular: Any, unit: float, upto: Any, sums: Any) -> Any:
+    """How many strangers of `_sum_cells` are expected beyond a limit, and their squared chances.
+
+    Popularity does not fall from one fine cell to the next, so those that exceed the limit from
+    the same point on are neighbours: there are few such points, and each is two sums.
+    """
+    size, end, mean, squares = sums.shape[1], len(popular), 0.0, 0.0
+    x = place_of(limit + _TIES - popular[end - 1], unit, size)
+    while end > 0 and x < size:
+        least, first, high = limit + _TIES - STEPS[x] * unit, 0, end
+        while first < high:
+            middle = (first + high) // 2
+            if popular[middle] > least:
+                high = middle
+            else:
+                first = middle + 1
+        if first < end:
+            c = (end - 1) // FINE
+            part = upto[end - 1] * chances[x, c]
+            mean += sums[0, x, c] + part
+            squares += sums[1, x, c] + part * chances[x, c]
+            if first > 0:
+                c = (first - 1) // FINE
+                part = upto[first - 1] * chances[x, c]
+                mean -= sums[0, x, c] + part
+                squares -= sums[1, x, c] + part * chances[x, c]
+        end, x = first, x + 1
+    return mean, squares
 
 
 @inlined
