@@ -390,7 +390,9 @@ def test_the_rare_ways_give_the_same_bits(n, scale, threshold, monkeypatch):
 
 
 def marks_of(law, words, rows, first, *, far):
-    marks = _tail._Marks(law, _tail._Sampler(lattice(law.scale, law.n)), words, rows, first, far=far)
+    marks = _tail._Marks(
+        law, _tail._Sampler(lattice(law.scale, law.n)), words, rows, first, far=far
+    )
     places, _, _, starts, counts = marks.found
     return [places[s : s + c].tolist() for s, c in zip(starts, counts, strict=True)]
 
