@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._compiled import compiled
+from edgeveil._compiled import compiled, inner
 from edgeveil.graph import Graph
 
 Vector = npt.NDArray[np.float64]
@@ -250,7 +250,7 @@ def _tails(
     return places[:used], sums[:used], begins
 
 
-@compiled
+@inner
 def _collect_wide(indptr: Any, indices: Any, own: Any, weights: Any, wide: Any) -> Any:
     """Keys, rising, and their sums; `wide` (n) is -1 everywhere before and after."""
     count = 0
@@ -270,7 +270,7 @@ def _collect_wide(indptr: Any, indices: Any, own: Any, weights: Any, wide: Any) 
     return keys, sums
 
 
-@compiled
+@inner
 def _collect(indptr: Any, indices: Any, own: Any, weights: Any, most: Any, n: Any) -> Any:
     """The same by sorting all `most` friends of friends."""
     keys, sums, count = np.empty(most, dtype=indices.dtype), np.empty(most), 0
@@ -290,7 +290,7 @@ def _collect(indptr: Any, indices: Any, own: Any, weights: Any, most: Any, n: An
     return keys[:count], sums[:count]
 
 
-@compiled
+@inner
 def _sorted_pairs(keys: Any, values: Any, n: Any) -> Any:
     """Sort by keys, all below n: digit by digit from the lowest."""
     bits = 1

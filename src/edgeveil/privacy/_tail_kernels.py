@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._compiled import compiled
+from edgeveil._compiled import compiled, inner
 from edgeveil.privacy._sampler import _decide, _fill_noisy
 
 _NO_SIGN = np.uint64(2**64 - 2)
@@ -89,7 +89,7 @@ def draw_marks(
             )
 
 
-@compiled
+@inner
 def _place(words: Any, law: Any, places: Any) -> Any:
     """Number of marks (-1: undecided) and words used; OUT ``places``: distinct, rising."""
     first, limits, coordinates, last_word = law
@@ -121,7 +121,7 @@ def _place(words: Any, law: Any, places: Any) -> Any:
     return (count, used) if used + 2 * count <= len(words) else (-1, 0)
 
 
-@compiled
+@inner
 def _sort(places: Any, coordinates: Any) -> None:
     """Sort evenly spread numbers below ``coordinates``: by buckets, about one to each."""
     size = len(places)
@@ -211,7 +211,7 @@ def merge_rows(
         out_starts[i + 1] = used
 
 
-@compiled
+@inner
 def _total(value: Any, reach: Any, high: Any, low: Any, lattice: Any) -> Any:
     """A value with this much noise. As in `_sampler._fill_noisy`: a function of the sum alone."""
     per_step, step, block, per_block, limit = lattice
