@@ -80,7 +80,7 @@ def make_lists(
     popular, expected = np.empty(CELLS * FINE), np.empty(PLAIN * CELLS)
     value, whole, shares = np.empty(PLAIN * CELLS), np.empty(PLAIN * CELLS), np.empty(KINDS)
     by_cell, by_fine = np.empty((3, CELLS)), np.empty((3, CELLS * FINE))
-    heap, limits = np.empty(k, dtype=np.int64), np.empty(2 * k)
+    best, limits = np.empty(room, dtype=np.int64), np.empty(2 * k)
     mass = left = right = np.empty((0, LAWS))
     law = ranking = peaks = chances = np.empty((0, CELLS))
     tables, ids = np.empty((8, 0, CELLS)), np.empty(0, dtype=np.int32)
@@ -136,10 +136,10 @@ def make_lists(
         _peaks(tables, size, decays, peaks)
         chosen = _best(
             seen, count, named, values, fine, at, offsets, allowed, by_fine, peaks,
-            tables, unit, rate, size, scores, heap,
+            tables, unit, rate, size, scores, best, k,
         )  # fmt: skip
         for r in range(chosen):
-            j = heap[r]
+            j = best[r]
             f = fine[j]
             c, common, shares_friends = f // FINE, by_fine[1, f], False
             if j < seen:
@@ -148,7 +148,7 @@ def make_lists(
                 shares_friends = none < 0.5
                 shares_friends &= common >= _TELLING * by_fine[2, f]
                 # On the list without its sum? Then that is not why it is there.
-                shares_friends &= by_fine[0, f] + offsets[j] < scores[heap[chosen - 1]]
+                shares_friends &= by_fine[0, f] + offsets[j] < scores[best[chosen - 1]]
                 low, high = open_seen(z, x, c, unit, rate, decays, tables[0], tables[1])
             else:
                 low, high = open_below(chances, c, size)
@@ -314,14 +314,14 @@ def _peaks(tables: Any, size: int, decays: Any, peaks: Any) -> None:
 def _best(
     seen: int, count: int, named: Any, values: Any, fine: Any, at: Any, offsets: Any, allowed: Any,
     by_fine: Any, peaks: Any, tables: Any, unit: float, rate: float, size: int, scores: Any,
-    heap: Any,
+    best: Any, k: int,
 ) -> int:  # fmt: skip
-    """OUT ``heap``: candidates of the largest scores, best first; of equal ones the first.
+    """OUT ``best``: candidates of the k largest scores, best first; of equal ones the first.
 
-    Gives how many there are. Those that stand out come last: most cannot reach the list any more,
-    and are left out by their peaks. The others' scores are written.
+    Gives how many there are. Those that stand out come last: if k others have larger scores than
+    the peaks of one, it is left out. The others' scores are written.
     """
-    filled = 0
+    filled, others, bound = 0, 0, np.inf
     for step in range(count):
         j = step + seen if step < count - seen else step - (count - seen)
         if len(allowed) and not allowed[named[j]]:
@@ -332,53 +332,38 @@ def _best(
             c = f // FINE
             # Interpolation between cells must not make more evidence count less.
             most = max(peaks[x, c], score) + offsets[j]
-            if filled == len(heap) and most < scores[heap[0]]:
+            if others >= k and most < bound:
                 continue
             before, after = beside(values[j], x, unit, rate, size)
             whole = max(tables[0, x, c] * before + tables[1, x, c] * after, _TINY)
             score = max((tables[2, x, c] * before + tables[3, x, c] * after) / whole, score)
-        scores[j] = score + offsets[j]
-        filled = _offer(scores, j, heap, filled)
-    for last in range(filled - 1, 0, -1):
-        heap[0], heap[last] = heap[last], heap[0]
-        _sift(scores, heap, last)
-    return filled
+        else:
+            others, bound = others + 1, min(bound, score + offsets[j])
+        scores[j], best[filled] = score + offsets[j], j
+        filled += 1
+    _sort_by(scores, best, filled)
+    return min(filled, k)
 
 
 @inlined
-def _offer(scores: Any, j: int, heap: Any, filled: int) -> int:
-    """INOUT ``heap``, with the worst on top: take a candidate in, for the worst if it is full."""
-    if filled == len(heap):
-        if _worse(scores, heap[0], j):
-            heap[0] = j
-            _sift(scores, heap, filled)
-        return filled
-    child = filled
-    heap[child] = j
-    while child > 0 and _worse(scores, heap[child], heap[(child - 1) // 2]):
-        parent = (child - 1) // 2
-        heap[child], heap[parent] = heap[parent], heap[child]
-        child = parent
-    return filled + 1
+def _sort_by(scores: Any, best: Any, count: int) -> None:
+    """INOUT ``best``: the largest score first, of equal ones the first. By Shell's gaps."""
+    gap = 1
+    while 3 * gap < count:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            j, at = best[i], i
+            while at >= gap and _worse(scores, best[at - gap], j):
+                best[at] = best[at - gap]
+                at -= gap
+            best[at] = j
+        gap //= 3
 
 
 @inlined
 def _worse(scores: Any, i: int, j: int) -> bool:
     return scores[i] < scores[j] or (scores[i] == scores[j] and i > j)
-
-
-@inlined
-def _sift(scores: Any, heap: Any, size: int) -> None:
-    """Put what is on top of the heap where it belongs."""
-    top = 0
-    while 2 * top + 1 < size:
-        child = 2 * top + 1
-        if child + 1 < size and _worse(scores, heap[child + 1], heap[child]):
-            child += 1
-        if not _worse(scores, heap[child], heap[top]):
-            break
-        heap[top], heap[child] = heap[child], heap[top]
-        top = child
 
 
 @inner

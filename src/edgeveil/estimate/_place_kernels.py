@@ -16,7 +16,6 @@ _DEVIATIONS = 2.0  # of the number of nodes ahead
 _NOBODY = 1e-3  # of a node is left out of a count
 _TIES = 1e-9  # scores that differ by less are equal: roundings decide no place
 _TINY = 1e-300
-_BINS = 1024  # of limits, to find them in
 
 
 @inner
@@ -82,90 +81,128 @@ def open_places(
     out: Any,  # OUT (k, FIELDS)
 ) -> None:
     """Write first and last place: how many strangers may be ahead of each limit."""
-    k, size, count = len(limits) // 2, len(decays), 2 * chosen
-    rising, column = np.empty(count), np.empty(size + 1)
+    k, size, count = len(limits) // 2, len(decays), 0
+    rising, column = np.empty(2 * chosen), np.empty(size + 1)
     for r in range(chosen):
         rising[2 * r], rising[2 * r + 1] = limits[r], limits[k + r]
     sort(rising)
-    index, ahead = np.zeros(_BINS + 2, dtype=np.int64), np.zeros((count + 1, 2))
-    low, high = rising[0], rising[-1]
-    per_score = _BINS / max(high - low, _TIES)
-    for r in range(count):
-        index[int((rising[r] - low) * per_score) + 1] += 1
-    for b in range(_BINS + 1):
-        index[b + 1] += index[b]
-    where = low, high, per_score
+    for r in range(2 * chosen):  # each once
+        if count == 0 or rising[r] > rising[count - 1]:
+            rising[count] = rising[r]
+            count += 1
+    ahead = np.empty((count, 2))  # of each limit: expected nodes, and their squared chances
+    upto, sums = np.empty(CELLS * FINE), np.empty((2, size, CELLS))
+    _sum_cells(chances, below, following, upto, sums)
+    for q in range(count):
+        ahead[q, 0], ahead[q, 1] = _ahead(rising[q], chances, popular, unit, upto, sums)
     for f in range(CELLS * FINE):
-        if f % FINE == 0:
-            for x in range(size + 1):
+        if following[f] > 0:
+            for x in range(size):
                 column[x] = chances[x, f // FINE]
-        for follows in range(2 if following[f] > 0 else 1):
-            number = following[f] if follows else below[f] - following[f]
-            offset = popular[f] + (bonus if follows else 0.0)
-            first = max(place_of(low - offset, unit, size) - 1, 0)
-            _add(column, first, number, unit, offset, rising, index, where, ahead)
+            _add(column, 0, size, following[f], unit, popular[f] + bonus, rising, ahead)
     for b in range(found):  # as many at their mean
         number, offset, key = items[0, b], items[2, b] / items[0, b], int(items[3, b])
-        first = max(place_of(low - offset, unit, size) - 1, 0)  # none before exceeds a limit
-        _fill_beyond(
+        first = max(place_of(rising[0] - offset, unit, size) - 1, 0)  # none before exceeds a limit
+        end = _fill_beyond(
             items[1, b] / number, key // (4 * CELLS), key % CELLS, first, _NOBODY / number,
             unit, rate, decays, left, right, column,
         )  # fmt: skip
-        _add(column, first, number, unit, offset, rising, index, where, ahead)
-    for q in range(count - 1, -1, -1):
-        ahead[q, 0] += ahead[q + 1, 0]
-        ahead[q, 1] += ahead[q + 1, 1]
+        _add(column, first, end, number, unit, offset, rising, ahead)
     for r in range(chosen):
-        q = _find(rising, index, where, limits[r]) + 1
-        mean, spread = ahead[q, 0], max(ahead[q, 0] - ahead[q, 1], 0.0)
-        least = math.floor(mean - _DEVIATIONS * math.sqrt(spread + 1)) + 1
-        q = _find(rising, index, where, limits[k + r]) + 1
-        mean, spread = ahead[q, 0], max(ahead[q, 0] - ahead[q, 1], 0.0)
-        last = math.ceil(mean + _DEVIATIONS * math.sqrt(spread + 1)) + 1
-        out[r, 2] = min(max(least, 1.0), r + 1.0)
-        out[r, 3] = max(min(last, strangers), r + 1.0)
+        for j in range(2):
+            q, high = 0, count - 1
+            while q < high:
+                middle = (q + high) // 2
+                if rising[middle] < limits[j * k + r]:
+                    q = middle + 1
+                else:
+                    high = middle
+            mean = ahead[q, 0]
+            spread = _DEVIATIONS * math.sqrt(max(mean - ahead[q, 1], 0.0) + 1)
+            if j == 0:
+                out[r, 2] = min(max(math.floor(mean - spread) + 1.0, 1.0), r + 1.0)
+            else:
+                out[r, 3] = max(min(math.ceil(mean + spread) + 1.0, strangers), r + 1.0)
+
+
+@inner
+def _sum_cells(chances: Any, below: Any, following: Any, upto: Any, sums: Any) -> None:
+    """Of the strangers below the threshold that do not follow the member, what `_ahead` adds up.
+
+    OUT ``upto`` (fine cells): how many there are up to this part of a cell. OUT ``sums`` (2, x, c):
+    how many of all cells before are expected at point x or beyond, and the squared chances.
+    """
+    for x in range(sums.shape[1]):
+        sums[0, x, 0] = sums[1, x, 0] = 0.0
+    for c in range(CELLS):
+        number = 0.0
+        for f in range(c * FINE, (c + 1) * FINE):
+            number += below[f] - following[f]
+            upto[f] = number
+        if c + 1 < CELLS:
+            for x in range(sums.shape[1]):
+                part = number * chances[x, c]
+                sums[0, x, c + 1] = sums[0, x, c] + part
+                sums[1, x, c + 1] = sums[1, x, c] + part * chances[x, c]
 
 
 @inlined
-def _find(rising: Any, index: Any, where: Any, score: float) -> Any:
-    """How many limits are below a score. ``index``: how many lie before each bin."""
-    if score <= where[0]:
-        return 0
-    if score > where[1]:
-        return len(rising)
-    q = index[int((score - where[0]) * where[2])]
-    while rising[q] < score:
-        q += 1
-    return q
+def _ahead(limit: float, chances: Any, popular: Any, unit: float, upto: Any, sums: Any) -> Any:
+    """How many strangers of `_sum_cells` are expected beyond a limit, and their squared chances.
+
+    Popularity does not fall from one fine cell to the next, so those that exceed the limit from
+    the same point on are neighbours: there are few such points, and each is two sums.
+    """
+    size, end, mean, squares = sums.shape[1], len(popular), 0.0, 0.0
+    x = place_of(limit + _TIES - popular[end - 1], unit, size)
+    while end > 0 and x < size:
+        least, first, high = limit + _TIES - STEPS[x] * unit, 0, end
+        while first < high:
+            middle = (first + high) // 2
+            if popular[middle] > least:
+                high = middle
+            else:
+                first = middle + 1
+        if first < end:
+            c = (end - 1) // FINE
+            part = upto[end - 1] * chances[x, c]
+            mean += sums[0, x, c] + part
+            squares += sums[1, x, c] + part * chances[x, c]
+            if first > 0:
+                c = (first - 1) // FINE
+                part = upto[first - 1] * chances[x, c]
+                mean -= sums[0, x, c] + part
+                squares -= sums[1, x, c] + part * chances[x, c]
+        end, x = first, x + 1
+    return mean, squares
 
 
 @inlined
 def _add(
-    column: Any, x: int, number: float, unit: float, offset: float, rising: Any, index: Any,
-    where: Any, ahead: Any,
+    column: Any, x: int, end: int, number: float, unit: float, offset: float, rising: Any,
+    ahead: Any,
 ) -> None:  # fmt: skip
     """INOUT ``ahead``: add nodes whose sum is at point x or beyond with the chance column[x].
 
-    Row q gets what counts at the limits before q alone: expected nodes, and the squared chances.
+    From point x on; from `end` on there are none.
     """
-    here = column[x]
-    while x < len(column) - 1 and number * here >= _NOBODY:
-        q = _find(rising, index, where, STEPS[x] * unit + offset - _TIES)
-        beyond = column[x + 1] if q < len(rising) else 0.0
-        ahead[q, 0] += number * (here - beyond)
-        ahead[q, 1] += number * (here * here - beyond * beyond)
-        here = beyond
-        x += 1
+    for q in range(len(ahead)):
+        while x < end and STEPS[x] * unit + offset - _TIES <= rising[q]:
+            x += 1
+        if x == end:
+            break
+        ahead[q, 0] += number * column[x]
+        ahead[q, 1] += number * column[x] * column[x]
 
 
 @inlined
 def _fill_beyond(
     z: float, at: int, c: int, first: int, least: float, unit: float, rate: float, decays: Any,
     left: Any, right: Any, column: Any,
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """OUT ``column`` (x + 1): that the true sum of a noisy z is at point x or beyond.
 
-    From point `first` to the one where that is less than `least`, and 0 after it.
+    From point `first` up to the one, which is given, where that is less than `least`.
     """
     size = len(decays)
     before, after = beside(z, at, unit, rate, size)
@@ -181,6 +218,6 @@ def _fill_beyond(
             break
         weight *= decays[x]
         x += 1
-    column[min(x + 1, size)] = 0.0
     if first == 0:
         column[0] = 1.0
+    return x

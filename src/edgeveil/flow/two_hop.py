@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._compiled import compiled
+from edgeveil._compiled import compiled, inner
 from edgeveil.graph import Graph
 
 Vector = npt.NDArray[np.float64]
@@ -195,9 +195,10 @@ def _spread_lists(
             sums[lists[k]] /= 2
 
 
-# A row is collected in a table of friends' friends; in an array of all nodes if it has at least
-# this share of them: then that costs no more.
+# A row is collected by sorting friends' friends; in an array of all nodes if they are at least this
+# share of them: then that costs no more.
 _WIDE_SHARE = 1 / 8
+_ROOM = 1 << 22  # for all rows, to begin with, at most
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: spreads neighbouring keys
 _SHIFT_ALL = 64
 
@@ -213,9 +214,12 @@ def _tails(
     weights: Any,  # IN  as long as `lists`
 ) -> Any:
     """Collect, sort, and leave out the source and its friends, row by row."""
-    m, used = len(sources), 0
+    m, used, room = len(sources), 0, 0
+    for k in range(len(lists)):
+        room += indptr[lists[k] + 1] - indptr[lists[k]]
+    room = min(room, _ROOM)
     begins = np.zeros(m + 1, dtype=np.int64)
-    places, sums = np.empty(1 << 12, dtype=indices.dtype), np.empty(1 << 12)
+    places, sums = np.empty(room, dtype=indices.dtype), np.empty(room)
     wide = np.zeros(0)
     for i in range(m):
         own, theirs = lists[starts[i] : starts[i + 1]], weights[starts[i] : starts[i + 1]]
@@ -227,8 +231,7 @@ def _tails(
                 wide = np.full(n, -1.0)
             keys, found = _collect_wide(indptr, indices, own, theirs, wide)
         else:
-            keys, found = _collect(indptr, indices, own, theirs, most)
-            keys, found = _sorted_pairs(keys, found, n)
+            keys, found = _collect(indptr, indices, own, theirs, most, n)
         if used + len(keys) > len(places):
             room = 2 * (used + len(keys))
             more_places, more_sums = np.empty(room, dtype=indices.dtype), np.empty(room)
@@ -244,10 +247,10 @@ def _tails(
                 places[used], sums[used] = key, found[k]
                 used += 1
         begins[i + 1] = used
-    return places[:used].copy(), sums[:used].copy(), begins
+    return places[:used], sums[:used], begins
 
 
-@compiled
+@inner
 def _collect_wide(indptr: Any, indices: Any, own: Any, weights: Any, wide: Any) -> Any:
     """Keys, rising, and their sums; `wide` (n) is -1 everywhere before and after."""
     count = 0
@@ -267,35 +270,27 @@ def _collect_wide(indptr: Any, indices: Any, own: Any, weights: Any, wide: Any) 
     return keys, sums
 
 
-@compiled
-def _collect(indptr: Any, indices: Any, own: Any, weights: Any, most: Any) -> Any:
-    """Keys in any order, and their sums, by a table at most half full."""
-    bits = 4
-    while (1 << bits) < 2 * most:
-        bits += 1
-    shift, mask = np.uint64(_SHIFT_ALL - bits), np.uint64((1 << bits) - 1)
-    table = np.full(1 << bits, -1, dtype=np.int32)
+@inner
+def _collect(indptr: Any, indices: Any, own: Any, weights: Any, most: Any, n: Any) -> Any:
+    """The same by sorting all `most` friends of friends."""
     keys, sums, count = np.empty(most, dtype=indices.dtype), np.empty(most), 0
     for i in range(len(own)):
         weight = weights[i]
         for j in range(indptr[own[i]], indptr[own[i] + 1]):
-            key = indices[j]
-            slot = (np.uint64(key) * _GOLDEN) >> shift
-            while True:
-                at = table[slot]
-                if at < 0:
-                    table[slot] = count
-                    keys[count], sums[count] = key, weight
-                    count += 1
-                    break
-                if keys[at] == key:
-                    sums[at] += weight  # exact, so the order does not matter
-                    break
-                slot = (slot + np.uint64(1)) & mask
+            keys[count], sums[count] = indices[j], weight
+            count += 1
+    keys, sums = _sorted_pairs(keys, sums, n)
+    count = 0
+    for j in range(most):
+        if count > 0 and keys[count - 1] == keys[j]:
+            sums[count - 1] += sums[j]  # exact, so the order does not matter
+        else:
+            keys[count], sums[count] = keys[j], sums[j]
+            count += 1
     return keys[:count], sums[:count]
 
 
-@compiled
+@inner
 def _sorted_pairs(keys: Any, values: Any, n: Any) -> Any:
     """Sort by keys, all below n: digit by digit from the lowest."""
     bits = 1

@@ -1,19 +1,23 @@
 """Rows of different lengths with noise, and rows of which only what reaches a threshold is drawn.
 
 A row of a tail is n coordinates, m of them given and the others zero. *Densely* all n get noise,
-and what reaches the threshold is kept: the definition. *Lazily* the m get their noise, and the
-zeros that reach the threshold are drawn directly: how many (`_tail_marks`), where, and by how much
-they exceed it. Both have the same distribution (docs/theory/lazy-noise.md), but not the same bits.
+and what reaches the threshold is kept: the definition. *Lazily* the zeros that reach the threshold
+are drawn directly, as marks: how many (`_tail_marks`), where, and by how much they exceed it. So
+are, in blocks, the noises of given values that would lift the largest of the small ones to it; a
+value that is not small gets its own. All has the same distribution (docs/theory/lazy-noise.md), but
+not the same bits.
 
-A lazy row takes of its stream two words for each of the m, then one for the number of marks, one
-for each place (more where words repeat a place), two for each excess.
+A lazy row takes of its stream the words of its blocks, two for each value that is not small, and
+those of the marks among all coordinates: one for their number, one for each place (more where words
+repeat a place), two for each excess. A block whose words do not do goes on at a place of its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -21,8 +25,8 @@ from numpy.typing import NDArray
 
 from edgeveil.errors import ParameterError
 from edgeveil.privacy import _sampler
-from edgeveil.privacy._tail_kernels import draw_rows, merge_rows, rising
-from edgeveil.privacy._tail_marks import MarkLaw, exact_excess, exact_marks, mark_law
+from edgeveil.privacy._tail_kernels import BLOCK, draw_marks, merge_rows, noise_rows, rising
+from edgeveil.privacy._tail_marks import MarkLaw, exact_excess, exact_marks, mark_law, value_law
 from edgeveil.privacy.noise import Calibration, NoiseRows, _check_streams, _split
 
 Values = NDArray[np.float64]
@@ -32,6 +36,8 @@ Found = tuple[Places, Values, Starts]
 
 DENSE_CHUNK = 1 << 16  # coordinates at a time
 BATCH_WORDS = 1 << 18  # words at a time: two megabytes
+
+FAR = 1 << 40  # words: no row has as many before this place
 
 # What a lazy row costs beyond the draws of its values, in draws: for itself and for each mark.
 ROW_COST = 300
@@ -69,7 +75,7 @@ def add_laplace_to_ragged(
         part, begin = values[starts[rows.start] : starts[rows.stop]], starts[rows]
         before, marks = part.copy(), np.zeros(len(part), dtype=np.bool_)
         _sampler._fill_noisy(row_words.all, *sampler.scale, before, *sampler.lattice, part, marks)
-        sampler.settle(before, part, marks, begin - starts[rows.start], row_words)
+        sampler.settle(before, part, marks, begin - starts[rows.start], row_words, 0 * begin)
 
 
 def draw_tail(
@@ -179,12 +185,6 @@ class _RowWords:
         """Further bits for the decision whose words begin at ``index`` of a row."""
         return self._noises.row(row)._rare_bits(index)
 
-    def behind(
-        self, row: int, skip: int
-    ) -> tuple[Callable[[int], int], Callable[[int], _sampler.Bits]]:
-        """`word` and `rare` of a row, counted from its word ``skip`` on."""
-        return (lambda i: self.word(row, skip + i)), (lambda i: self.rare(row, skip + i))
-
 
 class _Sampler:
     """A calibration as the loops take it, and the exact way for what they leave open."""
@@ -203,11 +203,15 @@ class _Sampler:
         marks: NDArray[np.bool_],
         starts: Starts,
         words: _RowWords,
+        skip: NDArray[np.int64],
     ) -> None:
-        """OUT ``noisy`` where marked: drawn from the two words of a value, and more bits."""
+        """OUT ``noisy`` where marked: drawn from the two words of a value, and more bits.
+
+        The words of a row's values begin at its word ``skip``.
+        """
         for j in np.flatnonzero(marks).tolist():
             row = int(np.searchsorted(starts, j, side="right")) - 1
-            at = 2 * (j - int(starts[row]))
+            at = int(skip[row]) + 2 * (j - int(starts[row]))
             pair = words.word(row, at), words.word(row, at + 1)
             high, low, negative = _sampler.exact_draw(*pair, self.T, self.a, words.rare(row, at))
             drawn = (high << self.a) + low
@@ -228,46 +232,79 @@ def _lazy_rows(
     noises: NoiseRows,
 ) -> list[Found]:
     """The rows in batches, without drawing what cannot be seen."""
-    sampler, lengths = _Sampler(calibration), np.diff(starts)
-    counts = 2 * lengths + law.words
+    sampler = _Sampler(calibration)
+    small = _Small(values, starts, law, sampler)
+    counts = small.words + law.words
     room, found = _room(counts), []
     for rows in _batches(counts):
-        part = slice(int(starts[rows.start]), int(starts[rows.stop]))
-        begins = starts[rows.start : rows.stop + 1] - starts[rows.start]
         words = _RowWords(noises[rows], counts[rows], room)
-        found.append(_lazy_batch(places[part], values[part], begins, law, sampler, at_least, words))
+        given = places, values, starts[rows.start : rows.stop + 1]
+        found.append(_lazy_batch(given, rows, law, sampler, small, at_least, words))
     return found
 
 
+class _Small:
+    """Which of the given values are small, and where in a row's stream the words for values lie.
+
+    Attributes
+    ----------
+    law : MarkLaw or None
+        Of a block of noises that lift the largest small value to the threshold; None: no value
+        is small.
+    edge : float
+        Values up to here are small.
+    blocks : array of shape (rows,)
+        How many blocks of values a row has.
+    beyond, starts : array of int
+        Indices of the values that are not small, those of row i at ``starts[i] : starts[i + 1]``.
+    skip, words : array of shape (rows,)
+        The word of a row where those of its blocks end, and where those of all its values do.
+    """
+
+    def __init__(self, values: Values, starts: Starts, law: MarkLaw, sampler: _Sampler) -> None:
+        found = value_law(BLOCK, law.scale, sampler.a, law.threshold)
+        self.law, self.edge, self.blocks = None, math.nan, np.zeros(len(starts) - 1, np.int64)
+        if found is not None:
+            self.law, self.edge = found[1], float(found[0]) * 2.0**sampler.step_log2
+            self.blocks = -(-np.diff(starts) // BLOCK)
+        self.beyond = np.flatnonzero(~(values <= self.edge))  # NaN is not, and none is up to NaN
+        self.starts = np.searchsorted(self.beyond, starts)
+        self.skip = self.blocks * (self.law.words if self.law else 0)
+        self.words = self.skip + 2 * np.diff(self.starts)
+
+
 def _lazy_batch(
-    places: NDArray[np.integer],
-    values: Values,
-    starts: Starts,
+    given: tuple[NDArray[np.integer], Values, Starts],
+    rows: slice,
     law: MarkLaw,
     sampler: _Sampler,
+    small: _Small,
     at_least: float,
     words: _RowWords,
 ) -> Found:
-    """Rows whose words are drawn."""
-    size, room = len(starts) - 1, law.most
+    """Some of the rows, whose words are drawn; of these ``given`` has the starts."""
+    size, skip = rows.stop - rows.start, small.skip[rows]
+    begins = small.starts[rows.start : rows.stop + 1]
+    beyond, begins = small.beyond[begins[0] : begins[-1]], begins - begins[0]
+    values = given[1][beyond]
     noisy, open_values = np.empty(len(values)), np.empty(len(values), dtype=np.bool_)
-    marks = _Marks(size, room)
-    high, low = divmod(law.threshold, 1 << sampler.a)
-    last_word = (1 << 64) // law.n * law.n - 1
-    draw_rows(
-        words.all, words.starts, values, starts, sampler.scale, sampler.lattice,
-        (law.first, law.limits, np.uint64(law.n), np.uint64(last_word)), (float(high), float(low)),
+    noise_rows(
+        words.all, words.starts[:-1] + skip, values, begins, sampler.scale, sampler.lattice,
         noisy, open_values,
-        room, marks.places, marks.totals, marks.open_totals, marks.counts, marks.pairs,
     )  # fmt: skip
-    sampler.settle(values, noisy, open_values, starts, words)
-    marks.settle(law, sampler, words, 2 * np.diff(starts))
-    most = int(np.count_nonzero(noisy >= at_least) + marks.counts.sum())
+    sampler.settle(values, noisy, open_values, begins, words, skip)
+    blocks = np.concatenate(([0], np.cumsum(small.blocks[rows])))
+    of_block, apart = np.repeat(np.arange(size), small.blocks[rows]), small.law or law
+    first = (np.arange(blocks[-1]) - blocks[of_block]) * apart.words
+    of_values = _Marks(apart, sampler, words, of_block, first, far=True)
+    of_zeros = _Marks(law, sampler, words, np.arange(size), small.words[rows])
+    most = int(np.count_nonzero(noisy >= at_least) + of_zeros.size + of_values.size)
     out_places, out_values = np.empty(most, dtype=np.int64), np.empty(most)
     out_starts = np.empty(size + 1, dtype=np.int64)
+    reach = [float(x) for y in (law, apart) for x in divmod(y.threshold, 1 << sampler.a)]
     merge_rows(
-        places, noisy, starts, at_least,
-        marks.places, marks.totals, marks.starts, marks.counts,
+        given, small.edge, of_zeros.found, of_values.found, blocks,
+        (beyond, noisy, begins), tuple(reach), sampler.lattice, at_least,
         out_places, out_values, out_starts,
     )  # fmt: skip
     used = out_starts[-1]
@@ -275,32 +312,64 @@ def _lazy_batch(
 
 
 class _Marks:
-    """The marks of several rows, as `draw_rows` writes them, and the exact way for the rest."""
+    """The marks of some vectors of zeros: by `draw_marks`, and the exact way for the rest.
 
-    def __init__(self, rows: int, room: int) -> None:
-        self._room = room
-        self.places, self.totals = np.empty(rows * room, dtype=np.int64), np.empty(rows * room)
-        self.open_totals = np.zeros(rows * room, dtype=np.bool_)
-        self.counts, self.pairs = np.empty((2, rows), dtype=np.int64)
-        self.starts = np.arange(rows, dtype=np.int64) * room
+    The words of a vector begin at word ``first`` of its row. Beyond those that its law counts on
+    it takes the next ones, or with ``far`` others at a place that only this vector has.
+    """
 
-    def settle(
-        self, law: MarkLaw, sampler: _Sampler, words: _RowWords, skip: NDArray[np.int64]
+    def __init__(
+        self,
+        law: MarkLaw,
+        sampler: _Sampler,
+        words: _RowWords,
+        rows: NDArray[np.int64],
+        first: NDArray[np.int64],
+        *,
+        far: bool = False,
     ) -> None:
-        """Decide what the loops left open; a row's marks begin at its word ``skip``."""
-        for at in np.flatnonzero(self.open_totals).tolist():
-            row, j = divmod(at, self._room)
-            word, rare = words.behind(row, int(skip[row]))
-            i = int(self.pairs[row]) + 2 * j
-            excess = exact_excess(word(i), word(i + 1), sampler.T, sampler.a, rare(i))
-            self.totals[at] = sampler.total(0.0, law.threshold + excess)
-        for row in np.flatnonzero(self.counts < 0).tolist():
-            behind = words.behind(row, int(skip[row]))
-            places, drawn = exact_marks(law, sampler.T, sampler.a, *behind)
-            self.starts[row], self.counts[row] = len(self.places), len(places)
-            self.places = np.append(self.places, np.array(places, dtype=np.int64))
-            totals = np.array([sampler.total(0.0, steps) for steps in drawn])
-            self.totals = np.append(self.totals, totals)
+        self._law, self._words, self._rows, self._first, self._far = law, words, rows, first, far
+        count, room = len(rows), law.most
+        places, excess = np.empty(count * room, dtype=np.int64), np.empty((2, count * room))
+        undecided = np.zeros(count * room, dtype=np.bool_)
+        counts, pairs = np.empty((2, count), dtype=np.int64)
+        last_word = (1 << 64) // law.n * law.n - 1
+        draw_marks(
+            words.all, words.starts[rows] + first, law.words,
+            (law.first, law.limits, np.uint64(law.n), np.uint64(last_word)), sampler.scale,
+            room, places, excess[0], excess[1], undecided, counts, pairs,
+        )  # fmt: skip
+        starts, block = np.arange(count, dtype=np.int64) * room, 1 << sampler.a
+        for at in np.flatnonzero(undecided).tolist():
+            vector, j = divmod(at, room)
+            i = int(pairs[vector]) + 2 * j
+            pair = self._word(vector, i), self._word(vector, i + 1)
+            exact = exact_excess(*pair, sampler.T, sampler.a, self._rare(vector, i))
+            excess[:, at] = divmod(exact, block)
+        for vector in np.flatnonzero(counts < 0).tolist():
+            exactly, drawn = exact_marks(
+                law, sampler.T, sampler.a, partial(self._word, vector), partial(self._rare, vector)
+            )
+            starts[vector], counts[vector] = len(places), len(exactly)
+            places = np.append(places, np.array(exactly, dtype=np.int64))
+            parts = [divmod(steps - law.threshold, block) for steps in drawn]
+            excess = np.append(excess, np.array(parts, dtype=np.float64).reshape(-1, 2).T, axis=1)
+        self.size = counts.sum()
+        highs, lows = np.ascontiguousarray(excess)
+        self.found = places, highs, lows, starts, counts
+
+    def _place(self, vector: int, i: int) -> int:
+        """Where in its row's stream word i of a vector is."""
+        first = int(self._first[vector])
+        if self._far and i >= self._law.words:
+            return (first // self._law.words + 1) * FAR + i
+        return first + i
+
+    def _word(self, vector: int, i: int) -> int:
+        return self._words.word(int(self._rows[vector]), self._place(vector, i))
+
+    def _rare(self, vector: int, i: int) -> _sampler.Bits:
+        return self._words.rare(int(self._rows[vector]), self._place(vector, i))
 
 
 def _dense_rows(

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._compiled import compiled
+from edgeveil._compiled import compiled, inner
 from edgeveil.privacy._sampler import _decide, _fill_noisy
 
 _NO_SIGN = np.uint64(2**64 - 2)
-_NO_PLACE = np.int64(2**63 - 1)
+BLOCK = 1024  # values that share a vector of marks
 
 
 @compiled
@@ -40,53 +40,56 @@ def rising(places: Any, starts: Any, width: Any) -> bool:
 
 
 @compiled
-def draw_rows(
-    words: Any,  # IN   of each row: two for each value, then those for its marks
-    word_starts: Any,  # IN   (rows + 1)
+def noise_rows(
+    words: Any,  # IN
+    begins: Any,  # IN   (rows) where the words of each row begin
     values: Any,  # IN   of all rows
     starts: Any,  # IN   (rows + 1)
     scale: Any,  # T, mask of L, acceptance, margin: as for `_sampler._fill_noisy`
     lattice: Any,  # per_step, step, block, per_block, limit: as for `_sampler._fill_noisy`
-    law: Any,  # first, limits, coordinates
-    reach: Any,  # the threshold as quotient and remainder by 2**a, floats
     noisy: Any,  # OUT  as long as `values`
     marks: Any,  # OUT  as long as `values`: undecided
-    room: Any,  # IN   marks of row i lie from i * room on
-    places: Any,  # OUT  (rows * room) of marks, rising
-    totals: Any,  # OUT  (rows * room) their noisy values
-    open_totals: Any,  # OUT  (rows * room) undecided
-    counts: Any,  # OUT  (rows) number of marks; -1: `exact_marks` must decide the row
-    pairs: Any,  # OUT  (rows) the word, counted in its row's marks, where excesses begin
 ) -> None:
-    """Noise on the values and marks among zeros, as far as the words decide."""
+    """Noise on the values, two words each, as far as the words decide."""
     T, mask, accept, margin = scale
     per_step, step, block, per_block, limit = lattice
-    for i in range(len(starts) - 1):
-        first, last, at = starts[i], starts[i + 1], word_starts[i]
-        behind = at + 2 * (last - first)
+    for i in range(len(begins)):
+        first, last = starts[i], starts[i + 1]
         _fill_noisy(
-            words[at:behind], T, mask, accept, margin,
+            words[begins[i] : begins[i] + 2 * (last - first)], T, mask, accept, margin,
             values[first:last], per_step, step, block, per_block, limit,
             noisy[first:last], marks[first:last],
         )  # fmt: skip
-        own = words[behind : word_starts[i + 1]]
-        some = slice(i * room, (i + 1) * room)
-        counts[i], pairs[i] = _place(own, law, places[some])
-        if counts[i] > 0:
-            excess = own[pairs[i] : pairs[i] + 2 * counts[i]]
-            out, undecided = totals[some], open_totals[some]
-            for j in range(counts[i]):
-                high, low, _, undecided[j] = _decide(
-                    excess[2 * j] & _NO_SIGN, excess[2 * j + 1], T, mask, accept, margin
-                )
-                # As in `_fill_noisy`: exact but for roundings that hang on the sum alone.
-                below = reach[1] + low
-                carry = np.floor(below * per_block)
-                total = (reach[0] + (high + carry)) * block + (below - carry * block)
-                out[j] = total * step + 0.0
 
 
 @compiled
+def draw_marks(
+    words: Any,  # IN
+    begins: Any,  # IN   (vectors) where the words of each vector of zeros begin
+    size: Any,  # how many these are
+    law: Any,  # first, limits, coordinates, last word that is used
+    scale: Any,  # as in `noise_rows`
+    room: Any,  # marks of vector i lie from i * room on
+    places: Any,  # OUT  (vectors * room) of marks, rising
+    highs: Any,  # OUT  (vectors * room) their excesses, high * 2**a + low
+    lows: Any,  # OUT
+    undecided: Any,  # OUT  (vectors * room) of excesses
+    counts: Any,  # OUT  (vectors) number of marks; -1: `exact_marks` must decide the vector
+    pairs: Any,  # OUT  (vectors) the word, counted in its vector, where excesses begin
+) -> None:
+    """Marks among zeros, as far as the words decide."""
+    T, mask, accept, margin = scale
+    for i in range(len(begins)):
+        own = words[begins[i] : begins[i] + size]
+        counts[i], pairs[i] = _place(own, law, places[i * room : (i + 1) * room])
+        for j in range(counts[i]):
+            at, to = pairs[i] + 2 * j, i * room + j
+            highs[to], lows[to], _, undecided[to] = _decide(
+                own[at] & _NO_SIGN, own[at + 1], T, mask, accept, margin
+            )
+
+
+@inner
 def _place(words: Any, law: Any, places: Any) -> Any:
     """Number of marks (-1: undecided) and words used; OUT ``places``: distinct, rising."""
     first, limits, coordinates, last_word = law
@@ -118,7 +121,7 @@ def _place(words: Any, law: Any, places: Any) -> Any:
     return (count, used) if used + 2 * count <= len(words) else (-1, 0)
 
 
-@compiled
+@inner
 def _sort(places: Any, coordinates: Any) -> None:
     """Sort evenly spread numbers below ``coordinates``: by buckets, about one to each."""
     size = len(places)
@@ -146,36 +149,77 @@ def _sort(places: Any, coordinates: Any) -> None:
 
 @compiled
 def merge_rows(
-    places: Any,  # IN   of non-zero values, rising within a row
-    noisy: Any,  # IN
-    starts: Any,  # IN   (rows + 1)
+    rows: Any,  # IN   places, rising within a row, their values, starts (rows + 1)
+    edge: Any,  # of values up to here the noise hangs on marks
+    of_zeros: Any,  # IN   a vector for each row: places, highs, lows, starts, counts
+    of_values: Any,  # IN   the same for each block of values
+    blocks: Any,  # IN   (rows + 1) the first block of each row
+    beyond: Any,  # IN   indices of values beyond the edge, noisy values, starts (rows + 1)
+    reach: Any,  # the threshold and the distance from it to the edge, by 2**a: high, low of each
+    lattice: Any,  # as in `noise_rows`
     at_least: Any,
-    mark_places: Any,  # IN   rising within a row
-    mark_totals: Any,  # IN
-    mark_starts: Any,  # IN   (rows)
-    counts: Any,  # IN   (rows)
-    out_places: Any,  # OUT  room for all values that reach it and all marks
+    out_places: Any,  # OUT  room for all marks and all values beyond the edge that are kept
     out_values: Any,  # OUT
     out_starts: Any,  # OUT  (rows + 1)
 ) -> None:
-    """What reaches the threshold: values there, and marks that lie on no value."""
+    """What reaches the threshold: values there, and marks among zeros that lie on no value."""
+    places, values, starts = rows
+    mark_places, highs, lows, mark_starts, counts = of_zeros
+    value_places, value_highs, value_lows, value_starts, value_counts = of_values
+    indices, noisy, noisy_starts = beyond
+    kept, totals = np.empty(len(out_places), dtype=np.int64), np.empty(len(out_places))
     used = 0
     out_starts[0] = 0
     for i in range(len(starts) - 1):
-        mark, end = mark_starts[i], mark_starts[i] + counts[i]
-        coming = mark_places[mark] if mark < end else _NO_PLACE
-        for j in range(starts[i], starts[i + 1]):
-            place = np.int64(places[j])
-            while coming <= place:
-                if coming < place:  # the mark on a value is dropped: that has noise of its own
-                    out_places[used], out_values[used] = coming, mark_totals[mark]
-                    used += 1
-                mark += 1
-                coming = mark_places[mark] if mark < end else _NO_PLACE
+        count, first, end = 0, starts[i], starts[i + 1]
+        for b in range(blocks[i], blocks[i + 1]):
+            for j in range(value_starts[b], value_starts[b] + value_counts[b]):
+                at = first + (b - blocks[i]) * BLOCK + value_places[j]
+                if at < end and values[at] <= edge:
+                    total = _total(values[at], reach[2:], value_highs[j], value_lows[j], lattice)
+                    if total >= at_least:
+                        kept[count], totals[count] = at, total
+                        count += 1
+        for j in range(noisy_starts[i], noisy_starts[i + 1]):
             if noisy[j] >= at_least:
-                out_places[used], out_values[used] = place, noisy[j]
+                at, to = indices[j], count
+                while to > 0 and kept[to - 1] > at:
+                    kept[to], totals[to] = kept[to - 1], totals[to - 1]
+                    to -= 1
+                kept[to], totals[to] = at, noisy[j]
+                count += 1
+        low = first
+        j = 0
+        for mark in range(mark_starts[i], mark_starts[i] + counts[i]):
+            place, high = mark_places[mark], end
+            while low < high:  # the first value from this place on
+                middle = (low + high) >> 1
+                if places[middle] < place:
+                    low = middle + 1
+                else:
+                    high = middle
+            while j < count and kept[j] < low:
+                out_places[used], out_values[used] = places[kept[j]], totals[j]
+                used, j = used + 1, j + 1
+            if low == end or places[low] != place:  # a value has noise of its own
+                out_places[used] = place
+                out_values[used] = _total(0.0, reach[:2], highs[mark], lows[mark], lattice)
                 used += 1
-        while mark < end:
-            out_places[used], out_values[used] = mark_places[mark], mark_totals[mark]
-            used, mark = used + 1, mark + 1
+        while j < count:
+            out_places[used], out_values[used] = places[kept[j]], totals[j]
+            used, j = used + 1, j + 1
         out_starts[i + 1] = used
+
+
+@inner
+def _total(value: Any, reach: Any, high: Any, low: Any, lattice: Any) -> Any:
+    """A value with this much noise. As in `_sampler._fill_noisy`: a function of the sum alone."""
+    per_step, step, block, per_block, limit = lattice
+    if not abs(value) < np.inf:
+        value = 0.0
+    y = np.rint(min(max(value * per_step, -limit), limit))
+    y_high = np.floor(y * per_block)
+    below = (y - y_high * block) + (reach[1] + low)
+    carry = np.floor(below * per_block)
+    total = (y_high + (reach[0] + (high + carry))) * block + (below - carry * block)
+    return total * step + 0.0

@@ -22,6 +22,8 @@ from edgeveil.privacy._sampler import Bits, _accepts, _context, _floor_of_expone
 WORD = 64
 # Digits beyond those of a word: raising 1 - p to the power n loses at most as many as n has.
 SPARE_BITS = 200
+# Values this many scales below the threshold reach it by a mark, others by a draw of their own.
+APART = 5
 # A table has about as many entries as there are marks.
 MOST_EXPECTED = 1 << 16
 
@@ -93,6 +95,17 @@ def mark_law(n: int, scale: int, threshold: int) -> MarkLaw | None:
     words = 1 + 3 * most + most // 8 + 16
     words += words % 2  # two are a block of a stream
     return MarkLaw(n, scale, threshold, first, table, most, words)
+
+
+@lru_cache(maxsize=64)
+def value_law(n: int, scale: int, a: int, threshold: int) -> tuple[int, MarkLaw] | None:
+    """For given values, up to a c >= 0 in steps: c, a float, and the law of n noises >= T - c.
+
+    About one in 300 is. None where c would be negative, or T not a float with the low bits apart.
+    """
+    c = int(float(min(threshold - APART * scale, 1 << (52 + a))))
+    law = None if c < 0 or threshold >> (52 + a) else mark_law(n, scale, threshold - c)
+    return None if law is None else (c, law)
 
 
 def _limits(n: int, scale: int, threshold: int, size: int) -> tuple[int, list[int]]:

@@ -68,6 +68,8 @@ CONFIGURATIONS = [
     (400, 2, 7, [5, 6, 300], [7.0, 8.0, 1.0]),
     (400, 3, 9, list(range(0, 400, 2)), [2.0] * 200),
     (1000, 5, 20, [999], [20.0]),
+    (3000, 2, 11, list(range(0, 3000, 2)), [0.5, 1.0, 0.25] * 500),  # all of them small
+    (3000, 1, 6, list(range(0, 3000, 2)), [1.0, 0.5, 3.0] * 500),  # two in three
 ]
 
 
@@ -136,13 +138,39 @@ def test_the_comparison_notices_marks_that_stay_on_values(monkeypatch):
     """Control: a mark on a place with a value is kept beside it."""
     original = _tail.merge_rows
 
-    def keep_all(places, *rest):
-        original(places - 2000, *rest)  # no mark meets a value
+    def keep_all(rows, *rest):
+        original((rows[0] - 2000, *rows[1:]), *rest)  # no mark meets a value
 
     monkeypatch.setattr(_tail, "merge_rows", keep_all)
     dense, lazy = both_ways(400, 3, 9, list(range(0, 400, 2)), [2.0] * 200, rows=1000)
     lazy = (lazy[0] % 2000, *lazy[1:])
     assert min(p_values(dense, lazy, 400, 9)) < 1e-6
+
+
+def test_the_comparison_notices_a_wrong_law_of_small_values(monkeypatch):
+    """Control: marks as rare as 5.3 scales beyond the edge, but drawn as if they were 5."""
+    original = _tail.value_law
+
+    def farther(n, scale, a, threshold):
+        c, law = original(n, scale, a, threshold)
+        other = _tail_marks.mark_law(n, scale, law.threshold + 3 * scale // 10)
+        return c, dataclasses.replace(other, threshold=law.threshold)
+
+    monkeypatch.setattr(_tail, "value_law", farther)
+    dense, lazy = both_ways(*CONFIGURATIONS[-2], rows=2000)
+    assert min(p_values(dense, lazy, 3000, 11)) < 1e-6
+
+
+def test_the_comparison_notices_small_values_that_get_noise_twice(monkeypatch):
+    """Control: every value is drawn for itself, and the marks of the blocks are not dropped."""
+    original = _tail.merge_rows
+
+    def all_small(rows, edge, *rest):
+        original(rows, math.inf, *rest)
+
+    monkeypatch.setattr(_tail, "merge_rows", all_small)
+    dense, lazy = both_ways(*CONFIGURATIONS[-1], rows=1000)
+    assert min(p_values(dense, lazy, 3000, 6)) < 1e-6
 
 
 def law_p_value(found, n, scale, threshold):
@@ -248,20 +276,72 @@ def test_dense_rows_are_filtered_rows_of_add_laplace():
         np.testing.assert_array_equal(values[starts[i] : starts[i + 1]], noisy[kept])
 
 
-def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
+def small_up_to(calibration, threshold):
+    """The edge up to which values are small, and the law of their blocks."""
+    T, a = _tail._split(calibration.scale)
+    c, law = _tail_marks.value_law(_tail.BLOCK, calibration.scale, a, threshold)
+    return c * 2.0**calibration.step_log2, law
+
+
+def test_values_that_are_not_small_get_the_noise_of_add_laplace_however_many_they_are():
     n, lengths = 10**6, [3, 40_000, 0, 2000]  # more words than one call of the cipher gives
     given = some_rows(lengths, n)
     calibration = calibrate(coordinates=n, sensitivity=1, epsilon=1)
+    edge, law = small_up_to(calibration, threshold_in_steps(8.0, calibration))
+    assert 2.9 < edge < 3.1
     places, values, starts = draw_tail(given, n, calibration, 8.0, streams(4), densely=False)
+    seen = 0
     for i in range(4):
         part = slice(given[2][i], given[2][i + 1])
-        noisy = noisy_row(given[1][part], calibration, streams(4), i)
+        large = given[1][part] > edge
+        before = -(-lengths[i] // _tail.BLOCK) * law.words // 2  # behind the words of the blocks
+        filled = np.concatenate([np.zeros(before), given[1][part][large]])
+        noisy = noisy_row(filled, calibration, streams(4), i)[before:]
         mine = slice(starts[i], starts[i + 1])
         found = dict(zip(places[mine], values[mine], strict=True))
         assert len(found) == starts[i + 1] - starts[i]
-        for place, value in zip(given[0][part].tolist(), noisy.tolist(), strict=True):
+        for place, value in zip(given[0][part][large].tolist(), noisy.tolist(), strict=True):
             assert found.get(place) == (value if value >= 8.0 else None)
-        assert (np.diff(places[starts[i] : starts[i + 1]]) > 0).all()
+            seen += value >= 8.0
+        assert (np.diff(places[mine]) > 0).all()
+    assert seen > 100
+
+
+@pytest.mark.parametrize("scale", [1, 3, (2**24 + 1) << 3])
+def test_small_values_get_the_noise_of_the_marks_in_their_blocks(scale):
+    """The definition, block by block: `exact_marks` of as many zeros, and the value on top."""
+    n, size = 10**5, 2500
+    threshold, (T, a) = 9 * scale, _tail._split(scale)
+    rng = np.random.default_rng(3)
+    edge, law = small_up_to(lattice(scale, n), threshold)
+    steps = rng.integers(2 * scale, 4 * scale, size)
+    steps[7], steps[8] = 4 * scale, -scale
+    assert edge == steps.max() == 4 * scale
+    given = equal_rows(np.arange(size), steps, 5)
+    places, values, starts = draw_tail(
+        given, n, lattice(scale, n), float(threshold), streams(5), densely=False
+    )
+    kept = 0
+    for i in range(5):
+        wanted = {}
+        for block in range(3):
+            words = words_of(streams(5), i, 3 * law.words)[block * law.words :]
+            inside, drawn = _tail_marks.exact_marks(
+                law,
+                T,
+                a,
+                lambda j, words=words: int(words[j]),
+                lambda j, i=i, skip=block * law.words: streams(5).row(i)._rare_bits(skip + j),
+            )
+            for at, noise in zip(inside, drawn, strict=True):
+                place = block * _tail.BLOCK + at
+                if place < size and steps[place] + noise >= threshold:
+                    wanted[place] = float(steps[place] + noise)
+        mine = slice(starts[i], starts[i + 1])
+        found = {p: v for p, v in zip(places[mine], values[mine], strict=True) if p < size}
+        assert found == wanted
+        kept += len(wanted)
+    assert kept > 10
 
 
 HUGE = 3 * 2**61 + 1  # one word in four is beyond a multiple of it
@@ -286,8 +366,9 @@ def test_what_the_loops_decide_is_the_definition(n, scale, threshold):
 
 @pytest.mark.parametrize(("n", "scale", "threshold"), LAWS)
 def test_the_rare_ways_give_the_same_bits(n, scale, threshold, monkeypatch):
-    """Too few words, no room for marks, an undecided number, undecided draws."""
-    calibration, given = lattice(scale, n), some_rows([3, 0, 9, 20], n)
+    """Too few words, no room for marks, an undecided number, undecided draws; zeros and values."""
+    calibration, (places, values, starts) = lattice(scale, n), some_rows([3, 0, 9, 20], n)
+    given = places, values * scale, starts  # small ones and others
 
     def drawn():
         return draw_tail(given, n, calibration, float(threshold), streams(4), densely=False)
@@ -298,23 +379,58 @@ def test_the_rare_ways_give_the_same_bits(n, scale, threshold, monkeypatch):
         monkeypatch.setattr(_tail, "mark_law", lambda *_, other=other: other)
         same(drawn(), wanted)
     monkeypatch.undo()
+    found = _tail_marks.value_law(_tail.BLOCK, scale, _tail._split(scale)[1], threshold)
+    if found is not None:
+        exactly = found[0], dataclasses.replace(found[1], most=0)
+        monkeypatch.setattr(_tail, "value_law", lambda *_: exactly)
+        same(drawn(), wanted)
+        monkeypatch.undo()
     monkeypatch.setattr(_sampler, "MARGIN", 0.5)
     same(drawn(), wanted)
 
 
+def marks_of(law, words, rows, first, *, far):
+    marks = _tail._Marks(
+        law, _tail._Sampler(lattice(law.scale, law.n)), words, rows, first, far=far
+    )
+    places, _, _, starts, counts = marks.found
+    return [places[s : s + c].tolist() for s, c in zip(starts, counts, strict=True)]
+
+
 def test_a_word_on_a_limit_goes_the_exact_way_in_the_loops_too():
-    n = 10**4
-    law, sampler = _tail_marks.mark_law(n, 2, 15), _tail._Sampler(lattice(2, n))
-    starts = np.zeros(4, dtype=np.int64)
-    none = np.empty(0, dtype=np.int64), np.empty(0)
-    counts = np.full(3, law.words)
+    law, counts = _tail_marks.mark_law(10**4, 2, 15), np.full(3, 0)
+    counts += law.words
     words = _tail._RowWords(streams(3), counts, _tail._room(counts))
     tie = int(law.limits[4])
     words.all[words.starts[1]] = tie
-    _, _, found = _tail._lazy_batch(*none, starts, law, sampler, 15.0, words)
+    found = marks_of(law, words, np.arange(3), np.zeros(3, dtype=np.int64), far=False)
     wanted = law.exactly(tie, streams(3).row(1)._rare_bits(0))
     assert wanted in (law.first + 4, law.first + 5)
-    assert np.diff(found)[1] == wanted
+    assert len(found[1]) == wanted
+
+
+def test_blocks_that_need_more_words_share_none(monkeypatch):
+    """Two blocks of one row with two words each: what follows is at places of their own."""
+    law = dataclasses.replace(_tail_marks.mark_law(50, 2, 4), words=2)
+    counts, asked = np.array([4]), list[int]()
+    words = _tail._RowWords(streams(1), counts, _tail._room(counts))
+    original = words.word
+    monkeypatch.setattr(words, "word", lambda row, at: asked.append(at) or original(row, at))
+    rows, first = np.zeros(2, dtype=np.int64), np.array([0, 2])
+    found = marks_of(law, words, rows, first, far=True)
+    assert min(map(len, found)) > 0
+    own = [set(range(2)), set(range(2, 4))]
+    far = [{at for at in asked if at // _tail.FAR == b + 1} for b in range(2)]
+    assert min(map(len, far)) > 2
+    assert set(asked) == own[0] | own[1] | far[0] | far[1]
+    # As `exact_marks` of one block alone, from the same words.
+    alone, _ = _tail_marks.exact_marks(
+        law,
+        *_tail._split(2),
+        lambda i: original(0, i + 2 if i < 2 else 2 * _tail.FAR + i),
+        lambda i: streams(1).row(0)._rare_bits(i + 2 if i < 2 else 2 * _tail.FAR + i),
+    )
+    assert found[1] == alone
 
 
 def test_any_grouping_gives_the_same_rows(monkeypatch):
