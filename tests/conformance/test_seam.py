@@ -14,6 +14,7 @@ import pytest
 
 import edgeveil
 from edgeveil.auditing import audit
+from edgeveil.datasets import social_network
 from edgeveil.engine import price, release, release_to
 from edgeveil.errors import ParameterError
 from edgeveil.ledger import Ledger
@@ -111,9 +112,25 @@ class UsesItsBufferAgain(DPPushFlowCap):
         view[:] = exact
 
 
+class WritesOneNumber(DPPushFlowCap):
+    """The same for one number of many."""
+
+    def measure(self, graph, shared, own):
+        rows = self.exact_rows(graph, own.sources)
+        view = rows[:]
+        yield Statistic(rows, self.calibration(graph.n_nodes))
+        view[0, 4321] = 1.0
+
+
 def test_a_buffer_that_is_used_again_after_its_noise_is_seen():
     with pytest.raises(ParameterError, match="after their noise"):
         release(wedge().graph, UsesItsBufferAgain(epsilon=1), [0])
+
+
+def test_so_is_one_number_among_many():
+    graph = social_network(20_000, average_degree=4).graph
+    with pytest.raises(ParameterError, match="after their noise"):
+        release(graph, WritesOneNumber(epsilon=1), range(3))
 
 
 @pytest.mark.parametrize("cls", [AsksMore, AsksAll])

@@ -214,7 +214,15 @@ def check_case(case: Case) -> tuple[int, str]:
 
 def _known(line: str) -> bool:
     """Whether a line is one of those that may stand before an error."""
-    said = (" sets --", "Dry run", "Charged", "(curator)", "No node list", "costs nothing")
+    said = (
+        " sets --",
+        "Dry run",
+        "Charged",
+        "(curator)",
+        "No node list",
+        "costs nothing",
+        "may be a header",
+    )
     return any(part in line for part in said)
 
 

@@ -278,7 +278,7 @@ def test_dense_rows_are_filtered_rows_of_add_laplace():
 
 def small_up_to(calibration, threshold):
     """The edge up to which values are small, and the law of their blocks."""
-    T, a = _tail._split(calibration.scale)
+    a = _tail._split(calibration.scale)[1]
     c, law = _tail_marks.value_law(_tail.BLOCK, calibration.scale, a, threshold)
     return c * 2.0**calibration.step_log2, law
 
