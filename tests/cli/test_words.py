@@ -96,9 +96,9 @@ def test_help_says_what_happens_without_an_option(run, name):
         ("ledger create", "happens to an edge within them, not an edge that stays for ever."),
     ],
 )
-def test_help_flows_over_the_line_ends_of_docstrings(run, monkeypatch, name, words):
-    monkeypatch.setenv("COLUMNS", "300")
-    [line] = [one for one in run(f"{name} --help").stdout.splitlines() if words[:20] in one]
+def test_help_flows_over_the_line_ends_of_docstrings(run_process, name, words):
+    shown = run_process(f"{name} --help", COLUMNS="300").stdout.splitlines()
+    [line] = [one for one in shown if words[:20] in one]
     assert words in line
 
 
