@@ -32,7 +32,7 @@ from edgeveil.mechanisms import Suggest
 
 __all__ = ["run"]
 
-_EDGES, _LARGE = 500_000, 10_000_000
+_EDGES, _LARGE = 1_000_000, 10_000_000
 _PARTS = 200
 _LISTS = Suggest(epsilon=1.0, top=20)
 _barrier: Any = None  # of a plain process and the others

@@ -120,7 +120,7 @@ def _goals() -> Iterator[tuple[str, str, float, bool, str, Callable[[Figures], M
         )
     for what in ("integers", "strings"):
         yield (
-            *("reading", f"reading text over polars' parse, {what}", 1.5, False, "x"),
+            *("reading", f"reading text over polars' parse, {what}", 3.0, False, "x"),
             lambda p, what=what: next(
                 f["cpu"]["ratio"]
                 for f in p["files"]

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.goals import best_peer, outcomes
 from benchmarks.markdown import milliseconds, number, sized, spread, table
 
-__all__ = ["page", "write_page"]
+__all__ = ["committed", "page", "write_page"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = "../benchmarks/results"
@@ -22,9 +22,19 @@ def write_page(file: Path) -> None:
     """Write the page, and the pictures beside the figures."""
     from benchmarks.pictures import draw
 
-    figures = json.loads(file.read_text())
+    figures = committed(file)
     draw(figures, ROOT / "benchmarks" / "results")
     (ROOT / "docs" / "benchmarks.md").write_text(page(figures))
+
+
+def committed(file: Path) -> Figures:
+    """The figures, and those of a part that was measured apart, in a file of its name beside."""
+    figures: Figures = json.loads(file.read_text())
+    apart = file.with_name("reading.json")
+    if apart.exists():
+        later = json.loads(apart.read_text())
+        figures["parts"]["reading"] = later["parts"]["reading"] | {"machine": later["machine"]}
+    return figures
 
 
 def page(figures: Figures) -> str:
@@ -55,7 +65,8 @@ def _head(figures: Figures) -> Iterator[str]:
     machine = figures["machine"]
     caches = ", ".join(f"{level} {size}" for level, size in machine["caches"].items())
     packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
-    loads = [part["load_at_start"] for part in figures["parts"].values()]
+    here = [part for part in figures["parts"].values() if "machine" not in part]
+    loads = [part["load_at_start"] for part in here]
     known = [load for load in loads if load is not None]
     yield "# Benchmarks"
     yield ""
@@ -319,6 +330,12 @@ def _reading(part: Figures) -> Iterator[str]:
         "parse the file and no more. A saved folder opens in "
         f"{milliseconds(part['folder']['seconds'])} ms."
     )
+    if "machine" in part:
+        yield ""
+        yield (
+            f"Measured apart from the rest, on {part['machine']['processor']}, with a load of "
+            f"{part['load_at_start']} at the start (`benchmarks/results/reading.json`)."
+        )
     yield ""
     yield from table(
         ["file", "polars' threads", "CPU s", "CPU ratio", "wall s", "wall ratio", "peak GB"],
