@@ -1,5 +1,7 @@
 """Compiled loops for `_tail`: noise and marks of many rows, and what of them is released.
 
+Also a digest of what is released, by which `mechanisms.run` sees that nobody wrote to it.
+
 Arrays of all rows lie flat, with the start of each row. There are no bounds checks: every index
 is below a size that the loop tests first.
 """
@@ -10,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._compiled import compiled, inner
+from edgeveil._compiled import compiled, inlined, inner
 from edgeveil.privacy._sampler import _decide, _fill_noisy
 
 _NO_SIGN = np.uint64(2**64 - 2)
 BLOCK = 1024  # values that share a vector of marks
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_LEFT, _RIGHT = np.uint64(29), np.uint64(35)  # a rotation: no bit stays at the top
 
 
 @compiled
@@ -180,14 +184,18 @@ def merge_rows(
                     if total >= at_least:
                         kept[count], totals[count] = at, total
                         count += 1
+        small = count  # in order, and so are those beyond the edge: merged from the last on
         for j in range(noisy_starts[i], noisy_starts[i + 1]):
             if noisy[j] >= at_least:
-                at, to = indices[j], count
-                while to > 0 and kept[to - 1] > at:
-                    kept[to], totals[to] = kept[to - 1], totals[to - 1]
-                    to -= 1
-                kept[to], totals[to] = at, noisy[j]
                 count += 1
+        to = count
+        for j in range(noisy_starts[i + 1] - 1, noisy_starts[i] - 1, -1):
+            if noisy[j] >= at_least:
+                while small > 0 and kept[small - 1] > indices[j]:
+                    small, to = small - 1, to - 1
+                    kept[to], totals[to] = kept[small], totals[small]
+                to -= 1
+                kept[to], totals[to] = indices[j], noisy[j]
         low = first
         j = 0
         for mark in range(mark_starts[i], mark_starts[i] + counts[i]):
@@ -223,3 +231,25 @@ def _total(value: Any, reach: Any, high: Any, low: Any, lattice: Any) -> Any:
     carry = np.floor(below * per_block)
     total = (y_high + (reach[0] + (high + carry))) * block + (below - carry * block)
     return total * step + 0.0
+
+
+@compiled
+def digest_words(words: Any) -> Any:
+    """A digest of uint64 words and their order, in four lanes, word i in lane i mod 4.
+
+    One word that changes always changes it; no hash against somebody who looks for collisions.
+    """
+    a, b, c, d = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    whole = len(words) // 4 * 4
+    for i in range(0, whole, 4):
+        a, b = _stir(a, words[i]), _stir(b, words[i + 1])
+        c, d = _stir(c, words[i + 2]), _stir(d, words[i + 3])
+    for i in range(whole, len(words)):
+        a = _stir(a, words[i])
+    return _stir(_stir(_stir(a, b), c), d)
+
+
+@inlined
+def _stir(state: Any, word: Any) -> Any:
+    mixed = state ^ word
+    return ((mixed << _LEFT) | (mixed >> _RIGHT)) * _ODD
