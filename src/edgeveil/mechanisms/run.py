@@ -130,7 +130,7 @@ def _checksum(values: npt.NDArray[Any]) -> int:
     """A number that changes if anything is written, or put into another order."""
     flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
     words = len(flat) // 8 * 8
-    return int(digest_words(flat[:words].view(np.uint64))) ^ zlib.crc32(flat[words:])
+    return int(digest_words(flat[:words].view(np.uint64))) ^ zlib.crc32(flat[words:].tobytes())
 
 
 def rows_of(
