@@ -341,8 +341,8 @@ def _check_evidence(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -
     _hold(np.diff(rows.starts).max() <= STORED, f"more than {STORED} names a member on {words}")
     inside = (rows.nodes >= 0) & (rows.nodes < graph.n_nodes)
     _hold(inside.all(), f"evidence about nodes that are not there on {words}")
-    finite = np.isfinite(rows.sums) & np.isfinite(rows.log_odds)
-    _hold(finite.all(), f"evidence is not finite on {words}")
+    finite = np.isfinite(rows.sums).all() and np.isfinite(rows.rates).all()
+    _hold(finite, f"evidence is not finite on {words}")
 
 
 def _as_array(rows: Any, graph: Graph) -> Rows:
