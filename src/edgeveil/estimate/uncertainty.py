@@ -10,6 +10,7 @@ is that between estimate and truth, noise and pull together, as far as the relea
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from edgeveil.estimate import _kernels
 from edgeveil.estimate._kernels import SPREAD_IN_COMMON, echo_share
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.rows import Indices, Vector, prior_shares
+from edgeveil.estimate.rows import Indices, OwnLists, Rows, Vector, prior_shares
 
 _DEVIATIONS = 3.0  # of a sum around its estimate; 2 would do, were its prior normal
 _HALVINGS = 50
@@ -46,11 +47,34 @@ class RowUncertainty:
         return np.asarray(np.maximum(above, below))
 
 
+def half_widths(
+    scores: Rows,
+    own: OwnLists,
+    known: DegreeEstimates,
+    of_row: Callable[[int, Vector, DegreeEstimates], RowUncertainty],
+    *,
+    lift: bool,
+) -> Rows:
+    """Half-widths for each row of scores, which are PageRank or, for `lift`, PageRank / degree.
+
+    `of_row` gets the number of a row, the row as PageRank, and the degrees as its member sees them.
+    """
+    out = np.empty_like(scores)
+    for i, score in enumerate(scores):
+        seen = known.seen_by(own.of(i))
+        row = score * seen.degrees if lift else score
+        about = of_row(i, row, seen)
+        out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
+    return out
+
+
 def prior_uncertainty(
-    own: Indices, known: DegreeEstimates, restart: float, known_hops: int
+    own: Indices, known: DegreeEstimates, restart: float, known_hops: int = 1
 ) -> RowUncertainty:
     """Uncertainty about a row of `rows.prior_rows`."""
     degrees = known.degrees
+    if known_hops and len(own) == 0:  # all mass stays at the source
+        return RowUncertainty(0.0, np.zeros(len(degrees)))
     friends, far = prior_shares(degrees[own], restart, known_hops)
     by_degree = far / float(degrees.sum())
     besides = by_degree * known.total_uncertainty * degrees

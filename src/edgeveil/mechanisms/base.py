@@ -148,53 +148,52 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
 }
 
 
-class Checked:
-    """Parameters that are checked by their names: one name means the same in all mechanisms."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]  # every mechanism is a dataclass
-            if field.name in _CHECKS:
-                _CHECKS[field.name](getattr(self, field.name))
+def check_parameters(mechanism: Any) -> None:
+    """Check fields by their names: one name means the same in all mechanisms."""
+    for field in fields(mechanism):
+        if field.name in _CHECKS:
+            _CHECKS[field.name](getattr(mechanism, field.name))
 
 
-class NothingShared:
-    """Sources that share nothing."""
+def per_source_guarantee(mechanism: Any, n_sources: int) -> Guarantee:
+    """Epsilon per member (joint), or per source and added up (public)."""
+    model: Model = getattr(mechanism, "model", "joint")  # without such a field: joint only
+    rows = n_sources if model == "public" else 1
+    return Guarantee(
+        epsilon=float(exact_epsilon(mechanism.epsilon) * rows),
+        model=model,
+        n_sources=n_sources,
+        theorem=mechanism.theorem,
+    )
+
+
+class PerSource:
+    """Base for mechanisms that share nothing: each row is a release of its own."""
+
+    theorem: ClassVar[str]  # page of the proof
+    epsilon: float
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Epsilon per member (joint), or per source and added up (public)."""
+        return per_source_guarantee(self, n_sources)
 
     def shared(self, graph: Graph) -> AnyStatistic | None:
         """Nothing is shared between sources."""
         return None
 
     def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """Nothing is shared between sources."""
+        """Never called: nothing is shared between sources."""
         raise AssertionError("nothing is shared")
 
 
-class PerSource(NothingShared):
-    """Rows that share nothing: each is a release of its own, proved in `theorem`."""
-
-    theorem: ClassVar[str]  # page of the proof
-    epsilon: float
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon per recipient (joint) or per source, added up (public)."""
-        model: Model = getattr(self, "model", "joint")  # without such a field: joint only
-        rows = n_sources if model == "public" else 1
-        return Guarantee(
-            epsilon=float(exact_epsilon(self.epsilon) * rows),
-            model=model,
-            n_sources=n_sources,
-            theorem=self.theorem,
-        )
-
-
 class OnceForAll:
-    """All noise is drawn once for everybody; nothing is asked for one recipient alone."""
+    """Base for mechanisms whose noise is drawn once for everybody: nothing is asked per member."""
 
     theorem: ClassVar[str]  # page of the proof
     epsilon: float
 
     def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon, once for everything."""
+        """Epsilon, once for everything."""
         return Guarantee(
             epsilon=self.epsilon,
             model=getattr(self, "model", "joint"),
@@ -204,18 +203,33 @@ class OnceForAll:
         )
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Nothing is asked for one recipient alone."""
+        """Nothing is asked for one member alone."""
         yield from ()
 
 
-class NoiseLast(PerSource):
-    """Rows that are a bounded function of the graph plus Laplace noise, and nothing else.
+class LaplaceRows:
+    """Base for the Laplace mechanism: rows of bounded sensitivity plus noise, one by one.
 
-    The class gives `exact_rows` and `calibration`; the rest follows.
+    A subclass gives `exact_rows` and `calibration`. Nothing is shared between sources.
     """
 
+    theorem: ClassVar[str]  # page of the proof
+    epsilon: float
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Epsilon per member (joint), or per source and added up (public)."""
+        return per_source_guarantee(self, n_sources)
+
+    def shared(self, graph: Graph) -> AnyStatistic | None:
+        """Nothing is shared between sources."""
+        return None
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
+        """Never called: nothing is shared between sources."""
+        raise AssertionError("nothing is shared")
+
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
-        """The rows before their noise, freshly made; they do not depend on epsilon."""
+        """The rows before their noise, as a new array; they do not depend on epsilon."""
         raise NotImplementedError
 
     def calibration(self, n_nodes: int) -> Calibration:
@@ -223,7 +237,7 @@ class NoiseLast(PerSource):
         raise NotImplementedError
 
     def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
+        """Calibrate once before the charge, so that it cannot fail after it."""
         self.calibration(len(nodes))
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
@@ -232,14 +246,14 @@ class NoiseLast(PerSource):
         yield Statistic(rows, self.calibration(graph.n_nodes))
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
-        """Give the rows as they are."""
+        """The noised rows, unchanged."""
         return noised[0].values
 
     def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
         """Around the row without noise: P(|noise| > b ln 20) = 1/20 for noise of scale b.
 
         Rounding to the lattice moves a value by half a step more. What caps cut off, or further
-        rounds would add, is not in it.
+        rounds would add, is not covered.
         """
         calibration = self.calibration(rows.shape[1])
         half = math.log(20) * calibration.noise_scale + 2.0**calibration.step_log2

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Checked, Gives, OnceForAll, OwnLists, Rows
+from edgeveil.mechanisms.base import Gives, OnceForAll, OwnLists, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeSet
@@ -24,7 +24,7 @@ _BYTES_PER_PAIR = 64  # places, their sorted union, both ends, and the graph mad
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeFlipping(Checked, OnceForAll):
+class EdgeFlipping(OnceForAll):
     """The paper's baseline: keep every pair with probability e^eps / (1 + e^eps), else flip it.
 
     The flips are drawn once for all sources and cost epsilon once. In the joint model each
@@ -57,6 +57,9 @@ class EdgeFlipping(Checked, OnceForAll):
     model: Model = "joint"
     restart: float = 0.15
     tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Refuse a node set whose flipped pairs would not fit into memory."""

@@ -14,7 +14,7 @@ from edgeveil._check import positive, whole
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Checked, Gives, Measuring, OwnLists, PerSource, Rows
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -23,7 +23,7 @@ from edgeveil.privacy.statistic import Noised, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphDiffusion(Checked, PerSource):
+class GraphDiffusion(PerSource):
     """A rival to measure against: power iteration with noise and degree clipping in every step.
 
     x <- clip((1-b) s + b W x + noise) on the lazy walk W, clipped to [0, eta d(v)], and to
@@ -60,7 +60,7 @@ class GraphDiffusion(Checked, PerSource):
     bound: Bound = "tight"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_parameters(self)
         positive("eta", self.eta)
         whole("steps", self.steps, 2, 100_000)
 

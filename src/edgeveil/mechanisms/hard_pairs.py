@@ -120,8 +120,8 @@ def _pair(
     )
 
 
-def capped_flow_pairs(model: str, *, lone: bool = False) -> Iterator[Pair]:
-    """The shapes for capped flows; with `lone`, wedges beside lone nodes as well."""
+def capped_flow_pairs(model: str, *, isolated: bool = False) -> Iterator[Pair]:
+    """The shapes for capped flows; with `isolated`, wedges beside isolated nodes as well."""
     if model == "public":
         yield from (two_cliques(1, k, at_source=True) for k in (2, 4, 8, 16, 64))
         yield hanging_cliques(51, 51, at_source=True)
@@ -129,5 +129,5 @@ def capped_flow_pairs(model: str, *, lone: bool = False) -> Iterator[Pair]:
     yield wedge()
     yield from (two_cliques(2, k, at_source=False) for k in (1, 2, 4, 8, 16))
     yield hanging_cliques(51, 51, at_source=False)
-    if lone:
+    if isolated:
         yield from (wedge(n) for n in range(4, 65))

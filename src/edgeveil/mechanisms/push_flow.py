@@ -16,7 +16,7 @@ from edgeveil.flow.bounds import Bound, float_error_bound
 from edgeveil.flow.push_flow import push_flow
 from edgeveil.flow.walk import check_rounds, lazy_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Checked, Gives, NoiseLast, Rows
+from edgeveil.mechanisms.base import Gives, LaplaceRows, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, two_cliques, wedge_with_pools
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
@@ -24,7 +24,7 @@ from edgeveil.privacy.noise import Calibration, calibrate
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPPushFlow(Checked, NoiseLast):
+class DPPushFlow(LaplaceRows):
     """Push flow plus Laplace noise that is enough if every possible graph has min degree >= D.
 
     The promise is public knowledge, not something read off the graph; a graph that breaks it
@@ -63,7 +63,7 @@ class DPPushFlow(Checked, NoiseLast):
     bound: Bound = "tight"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_parameters(self)
         check_rounds(self.rounds)
         whole("promised_min_degree", self.promised_min_degree)
 
