@@ -53,9 +53,9 @@ class NonPrivate(PerSource):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnNeighbours(PerSource):
-    """The source and its own neighbour list: one step of the walk, nothing of anybody else.
+    """The source and its own neighbour list: one step of the walk, no edge of anybody else.
 
-    The floor that every private mechanism has to beat: it costs no budget. Joint model only,
+    The baseline that every private mechanism has to beat: its price is 0. Joint model only,
     because a row shows its source's edges. Proof: docs/theory/baselines.md.
 
     Parameters
@@ -66,7 +66,7 @@ class OwnNeighbours(PerSource):
 
     name: ClassVar[str] = "own-neighbours"
     gives: ClassVar[Gives] = "scores"
-    when_to_use: ClassVar[str] = "no budget at all: the floor that everything else has to beat"
+    when_to_use: ClassVar[str] = "no budget at all: the baseline that all others have to beat"
     theorem: ClassVar[str] = "docs/theory/baselines.md"
 
     restart: float = 0.15

@@ -149,7 +149,7 @@ class DPPushFlowCap(CappedFlow, LaplaceRows):
         return flow_noise(self, n_nodes, exact_epsilon(self.epsilon))
 
     @classmethod
-    def hardest(cls) -> tuple[DPPushFlowCap, Pair]:
+    def tight_case(cls) -> tuple[DPPushFlowCap, Pair]:
         """With one round and prepush a wedge attains the bound."""
         return cls(epsilon=1.0, rounds=1, prepush=True, sigma=1e-3), wedge()
 
@@ -201,7 +201,7 @@ class DPForwardCap(LaplaceRows):
         return capped_flow_pairs(self.model)
 
     @classmethod
-    def hardest(cls) -> tuple[DPForwardCap, Pair]:
+    def tight_case(cls) -> tuple[DPForwardCap, Pair]:
         """Three rounds of a walk that nearly always restarts."""
         return cls(epsilon=1.0, restart=0.98, rounds=3), wedge()
 
@@ -236,7 +236,7 @@ class DPSparsePPR(CappedFlow, PerSource):
         return np.where(self.is_large(choice), values, 0.0)
 
     @classmethod
-    def hardest(cls) -> tuple[DPSparsePPR, Pair]:
+    def tight_case(cls) -> tuple[DPSparsePPR, Pair]:
         """With one round and prepush a wedge attains the bound of the flow."""
         return cls(epsilon=1.0, rounds=1, prepush=True, sigma=1e-3), wedge()
 
@@ -301,7 +301,7 @@ class DPInstantEmbedding(CappedFlow, LaplaceRows):
         return capped_flow_pairs(self.model, isolated=True)
 
     @classmethod
-    def hardest(cls) -> tuple[DPInstantEmbedding, Pair]:
+    def tight_case(cls) -> tuple[DPInstantEmbedding, Pair]:
         """A cap at which two values just reach 1 / n, below which an embedding does not look."""
         sigma = 2 / 210 * (1 + 1e-9)
         mechanism = cls(epsilon=1.0, dimension=64, restart=0.6, rounds=None, sigma=sigma)
@@ -351,7 +351,7 @@ class DPEmbeddingSparse(CappedFlow, PerSource):
         return capped_flow_pairs(self.model, isolated=True)
 
     @classmethod
-    def hardest(cls) -> tuple[DPEmbeddingSparse, Pair]:
+    def tight_case(cls) -> tuple[DPEmbeddingSparse, Pair]:
         """A cap at which two values just reach 1 / n, below which an embedding does not look."""
         sigma = 2 / 50 * (1 + 1e-9)
         mechanism = cls(epsilon=1.0, dimension=64, restart=0.6, rounds=None, sigma=sigma)

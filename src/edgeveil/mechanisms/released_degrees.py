@@ -48,8 +48,8 @@ def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fractio
 def two_hop_guarantee(
     epsilon: float, shared: Fraction, n_sources: int, theorem: str = "docs/theory/two-hop.md"
 ) -> Guarantee:
-    """Epsilon to each member, of which `shared` is drawn once for all."""
-    nearest = float(shared)  # not rounded up: k members learn no more than it says
+    """Epsilon to each member, of which `shared` is drawn once for all members."""
+    nearest = float(shared)  # rounded down: it counts once, however many members combine lists
     below = nearest if exact_epsilon(nearest) <= shared else math.nextafter(nearest, 0.0)
     return Guarantee(
         epsilon=epsilon,

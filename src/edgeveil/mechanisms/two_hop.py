@@ -1,7 +1,7 @@
 """Rows from everybody's noisy degrees, the own list, and its noisy second hop.
 
-`TwoHop`, and `DegreePrior` without a second hop. `shared` and `measure` are the only places where
-they touch private edges of others; all else is post-processing of what comes back noised.
+`TwoHop`, and `DegreePrior` without a second hop. Only `shared` and `measure` read private edges;
+the rest is post-processing of noised statistics.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class TwoHop(DegreesOnce):
     epsilon : float
         Privacy loss to one member, both parts together.
     degree_epsilon : float, optional
-        What of it goes to the shared degrees; by default min(epsilon, 0.4 max(1, sqrt epsilon)).
+        The part of epsilon for the shared degrees; by default
+        min(epsilon, 0.4 max(1, sqrt epsilon)).
     restart : float
         Restart probability of the ordinary walk.
     score : {"pagerank", "lift"}
@@ -64,7 +65,7 @@ class TwoHop(DegreesOnce):
     gives: ClassVar[Gives] = "scores"
     when_to_use: ClassVar[str] = (
         "the default for rankings in the joint model: from epsilon 0.4 on it measures the second "
-        "hop, below it is the degree prior"
+        "hop; below, it equals degree-prior"
     )
 
     epsilon: float
@@ -121,7 +122,7 @@ class TwoHop(DegreesOnce):
         return half_widths(rows, own, shared, of_row, lift=self.score == "lift")
 
     @classmethod
-    def hardest(cls) -> tuple[TwoHop, Pair]:
+    def tight_case(cls) -> tuple[TwoHop, Pair]:
         """At any epsilon."""
         return cls(epsilon=1.0), two_hubs(1, 4)
 
@@ -207,6 +208,6 @@ class DegreePrior(OnceForAll):
         yield two_hubs(4, 10)
 
     @classmethod
-    def hardest(cls) -> tuple[DegreePrior, Pair]:
+    def tight_case(cls) -> tuple[DegreePrior, Pair]:
         """At any epsilon."""
         return cls(epsilon=1.0), two_hubs(4, 10)
