@@ -19,6 +19,7 @@ from edgeveil._check import whole
 from edgeveil.auditing.guessing import learn
 from edgeveil.auditing.worst_pairs import ROUNDING, loss_on, loss_share, worst_pair
 from edgeveil.errors import ParameterError
+from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import HasHardPairs, Mechanism, Rows, check_mechanism
 from edgeveil.mechanisms.hard_pairs import Pair
@@ -215,7 +216,7 @@ def draw(
     for first in range(0, trials, batch):
         size = min(batch, trials - first)
         shared = shared_part(mechanism, graph, noise.derive("shared", first), enforce_claim=False)
-        rows, _ = make_rows(
+        made, _ = make_rows(
             mechanism,
             graph,
             shared,
@@ -224,7 +225,8 @@ def draw(
             names=range(first, first + size),  # each trial has noise of its own
             enforce_claim=False,
         )
-        # Lists are tables that end with NaN: flatten them, with -1 for an empty place.
+        # What is stored for lists becomes a row of numbers, with -1 for an empty place.
+        rows = made.dense(graph.n_nodes) if isinstance(made, Evidence) else made
         parts.append(np.nan_to_num(rows.reshape(size, -1), nan=-1.0))
         report(size)
     return np.concatenate(parts)
