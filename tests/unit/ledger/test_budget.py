@@ -28,10 +28,25 @@ def test_ten_releases_at_a_tenth_fit_under_a_cap_of_one(place, public, reserve):
 
 
 def test_a_cap_of_x_admits_one_spend_of_x(new_place, public, reserve):
-    for epsilon in (0.1, 0.3, 1 / 3, 0.7, 1.1):
+    for epsilon in (0.1, 0.3, 0.333333333, 0.7, 1.1):
         ledger = new_place().create(epsilon=epsilon)
         reserve(ledger, "all", public(epsilon))
         assert ledger.account().left == 0
+
+
+def test_a_cap_is_rounded_down(sqlite_place, public, reserve):
+    ledger = sqlite_place.create(epsilon=1 / 3, pooled_epsilon=2.9999999999)
+    assert ledger.epsilon == 0.333333333
+    assert ledger.pooled_epsilon == 2.999999999
+    with pytest.raises(BudgetError, match=r"needs epsilon 0\.333333334, 0\.333333333 of"):
+        reserve(ledger, "a third is more than the cap", public(1 / 3))
+
+
+@pytest.mark.parametrize("caps", [{"epsilon": 1e-10}, {"epsilon": 1, "pooled_epsilon": 9e-10}])
+def test_a_cap_below_a_nano_epsilon_is_refused(sqlite_place, caps, tmp_path):
+    with pytest.raises(ParameterError, match="must be at least 1e-9"):
+        sqlite_place.create(**caps)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_recipients_spend_apart_and_the_public_spends_for_all(place, public, joint, reserve):
