@@ -21,13 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from edgeveil._check import whole
 from edgeveil._files import move, sha256_of
 from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.ledger import accounts, campaigns, chain, snapshots
 from edgeveil.ledger import artifacts as files
-from edgeveil.ledger import book, campaigns, chain
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.book import Account, Spend
+from edgeveil.ledger.accounts import Account, Spend
 from edgeveil.ledger.campaigns import Batch, Campaign, Charged, Price
 from edgeveil.ledger.costs import NANO, cap_nano, check_text, note_text
 from edgeveil.ledger.postgres import PostgresStore
@@ -58,10 +57,6 @@ class Ledger:
         self._knows_artifacts = False
         with store.transaction(write=False) as transaction:
             self._header = chain.read_header(transaction)
-        if self._header.schema_version < sql.SCHEMA_VERSION:
-            with store.transaction(write=True) as transaction:
-                chain.upgrade(transaction)
-                self._header = chain.read_header(transaction)
 
     @classmethod
     def create(
@@ -70,7 +65,6 @@ class Ledger:
         *,
         epsilon: float,
         pooled_epsilon: float | None = None,
-        window: int | None = None,
         artifacts: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Make a new ledger. Its caps can never be changed.
@@ -83,9 +77,6 @@ class Ledger:
             What any one recipient may learn in all: public releases and the recipient's own.
         pooled_epsilon : float, optional
             What all recipients together may learn, should they pool all they got.
-        window : int, optional
-            Count the last so many snapshots only. Such a ledger is for one label, and **protects
-            what happens to an edge within so many snapshots, not an edge that stays for ever**.
         artifacts : path, optional
             Folder for the released files. Default for a file: ``<location>.artifacts``. For
             PostgreSQL it must be given before something can be charged.
@@ -93,10 +84,8 @@ class Ledger:
         caps = [cap_nano("epsilon", epsilon), None]
         if pooled_epsilon is not None:
             caps[1] = cap_nano("pooled_epsilon", pooled_epsilon)
-        if window is not None:
-            whole("window", window)
         store = _store_at(location)
-        store.create((secrets.token_hex(16), *caps, chain.now(), window))
+        store.create((secrets.token_hex(16), *caps, chain.now()))
         return cls(store, artifacts)
 
     @classmethod
@@ -125,11 +114,6 @@ class Ledger:
         pooled = self._header.pooled_nano
         return None if pooled is None else pooled / NANO
 
-    @property
-    def window(self) -> int | None:
-        """How many snapshots the caps count over, or None for all."""
-        return self._header.window
-
     def key_of(self, question: str) -> str:
         """A key that tells nothing about the question without this ledger.
 
@@ -141,7 +125,8 @@ class Ledger:
     def snapshot(self, label: str = "") -> int:
         """Number of a label's current snapshot; 1 before its first release."""
         with self._transaction(write=False) as transaction:
-            return book.current_number(transaction, label)
+            current = snapshots.current_snapshot(transaction, label)
+            return current.number if current else 1
 
     def advance(self, label: str = "") -> int:
         """Declare a new snapshot of a label's graph; gives its number.
@@ -152,7 +137,7 @@ class Ledger:
         the graph has changed tells that it has.
         """
         with self._transaction(write=True) as transaction:
-            return book.advance(transaction, label)
+            return snapshots.advance(transaction, label)
 
     def charge(self, campaign: Campaign, recipients: Iterable[str]) -> Charged:
         """Spend budget for the rows that have none yet; on return the spend is on disk.
@@ -174,7 +159,7 @@ class Ledger:
             asked = campaigns.asked_for(transaction, self, campaign, names, write=True)
             added = campaigns.add_batch(transaction, asked)
             charged = campaigns.batches_of(transaction, asked, added, self)
-            head = (added.seq, added.hash) if added else self._seen
+            head = (asked.charges.count, asked.charges.head) if added else self._seen
         self._knows_artifacts, self._seen = True, head  # the block has committed
         return charged
 
@@ -191,22 +176,22 @@ class Ledger:
     def account(self, recipient: str | None = None) -> Account:
         """What is spent and left, for one recipient or (None) for the one with the least left."""
         with self._transaction(write=False) as transaction:
-            return book.account(transaction, recipient)
+            return accounts.account(transaction, recipient)
 
     def accounts(self) -> list[Account]:
         """The accounts of all who got a row, those with the least left first."""
         with self._transaction(write=False) as transaction:
-            return book.accounts(transaction)[0]
+            return accounts.accounts(transaction)[0]
 
     def spends(self, recipient: str | None = None, *, latest: int | None = None) -> list[Spend]:
         """List all spends, so many of the latest, or those of one recipient, oldest first."""
         with self._transaction(write=False) as transaction:
-            return book.spends(transaction, recipient, latest)
+            return accounts.spends(transaction, recipient, latest)
 
     def show(self) -> str:
         """Say in a few lines what is spent and left."""
         with self._transaction(write=False) as transaction:
-            lines = book.show(transaction)
+            lines = accounts.show(transaction)
         return "\n".join([f"ledger {self.location}", *lines])
 
     def verify(self, known_head: str | None = None, *, artifacts: bool = True) -> str:

@@ -18,39 +18,6 @@ class PostgresTransaction(Transaction):
     """A transaction in PostgreSQL."""
 
     mark = "%s"
-    before = (
-        """
-        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$
-        """,
-        f"""
-        CREATE FUNCTION keep_until_released() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN
-            IF {sql.UNRELEASED} THEN RAISE EXCEPTION '{sql.STAYS}'; END IF;
-            RETURN OLD;
-        END $$
-        """,
-        "CREATE UNIQUE INDEX one_ledger ON ledger ((true))",
-    )
-    stamp = ()
-
-    def guard(self, table: str) -> list[str]:
-        """Triggers that call the functions in `before`."""
-        rows = [("no_change", "UPDATE OR DELETE ON {} FOR EACH ROW", "refuse")]
-        if table == "secrets":
-            rows = [
-                ("no_update", "UPDATE ON {} FOR EACH ROW", "refuse"),
-                ("no_delete", "DELETE ON {} FOR EACH ROW", "keep_until_released"),
-            ]
-        return [
-            f"CREATE TRIGGER {name} BEFORE {event.format(table)} EXECUTE FUNCTION {function}()"
-            for name, event, function in [*rows, ("no_truncate", "TRUNCATE ON {}", "refuse")]
-        ]
-
-    def unguard(self, table: str) -> list[str]:
-        """Drop them."""
-        names = ("no_change", "no_truncate")
-        return [f"DROP TRIGGER IF EXISTS {name} ON {table}" for name in names]
 
     def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """By COPY."""

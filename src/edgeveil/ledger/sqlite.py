@@ -34,30 +34,6 @@ class SqliteTransaction(Transaction):
     """A transaction in SQLite."""
 
     mark = "?"
-    before = ()
-    stamp = (
-        f"PRAGMA application_id = {_APPLICATION_ID}",
-        f"PRAGMA user_version = {sql.SCHEMA_VERSION}",  # for programs that know older versions only
-    )
-
-    def guard(self, table: str) -> list[str]:
-        """One trigger for each way to change a row."""
-        fixed = f"{table} is append-only"
-        delete = (sql.UNRELEASED, sql.STAYS) if table == "secrets" else ("1", fixed)
-        return [
-            f"CREATE TRIGGER {table}_{name} BEFORE {event} ON {table} WHEN {condition} "
-            f"BEGIN SELECT RAISE(ABORT, '{why}'); END"
-            for name, event, condition, why in (
-                ("no_replace", "INSERT", sql.NO_INSERT[table].format(table=table), fixed),
-                ("no_update", "UPDATE", "1", fixed),
-                ("no_delete", "DELETE", *delete),
-            )
-        ]
-
-    def unguard(self, table: str) -> list[str]:
-        """Drop them."""
-        names = ("no_replace", "no_update", "no_delete")
-        return [f"DROP TRIGGER IF EXISTS {table}_{name}" for name in names]
 
     def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """By one prepared statement."""
@@ -84,6 +60,7 @@ class SqliteStore:
     def create(self, header: tuple[Any, ...]) -> None:
         """Make the file and fill it in one transaction."""
         with self._new_file(self.path), self.transaction(write=True) as transaction:
+            transaction.run(f"PRAGMA application_id = {_APPLICATION_ID}")
             sql.create(transaction, header)
 
     def check(self, *, deep: bool = False) -> None:
@@ -94,7 +71,7 @@ class SqliteStore:
         with self._connected(self.path) as connection:
             if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
                 raise LedgerError(f"{self.path} is not an edgeveil ledger")
-            # Files of version 1 have a write-ahead log: it is written back and goes.
+            # Should somebody have given the file a write-ahead log, it is written back and goes.
             journal = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
             damage = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] if deep else "ok"
             if damage != "ok" or journal != "delete":
