@@ -60,7 +60,7 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     label
         The public name of the graph, if it was released under one.
     """
-    number = ev.Ledger.open(location).advance(label)
+    number = ev.Ledger(location).advance(label)  # not opened first: that would be a connection more
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 

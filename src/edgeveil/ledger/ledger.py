@@ -46,17 +46,21 @@ class Ledger:
     holds yesterday's edges. A copy of a Ledger is the same Ledger; a pickle holds the location
     only (without any password).
 
-    Use `Ledger.create` or `Ledger.open`.
+    Use `Ledger.create` or `Ledger.open`: they look whether a ledger is there. ``Ledger(location)``
+    leaves that to the first call.
     """
 
-    def __init__(self, store: Store, artifacts: str | os.PathLike[str] | None) -> None:
-        store.check()
-        self._store = store
-        self._artifacts = Path(artifacts).resolve() if artifacts else store.artifacts
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        *,
+        artifacts: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._store = _store_at(location)
+        self._artifacts = Path(artifacts).resolve() if artifacts else self._store.artifacts
+        self._known: sql.Header | None = None  # by the first transaction
         self._seen: tuple[Any, ...] | None = None  # a spend that must stay, and its hash
         self._knows_artifacts = False
-        with store.transaction(write=False) as transaction:
-            self._header = chain.read_header(transaction)
 
     @classmethod
     def create(
@@ -84,9 +88,8 @@ class Ledger:
         caps = [cap_nano("epsilon", epsilon), None]
         if pooled_epsilon is not None:
             caps[1] = cap_nano("pooled_epsilon", pooled_epsilon)
-        store = _store_at(location)
-        store.create((secrets.token_hex(16), *caps, chain.now()))
-        return cls(store, artifacts)
+        _store_at(location).create((secrets.token_hex(16), *caps, chain.now()))
+        return cls.open(location, artifacts=artifacts)
 
     @classmethod
     def open(
@@ -96,7 +99,16 @@ class Ledger:
         artifacts: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Open an existing ledger; arguments as for `create`."""
-        return cls(_store_at(location), artifacts)
+        ledger = cls(location, artifacts=artifacts)
+        with ledger._transaction(write=False):
+            return ledger
+
+    @property
+    def _header(self) -> sql.Header:
+        if self._known is None:
+            with self._transaction(write=False) as transaction:
+                return transaction.header
+        return self._known
 
     @property
     def location(self) -> str:
@@ -138,6 +150,15 @@ class Ledger:
         """
         with self._transaction(write=True) as transaction:
             return snapshots.advance(transaction, label)
+
+    def check_snapshot(self, fingerprint: str, label: str = "") -> int:
+        """Number of a label's current snapshot; LedgerError if that is known to be another graph.
+
+        The refusal depends on the graph: it is for the curator only.
+        """
+        with self._transaction(write=False) as transaction:
+            found = snapshots.snapshot_for(transaction, label, fingerprint)
+            return found.number
 
     def charge(self, campaign: Campaign, recipients: Iterable[str]) -> Charged:
         """Spend budget for the rows that have none yet; on return the spend is on disk.
@@ -201,11 +222,11 @@ class Ledger:
         fit. A `known_head` that was noted earlier, somewhere else, must still be part of the
         chain: only this finds every ledger that was put back to an older copy or rewritten.
         """
-        self._store.check(deep=True)
         folder = self._artifacts if artifacts else None
         # Before the ledger is read: what is written meanwhile has its spend already.
         there = files.keys_in(folder)
         with self._transaction(write=False) as transaction:
+            transaction.check_damage()
             found = chain.audit(transaction)
         if known_head is not None and known_head not in found.hashes:
             raise LedgerError(
@@ -230,7 +251,8 @@ class Ledger:
         seen = self._seen  # before the transaction begins: another thread may add to it
         with self._store.transaction(write=write) as transaction:
             transaction.header = chain.read_header(transaction)
-            if transaction.header != self._header:
+            self._known = self._known or transaction.header
+            if transaction.header != self._known:
                 raise LedgerError(f"{self.location} now holds another ledger than when opened")
             if seen and transaction.run(sql.HASH_AT, seen[0]) != [(seen[1],)]:
                 raise LedgerError(

@@ -52,7 +52,12 @@ def advance(transaction: Transaction, label: str) -> int:
 
 
 def snapshot_for(
-    transaction: Transaction, label: str, fingerprint: str, *, wanted: int | None, write: bool
+    transaction: Transaction,
+    label: str,
+    fingerprint: str,
+    *,
+    wanted: int | None = None,
+    write: bool = False,
 ) -> SnapshotRow:
     """The label's current snapshot, of this graph; its first use fixes which graph it is.
 

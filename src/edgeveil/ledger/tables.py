@@ -161,6 +161,9 @@ class Transaction:
         """Add rows to a table, with all its columns in order."""
         raise NotImplementedError
 
+    def check_damage(self) -> None:
+        """Let the database check its own file, where it can; LedgerError if that fails."""
+
     def run(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Run one statement and fetch all it returns."""
         # Without parameters, psycopg takes a '%' in a statement as it is.

@@ -15,7 +15,6 @@ import pytest
 
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import Ledger, campaigns
-from edgeveil.ledger.sqlite import SqliteStore
 
 
 @pytest.fixture
@@ -325,7 +324,7 @@ def test_only_the_owner_can_read_the_file_and_the_artifacts(sqlite_place, public
 
 def test_every_commit_waits_for_the_disk(sqlite_place):
     sqlite_place.create(epsilon=1)
-    store = SqliteStore(sqlite_place.open()._store.path)
+    store = sqlite_place.open()._store
     with store.transaction(write=True) as transaction:
         assert transaction.run("PRAGMA synchronous") == [(3,)]  # EXTRA
         assert transaction.run("PRAGMA journal_mode") == [("delete",)]

@@ -28,6 +28,18 @@ def test_another_graph_is_refused_until_a_snapshot_is_declared(ledger, joint, re
     ledger.verify()
 
 
+def test_a_graph_is_checked_without_a_price(place, ledger, joint, reserve):
+    assert ledger.check_snapshot("monday", "friends") == 1, "nothing was released yet"
+    reserve(ledger, "q", joint(4, "ann"), fingerprint="monday", label="friends")  # all of the cap
+    assert ledger.check_snapshot("monday", "Friends") == 1
+    with pytest.raises(LedgerError, match="another one than snapshot 1 of 'friends'"):
+        ledger.check_snapshot("tuesday", "friends")
+    before = place.raw("SELECT * FROM snapshots")
+    ledger.advance("friends")
+    assert ledger.check_snapshot("tuesday", "friends") == 2
+    assert len(place.raw("SELECT * FROM snapshots")) == len(before) + 1, "it fixes no graph"
+
+
 def test_a_call_that_began_before_an_advance_does_not_go_on_after_it(ledger, joint, reserve):
     reserve(ledger, "q", joint(1, "ann"), snapshot=1)
     ledger.advance()
