@@ -6,7 +6,7 @@
     indices.npy
     ids.npy | text.npy, offsets.npy    the ids, unless they are 0 .. n-1
 
-The folder holds the private graph. It is made readable for its owner only.
+The folder holds the private graph. It and its files are made readable for their owner only.
 """
 
 from __future__ import annotations
@@ -145,6 +145,7 @@ def describe_folder(
     described, files = {}, []
     for name in ("indptr", "indices", *_ARRAYS_OF_IDS[kind]):
         file = folder / f"{name}.npy"
+        file.chmod(0o600)  # private also where it is copied or moved to, out of its folder
         array = np.load(file, mmap_mode="r", allow_pickle=False)
         described[name] = {
             "dtype": array.dtype.str,
@@ -167,6 +168,7 @@ def describe_folder(
     with (folder / "graph.json").open("w", encoding="utf-8") as handle:
         json.dump(description, handle, indent=2)
         flush(handle)
+    (folder / "graph.json").chmod(0o600)
     sync_folder(folder)
 
 

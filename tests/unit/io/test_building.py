@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,9 @@ def test_parts_of_several_formats_are_one_graph(tmp_path, parts, directed, memor
     built = build_graph(parts, tmp_path / "graph", directed=directed, memory=memory)
     assert_like_one_file(built, tmp_path / "whole.csv", directed=directed)
     assert not [*tmp_path.glob(".*")]
+    if os.name != "nt":
+        modes = {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "graph").iterdir()}
+        assert modes == {0o600}
 
 
 def test_the_order_of_parts_is_of_no_consequence(tmp_path, parts):
