@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from edgeveil._compiled import compiled
-from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows, wide
+from edgeveil.flow._lanes import high, load, low, size, splat, store, sum_rows, wide
 
 LANES, SINGLE_LANES = 8, 16  # numbers of one row, float64 and float32: one cache line
 _ALONE = 2  # so few sources are faster one by one than in a block with empty lanes
@@ -47,7 +47,7 @@ class Kernels:
     exact_sweep: Any
 
 
-def _make(lanes: int, version: int) -> Kernels:
+def _make(lanes: int) -> Kernels:
     """Make the loops for blocks of so many lanes; they are compiled at their first call."""
 
     @compiled
@@ -70,7 +70,7 @@ def _make(lanes: int, version: int) -> Kernels:
         for _ in range(rounds):
             for v in range(len(indptr) - 1):
                 share = splat(lanes, layout.inverse_degree[v], g)
-                inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+                inflow = sum_rows(lanes, g, indices, indptr[v], indptr[v + 1]) * share
                 inflow = factor * (kept * load(lanes, g, v) + inflow)
                 if slot[v]:
                     inflow = load(lanes, start, slot[v]) + inflow
@@ -98,7 +98,7 @@ def _make(lanes: int, version: int) -> Kernels:
         bound = splat(lanes, 0.0, residual)
         for v in range(len(indptr) - 1):
             share = splat(lanes, layout.inverse_degree[v], g)
-            inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+            inflow = sum_rows(lanes, g, indices, indptr[v], indptr[v + 1]) * share
             target = factor * inflow
             limit = common
             if slot[v]:
@@ -140,7 +140,7 @@ def _make(lanes: int, version: int) -> Kernels:
             if row == 0:
                 continue  # no lane of the block comes here
             share = splat(lanes, layout.inverse_degree[v], g)
-            inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+            inflow = sum_rows(lanes, g, indices, indptr[v], indptr[v + 1]) * share
             target = factor * inflow
             target = target + load(lanes, drift, row)
             if slot[v]:
@@ -159,7 +159,7 @@ def _make(lanes: int, version: int) -> Kernels:
 
 
 # By the width of a block. Made once, here: threads share them.
-KERNELS = {lanes: _make(lanes, VERSION) for lanes in (1, LANES, SINGLE_LANES)}
+KERNELS = {lanes: _make(lanes) for lanes in (1, LANES, SINGLE_LANES)}
 
 
 def blocks(count: int, lanes: int = LANES) -> Iterator[tuple[slice, Kernels]]:

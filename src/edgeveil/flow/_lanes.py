@@ -15,10 +15,8 @@ additions (docs/theory/float-error.md).
 from __future__ import annotations
 
 import operator
-import zlib
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
@@ -26,10 +24,6 @@ from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
-
-# numba keeps compiled kernels until their own file changes, and would not notice a change of
-# this one. What a kernel closes over is part of the key, so kernels close over this number.
-VERSION = zlib.crc32(Path(__file__).read_bytes())
 
 _GROUP = 8  # accumulators
 _GROUPS = 64  # groups after which they are flushed
@@ -164,7 +158,6 @@ for _operator, _method in ((operator.add, "fadd"), (operator.sub, "fsub"), (oper
 def sum_rows(
     _typing: Any,
     lanes: Any,
-    version: Any,  # VERSION: not used, but in the key of numba's cache
     g: Any,  # IN  (n, lanes) C-contiguous
     indices: Any,  # IN  (nnz) non-negative integers
     first: Any,  # IN  entries first .. last - 1 of `indices` are summed
@@ -178,11 +171,11 @@ def sum_rows(
     beyond_cache = indices.dtype.bitwidth > 16
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        g_value, index_value, start, stop = values[2:]
+        g_value, index_value, start, stop = values[1:]
         row_type = kind.vector()
         zero = ir.Constant(row_type, [0.0] * kind.lanes)
-        rows = _row_pointer(context, builder, signature.args[2], g_value, kind)
-        index_array = context.make_array(signature.args[3])(context, builder, index_value)
+        rows = _row_pointer(context, builder, signature.args[1], g_value, kind)
+        index_array = context.make_array(signature.args[2])(context, builder, index_value)
         newest = builder.sub(index_array.nitems, _INT64(1))
 
         def pointer(k: Any) -> Any:
@@ -231,4 +224,4 @@ def sum_rows(
             builder.store(builder.fadd(builder.load(total), term(k)), total)
         return builder.load(total)
 
-    return kind(lanes, version, g, indices, types.int64, types.int64), generate
+    return kind(lanes, g, indices, types.int64, types.int64), generate

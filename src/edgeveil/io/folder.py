@@ -16,7 +16,6 @@ import json
 import os
 import secrets
 import shutil
-import stat
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._files import flush, sha256_of, sync_folder
+from edgeveil._files import flush, is_own_folder, sha256_of, sync_folder, user_cache
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Graph, Intake
 from edgeveil.nodes import NodeSet
@@ -258,12 +257,15 @@ def _note_of(files: Sequence[os.stat_result]) -> Path | None:
     if not hasattr(os, "geteuid"):
         return None
     try:
-        notes = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgeveil"
+        notes = user_cache()
+        if notes is None:
+            return None
         notes.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for about in (notes.lstat(), *files):
-            if about.st_uid != os.geteuid() or about.st_mode & 0o022 or stat.S_ISLNK(about.st_mode):
-                return None
-    except (OSError, RuntimeError):  # no home, or none that can be written to
+        if not is_own_folder(notes):
+            return None
+    except OSError:  # a home that cannot be written to
+        return None
+    if any(about.st_uid != os.geteuid() or about.st_mode & 0o022 for about in files):
         return None
     known = [(f.st_dev, f.st_ino, f.st_size, f.st_mtime_ns, f.st_ctime_ns) for f in files]
     return notes / f"checked-{hashlib.sha256(json.dumps(known).encode()).hexdigest()}"

@@ -175,9 +175,9 @@ def test_parts_that_were_read_are_not_read_again(tmp_path, parts):
     with pytest.raises(KeyboardInterrupt):
         build_graph(parts, tmp_path / "graph", progress=stop)
     about = [(path, path.stat()) for path in parts]
-    for path, stat in about:  # as long as before, at the same time, and no longer readable
-        path.write_bytes(b"?" * stat.st_size)
-        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    for path, was in about:  # as long as before, at the same time, and no longer readable
+        path.write_bytes(b"?" * was.st_size)
+        os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
     assert_like_one_file(build_graph(parts, tmp_path / "graph"), tmp_path / "whole.csv")
 
 
