@@ -9,11 +9,34 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from numba import config, njit
+from numba.core import event
 
-from edgeveil import _source
-from edgeveil._loops import log
+from edgeveil import _loops, _source
 
 _source.loops()  # before any file with loops is loaded: they are known by what it was then
+
+
+class _Listener(event.Listener):  # type: ignore[misc]  # numba has no types
+    """Says which of our loops is being compiled; those that another one calls belong to it."""
+
+    def __init__(self) -> None:
+        self._depth = 0  # numba compiles under a lock
+
+    def on_start(self, begun: Any) -> None:
+        self._depth += 1
+        self._tell(begun, ready=False)
+
+    def on_end(self, ended: Any) -> None:
+        self._tell(ended, ready=True)
+        self._depth -= 1
+
+    def _tell(self, what: Any, *, ready: bool) -> None:
+        function = what.data["dispatcher"].py_func
+        if self._depth == 1 and function.__module__.startswith("edgeveil."):
+            _loops.tell(function.__module__, function.__name__.strip("_"), ready=ready)
+
+
+event.register("numba:compile", _Listener())
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,7 +66,7 @@ def _keep(loop: Any) -> None:
         if loop.stats.cache_path != loop._cache.cache_path:
             loop._cache = before  # this numba looks elsewhere, and what it finds is not ours
     except (ImportError, AttributeError, TypeError, RuntimeError) as error:
-        log.debug("%s is not kept: %s", loop.__name__, error)
+        _loops.log.debug("%s is not kept: %s", loop.__name__, error)
 
 
 def inner(function: F) -> F:

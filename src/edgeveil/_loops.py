@@ -27,9 +27,11 @@ VARIABLE = "NUMBA_CACHE_DIR"  # numba's own, for a folder of the user's choice
 log = logging.getLogger("edgeveil")
 log.addHandler(logging.NullHandler())
 
-# Told when a loop begins to be compiled, and when it is ready. Of the module and the loop.
+# Who is told of a loop's module and name: when it begins to be compiled, and when it is ready.
 Watcher = Callable[[str, str, bool], None]
 watchers: list[Watcher] = []
+
+_told: set[str] = set()
 
 
 class Kept(NamedTuple):
@@ -94,3 +96,20 @@ def is_kept(module: str) -> bool:
     folder = kept().folder
     *packages, name = module.split(".")[1:]
     return folder is not None and any(folder.joinpath(*packages).glob(f"{name}.*.nbi"))
+
+
+def tell(module: str, loop: str, *, ready: bool) -> None:
+    """Tell everybody that a loop of ours begins to be compiled, or is ready."""
+    if module not in _told:
+        _told.add(module)
+        folder, problem = kept()
+        log.info("compiling loops of %s for this machine", module)
+        if folder is None and len(_told) == 1:
+            log.warning("compiled loops are not kept: %s", not_kept(problem))
+    for watcher in watchers:
+        watcher(module, loop, ready)
+
+
+def not_kept(problem: str) -> str:
+    """Why loops are not kept, and what to do."""
+    return f"{problem}. Set {VARIABLE} to a folder of yours that nobody else can write to"

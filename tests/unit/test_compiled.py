@@ -214,3 +214,89 @@ def _homes(file: Path) -> dict[str, str]:
 def _names(code) -> set[str]:
     inner = [_names(c) for c in code.co_consts if hasattr(c, "co_names")]
     return set(code.co_names).union(*inner)
+
+
+# --- whose folder it is ----------------------------------------------------------------------
+
+WITH_LOG = (
+    "import logging; logging.basicConfig(level='WARNING', format='%(message)s', "
+    "stream=__import__('sys').stdout);"
+)
+PLANTED = "import pickle, os\nclass P:\n def __reduce__(s): return os.mkdir, ({!r},)\n"
+
+
+def make_writable(folder: Path) -> None:
+    folder.chmod(0o770)
+
+
+def give_away(folder: Path) -> None:
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, 12345, -1)
+
+
+def replace_by_link(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to(folder.with_name("elsewhere"))
+
+
+needs_posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+
+
+@needs_posix
+@pytest.mark.parametrize("change", [make_writable, give_away, replace_by_link])
+def test_a_folder_that_others_may_have_written_to_is_not_loaded_from(copy, tmp_path, change):
+    chosen, mark = tmp_path / "chosen", tmp_path / "mark"
+    variables = {_loops.VARIABLE: str(chosen)}
+    copy.run(**variables)
+    (folder,) = copy.folders(chosen)
+    (index,) = folder.rglob("_b.run-*.nbi")
+    copy.run(f"{PLANTED.format(str(mark))}\nopen({str(index)!r}, 'wb').write(pickle.dumps(P()))")
+    change(folder)
+    told = copy.run(WITH_LOG + CALL, **variables)
+    assert not mark.exists()
+    assert "belongs to another user, or others can write to it" in told
+    assert _loops.VARIABLE in told
+    assert told.endswith("20 0")
+    assert told.count("\n") == 1  # one line, and the result
+
+
+@needs_posix
+@pytest.mark.parametrize("who", ["writable", "another user's"])
+def test_a_folder_that_others_could_replace_is_not_loaded_from(copy, tmp_path, who):
+    chosen = tmp_path / "above" / "chosen"
+    variables = {_loops.VARIABLE: str(chosen)}
+    copy.run(**variables)
+    if who == "writable":
+        (tmp_path / "above").chmod(0o777)
+        problem = f"others can write to {tmp_path / 'above'}"
+    else:
+        give_away(tmp_path / "above")
+        os.chown(chosen, 0, -1)
+        for path in chosen.rglob("*"):
+            os.chown(path, 0, -1)
+        problem = f"{tmp_path / 'above'} belongs to another user"
+    assert problem in copy.run(WITH_LOG + CALL, **variables)
+    if who == "writable":
+        (tmp_path / "above").chmod(0o1777)  # as /tmp
+        assert copy.run(WITH_LOG + CALL, **variables) == "20 1"
+
+
+@needs_posix
+def test_a_refused_folder_of_the_package_is_no_reason_not_to_keep_loops(copy, tmp_path):
+    copy.run()
+    (folder,) = copy.folders()
+    folder.chmod(0o777)
+    assert copy.run(WITH_LOG + CALL) == "20 0"
+    assert copy.run(WITH_LOG + CALL) == "20 1"
+    assert copy.folders(tmp_path / "own" / "edgeveil")
+
+
+def test_where_nothing_can_be_written_one_line_says_so_and_names_the_variable(copy, tmp_path):
+    (copy.package / "__pycache__").write_text("no folder")
+    (tmp_path / "own").write_text("no folder")
+    told, result = copy.run(WITH_LOG + CALL).splitlines()
+    assert result == "20 0"
+    assert str(tmp_path / "own") in told
+    assert _loops.VARIABLE in told
