@@ -6,7 +6,7 @@
     indices.npy
     ids.npy | text.npy, offsets.npy    the ids, unless they are 0 .. n-1
 
-The folder holds the private graph. It is made readable for its owner only.
+The folder holds the private graph. It and its files are made readable for their owner only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import json
 import os
 import secrets
 import shutil
-import stat
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._files import flush, sha256_of, sync_folder
+from edgeveil._files import flush, is_own_folder, sha256_of, sync_folder, user_cache
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Graph, Intake
 from edgeveil.nodes import NodeSet
@@ -145,6 +144,7 @@ def describe_folder(
     described, files = {}, []
     for name in ("indptr", "indices", *_ARRAYS_OF_IDS[kind]):
         file = folder / f"{name}.npy"
+        file.chmod(0o600)  # private also where it is copied or moved to, out of its folder
         array = np.load(file, mmap_mode="r", allow_pickle=False)
         described[name] = {
             "dtype": array.dtype.str,
@@ -167,6 +167,7 @@ def describe_folder(
     with (folder / "graph.json").open("w", encoding="utf-8") as handle:
         json.dump(description, handle, indent=2)
         flush(handle)
+    (folder / "graph.json").chmod(0o600)
     sync_folder(folder)
 
 
@@ -256,12 +257,15 @@ def _note_of(files: Sequence[os.stat_result]) -> Path | None:
     if not hasattr(os, "geteuid"):
         return None
     try:
-        notes = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgeveil"
+        notes = user_cache()
+        if notes is None:
+            return None
         notes.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for about in (notes.lstat(), *files):
-            if about.st_uid != os.geteuid() or about.st_mode & 0o022 or stat.S_ISLNK(about.st_mode):
-                return None
-    except (OSError, RuntimeError):  # no home, or none that can be written to
+        if not is_own_folder(notes):
+            return None
+    except OSError:  # a home that cannot be written to
+        return None
+    if any(about.st_uid != os.geteuid() or about.st_mode & 0o022 for about in files):
         return None
     known = [(f.st_dev, f.st_ino, f.st_size, f.st_mtime_ns, f.st_ctime_ns) for f in files]
     return notes / f"checked-{hashlib.sha256(json.dumps(known).encode()).hexdigest()}"

@@ -89,6 +89,8 @@ def test_several_processes_open_one_folder(saved):
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 def test_a_saved_graph_is_for_its_owner_only(saved):
     assert stat.S_IMODE(saved.stat().st_mode) == 0o700
+    for file in saved.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
 
 
 # -- whole or not at all ------------------------------------------------------------------
