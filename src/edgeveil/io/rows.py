@@ -76,8 +76,8 @@ def write_rows(
     tally = Tally(*json.loads(note.read_text())) if note.exists() else Tally(self_loops=loops)
     bucket_bytes = counts * np.dtype(key_type(n, shift)).itemsize + (4 << shift)
     with (
-        _growing(folder / "indices.npy", np.int32, tally.columns) as indices,
-        _growing(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,
+        growing(folder / "indices.npy", np.int32, tally.columns) as indices,
+        growing(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,
     ):
         while tally.buckets < len(counts):
             progress("buckets of rows", tally.buckets, len(counts))
@@ -106,7 +106,7 @@ def _write_starts(degrees_file: Path, total: int, file: Path) -> None:
     """Write where every row begins, in the type that `Graph.from_edges` would choose."""
     degrees: Any = np.load(degrees_file, mmap_mode="r")
     kind = index_type(total)
-    with _growing(file, kind) as starts:
+    with growing(file, kind) as starts:
         before = np.zeros(1, dtype=np.int64)
         before.astype(kind).tofile(starts)
         for begin in range(0, len(degrees), _BLOCK):
@@ -116,7 +116,7 @@ def _write_starts(degrees_file: Path, total: int, file: Path) -> None:
 
 
 @contextmanager
-def _growing(file: Path, kind: type[Any], length: int = 0) -> Iterator[IO[bytes]]:
+def growing(file: Path, kind: type[Any], length: int = 0) -> Iterator[IO[bytes]]:
     """Open a .npy file to which arrays are appended, behind so many numbers that are kept."""
     dtype = np.dtype(kind)
     with file.open("r+b" if length else "w+b") as handle:

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -215,8 +216,8 @@ def test_what_is_no_saved_graph_is_one_sentence(tmp_path):
 
 
 def test_a_graph_of_the_future_says_to_update(saved):
-    edit(saved, version=3)
-    with pytest.raises(InputError, match="format version 3, this edgeveil reads up to 2: update"):
+    edit(saved, version=4)
+    with pytest.raises(InputError, match="format version 4, this edgeveil reads up to 3: update"):
         open_graph(saved)
 
 
@@ -228,6 +229,28 @@ def test_a_directed_graph_comes_back_directed_and_an_undirected_one_keeps_its_fo
         assert json.loads((place / "graph.json").read_text())["version"] == version
         assert open_graph(place, verify=True) == graph
         assert open_graph(place).directed == directed
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_births_are_saved_and_older_versions_cannot_read_them(tmp_path, directed):
+    plain = Graph.from_edges([0, 1, 2], [1, 2, 0], NodeSet.range(4), directed=directed)
+    births = np.array([3, 4, 1] if directed else [1, 7, 1, 2, 7, 2], np.uint16)
+    graph = replace(plain, births=births)
+    place = save_graph(graph, tmp_path / "graph")
+    assert json.loads((place / "graph.json").read_text())["version"] == 3
+    for opened in (open_graph(place), open_graph(place, verify=True)):
+        assert opened == graph != plain
+        assert opened.fingerprint == graph.fingerprint != plain.fingerprint
+        assert opened.births.tolist() == births.tolist()
+
+
+@pytest.mark.parametrize(("births", "verify"), [([1, 0, 1, 0], False), ([1, 2, 3, 2], True)])
+def test_births_of_0_and_those_that_depend_on_the_direction_are_refused(tmp_path, births, verify):
+    plain = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
+    graph = replace(plain, births=np.array(births, np.uint16))
+    place = save_graph(graph, tmp_path / "graph")
+    with pytest.raises(InputError, match="damaged"):
+        open_graph(place, verify=verify)
 
 
 def test_a_directed_graph_with_a_repeated_edge_is_refused(tmp_path):
