@@ -108,7 +108,7 @@ def refuse_taken(path: Path, overwrite: bool) -> None:
     if not (path.exists() or path.is_symlink()):
         return
     try:
-        _description(path)
+        description_of(path)
     except InputError as error:
         raise ParameterError(f"{path} exists and is no saved graph; nothing was written") from error
     if not overwrite:
@@ -178,7 +178,7 @@ def _names_of(kind: str, *, births: bool) -> tuple[str, ...]:
     return ("indptr", "indices", *(("births",) if births else ()), *_ARRAYS_OF_IDS[kind])
 
 
-def describe_array(file: Path) -> dict[str, Any]:
+def _describe_array(file: Path) -> dict[str, Any]:
     """What is noted of an array, and compared when it is opened."""
     array = np.load(file, mmap_mode="r", allow_pickle=False)
     return {"dtype": array.dtype.str, "size": array.size, "sha256": sha256_of(file)}
@@ -192,13 +192,12 @@ def describe_folder(
     *,
     directed: bool,
     births: bool = False,
+    more: Sequence[str] = (),
 ) -> None:
-    """Write graph.json, the last file of a folder that has all its arrays."""
-    described, files = {}, []
-    for name in _names_of(kind, births=births):
-        file = folder / f"{name}.npy"
-        described[name] = describe_array(file)
-        files.append(file.stat())
+    """Write graph.json, the last file of a folder that has all its arrays; `more` names others."""
+    names = _names_of(kind, births=births)
+    described = {name: _describe_array(folder / f"{name}.npy") for name in (*names, *more)}
+    files = [(folder / f"{name}.npy").stat() for name in names]
     entries = described["indices"]["size"]
     if entries > _ALWAYS_CHECKED and (note := _note_of(files)):
         note.touch()
@@ -258,7 +257,7 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     True
     """
     path = Path(path)
-    description = _description(path)
+    description = description_of(path)
     damaged = InputError(f"the graph in {path} is damaged: graph.json is not complete")
     try:
         n, kind, listed = description["n_nodes"], description["ids"], description["arrays"]
@@ -321,7 +320,8 @@ def _note_of(files: Sequence[os.stat_result]) -> Path | None:
     return notes / f"checked-{hashlib.sha256(json.dumps(known).encode()).hexdigest()}"
 
 
-def _description(path: Path) -> dict[str, Any]:
+def description_of(path: Path) -> dict[str, Any]:
+    """What graph.json says, if it is one of ours."""
     if not path.is_dir():
         raise InputError(f"there is no folder {path}")
     try:
