@@ -29,6 +29,8 @@ from edgeveil.io.node_lists import Nodes
 from edgeveil.io.picking import Columns
 from edgeveil.nodes import NodeId, NodeSet
 
+_BLOCK = 1 << 20  # births that are counted at a time
+
 
 class _UnchangedError(Exception):
     """The snapshot is the last one once more."""
@@ -267,6 +269,20 @@ class History:
         """Births of the edges of a node, in the order of ``graph.neighbours(index)``."""
         assert self.graph.births is not None
         return self.graph.births[slice(*self.graph.indptr[index : index + 2].tolist())]
+
+    def new_edges(self) -> IntArray:
+        """Number of edges first seen in each snapshot. For the curator only."""
+        assert self.graph.births is not None
+        counts = np.zeros(len(self) + 1, dtype=np.int64)
+        for start in range(0, len(self.graph.births), _BLOCK):  # takes 8 bytes for each
+            block = self.graph.births[start : start + _BLOCK]
+            counts += np.bincount(block, minlength=len(counts))
+        return counts[1:] // (1 if self.directed else 2)
+
+    @property
+    def current_edges(self) -> int:
+        """Number of edges in the latest snapshot. For the curator only."""
+        return int(np.count_nonzero(self.current)) // (1 if self.directed else 2)
 
     # -- writing --------------------------------------------------------------------------
 

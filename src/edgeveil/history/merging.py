@@ -148,7 +148,7 @@ def write_rows(folder: Path, blocks: Iterator[Rows]) -> None:
         for rows in blocks:
             degrees.append(rows.degrees)
             for name, file in into.items():
-                np.ascontiguousarray(getattr(rows, name), kinds[name]).tofile(file)
+                file.write(np.ascontiguousarray(getattr(rows, name), kinds[name]).data)
     indptr = np.cumsum(np.concatenate(degrees), dtype=np.int64)
     save_array(folder / "indptr.npy", indptr.astype(index_type(int(indptr[-1])), copy=False))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._check import is_number, is_whole
+from edgeveil._check import is_number
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import MOST_BIRTHS, Directed, Graph, check_directed
 from edgeveil.io.edges import Piece, RowError, ends_of
@@ -162,9 +162,9 @@ def _number(times: _Times, periods: Periods) -> tuple[npt.NDArray[np.uint16], li
             raise ParameterError(
                 f"periods must be weekly, monthly, a number or cut points, got {periods!r}"
             )
-        number, ends = _by_calendar(_as_microseconds(times, periods), periods)
-    elif is_whole(periods):
-        count = int(periods)  # type: ignore[arg-type]
+        number, ends = _by_calendar(_as_microseconds(times, f"{periods} periods"), periods)
+    elif isinstance(periods, int | np.integer):
+        count = int(periods)
         if not 1 <= count <= MOST_BIRTHS:
             raise ParameterError(f"periods must be from 1 to {MOST_BIRTHS:,}, got {count}")
         low, high = float(values.min()), float(values.max())
@@ -172,7 +172,10 @@ def _number(times: _Times, periods: Periods) -> tuple[npt.NDArray[np.uint16], li
         number = np.searchsorted(cuts, values, side="left")
         ends = [*cuts.tolist(), high] if are_dates else [None] * count
     else:
-        cuts = np.array([_cut(cut, are_dates) for cut in periods])  # type: ignore[union-attr]
+        listed = list(periods)
+        if not are_dates and any(isinstance(cut, str | date) for cut in listed):
+            values, are_dates = _as_microseconds(times, "cut points that are dates"), True
+        cuts = np.array([_cut(cut, are_dates) for cut in listed])
         if not len(cuts) or np.any(cuts[1:] <= cuts[:-1]):
             raise ParameterError("cut points must be strictly increasing, and at least one")
         number = np.searchsorted(cuts, values, side="left")
@@ -195,7 +198,7 @@ def _by_calendar(
     return months - first, [float(end) for end in ends.astype(np.int64)]
 
 
-def _as_microseconds(times: _Times, periods: str) -> npt.NDArray[np.int64]:
+def _as_microseconds(times: _Times, what: str) -> npt.NDArray[np.int64]:
     """Give times as microseconds since 1970; whether numbers are seconds is seen by their size."""
     if times.are_dates:
         return times.values
@@ -204,8 +207,8 @@ def _as_microseconds(times: _Times, periods: str) -> npt.NDArray[np.int64]:
         if are_seconds([int(low), int(high)], factor):
             return np.asarray(times.values * (_SECOND // factor)).astype(np.int64)
     raise ParameterError(
-        f"{periods} periods need dates, or seconds or milliseconds since 1970; these are other "
-        "numbers: say how many periods, or give cut points"
+        f"{what} need times that are dates, or seconds or milliseconds since 1970; these are "
+        "other numbers: say how many periods, or give numbers as cut points"
     )
 
 

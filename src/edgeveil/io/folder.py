@@ -167,9 +167,15 @@ def locked(file: Path, taken: str) -> Iterator[None]:
 
 
 def save_array(file: Path, array: npt.NDArray[Any]) -> None:
-    """Return when the array is on the disk."""
+    """Return when the array is on the disk.
+
+    Not by `numpy.save`, nor by `tofile`: they do not notice if the disk takes all but the end.
+    """
+    array = np.ascontiguousarray(array)
     with file.open("wb") as handle:
-        np.save(handle, array, allow_pickle=False)
+        about = np.lib.format.header_data_from_array_1_0(array)
+        np.lib.format.write_array_header_1_0(handle, about)
+        handle.write(array.data)
         flush(handle)
 
 

@@ -117,10 +117,27 @@ def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(np, "save", fail)
+    monkeypatch.setattr(folder, "flush", fail)
     with pytest.raises(EdgeveilError, match=r"not saved in .*graph: No space left on device$"):
         save_graph(GRAPHS["str"], tmp_path / "graph")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
+@pytest.mark.parametrize("room", [100, 128, 130, 230, 231])
+def test_a_disk_that_takes_all_but_the_end_is_noticed(tmp_path, room):
+    """numpy's own way of writing loses what is left in a buffer, and says nothing."""
+    code = (
+        "import resource, sys, numpy as np\n"
+        "from pathlib import Path\n"
+        "from edgeveil.io.folder import save_array\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
+        "try: save_array(Path(sys.argv[1]), np.ones(103, np.uint8))\n"
+        "except OSError: sys.exit(9)\n"
+    )
+    file = tmp_path / "array.npy"
+    done = subprocess.run([sys.executable, "-c", code, file], timeout=120)
+    assert done.returncode == (0 if room == 231 else 9)
 
 
 @pytest.mark.parametrize("failing_rename", [1, 2])
