@@ -191,8 +191,8 @@ def sum_rows(
         g_value, index_value, start, stop = values[1:]
         row_type = kind.vector()
         zero = ir.Constant(row_type, [0.0] * kind.lanes)
-        rows = _row_pointer(context, builder, signature.args[2], g_value, kind)
-        index_array = context.make_array(signature.args[3])(context, builder, index_value)
+        rows = _row_pointer(context, builder, signature.args[1], g_value, kind)
+        index_array = context.make_array(signature.args[2])(context, builder, index_value)
         last_entry = builder.sub(index_array.nitems, _INT64(1))
 
         def pointer(k: Any) -> Any:
