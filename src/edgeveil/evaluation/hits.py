@@ -154,35 +154,49 @@ def _weighted(graph: Graph, weights: Vector) -> Scorer:
 
 
 def limit_of(
-    counts: npt.ArrayLike, epsilon: float, candidates: npt.ArrayLike, k: int = 20
+    common: npt.ArrayLike,
+    epsilon: float,
+    ahead: npt.ArrayLike,
+    level: npt.ArrayLike,
+    k: int = 20,
 ) -> Vector:
-    """Largest chance that an epsilon-private list of k holds somebody: min(1, e^(m epsilon) k/N).
+    """Largest chance that an epsilon-private list of k holds somebody with m common friends.
 
-    `counts` are numbers m of edges that tell this stranger from the others, `candidates` numbers
-    N of strangers that are alike without those edges, this one among them.
+    It is the chance to be among the first k e^(m epsilon) candidates, in the order in which they
+    stand without common friends: `ahead` are before this one, `level` are equal, this one among
+    them, and stand in random order.
 
     Examples
     --------
-    >>> limit_of([0, 3, 9], 1.0, 10_000).round(4)
+    >>> limit_of([0, 3, 9], 1.0, ahead=0, level=10_000).round(4)  # all are alike
     array([0.002 , 0.0402, 1.    ])
+    >>> limit_of([0, 3], 1.0, ahead=300, level=1)  # the 301st by popularity
+    array([0., 1.])
     """
-    room = np.log(k) - np.log(np.asarray(candidates, dtype=np.float64))
-    return np.asarray(np.exp(np.minimum(np.asarray(counts) * epsilon + room, 0.0)))
+    # More than e^50 candidates nobody has: the power stays finite.
+    length = k * np.exp(np.minimum(np.asarray(common) * epsilon, 50.0))
+    return np.clip((length - np.asarray(ahead)) / np.asarray(level), 0.0, 1.0)
 
 
 def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 20) -> Vector:
-    """The most hits@k that epsilon-private lists can expect which know nothing but the edges.
+    """What bounds the mean hits@k of epsilon-private lists, if popularity is the best other guide.
 
-    Without the edges to its common friends with the member, a hidden friend is one of the
-    strangers that share no friend with the member (theorem in docs/theory/limits.md).
+    A hidden friend is found at most if it is among the first k e^(m epsilon) strangers by
+    popularity, where m is its number of common friends with the member. Its edges to these do not
+    count for popularity, and strangers with other common friends do not count at all. Theorem and
+    assumption: docs/theory/limits.md.
     """
-    score = common_neighbours(split.left)
+    score, degrees = common_neighbours(split.left), split.left.in_degrees
     reached = []
     for member in members:
         counts = score(member)
-        alike = int(np.count_nonzero(counts[strangers(split.left, member)] == 0))
-        hidden = counts[split.hidden.neighbours(member)]
-        bound = limit_of(hidden, epsilon, np.maximum(alike + (hidden > 0), 1), k)
+        others = np.sort(degrees[strangers(split.left, member) & (counts == 0)])
+        hidden = split.hidden.neighbours(member)
+        common = counts[hidden]
+        own = degrees[hidden] - common
+        first, last = (np.searchsorted(others, own, side) for side in ("left", "right"))
+        # One without common friends is among the others already.
+        bound = limit_of(common, epsilon, len(others) - last, last - first + (common > 0), k)
         reached.append(min(float(bound.sum()) / min(k, len(hidden)), 1.0))
     return np.array(reached)
 
