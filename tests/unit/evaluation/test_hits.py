@@ -58,3 +58,34 @@ def test_members_are_drawn_by_degree_and_have_hidden_friends(split):
         assert len(members) == len(set(members.tolist())) == 40
         assert ((degrees[members] >= low) & (degrees[members] < high)).all()
         assert (split.hidden.degrees[members] > 0).all()
+
+
+def test_a_group_has_the_same_members_whatever_the_other_groups_are(split):
+    every = measured.members_by_degree(split, groups=measured.ALL_GROUPS, per_group=20)
+    for group, members in measured.members_by_degree(split, per_group=20).items():
+        np.testing.assert_array_equal(members, every[group])
+    degrees = split.left.degrees + split.hidden.degrees
+    assert (degrees[every[0, 5]] < 5).all()
+    assert len(every[0, None]) == 20
+    assert (degrees[every[200, None]] >= 200).all()
+
+
+def test_sizes_count_all_members_and_groups_without_hidden_friends_are_left_out():
+    graph = social_network(1500, average_degree=20, communities=5, seed=6).graph
+    results = measured.measure_suggestions(
+        "g", graph, [], groups=[*measured.ALL_GROUPS, (3000, None)], per_group=5
+    )
+    sizes = {r.scope: r.mean for r in results if r.metric == measured.SIZE}
+    assert sizes["all members"] == 1500
+    assert sizes["20-50 friends"] == ((graph.degrees >= 20) & (graph.degrees < 50)).sum()
+    groups = ["5-20 friends", "20-50 friends", "50-200 friends", "all members"]
+    assert list(dict.fromkeys(r.scope for r in results)) == list(sizes) == groups
+
+
+def test_the_share_of_mostly_popular_lists_falls_with_epsilon():
+    graph = social_network(1500, average_degree=20, communities=5, seed=6).graph
+    results = measured.measure_suggestions(
+        "g", graph, measured.default_mechanisms([0.1, 4.0]), groups=[(0, None)], per_group=40
+    )
+    low, high = (r.mean for r in results if r.metric == measured.POPULAR)
+    assert 1 >= low > high >= 0
