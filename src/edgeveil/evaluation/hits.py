@@ -187,7 +187,7 @@ def limit_of(
     """
     # More than e^50 candidates nobody has: the power stays finite.
     length = k * np.exp(np.minimum(np.asarray(common) * epsilon, 50.0))
-    return np.clip((length - np.asarray(ahead)) / np.asarray(level), 0.0, 1.0)
+    return np.asarray(np.clip((length - np.asarray(ahead)) / np.asarray(level), 0.0, 1.0))
 
 
 def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 20) -> Vector:
