@@ -135,8 +135,8 @@ def _print_hits(results: Sequence[Result]) -> None:
         lines.append(["  limit", *(mean[group, "limit", e] for e in EPSILONS)])
     sys.stdout.write(
         f"\nShare of the hidden friends on private lists of {_K} (hits@{_K}), by epsilon. No"
-        "\nprivate list finds more than the limit on average, as long as popularity is the best"
-        "\nguide beside common friends.\n\n"
+        "\nprivate list finds more than the limit on average, as long as popularity is"
+        "\nthe best guide beside common friends.\n\n"
     )
     _write_columns(lines, [17, *[7] * len(EPSILONS), 10, 7])
 
