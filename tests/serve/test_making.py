@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from edgeveil.datasets import social_network
+from edgeveil.errors import LedgerError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.tables import UnusableError
@@ -285,6 +287,56 @@ def wait_until(happens, seconds=60):
     while not happens():
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def copied(folder, name, other):
+    """Copy ledger and artifacts, as a backup does."""
+    for suffix in ("", ".artifacts"):
+        source, target = folder / f"{name}{suffix}", folder / f"{other}{suffix}"
+        if source.is_dir():
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target)
+        else:
+            shutil.copy(source, target)
+
+
+def test_lists_of_a_snapshot_that_a_restored_ledger_lacks_are_not_shown(tmp_path, graphs):
+    first = service(tmp_path, graphs)
+    run(first.make(1))
+    first.stop()
+    copied(tmp_path, "ledger", "backup")
+    graphs.append(graphs[0].with_edge_flipped(0, 1))
+    first.ledger.advance()
+    second = service(tmp_path, graphs)
+    unknown = run(second.make(2))
+    second.stop()
+    copied(tmp_path, "backup", "ledger")
+    graphs.append(graphs[0].with_edge_flipped(2, 3))  # another graph, with the same number
+    Ledger.open(tmp_path / "ledger").advance()
+    with pytest.raises(LedgerError, match="does not know"):
+        service(tmp_path, graphs)
+    for path in (tmp_path / "state").glob("*.lists"):
+        path.rename(path.with_suffix(".lost"))
+    again = service(tmp_path, graphs)
+    try:
+        assert again.edition.lists.get(2) is None
+        assert run(again.make(2)) != unknown
+        assert again.ledger.account("2").spent == 0.5
+    finally:
+        again.stop()
+
+
+def test_lists_that_a_restored_ledger_lacks_within_one_snapshot_are_not_shown(tmp_path, graphs):
+    first = service(tmp_path, graphs)
+    run(first.make(1))
+    first.stop()
+    copied(tmp_path, "ledger", "backup")
+    second = service(tmp_path, graphs)  # nothing is wrong so far
+    run(second.make(2))
+    second.stop()
+    copied(tmp_path, "backup", "ledger")
+    with pytest.raises(LedgerError, match="does not know"):
+        service(tmp_path, graphs)
 
 
 def test_the_last_list_stays_when_members_have_changed_and_the_service_was_restarted(

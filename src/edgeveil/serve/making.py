@@ -166,7 +166,21 @@ class Making:
         }
         name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
         path = self._folder / f"{snapshot:06d}-{name}.lists"
-        return Edition(snapshot, graph, Lists.open(path, about, graph.nodes, self.offer.places))
+        lists = Lists.open(path, about, graph.nodes, self.offer.places)
+        self._refuse_unknown(lists)
+        return Edition(snapshot, graph, lists)
+
+    def _refuse_unknown(self, lists: Lists) -> None:
+        """Raise LedgerError for lists that the ledger has not charged."""
+        bound = lists.entry
+        if bound is not None and self.ledger.entry(bound[0]) != bound:
+            raise LedgerError(
+                f"{lists.path} holds lists that the ledger does not know: its entry {bound[0]} is "
+                "missing or another one, so the ledger was put back to an older copy. Put the "
+                "newest ledger and its artifacts back. If they are lost, members may have seen "
+                "lists that this ledger has not charged: read Backup in docs/ledger.md, and move "
+                f"the files *.lists out of {lists.path.parent} before you start again"
+            )
 
     @cached_property
     def _series(self) -> str:
@@ -175,14 +189,11 @@ class Making:
 
     def _kept_editions(self) -> list[Lists]:
         """Lists of earlier snapshots, the oldest first."""
-        kept = [Lists.kept(path) for path in sorted(self._folder.glob("*.lists"))]
-        return [
-            lists
-            for lists in kept
-            if lists is not None
-            and lists.about.get("series") == self._series
-            and lists.about["snapshot"] < self.edition.snapshot
-        ]
+        found = [Lists.kept(path) for path in sorted(self._folder.glob("*.lists"))]
+        kept = [one for one in found if one and one.about.get("series") == self._series]
+        for lists in kept:  # also those of a snapshot that is still to come
+            self._refuse_unknown(lists)
+        return [one for one in kept if one.about["snapshot"] < self.edition.snapshot]
 
     def _work(self) -> None:
         with self._wake:  # loading slows answers down: those who have a list come first
@@ -292,13 +303,14 @@ class Making:
             snapshot=edition.snapshot,
             purpose="service",
         )
-        trouble, bodies = "", list[bytes]()
-        for index, body in zip(indices, render(made, edition.snapshot), strict=True):
-            bodies.append(edition.lists.padded(body))
-            try:
-                edition.lists.put(index, bodies[-1])
-            except OSError as error:  # the list is among the artifacts all the same
-                trouble = f"copies of lists cannot be kept: {error.strerror}"
+        lists, trouble = edition.lists, ""
+        bodies = [lists.padded(body) for body in render(made, edition.snapshot)]
+        try:
+            lists.bind(self.ledger.entry())
+            for index, body in zip(indices, bodies, strict=True):
+                lists.put(index, body)
+        except OSError as error:  # the lists are among the artifacts all the same
+            trouble = f"copies of lists cannot be kept: {error.strerror}"
         self.trouble = trouble
         return bodies
 
