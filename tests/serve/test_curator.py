@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from edgeveil.errors import InputError
+from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.io import save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.serve.curator import curator_key
@@ -95,13 +95,14 @@ def test_a_new_snapshot_gives_new_lists_until_the_budget_is_used_up(own_service,
 @pytest.mark.parametrize("held", ["", "\n", "short"])
 def test_a_file_without_a_key_is_no_key_that_everybody_has(tmp_path, held):
     path = tmp_path / "curator.key"
+    path.touch(mode=0o600)
     path.write_text(held)  # as after a power failure
     with pytest.raises(InputError, match="holds no key"):
         curator_key(path)
     path.unlink()
     assert curator_key(path) == curator_key(path)
     path.chmod(0o640)
-    with pytest.raises(InputError, match="others can read"):
+    with pytest.raises(EdgeveilError, match="others can read"):
         curator_key(path)
 
 

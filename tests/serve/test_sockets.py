@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from uvicorn.server import ServerState
 
 from edgeveil.cli.app import main
-from edgeveil.cli.serve import _own_folder
+from edgeveil.cli.serve import _state_folder
 from edgeveil.serve import guards
 from edgeveil.serve.guards import network_of
 from edgeveil.serve.server import Place
@@ -260,7 +260,7 @@ def test_where_the_package_cannot_be_written_to_compiled_loops_are_kept_in_the_s
     monkeypatch.setattr("os.access", lambda *_: False)
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # put back afterwards
     monkeypatch.delenv("NUMBA_CACHE_DIR")
-    _own_folder(tmp_path / "state")
+    _state_folder(tmp_path / "state")
     assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path / "state" / "compiled")
 
 

@@ -44,6 +44,7 @@ def jwk(key, kid):
 
 
 def write(path, *keys):
+    path.touch(mode=0o600)
     path.write_text(json.dumps({"keys": list(keys)}))
     return path
 

@@ -15,6 +15,7 @@ from edgeveil.cli import options
 from edgeveil.cli.options import Flag, LedgerAt, default
 from edgeveil.cli.output import say
 from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.serve.files import own_folder
 
 if TYPE_CHECKING:
     from edgeveil.graph import Directed, Graph
@@ -126,7 +127,7 @@ def serve(
     opened = Ledger.open(ledger, artifacts=artifacts)
     if epsilon > opened.epsilon:
         raise ParameterError(f"--epsilon {epsilon:g} is above the ledger's cap, {opened.epsilon:g}")
-    folder = _own_folder(_beside(opened) if state is None else state)
+    folder = _state_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
     offer = Offer(
         epsilon=epsilon, places=top, label=label, knows_followers=knows_followers, ahead=ahead
@@ -151,14 +152,12 @@ def _refuse_without_packages() -> None:
         ) from None
 
 
-def _own_folder(folder: Path) -> Path:
-    """A folder that nobody else can put a key or lists into."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_mode & 0o022:
-        raise EdgeveilError(f"others can write to {folder}: chmod 700 {folder}")
+def _state_folder(folder: Path) -> Path:
+    """A folder that nobody else can put a key, lists or compiled code into."""
+    own_folder(folder)
     if not os.access(Path(__file__).parent, os.W_OK):
         # Compiled loops are kept beside the package or in a home; a service may have neither.
-        os.environ.setdefault("NUMBA_CACHE_DIR", str(folder / "compiled"))
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(own_folder(folder / "compiled")))
     return folder
 
 

@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response
 from edgeveil._files import flush
 from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.ledger.plan import plan
+from edgeveil.serve.files import read_own
 from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded, network_of
 from edgeveil.serve.making import Making
 from edgeveil.serve.tokens import Tokens
@@ -34,16 +35,15 @@ _LATEST = 500  # spends that the page gets; the ledger's report has all
 def curator_key(path: Path) -> str:
     """The curator's key: what the file holds, or a new one (mode 0600).
 
-    InputError if it holds too little (an empty one would let everybody in) or others can read it.
+    InputError if it holds too little (an empty one would let everybody in), or if it is another
+    user's or others can read it.
     """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
-        key = path.read_text(encoding="utf-8").strip()
+        key = read_own(path).strip()
         if len(key) < _LEAST_KEY:
             raise InputError(f"{path} holds no key; remove it, and a new one is made") from None
-        if path.stat().st_mode & 0o077:
-            raise InputError(f"others can read {path}; remove it, and a new one is made") from None
         return key
     key = secrets.token_urlsafe(32)
     with os.fdopen(descriptor, "w") as handle:

@@ -19,7 +19,8 @@ from typing import Any
 import jwt
 from jwt.utils import base64url_decode
 
-from edgeveil.errors import InputError
+from edgeveil.errors import EdgeveilError, InputError
+from edgeveil.serve.files import check_secret, read_unchanged
 
 _MOST_BYTES = 4096  # of a token; a subject and a signature need a few hundred
 _LEEWAY = 30  # seconds that two clocks may differ
@@ -152,7 +153,7 @@ class Tokens:
             self._stamp = stamp
             try:
                 keys = read_keys(self._path)
-            except InputError as error:
+            except EdgeveilError as error:
                 self.trouble = str(error)
                 return
             # New tables with the new keys: a token that is checked meanwhile against the old ones
@@ -170,12 +171,17 @@ def _encoded(raw: bytes) -> str:
 
 
 def read_keys(path: Path) -> dict[str, jwt.PyJWK]:
-    """The keys of a JWKS file, by their ``kid``."""
+    """The keys of a JWKS file, by their ``kid``.
+
+    Nobody else may write to the file, and with a symmetric key nobody else may read it.
+    """
     try:
-        listed = json.loads(path.read_text(encoding="utf-8"))["keys"]
-        keys = {str(one["kid"]): _key(one) for one in listed}
+        text, found = read_unchanged(path)
     except OSError as error:
         raise InputError(f"cannot read the keys in {path}: {error.strerror}") from error
+    try:
+        listed = json.loads(text)["keys"]
+        keys = {str(one["kid"]): _key(one) for one in listed}
     except (ValueError, LookupError, TypeError, AttributeError, jwt.PyJWTError) as error:
         raise InputError(
             f'{path} is no set of keys (JWKS): {{"keys": [{{"kty": ..., "kid": ...}}, ...]}} '
@@ -183,6 +189,8 @@ def read_keys(path: Path) -> dict[str, jwt.PyJWK]:
         ) from error
     if not keys or len(keys) != len(listed):
         raise InputError(f"{path} must hold at least one key, each with a kid of its own")
+    if any(one["kty"] == "oct" for one in listed):
+        check_secret(path, found)
     return keys
 
 
