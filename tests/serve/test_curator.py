@@ -60,7 +60,7 @@ def test_the_plan_is_that_of_the_ledger(service):
 
 def test_lists_are_made_ahead_and_then_served_at_once(own_service, network):
     running = own_service.start()
-    assert running.curator("/ahead", "POST").json["left"] == network.n_nodes
+    assert running.confirm("/ahead").json["left"] == network.n_nodes
     until = time.monotonic() + 60
     while running.curator("/status").json["ahead_left"]:
         assert time.monotonic() < until
@@ -78,11 +78,11 @@ def test_a_new_snapshot_gives_new_lists_until_the_budget_is_used_up(own_service,
     for number in range(2, 5):  # the cap is 2, a list costs 0.5
         changed = network.with_edge_flipped(0, number)
         save_graph(changed, running.graph, overwrite=True)
-        assert running.curator("/advance", "POST").json == {"snapshot": number}
+        assert running.confirm("/advance").json == {"snapshot": number}
         lists.append(running.get(member=member).json)
     assert [one["list"]["snapshot"] for one in lists] == [1, 2, 3, 4]
     assert running.get("/me/spending", member).json["left"] == 0
-    assert running.curator("/advance", "POST").json == {"snapshot": 5}
+    assert running.confirm("/advance").json == {"snapshot": 5}
     last = running.get(member=member).json
     assert last["current"] is False
     assert last["list"] == lists[-1]["list"]
@@ -90,6 +90,41 @@ def test_a_new_snapshot_gives_new_lists_until_the_budget_is_used_up(own_service,
     assert running.start().get(member=member).json == last  # also after it was started anew
     other = running.get(member=network.nodes[4])  # somebody who has not asked before
     assert other.json["current"] is True
+
+
+@pytest.mark.parametrize("path", ["/advance", "/ahead"])
+def test_members_are_charged_only_at_the_price_that_was_shown(own_service, network, path):
+    running = own_service.start()
+    running.get(member=network.nodes[3])
+    price = running.curator(path).json
+    assert (price["epsilon"], price["members"]) == (0.5, network.n_nodes)
+    assert (price["least_left"], price["lists_left"]) == (1.5, 3)
+    others = [{**price, name: value} for name, value in (("epsilon", 0.1), ("members", 7))]
+    others += [{**price, "snapshot": 9}, {**price, "more": 1}, {}, [], "[" * 1000]
+    for other in (None, *(one if isinstance(one, str) else json.dumps(one) for one in others)):
+        refused = running.curator(path, "POST", body=other)
+        assert refused.status == 409
+        assert "price" in refused.json["error"]
+    status = running.curator("/status").json
+    assert (status["snapshot"], status["ahead_left"]) == (1, 0)
+    assert running.curator(path, "POST", body=json.dumps(price)).status == 200
+
+
+def test_the_same_consent_does_not_count_twice(own_service, network):
+    running = own_service.start()
+    running.get(member=network.nodes[3])
+    price = running.curator("/advance").body
+    statuses = [running.curator("/advance", "POST", body=price).status for _ in range(2)]
+    assert statuses == [200, 409]
+    assert running.curator("/status").json["snapshot"] == 2
+
+
+def test_the_curator_is_told_that_the_graph_has_not_changed(own_service, network):
+    running = own_service.start()
+    running.get(member=network.nodes[3])
+    assert running.curator("/advance").json["same_graph"] is True
+    save_graph(network.with_edge_flipped(0, 1), running.graph, overwrite=True)
+    assert running.curator("/advance").json["same_graph"] is False
 
 
 @pytest.mark.parametrize("held", ["", "\n", "short"])

@@ -59,6 +59,10 @@ def service(folder, graphs, state="state", ahead=False, **caps):
     return made
 
 
+def advance(making):
+    return making.advance(making.price_of_next())
+
+
 def run(waiting):
     """Wait for something in a thread of its own: this one may have a browser's loop in it."""
     with ThreadPoolExecutor(1) as pool:
@@ -88,7 +92,7 @@ def test_who_waits_while_a_snapshot_is_declared_gets_a_list_of_the_new_one(tmp_p
         second, gone = (asyncio.create_task(making.make(member)) for member in (2, 9))
         await asyncio.sleep(0)
         graphs.append(next_state(graphs[0]))
-        advancing = asyncio.create_task(asyncio.to_thread(making.advance))
+        advancing = asyncio.create_task(asyncio.to_thread(advance, making))
         await asyncio.sleep(0.05)
         go_on.set()
         assert made(await first) == (1, 1)
@@ -121,7 +125,7 @@ def test_what_another_instance_declares_is_followed(tmp_path, graphs):
     try:
         assert made(run(first.make(1))) == (1, 1)
         graphs.append(next_state(graphs[0]))
-        assert first.advance() == 2
+        assert advance(first) == 2
         assert made(run(second.make(2))) == (2, 2)  # not of the state before, as number 2
         assert made(run(first.make(2))) == (2, 2)
         assert first.ledger.account("2").spent == 0.5
@@ -140,7 +144,7 @@ def test_a_snapshot_whose_file_of_lists_could_not_be_made_does_not_become_the_on
         with monkeypatch.context() as patch:
             patch.setattr("edgeveil.serve.lists._make", disk_full)
             with pytest.raises(OSError, match="full"):
-                making.advance()
+                advance(making)
             with pytest.raises(Unavailable):
                 run(making.make(2))
         assert made(run(making.make(2))) == (2, 2)
@@ -213,7 +217,7 @@ def test_lists_made_ahead_are_those_of_the_edition_that_is_current(tmp_path, gra
     try:
         run(making.make(1))
         really, begun = making._lists_of, threading.Event()
-        advancing = threading.Thread(target=making.advance)
+        advancing = threading.Thread(target=advance, args=[making])
 
         def advance_meanwhile(edition, indices):
             found = really(edition, indices)
@@ -224,7 +228,7 @@ def test_lists_made_ahead_are_those_of_the_edition_that_is_current(tmp_path, gra
 
         graphs.append(next_state(graphs[0]))
         making._lists_of = advance_meanwhile
-        making.make_ahead()
+        making.make_ahead(making.price())
         assert begun.wait(60)
         advancing.join()
         assert making.ahead_left == 0  # what is made ahead of the new one is for the curator to say
@@ -241,7 +245,7 @@ def test_with_ahead_the_lists_of_every_snapshot_are_made_before_they_are_asked_f
     try:
         wait_until(lambda: making.ahead_left == 0)
         graphs.append(next_state(graphs[0]))
-        making.advance()
+        advance(making)
         wait_until(lambda: making.ahead_left == 0)
         n = graphs[1].n_nodes
         assert all(making.edition.lists.get(i) is not None for i in range(n))
@@ -255,7 +259,7 @@ def test_who_has_a_list_is_shown_what_another_instance_has_declared(tmp_path, gr
         for making in (first, second):
             assert made(run(making.make(1))) == (1, 1)
         graphs.append(next_state(graphs[0]))
-        first.advance()
+        advance(first)
         wait_until(lambda: second.edition.snapshot == 2)  # nobody asks there
         assert second.edition.lists.get(second.edition.graph.nodes.index(1)) is None
         assert run(first.make(1)) == run(second.make(1))
@@ -270,7 +274,7 @@ def test_an_instance_that_reads_another_graph_than_the_first_takes_none_over(tmp
     try:
         kept = run(second.make(1))
         graphs.append(next_state(graphs[0]))
-        first.advance()
+        advance(first)
         run(first.make(2))
         wait_until(lambda: "another one than snapshot 2" in second.trouble)
         assert second.edition.lists.get(1) == kept  # what was shown so far

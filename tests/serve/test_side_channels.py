@@ -56,7 +56,7 @@ def first_times(running, count):
     times = []
     for number in range(count):
         if number:
-            assert running.curator("/advance", "POST").status == 200
+            assert running.confirm("/advance").status == 200
         times.append(running.get(member=0).seconds)
     return np.array(times[1:])
 

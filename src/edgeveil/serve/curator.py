@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import os
 import secrets
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.ledger.plan import plan
 from edgeveil.serve.files import read_own
 from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded, network_of
-from edgeveil.serve.making import Making
+from edgeveil.serve.making import Making, Price, PriceChanged
 from edgeveil.serve.tokens import Tokens
 
 _FILES = ("curator.html", "curator.js", "service.css", "icon.svg")
@@ -91,23 +93,27 @@ def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> A
     fails, accuracy = RateLimit(1, 30), _Accuracy(making)
     wanted = f"Bearer {key}".encode()
 
-    def for_the_curator(work: Callable[[], Any]) -> Work:
+    def for_the_curator(work: Callable[..., Any], *, spends: bool = False) -> Work:
         async def answer(request: Request) -> Response:
             if not hmac.compare_digest(request.headers.get("authorization", "").encode(), wanted):
                 if not fails.allows(network_of(request.client)):
                     return error(429, "too many requests; wait a little")
                 return error(401, "this needs the curator's key")
             try:
-                found = await asyncio.to_thread(work)
+                given = [_price_in(await request.body())] if spends else []
+                found = await asyncio.to_thread(work, *given)
             except (EdgeveilError, OSError) as problem:
                 return error(409, str(problem))
             return found if isinstance(found, Response) else JSONResponse(found)
 
         return answer
 
-    def ahead() -> dict[str, int]:
-        making.make_ahead()
+    def ahead(shown: Price) -> dict[str, int]:
+        making.make_ahead(shown)
         return {"left": making.ahead_left}
+
+    def advance(shown: Price) -> dict[str, int]:
+        return {"snapshot": making.advance(shown)}
 
     def counts() -> Response:
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
@@ -120,18 +126,29 @@ def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> A
         ("GET", "/spends"): lambda: _spends(making),
         ("GET", "/plan"): lambda: _plan(making),
         ("GET", "/metrics"): counts,
-        ("POST", "/advance"): lambda: {"snapshot": making.advance()},
-        ("POST", "/ahead"): ahead,
+        ("GET", "/advance"): lambda: asdict(making.price_of_next()),
+        ("GET", "/ahead"): lambda: asdict(making.price()),
         ("GET", "/accuracy"): lambda: accuracy.state,
         ("POST", "/accuracy"): accuracy.start,
     }
     all_works = {place: for_the_curator(work) for place, work in works.items()}
+    for path, work in (("/advance", advance), ("/ahead", ahead)):
+        all_works["POST", path] = for_the_curator(work, spends=True)
     return guarded({**all_works, ("GET", "/health"): health}, _FILES, Metrics())
 
 
+def _price_in(body: bytes) -> Price:
+    """The price that the curator confirms: what a GET of the same path has answered."""
+    try:
+        return Price(**json.loads(body))
+    except (ValueError, TypeError, RecursionError):
+        raise PriceChanged(
+            "this charges members: GET the same path for the price, and send it back as the body"
+        ) from None
+
+
 def _status(making: Making, tokens: Tokens) -> dict[str, Any]:
-    edition, offer = making.edition, making.offer
-    least = making.ledger.account()
+    edition, offer, price = making.edition, making.offer, making.price()
     return {
         "label": offer.label,
         "snapshot": edition.snapshot,
@@ -139,8 +156,8 @@ def _status(making: Making, tokens: Tokens) -> dict[str, Any]:
         "places": offer.places,
         "epsilon": offer.epsilon,
         "cap": making.ledger.epsilon,
-        "least_left": least.left,
-        "lists_left_for_everybody": int(least.left / offer.epsilon + 1e-9),
+        "least_left": price.least_left,
+        "lists_left": price.lists_left,
         "ahead_left": making.ahead_left,
         "trouble": making.trouble,
         "trouble_with_keys": tokens.trouble,

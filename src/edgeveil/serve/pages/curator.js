@@ -11,9 +11,9 @@ if (given) {
 const at = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 
-async function ask(path, method = "GET") {
+async function ask(path, method = "GET", body = undefined) {
   const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}` };
-  const answer = await fetch(path, { method, headers, cache: "no-store" });
+  const answer = await fetch(path, { method, headers, body, cache: "no-store" });
   const json = answer.headers.get("content-type").startsWith("application/json");
   const found = json ? await answer.json() : await answer.text();
   if (!answer.ok) throw new Error(found.error ?? answer.status);
@@ -83,7 +83,7 @@ function facts(status) {
     "a list": `${status.places} places at epsilon ${status.epsilon}`,
     "cap for one member": status.cap,
     "left, at least": status.least_left,
-    "more lists for everybody": status.lists_left_for_everybody,
+    "more lists for everybody": status.lists_left,
     "still to be made ahead": status.ahead_left.toLocaleString(),
   };
   at("facts").replaceChildren(
@@ -166,8 +166,35 @@ function button(id, path, words) {
   });
 }
 
-button("ahead", "ahead", (found) => `${found.left.toLocaleString()} lists to be made.`);
-button("advance", "advance", (found) => `This is snapshot ${found.snapshot} now.`);
+// Charges members: shows the price, and sends it back if the curator confirms it.
+function charging(id, path, when, words) {
+  at(id).addEventListener("click", async () => {
+    try {
+      const price = await ask(path);
+      at("question").textContent =
+        `Charges ${price.epsilon} to each of ${price.members.toLocaleString()} members, ${when}. ` +
+        `Lowest remaining budget: ${price.least_left}; ${price.lists_left} lists remain for everybody.`;
+      at("same").textContent =
+        id === "advance" && price.same_graph ? `The graph is the same as snapshot ${price.snapshot}.` : "";
+      at("charge").onclick = async () => {
+        at("confirm").close();
+        try {
+          at("done").textContent = words(await ask(path, "POST", JSON.stringify(price)));
+        } catch (problem) {
+          at("done").textContent = problem.message;
+        }
+        refresh();
+      };
+      at("confirm").showModal();
+    } catch (problem) {
+      at("done").textContent = problem.message;
+    }
+  });
+}
+
+at("cancel").addEventListener("click", () => at("confirm").close());
+charging("ahead", "ahead", "unless it has a list of this snapshot already", (found) => `${found.left.toLocaleString()} lists to be made.`);
+charging("advance", "advance", "when its list of the new snapshot is made", (found) => `This is snapshot ${found.snapshot} now.`);
 button("measure", "accuracy", () => "Being measured.");
 refresh();
 setInterval(refresh, 5000);
