@@ -51,6 +51,14 @@ def test_refusals_have_one_length(pair):
     assert len(sizes) == 1
 
 
+def test_files_of_lists_have_one_size_whatever_the_graph(pair):
+    for one in pair:
+        assert one.get(member=0).status == 200
+    few, many = ({path.name: path.stat() for path in one.state.glob("*.lists")} for one in pair)
+    sizes = [sorted(found.st_size for found in files.values()) for files in (few, many)]
+    assert sizes[0] == sizes[1] != []
+
+
 def first_times(running, count):
     """Seconds until first lists, of the same member in one snapshot after another."""
     times = []
