@@ -48,10 +48,10 @@ import sys
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from edgeveil.serve.server import Place, serve
+from edgeveil.serve.server import Address, serve
 async def bare(request):
     return JSONResponse({"ok": True})
-serve([(Place.of(sys.argv[1]), Starlette(routes=[Route("/bare", bare)]))], lambda: None)
+serve([(Address.of(sys.argv[1]), Starlette(routes=[Route("/bare", bare)]))], lambda: None)
 """
 LUA = """
 local tokens, at = {{}}, 0

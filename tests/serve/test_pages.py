@@ -101,7 +101,6 @@ def test_the_curator_sees_spending_requests_and_times(visit, service, network):
     assert page.locator("#spending svg polyline").count() == 1
     assert page.locator("#latency svg polyline").count() == 1
     assert "/me/suggestions" in page.locator("#requests").inner_text()
-    assert "Not private" in page.locator("main").inner_text()
     assert page.url == home
     assert not page.complaints
 

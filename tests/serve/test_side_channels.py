@@ -13,7 +13,7 @@ from scipy.stats import mannwhitneyu
 
 from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
-from edgeveil.serve.guards import Metrics
+from edgeveil.serve.app import Metrics
 from edgeveil.serve.making import Unavailable, UsedUp
 from edgeveil.serve.member import member_app
 from tests.serve.running import Service

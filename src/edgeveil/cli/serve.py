@@ -182,24 +182,24 @@ def _serve(
     started: Callable[[str, str], None],
 ) -> None:
     """Serve until told to stop; `started` is told both addresses, "" for one that is closed."""
+    from edgeveil.serve.app import Metrics
     from edgeveil.serve.curator import curator_app, curator_key
-    from edgeveil.serve.guards import Metrics
     from edgeveil.serve.member import member_app
-    from edgeveil.serve.server import Place, serve
+    from edgeveil.serve.server import Address, serve
 
     if (sockets.certificate is None) != (sockets.private_key is None):
         raise ParameterError("HTTPS needs both: --certificate and --private-key")
-    place = Place.of(
+    address = Address.of(
         sockets.at, certificate=sockets.certificate, key=sockets.private_key, shared=True
     )
     metrics, https = Metrics(), sockets.certificate is not None
-    apps = [(place, member_app(making, tokens, metrics, pad=sockets.pad, https=https))]
+    apps = [(address, member_app(making, tokens, metrics, pad=sockets.pad, https=https))]
     if sockets.curator is not None:
         key = curator_key(folder / _KEY)
-        apps.append((Place.of(sockets.curator), curator_app(making, tokens, metrics, key)))
+        apps.append((Address.of(sockets.curator), curator_app(making, tokens, metrics, key)))
 
     def begin() -> None:
-        started(place.address, apps[1][0].address if apps[1:] else "")
+        started(str(address), str(apps[1][0]) if apps[1:] else "")
         making.start()
 
     try:
@@ -213,7 +213,7 @@ def _serve_trial(folder: Path, sockets: Sockets, top: int) -> None:
     from edgeveil.cli.demo import named_network
     from edgeveil.ledger import Ledger
     from edgeveil.serve.making import Making, Offer
-    from edgeveil.serve.server import Place
+    from edgeveil.serve.server import Address
     from edgeveil.serve.tokens import Tokens as Checker
     from edgeveil.serve.tokens import new_key, sign
 
@@ -222,7 +222,7 @@ def _serve_trial(folder: Path, sockets: Sockets, top: int) -> None:
     secret = new_key(folder / "keys.json")
     checker = Checker(folder / "keys.json", "edgeveil")
     making = Making(lambda: graph, ledger, Offer(epsilon=1.0, places=top), folder)
-    beside = str(Place.of(sockets.at).port + 1)
+    beside = str(Address.of(sockets.at).port + 1)
     people = graph.nodes.take(range(0, graph.n_nodes, graph.n_nodes // _TRIAL_MEMBERS))
 
     def started(members: str, curator: str) -> None:

@@ -1,8 +1,4 @@
-"""What the curator sees, on a socket of its own: snapshots, spending, counts, lists made ahead.
-
-Whoever holds the key may see all of it. Nothing here is for members: numbers of lists and totals
-of budgets tell what the service has done, and the accuracy is measured on the private graph.
-"""
+"""For the curator only, on a socket of its own: snapshots, charges, counts, lists made ahead."""
 
 from __future__ import annotations
 
@@ -11,25 +7,26 @@ import hmac
 import json
 import os
 import secrets
-import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from edgeveil._files import flush
 from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.ledger.plan import plan
+from edgeveil.serve.app import Metrics, application, error
 from edgeveil.serve.files import read_own
-from edgeveil.serve.guards import Metrics, RateLimit, Work, error, guarded, network_of
 from edgeveil.serve.making import Making, Price, PriceChanged
 from edgeveil.serve.tokens import Tokens
 
-_FILES = ("curator.html", "curator.js", "service.css", "icon.svg")
+_PAGES = ("curator.html", "curator.js", "service.css", "icon.svg")
 _LEAST_KEY = 32  # characters
 _LATEST = 500  # spends that the page gets; the ledger's report has all
 
@@ -54,59 +51,25 @@ def curator_key(path: Path) -> str:
     return key
 
 
-class _Accuracy:
-    """How good the lists are, measured on the private graph when the curator asks for it."""
-
-    def __init__(self, making: Making) -> None:
-        self._making, self._lock = making, threading.Lock()
-        self.state: dict[str, Any] = {"state": "not measured"}
-
-    def start(self) -> dict[str, Any]:
-        """Begin to measure, unless that is going on."""
-        if self._lock.acquire(blocking=False):
-            self.state = {"state": "being measured"}
-            threading.Thread(target=self._measure, name="accuracy", daemon=True).start()
-        return self.state
-
-    def _measure(self) -> None:
-        from edgeveil.evaluation.own_graph import evaluate
-
-        edition, offer = self._making.edition, self._making.offer
-        try:
-            found = evaluate(
-                edition.graph, protocol="suggestions", epsilons=[offer.epsilon], k=offer.places
-            )
-            rows = [
-                {"members": r.scope, "of": r.mechanism, "epsilon": r.epsilon, "hits": r.mean}
-                for r in found.results
-                if r.metric == f"hits@{offer.places}"
-            ]
-            self.state = {"state": "measured", "snapshot": edition.snapshot, "rows": rows}
-        except (EdgeveilError, OSError, ImportError) as problem:
-            self.state = {"state": "failed", "why": str(problem)}
-        finally:
-            self._lock.release()
-
-
-def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> Any:
+def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> Starlette:
     """The curator's side of the service; every path but /health and the page needs the key."""
-    fails, accuracy = RateLimit(1, 30), _Accuracy(making)
-    wanted = f"Bearer {key}".encode()
+    expected = f"Bearer {key}".encode()
 
-    def for_the_curator(work: Callable[..., Any], *, spends: bool = False) -> Work:
-        async def answer(request: Request) -> Response:
-            if not hmac.compare_digest(request.headers.get("authorization", "").encode(), wanted):
-                if not fails.allows(network_of(request.client)):
-                    return error(429, "too many requests; wait a little")
+    def route(
+        path: str, work: Callable[..., Any], method: str = "GET", *, charges: bool = False
+    ) -> Route:
+        async def endpoint(request: Request) -> Response:
+            given = request.headers.get("authorization", "").encode()
+            if not hmac.compare_digest(given, expected):
                 return error(401, "this needs the curator's key")
             try:
-                given = [_price_in(await request.body())] if spends else []
-                found = await asyncio.to_thread(work, *given)
+                shown = [_price_in(await request.body())] if charges else []
+                found = await asyncio.to_thread(work, *shown)
             except (EdgeveilError, OSError) as problem:
                 return error(409, str(problem))
             return found if isinstance(found, Response) else JSONResponse(found)
 
-        return answer
+        return Route(path, endpoint, methods=[method])
 
     def ahead(shown: Price) -> dict[str, int]:
         making.make_ahead(shown)
@@ -121,20 +84,18 @@ def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> A
     async def health(request: Request) -> Response:
         return JSONResponse({"ok": not making.trouble}, 503 if making.trouble else 200)
 
-    works = {
-        ("GET", "/status"): lambda: _status(making, tokens),
-        ("GET", "/spends"): lambda: _spends(making),
-        ("GET", "/plan"): lambda: _plan(making),
-        ("GET", "/metrics"): counts,
-        ("GET", "/advance"): lambda: asdict(making.price_of_next()),
-        ("GET", "/ahead"): lambda: asdict(making.price()),
-        ("GET", "/accuracy"): lambda: accuracy.state,
-        ("POST", "/accuracy"): accuracy.start,
-    }
-    all_works = {place: for_the_curator(work) for place, work in works.items()}
-    for path, work in (("/advance", advance), ("/ahead", ahead)):
-        all_works["POST", path] = for_the_curator(work, spends=True)
-    return guarded({**all_works, ("GET", "/health"): health}, _FILES, Metrics())
+    routes = [
+        Route("/health", health),
+        route("/status", lambda: _status(making, tokens)),
+        route("/spends", lambda: _spends(making)),
+        route("/plan", lambda: _plan(making)),
+        route("/metrics", counts),
+        route("/advance", lambda: asdict(making.price_of_next())),
+        route("/advance", advance, "POST", charges=True),
+        route("/ahead", lambda: asdict(making.price())),
+        route("/ahead", ahead, "POST", charges=True),
+    ]
+    return application(routes, _PAGES, Metrics())
 
 
 def _price_in(body: bytes) -> Price:

@@ -120,13 +120,6 @@ function spending(spends) {
   chart(at("spending"), points, { name: "time", show: (v) => new Date(v).toLocaleString() }, "Lists charged");
 }
 
-function accuracy(found) {
-  at("state").textContent = found.why ? `${found.state}: ${found.why}` : found.state;
-  if (!found.rows) return;
-  const rows = found.rows.map((row) => [row.members, row.of, row.epsilon ?? "", Number(row.hits.toFixed(3))]);
-  table(at("accuracy"), ["members with", "lists", "epsilon", "hidden friends found"], rows);
-}
-
 async function plan() {
   try {
     const rows = (await ask("plan")).map((one) => [one.every, one.releases, Number(one.epsilon.toPrecision(3))]);
@@ -140,30 +133,16 @@ async function plan() {
 async function refresh() {
   plan();
   try {
-    const [status, spends, metrics, measured] = await Promise.all([
-      ask("status"), ask("spends"), ask("metrics"), ask("accuracy"),
-    ]);
+    const [status, spends, metrics] = await Promise.all([ask("status"), ask("spends"), ask("metrics")]);
     facts(status);
     spending(spends);
     counts(metrics);
-    accuracy(measured);
     at("about").textContent = `As of ${new Date().toLocaleTimeString()}.`;
     at("about").className = "soft";
   } catch (problem) {
     at("about").textContent = `No answer: ${problem.message}.`;
     at("about").className = "alarm";
   }
-}
-
-function button(id, path, words) {
-  at(id).addEventListener("click", async () => {
-    try {
-      at("done").textContent = words(await ask(path, "POST"));
-    } catch (problem) {
-      at("done").textContent = problem.message;
-    }
-    refresh();
-  });
 }
 
 // Charges members: shows the price, and sends it back if the curator confirms it.
@@ -195,6 +174,5 @@ function charging(id, path, when, words) {
 at("cancel").addEventListener("click", () => at("confirm").close());
 charging("ahead", "ahead", "unless it has a list of this snapshot already", (found) => `${found.left.toLocaleString()} lists to be made.`);
 charging("advance", "advance", "when its list of the new snapshot is made", (found) => `This is snapshot ${found.snapshot} now.`);
-button("measure", "accuracy", () => "Being measured.");
 refresh();
 setInterval(refresh, 5000);
