@@ -27,7 +27,6 @@ from edgeveil.mechanisms import (
     OwnNeighbours,
     Suggest,
     TwoHop,
-    TwoHopEmbedding,
 )
 from edgeveil.mechanisms.base import Gives, HasHardPairs, Mechanism
 from edgeveil.mechanisms.hard_pairs import wedge
@@ -468,7 +467,7 @@ def test_a_part_that_one_edge_moves_twice_loses_everything():
     assert exact_loss(OnePartTwice(epsilon=1), wedge()) == math.inf
 
 
-@pytest.mark.parametrize("cls", [TwoHop, TwoHopEmbedding, Suggest])
+@pytest.mark.parametrize("cls", [TwoHop, Suggest])
 def test_audits_look_at_edges_between_two_friends_too(cls):
     mechanism = cls(epsilon=1)
     assert any(
