@@ -164,7 +164,8 @@ class Study:
 
     def _rows(self, mechanism: Mechanism, sources: Sequence[int]) -> Matrix:
         """Scores that need no noise."""
-        return rows_of(mechanism, self.graph, sources, self.noise)
+        rows: Matrix = rows_of(mechanism, self.graph, sources, self.noise)
+        return rows
 
     def _capped_flow(self, sources: Sequence[int]) -> Matrix:
         return self._papers(1.0).flow(self.graph, np.asarray(sources, dtype=np.int64))

@@ -16,7 +16,7 @@ import dataclasses
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import combinations, islice, permutations
@@ -27,13 +27,21 @@ import numpy as np
 from edgeveil.auditing.worst_pairs import ROUNDING, loss_share, pairs_for
 from edgeveil.engine.keys import parameters_of
 from edgeveil.errors import PromiseError
+from edgeveil.estimate.lists import STORED, Evidence
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, RestsOnPromise, Rows, own_lists
+from edgeveil.mechanisms import run
+from edgeveil.mechanisms.base import (
+    KnowsUncertainty,
+    MakesLists,
+    Mechanism,
+    RestsOnPromise,
+    Rows,
+    own_lists,
+)
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
-from edgeveil.mechanisms.run import make_rows, rows_of, shared_part
+from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import AnyStatistic, Bits, Noised, Tail, randomise
-from edgeveil.suggestions import FIELDS
 
 __all__ = ["CHECKS", "Conformance", "ConformanceError", "check", "random_pairs"]
 
@@ -189,7 +197,7 @@ def rows_have_the_public_shape(mechanism: Mechanism) -> None:
         if _keeps_promise(mechanism, graph):
             sources = [0, graph.n_nodes - 1]
             with _no_error_on(words):
-                rows = rows_of(mechanism, graph, sources, NoiseSource.insecure(1))
+                rows = run.rows_of(mechanism, graph, sources, NoiseSource.insecure(1))
             _check_rows(mechanism, rows, graph, words)
 
 
@@ -267,7 +275,8 @@ def rows_are_new_arrays(mechanism: Mechanism) -> None:
     shared = shared_part(mechanism, graph, noise.derive("shared"))
 
     def made() -> Rows:
-        return make_rows(mechanism, graph, shared, [2, 2, 9], noise.derive("rows"))[0]
+        rows = make_rows(mechanism, graph, shared, [2, 2, 9], noise.derive("rows"))[0]
+        return _as_array(rows, graph)
 
     first, second = made(), made()
     arrays = (second, graph.indptr, graph.indices, graph.degrees)
@@ -313,22 +322,40 @@ def _no_error_on(words: str) -> Iterator[None]:
         raise ConformanceError(told) from error
 
 
-def _check_rows(mechanism: Mechanism, rows: Rows, graph: Graph, words: str) -> None:
+def _check_rows(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -> None:
     """Rows of the shape that the engine makes room for, of numbers."""
-    width: dict[str, tuple[int, ...]] = {
-        "scores": (graph.n_nodes,),
-        "suggestions": (getattr(mechanism, "top", 0), len(FIELDS)),
-        "embeddings": (getattr(mechanism, "dimension", 0),),
-    }
-    shape = (2, *width[mechanism.gives])
+    if mechanism.gives == "suggestions":
+        _check_evidence(mechanism, rows, graph, words)
+        return
+    of_scores = mechanism.gives == "scores"
+    shape = (2, graph.n_nodes if of_scores else getattr(mechanism, "dimension", 0))
     _hold(rows.shape == shape, f"rows of shape {rows.shape} instead of {shape} on {words}")
     _hold(rows.dtype == np.float64, f"rows of {rows.dtype} instead of float64 on {words}")
-    ended = np.isnan(rows)
-    if mechanism.gives == "suggestions":  # a list ends once, for all its numbers
-        ends_once = (ended == ended[:, :, :1]).all() and (ended[:, 1:] >= ended[:, :-1]).all()
-        _hold(ends_once, f"a list with holes on {words}")
-        ended &= False
-    _hold(not ended.any() and not np.isinf(rows).any(), f"rows are not finite on {words}")
+    _hold(np.isfinite(rows).all(), f"rows are not finite on {words}")
+
+
+def _check_evidence(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -> None:
+    """Evidence about nodes of the graph, no more of it than the engine makes room for."""
+    _hold(isinstance(mechanism, MakesLists), "it gives suggestions and has no method `lists`")
+    _hold(isinstance(rows, Evidence) and len(rows) == 2, f"no evidence for two members on {words}")
+    _hold(np.diff(rows.starts).max() <= STORED, f"more than {STORED} names a member on {words}")
+    inside = (rows.nodes >= 0) & (rows.nodes < graph.n_nodes)
+    _hold(inside.all(), f"evidence about nodes that are not there on {words}")
+    finite = np.isfinite(rows.sums) & np.isfinite(rows.log_odds)
+    _hold(finite.all(), f"evidence is not finite on {words}")
+
+
+def _as_array(rows: Any, graph: Graph) -> Rows:
+    """Rows as an array, also of evidence."""
+    found: Rows = rows.dense(graph.n_nodes) if isinstance(rows, Evidence) else rows
+    return found
+
+
+def rows_of(
+    mechanism: Mechanism, graph: Graph, sources: Sequence[int], noise: NoiseSource | None
+) -> Rows:
+    """`run.rows_of` as an array, also of evidence."""
+    return _as_array(run.rows_of(mechanism, graph, sources, noise), graph)
 
 
 def _driven(
@@ -346,7 +373,7 @@ def _driven(
             question = measuring.send(given[-1].for_reading())
         except StopIteration:
             question = None
-    rows = mechanism.estimate(tuple(given), shared, own)
+    rows = _as_array(mechanism.estimate(tuple(given), shared, own), graph)
     if isinstance(mechanism, KnowsUncertainty) and mechanism.gives == "scores":
         return [rows, mechanism.uncertainty(rows.copy(), shared, own)]
     return [rows]

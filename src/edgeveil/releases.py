@@ -18,12 +18,10 @@ from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.provenance import Gives, Provenance, gives_of, label_of
+from edgeveil.provenance import Gives, Provenance, gives_of
+from edgeveil.tabular import Tabular
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
     from scipy.sparse import csr_array
 
 _FORMAT = 2
@@ -31,7 +29,7 @@ _FIRST_FORMAT = 1  # knew no shared_epsilon: all of epsilon adds up
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Release:
+class Release(Tabular):
     """Rows of scores or embeddings, one per source, with their guarantee.
 
     Attributes
@@ -238,7 +236,7 @@ class Release:
         alarm = not self.guarantee.protects
         return html_card(self._what(), str(self.guarantee), alarm=alarm, table=table)
 
-    # -- tables of other libraries; what they look like is said in edgeveil.io.exports ---------
+    # -- tables of other libraries -------------------------------------------------------------
 
     def to_numpy(self) -> npt.NDArray[np.float64]:
         """The rows as a new array, one per source."""
@@ -255,28 +253,6 @@ class Release:
 
         return csr_array(self._embeddings())
 
-    def to_polars(self) -> pl.DataFrame:
-        """The rows as a polars table.
-
-        Scores: one line per source and node, with the columns ``source``, ``node``, ``score``
-        and, if the release has one, ``uncertainty``, whatever the number of sources; only nodes
-        that are `shown`. Embeddings: one line per source, with the columns ``source``, ``x0``,
-        ``x1``, ... polars has no place for the guarantee: keep the release.
-        """
-        return exports.polars_frame(self._table())
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The table of `to_polars` for pandas, the guarantee in ``attrs["edgeveil"]``."""
-        return exports.pandas_frame(self._table(), self._label())
-
-    def to_arrow(self) -> pa.Table:
-        """The table of `to_polars` for pyarrow, the guarantee in its schema's metadata."""
-        return exports.arrow_table(self._table(), self._label())
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        # For DuckDB and everything else that takes Arrow; without the guarantee.
-        return self.to_polars().__arrow_c_stream__(requested_schema)
-
     def to_word2vec(self, path: str | os.PathLike[str]) -> None:
         """Write embeddings as word2vec text, which gensim and many others read.
 
@@ -291,14 +267,12 @@ class Release:
             raise ParameterError("this release holds scores; make embeddings with edgeveil.embed")
         return self.values
 
-    def _table(self) -> dict[str, npt.NDArray[Any]]:
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        """One line per source and node that is `shown`, or per source: source, x0, x1, ..."""
         if self.gives == "embeddings":
             return exports.embedding_columns(self.sources, self.values)
         scores = (self.sources, self.columns, self.values, self.uncertainty, self.shown)
         return exports.score_columns(*scores)
-
-    def _label(self) -> dict[str, Any]:
-        return label_of(self.gives, self.guarantee, self.provenance)
 
     # -- files ----------------------------------------------------------------------------
 
@@ -311,7 +285,7 @@ class Release:
         `to_polars`, with the guarantee in a few words in its last column.
         """
         if Path(path).suffix == ".csv":
-            return exports.write_csv(Path(path), self._table(), self.guarantee.brief)
+            return exports.write_csv(Path(path), self._columns(), self.guarantee.brief)
         return write_labelled_table(path, *self.labelled())
 
     def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -15,27 +15,25 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
-from edgeveil.estimate.places import in_words
+from edgeveil.estimate.lists import Lists, Reason
 from edgeveil.io import exports
 from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.provenance import KINDS, Gives, Provenance, label_of
+from edgeveil.provenance import KINDS, Gives, Provenance
+from edgeveil.tabular import Tabular
 
 if TYPE_CHECKING:
-    import polars as pl
+    from matplotlib.figure import Figure
 
-FIELDS = ("node", "score", "first", "last", "common", "shared", "friends")
-"""What the last axis of `Suggestions.values` holds; see there."""
-
-_FORMAT = 1
+_FORMAT = 2
 _SHOWN = 10  # lines in a notebook
-_POPULAR, _FOLLOWER = "popular", "follows you"
+_FEW_FRIENDS = 20
 
 
 class Suggestion(NamedTuple):
-    """One line of a list.
+    """One place of a list.
 
     Attributes
     ----------
@@ -44,55 +42,74 @@ class Suggestion(NamedTuple):
     node : id
         Who is suggested.
     score : float
-        Expected common friends, and popularity in the same unit.
-    first, last : int
-        Places that the noise leaves open: in at least 95 % of the cases the place by the true
-        numbers is one of these.
+        Log odds of a friendship, up to a constant.
+    common : float
+        Estimated number of common friends, from 0 to the member's number of friends.
+    chance : float
+        How many such names noise alone would put there, for each name; 1 at most.
+    reason : Reason
+        What the place rests on.
     why : str
-        Common friends, as estimated, that it follows the member, or popularity.
+        The reason in words.
     """
 
     rank: int
     node: NodeId
     score: float
-    first: int
-    last: int
+    common: float
+    chance: float
+    reason: Reason
     why: str
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether noise alone hardly explains this place."""
+        return self.reason != Reason.POPULAR and self.chance <= STANDS_OUT
+
+
+STANDS_OUT = 0.5
+"""A place that rests on common friends stands out if its `chance` is at most this."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Suggestions:
+class Suggestions(Tabular):
     """Lists of suggestions, one per member, each for that member alone.
 
     Attributes
     ----------
-    values : array of shape (members, places, 7), read-only
-        For each place, best first: index of the node in `nodes`, score, first and last place that
-        the noise leaves open, estimated number of common friends, why (1 for these, 2 if the node
-        is known to follow the member, 0 for popularity), and how many friends the member has. NaN
-        beyond the end of a list. In a directed graph friends are those whom the member follows.
     members : tuple of ids
         Whose lists these are.
     nodes : NodeSet
         Nodes, those on the lists at least.
+    lists : Lists
+        The lists as columns; nodes by their indices in `nodes`.
+    friends : array of shape (members,)
+        How many friends each member has; in a directed graph, how many it follows.
+    k : int
+        How long a list may be.
     guarantee : Guarantee
         What is protected.
     provenance : Provenance
         How it was made.
     """
 
-    values: npt.NDArray[np.float64]
     members: tuple[NodeId, ...]
     nodes: NodeSet
+    lists: Lists
+    friends: npt.NDArray[np.int64]
+    k: int
     guarantee: Guarantee
     provenance: Provenance
 
     def __post_init__(self) -> None:
-        values = np.asarray(self.values, dtype=np.float64).view()
-        if values.ndim != 3 or values.shape[::2] != (len(self.members), len(FIELDS)):
-            raise ParameterError("suggestions need one list per member, of places of seven numbers")
-        values.setflags(write=False)
-        object.__setattr__(self, "values", values)
+        size, counts = len(self.lists.nodes), np.diff(self.lists.starts)
+        if len(counts) != len(self.members) or len(self.friends) != len(self.members):
+            raise ParameterError("suggestions need one list per member")
+        if any(len(column) != size for column in self.lists[1:]) or self.lists.starts[-1] != size:
+            raise ParameterError("the columns of suggestions must have one length")
+        frozen = Lists(*(_read_only(column) for column in self.lists))
+        object.__setattr__(self, "lists", frozen)
+        object.__setattr__(self, "friends", _read_only(self.friends))
 
     @property
     def sources(self) -> tuple[NodeId, ...]:
@@ -100,7 +117,7 @@ class Suggestions:
         return self.members
 
     @property
-    def gives(self) -> Gives:
+    def gives(self) -> Gives:  # type: ignore[override]
         """What this is, by the word that every other release has for it."""
         return "suggestions"
 
@@ -112,108 +129,146 @@ class Suggestions:
 
     def at(self, index: int) -> list[Suggestion]:
         """The list of the member at an index of `members`, best first."""
-        row = [line for line in self.values[index].tolist() if line[0] == line[0]]  # no NaN
-        ids = self.nodes.take(line[0] for line in row)
+        here = self._slice(index)
+        nodes, *columns = (column[here].tolist() for column in self.lists[1:])
+        lines = zip(self.nodes.take(nodes), *columns, strict=True)
         return [
-            Suggestion(i + 1, node, score, int(first), int(last), self._why(common, reason))
-            for i, (node, (_, score, first, last, common, reason, _)) in enumerate(
-                zip(ids, row, strict=True)
-            )
+            Suggestion(rank, node, score, common, chance, Reason(reason), self._why(common, reason))
+            for rank, (node, score, common, chance, reason) in enumerate(lines, start=1)
         ]
 
     def only(self, member: NodeId) -> Suggestions:
         """The suggestions of one member alone: what it may be given."""
         at = self._at(member)
-        # Its own array and its own names: those on other lists are nobody else's business.
-        values = self.values[at : at + 1].copy()
-        there = ~np.isnan(values[:, :, 0])
-        listed = self.nodes.take(values[there][:, 0])
+        # Its own arrays and its own names: those on other lists are nobody else's business.
+        columns: list[npt.NDArray[Any]] = [c[self._slice(at)].copy() for c in self.lists[1:]]
+        listed = self.nodes.take(columns[0])
         nodes = NodeSet.of(sorted(listed))
-        values[there, 0] = nodes.indices(listed)
-        return replace(self, values=values, members=(self.members[at],), nodes=nodes)
+        columns[0] = nodes.indices(listed)
+        return replace(
+            self,
+            members=(self.members[at],),
+            nodes=nodes,
+            lists=Lists(np.array([0, len(listed)]), *columns),
+            friends=self.friends[at : at + 1].copy(),
+        )
 
-    def mostly_popularity(self, member: NodeId) -> bool:
-        """Whether fewer than half of a member's suggestions rest on common friends."""
+    def stand_out(self, member: NodeId) -> int:
+        """How many names on a member's list stand out of the noise."""
+        return int(self._outstanding[self._at(member)])
+
+    def mostly_popular(self, member: NodeId) -> bool:
+        """Whether fewer than half of a member's suggestions rest on more than popularity."""
         return bool(self._popular[self._at(member)])
 
     def remark(self, member: NodeId) -> str:
-        """What the member should know about its list, or "": a function of released values."""
+        """What the member should know about its list: a function of released values."""
         return self.remark_at(self._at(member))
 
     def remark_at(self, index: int) -> str:
         """The remark for the member at an index of `members`."""
+        friends, listed = int(self.friends[index]), int(np.diff(self.lists.starts)[index])
+        if listed == 0:
+            return "there is nobody to suggest"
+        found = int(self._outstanding[index])
+        words = f"{found} of {listed} name{'s' * (listed != 1)} stand{'s' * (found == 1)} out"
         if not self._popular[index]:
-            return ""
-        friends = int(sum(found for found in self.values[index, :1, 6].tolist() if found == found))
+            return words
+        own = f"{friends} friend{'s' * (friends != 1)}"
+        if friends < _FEW_FRIENDS:
+            return f"{words}; with {own} this list is mostly what everybody gets"
         return (
-            f"with {friends} friend{'s' * (friends != 1)} at epsilon "
-            f"{self.guarantee.epsilon:g} this list is mostly what everybody gets"
+            f"{words}; of {own}, too few are known to have friends in common with anybody else, so "
+            "this list is mostly what everybody gets"
         )
 
     @property
     def summary(self) -> str:
         """How different the lists are, in words: from released values only."""
-        taken = self.values[:, :, 0]
-        nodes = taken[~np.isnan(taken)].astype(np.int64)
+        nodes, lists = self.lists.nodes, len(self.members)
         if len(nodes) == 0:
             return "no suggestions"
-        counts, lists = np.bincount(nodes), len(self.members)
+        counts = np.bincount(nodes)
         distinct, most = int((counts > 0).sum()), int(counts.max())
         whom = f"{lists:,} member{'s' * (lists != 1)}"
         words = f"{len(nodes):,} suggestions to {whom}: {distinct:,} distinct people"
         if lists > 1:
             words += f", the most suggested one in {most / lists:.0%} of the lists"
-        popular = int(self._popular.sum())
-        if popular:
-            words += (
-                f"; {popular:,} list{'s are' if popular > 1 else ' is'} mostly popularity (what "
-                "everybody gets): too few friends or too small an epsilon to see common friends"
-            )
+        words += f"; {int(self._outstanding.sum()):,} names stand out"
+        if popular := int(self._popular.sum()):
+            words += f"; {popular:,} list{'s are' if popular > 1 else ' is'} mostly popular names"
         return words
 
     @cached_property
     def _popular(self) -> npt.NDArray[np.bool_]:
-        listed = (~np.isnan(self.values[:, :, 0])).sum(axis=1)
-        return np.asarray(2 * (self.values[:, :, 5] > 0).sum(axis=1) < listed)
+        rests = self._count(self.lists.reasons != Reason.POPULAR)
+        return np.asarray(2 * rests < np.diff(self.lists.starts))
 
-    def _why(self, common: float, reason: float) -> str:
+    @cached_property
+    def _outstanding(self) -> npt.NDArray[np.int64]:
+        evident = self.lists.reasons != Reason.POPULAR
+        return self._count(evident & (self.lists.chance <= STANDS_OUT))
+
+    def _count(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """How many places of each list are marked."""
+        before = np.concatenate(([0], np.cumsum(marked)))
+        return np.asarray(np.diff(before[self.lists.starts]))
+
+    def _why(self, common: float, reason: int) -> str:
         """The reason for a suggestion, in words."""
-        if reason != 1:
-            return _FOLLOWER if reason else _POPULAR
+        if reason == Reason.FOLLOWS_YOU:
+            return "follows you"
+        if reason == Reason.POPULAR:
+            return "popular"
         whole = max(round(float(common)), 1)
         if self.provenance.parameters.get("directed"):
             return f"followed by about {whole} whom you follow"
         return f"about {whole} common friend{'s' * (whole != 1)}"
 
+    @cached_property
+    def _index(self) -> dict[NodeId, int]:
+        return {member: i for i, member in enumerate(self.members)}
+
     def _at(self, member: NodeId) -> int:
-        if member not in self.members:
+        found = self._index.get(member)
+        if found is None:
             raise UnknownNodeError(f"there are no suggestions for {member!r}")
-        return self.members.index(member)
+        return found
+
+    def _slice(self, index: int) -> slice:
+        return slice(int(self.lists.starts[index]), int(self.lists.starts[index + 1]))
 
     # -- tables and files -----------------------------------------------------------------
 
-    def table(self) -> pl.DataFrame:
-        """One line per member and place: member, rank, node, score, first, last, common, why."""
-        return exports.polars_frame(self.columns())
-
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """The columns of `table`, as arrays."""
-        member, place = np.nonzero(~np.isnan(self.values[:, :, 0]))
-        listed = self.values[member, place]
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        """One line per member and place: member, rank, node, score, common, chance, reason."""
+        starts, nodes, scores, common, chance, reasons = self.lists
+        counts = np.diff(starts)
         kind = object if self.nodes.kind == "str" else np.int64
-        # Few different reasons, each put into words once: the kind of reason is below 4.
-        reasons, which = np.unique(np.rint(listed[:, 4]) * 4 + listed[:, 5], return_inverse=True)
-        whys = [self._why(*divmod(reason, 4)) for reason in reasons.tolist()]
+        names = np.array([reason.name.lower() for reason in Reason], dtype=object)
         return {
-            "member": np.array(self.members, dtype=kind)[member],
-            "rank": place + 1,
-            "node": np.array(self.nodes.take(listed[:, 0].astype(np.int64)), dtype=kind),
-            "score": listed[:, 1],
-            "first": listed[:, 2].astype(np.int64),
-            "last": listed[:, 3].astype(np.int64),
-            "common": listed[:, 4],
-            "why": np.array(whys, dtype=object)[which],
+            "member": np.repeat(np.array(self.members, dtype=kind), counts),
+            "rank": np.arange(len(nodes)) - np.repeat(starts[:-1], counts) + 1,
+            "node": np.array(self.nodes.take(nodes), dtype=kind),
+            "score": scores,
+            "common": common,
+            "chance": chance,
+            "reason": names[reasons],
         }
+
+    def plot(self) -> Figure:
+        """A picture: how many names stand out, by the number of the member's friends."""
+        exports.load_library("matplotlib", "plot")
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6, 3.5), layout="constrained")
+        axes = figure.add_subplot()
+        axes.scatter(np.maximum(self.friends, 1), self._outstanding, s=12, alpha=0.5)
+        axes.set_xscale("log")
+        axes.set_xlabel("friends of the member")
+        axes.set_ylabel(f"names of {self.k} that stand out")
+        axes.spines[["top", "right"]].set_visible(False)
+        return figure
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the table to .parquet, .json or .csv, with the guarantee, atomically.
@@ -222,20 +277,19 @@ class Suggestions:
         .csv file has the guarantee in a few words in its last column.
         """
         if Path(path).suffix == ".csv":
-            return exports.write_csv(Path(path), self.columns(), self.guarantee.brief)
+            return exports.write_csv(Path(path), self._columns(), self.guarantee.brief)
         return write_labelled_table(path, *self.labelled())
 
     def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The table of a file, and what is to be known about it."""
-        friends = np.nan_to_num(self.values[:, :1, 6]).astype(int).sum(axis=1)
         label = {
             "format": _FORMAT,
             "members": list(self.members),
-            "friends": friends.tolist(),
-            "places": self.values.shape[1],
-            **label_of(self.gives, self.guarantee, self.provenance),
+            "friends": self.friends.tolist(),
+            "k": self.k,
+            **self._label(),
         }
-        return self.columns(), label
+        return self._columns(), label
 
     def write_per_member(self, folder: str | os.PathLike[str], suffix: str = ".csv") -> None:
         """Write one file per member, readable for nobody else (mode 0600), named by its id.
@@ -255,16 +309,20 @@ class Suggestions:
     def joined(cls, parts: Sequence[Suggestions]) -> Suggestions:
         """The lists of several parts of one release, which may name other nodes each."""
         nodes = NodeSet.of(sorted({node for part in parts for node in part.nodes}))
-        values = np.concatenate([part.values for part in parts])
-        first = 0
-        for part in parts:
-            here = values[first : first + len(part.members), :, 0]
-            there = ~np.isnan(here)
-            own = nodes.indices(part.nodes)
-            here[there] = own[here[there].astype(np.int64)]
-            first += len(part.members)
-        members = tuple(member for part in parts for member in part.members)
-        return replace(parts[0], values=values, members=members, nodes=nodes)
+        renamed = [nodes.indices(part.nodes)[part.lists.nodes] for part in parts]
+        counts = np.concatenate([np.diff(part.lists.starts) for part in parts])
+        columns = zip(*(part.lists[2:] for part in parts), strict=True)
+        return replace(
+            parts[0],
+            members=tuple(member for part in parts for member in part.members),
+            nodes=nodes,
+            lists=Lists(
+                np.concatenate(([0], np.cumsum(counts))),
+                np.concatenate(renamed),
+                *map(np.concatenate, columns),
+            ),
+            friends=np.concatenate([part.friends for part in parts]),
+        )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Suggestions:
@@ -281,23 +339,33 @@ class Suggestions:
                 return cls._from_parts(table, label)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{path} holds no suggestions, or is damaged") from error
-        raise InputError(f"{path} holds no suggestions, or was written by a newer version")
+        raise InputError(f"{path} holds no suggestions, or was written by another version")
 
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Suggestions:
+        """Put together what `write` took apart; lines may be in any order."""
         members = NodeSet.of(label["members"])
+        whose, rank = members.indices(list(table["member"])), np.asarray(table["rank"])
+        order = np.lexsort((rank, whose))
+        counts = np.bincount(whose, minlength=len(members))
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        if not np.array_equal(
+            rank[order], np.arange(len(order)) - np.repeat(starts[:-1], counts) + 1
+        ):
+            raise ValueError("ranks are missing or repeat")
         nodes = NodeSet.of(sorted(set(np.asarray(table["node"]).tolist())))
-        values = np.full((len(members), label["places"], len(FIELDS)), np.nan)
-        at = members.indices(list(table["member"])), np.asarray(table["rank"]) - 1
-        values[(*at, 0)] = nodes.indices(list(table["node"]))
-        for name, field in (("score", 1), ("first", 2), ("last", 3), ("common", 4)):
-            values[(*at, field)] = table[name]
-        values[(*at, 5)] = [{_POPULAR: 0, _FOLLOWER: 2}.get(why, 1) for why in table["why"]]
-        values[(*at, 6)] = np.asarray(label["friends"], dtype=np.float64)[at[0]]
+        codes = {reason.name.lower(): int(reason) for reason in Reason}
+        columns: list[npt.NDArray[Any]] = [
+            nodes.indices(list(table["node"])),
+            *(np.asarray(table[name], dtype=np.float64) for name in ("score", "common", "chance")),
+            np.array([codes[name] for name in table["reason"]], dtype=np.int8),
+        ]
         return cls(
-            values=values,
             members=tuple(members),
             nodes=nodes,
+            lists=Lists(starts, *(column[order] for column in columns)),
+            friends=np.asarray(label["friends"], dtype=np.int64),
+            k=int(label["k"]),
             guarantee=Guarantee.from_dict(label["guarantee"]),
             provenance=Provenance(**label["provenance"]),
         )
@@ -311,11 +379,29 @@ class Suggestions:
 
     def _repr_html_(self) -> str:
         most = _SHOWN if len(self.members) == 1 else 1  # of several the first place each
-        listed = [(m, s) for m in self.members[:_SHOWN] for s in self.for_member(m)[:most]]
-        rows = [(m, s.rank, s.node, in_words(s.first, s.last), s.why) for m, s in listed]
-        table = html_table(("member", "rank", "node", "could be place", "why"), rows)
+        shown = enumerate(self.members[:_SHOWN])
+        listed = [(member, place) for i, member in shown for place in self.at(i)[:most]]
+        rows = [(member, s.rank, s.node, s.why, chance_in_words(s.chance)) for member, s in listed]
+        table = html_table(("member", "rank", "node", "why", "by chance"), rows)
         alarm = not self.guarantee.protects
         return html_card(self.summary, str(self.guarantee), alarm=alarm, table=table)
+
+
+def chance_in_words(chance: float) -> str:
+    """How many such names noise alone puts there.
+
+    >>> chance_in_words(0.66), chance_in_words(0.004), chance_in_words(1.0)
+    ('66 in 100', 'under 1 in 100', '')
+    """
+    if chance >= 1:
+        return ""
+    return f"{100 * chance:.0f} in 100" if chance >= 0.01 else "under 1 in 100"
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = np.asarray(array).view()
+    view.setflags(write=False)
+    return view
 
 
 def member_files(members: Iterable[NodeId], suffix: str = ".csv") -> list[str]:

@@ -433,16 +433,6 @@ class SaysItIsFree(DPPushFlowCap):
         yield dataclasses.replace(next(super().measure(graph, shared, own)), spends=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnePartTwice(DPPushFlowCap):
-    """Says that two questions about the same edges are moved by disjoint ones."""
-
-    def measure(self, graph, shared, own):
-        for _ in range(2):
-            asked = next(super().measure(graph, shared, own))
-            yield dataclasses.replace(asked, part="the same")
-
-
 def test_who_asks_cannot_write_to_what_was_released():
     with pytest.raises(ValueError, match="read-only"):
         run(Meddler(epsilon=1), a_graph(), [0])
@@ -461,10 +451,6 @@ def test_what_is_said_to_cost_nothing_is_noise_alone_and_the_exact_loss_sees_it(
     honest = run(DPPushFlowCap(epsilon=1, sigma=1e-3), graph, [0, 4])
     np.testing.assert_allclose(honest - rows, exact, atol=1e-6)
     assert exact_loss(free, wedge()) == math.inf
-
-
-def test_a_part_that_one_edge_moves_twice_loses_everything():
-    assert exact_loss(OnePartTwice(epsilon=1), wedge()) == math.inf
 
 
 @pytest.mark.parametrize("cls", [TwoHop, Suggest])

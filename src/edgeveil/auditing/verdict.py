@@ -19,6 +19,7 @@ from edgeveil._check import whole
 from edgeveil.auditing.guessing import learn
 from edgeveil.auditing.worst_pairs import ROUNDING, loss_on, loss_share, worst_pair
 from edgeveil.errors import ParameterError
+from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import HasHardPairs, Mechanism, Rows, check_mechanism
 from edgeveil.mechanisms.hard_pairs import Pair
@@ -220,8 +221,9 @@ def draw(
             mechanism, graph, shared, [source] * size, noise.derive("rows"),
             names=range(first, first + size), as_claimed=False,
         )  # fmt: skip
-        # Lists are tables, and end: as a row of numbers, with a number for "nobody".
-        parts.append(np.nan_to_num(made.reshape(size, -1), nan=-1.0))
+        # Of lists what is stored: as a row of numbers, with a number for "nothing is".
+        rows = made.dense(graph.n_nodes) if isinstance(made, Evidence) else made
+        parts.append(np.nan_to_num(rows.reshape(size, -1), nan=-1.0))
         report(size)
     return np.concatenate(parts)
 

@@ -34,7 +34,7 @@ COMMANDS = {
 
 _HELP = """Suggestions, rankings, embeddings from a private graph, with a guarantee for every edge.
 
-Example: edgeveil suggest friends.csv --member alice --epsilon 1 --top 20"""
+Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20"""
 
 # Set to anything: an error nobody foresaw prints all it knows, which may be private.
 _TRACEBACK = "EDGEVEIL_TRACEBACK"

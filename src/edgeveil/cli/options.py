@@ -60,6 +60,7 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Words = Annotated[str, Parameter(show_default=False)]
 Named = Annotated[list[str] | None, Parameter(negative="")]
 Candidates = Annotated[Path | None, default("all nodes")]
+Length = Annotated[int, Parameter(name=("--top", "-k"))]
 Format = Annotated[OutputFormat, option("table, json or csv.")]
 GraphPath = Annotated[Path, option("Edge list, Parquet, .mat, MatrixMarket or a graph folder.")]
 # Text always; that it may be a path tells shells to complete the names of files.
@@ -68,8 +69,8 @@ LedgerPlace = Annotated[LedgerAt, option("The ledger's file, or its postgresql:/
 Epsilon = Annotated[
     float | None,
     option(
-        "Privacy loss of one list, ranking or embedding; smaller protects more. No default: "
-        "nobody else can choose it."
+        "Privacy loss of one list, ranking or embedding; smaller is more private. Required; there "
+        "is no safe default."
     ),
 ]
 ArcsAsEdges = Annotated[
@@ -175,8 +176,8 @@ class Lists:
     members: Path | None = None
     """File with one id per line, instead: a list for each of them."""
     epsilon: Epsilon = None
-    top: int = 20
-    """How many people a list names."""
+    k: Length = 20
+    """How many people a list names, at most. With a ledger another number costs nothing."""
     directed: Flag = False
     """Keep directions: a line, or a row and column of a matrix: the first follows the second."""
 

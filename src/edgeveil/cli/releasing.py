@@ -68,10 +68,12 @@ def make_release(
     put_out: Callable[[Any], None] = lambda made: None,
     *,
     out: Path | None,
+    **lists: Any,
 ) -> None:
     """Make a release, write it to `out` and put it out, or print its price if only that is asked.
 
-    An `out` without a suffix is a folder, written while the rows are made.
+    An `out` without a suffix is a folder, written while the rows are made. `lists` are k and
+    candidates of suggestions.
     """
     ledger = None if how.ledger is None else Ledger.open(how.ledger)
     quoted = partial(price, graph, mechanism, sources, ledger=ledger, label=how.label)
@@ -97,6 +99,7 @@ def make_release(
                 noise=noise,
                 engine=how.make_engine(),
                 progress=progress,
+                **lists,
             )
         if out is not None:
             if out.suffix:
@@ -266,7 +269,7 @@ def print_lists(
     own = 0 if several else 1
     columns = [whose, *columns][own:]
     rows = [(source, *line)[own:] for source in made.sources for line in lines(source)]
-    if style == "table":
+    if style == "table" and "first" in columns:
         at = columns.index("first")
         columns[at : at + 2] = ["could_be_place"]
         rows = [(*row[:at], _places(*row[at : at + 2]), *row[at + 2 :]) for row in rows]

@@ -57,7 +57,7 @@ def report(
 
     if (lists.member is None) == (lists.members is None):
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
-    choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon, top=lists.top)
+    choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon)
     choose()  # what is wrong with the options is said before a file is read
     if per_member is None:
         out = out or Path("edgeveil-report.html")
@@ -78,7 +78,8 @@ def report(
         if out is not None:
             _write_page(made, graph.name, out, ledger, private if accuracy else None)
 
-    make_release(private, choose(directed=private.directed), wanted, how, put_out, out=None)
+    chosen = choose(directed=private.directed)
+    make_release(private, chosen, wanted, how, put_out, out=None, k=lists.k)
 
 
 def _write_page(
@@ -88,13 +89,13 @@ def _write_page(
     from edgeveil.report import page_from_releases, write_page
 
     [first, *others] = made.members
-    top, epsilon = made.values.shape[1], made.guarantee.epsilon
+    epsilon = made.guarantee.epsilon
     page = page_from_releases(
         [made],
         truth,
         title=_title(f"{len(made.members):,} members" if others else str(first), made),
         name=name,
-        results=() if truth is None else measured(truth, name, {*EPSILONS, epsilon}, top),
+        results=() if truth is None else measured(truth, name, {*EPSILONS, epsilon}, made.k),
         ledger=ledger,
     )
     write_page(out, page)

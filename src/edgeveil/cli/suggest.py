@@ -10,6 +10,7 @@ from typing import Any
 
 from cyclopts import Parameter
 
+from edgeveil._check import whole
 from edgeveil.cli import options
 from edgeveil.cli.output import counted, say
 from edgeveil.errors import ParameterError
@@ -48,7 +49,7 @@ def suggest(
     """Suggest people to members, privately: whom each may know.
 
     --member, --members or --all says to whom. With --directed: whom to follow.
-    Example: edgeveil suggest friends.csv --member alice --epsilon 1 --top 20
+    Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
@@ -59,14 +60,14 @@ def suggest(
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
     if out is not None and not out.suffix and per_member is not None:
         raise ParameterError("a folder of parts and --per-member do not go together")
-    given: dict[str, Any] = {"epsilon": lists.epsilon, "top": lists.top, "settings": asked.settings}
+    whole("-k", lists.k, 1, 10_000)
+    given: dict[str, Any] = {"epsilon": lists.epsilon, "settings": asked.settings}
     choose = partial(make_mechanism, asked.mechanism, "suggestions", **given)
     choose()  # what is wrong with the options is said before a file is read
     check_out(out, *TABLES, "", inputs=(graph, how.nodes, lists.members, asked.candidates))
     private, wanted = read_members(graph, lists, how, per_member, ".csv", everybody=asked.all)
     among = wanted_nodes(private.nodes, None, asked.candidates, "--candidates")
     chosen = choose(
-        candidates=tuple(among) or None,
         directed=private.directed or None,
         knows_followers=asked.knows_followers or None,
     )
@@ -79,7 +80,7 @@ def suggest(
             files = counted(len(made.members), "file")
             say(f"{per_member}: {files}, one per member, for it alone.")
         if out is None and per_member is None:
-            columns = ["rank", "node", "score", "first", "last", "why"]
+            columns = ["rank", "node", "score", "common", "chance", "why"]
             print_lists(
                 made,
                 "member",
@@ -93,4 +94,6 @@ def suggest(
         if len(made.members) == 1 and (remark := made.remark(made.members[0])):
             say(f"{remark[0].upper()}{remark[1:]}.")
 
-    make_release(private, chosen, wanted, how, put_out, out=out)
+    make_release(
+        private, chosen, wanted, how, put_out, out=out, k=lists.k, candidates=among or None
+    )

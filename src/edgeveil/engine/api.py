@@ -28,7 +28,7 @@ from edgeveil.suggestions import Suggestions
 
 __all__ = ["Quote", "embed", "known_to", "price", "rank", "release", "release_to", "suggest"]
 
-_SAY_EPSILON = "say how much may be learnt: epsilon=1, for instance"
+_SAY_EPSILON = "epsilon is required (for example epsilon=1); smaller is more private"
 
 
 def suggest(
@@ -57,9 +57,9 @@ def suggest(
     epsilon : float
         Privacy loss of one list; may be left out if the mechanism brings it.
     k : int, optional
-        Places of a list; 20 by default.
+        Length of a list; 20 by default. With a ledger another k costs nothing.
     candidates : iterable of ids, optional
-        Only these nodes are suggested. Must not depend on edges.
+        Only these nodes are suggested. Must not depend on edges; with a ledger others cost nothing.
     knows_followers : bool
         Directed: every member knows who follows it. Then edges to the member are not protected
         from it, and its followers may rank higher.
@@ -83,27 +83,20 @@ def suggest(
     if mechanism is None:
         if epsilon is None:
             raise ParameterError(_SAY_EPSILON)
-        if candidates is not None:  # the node set's own ids
-            candidates = tuple(graph.nodes.take(graph.nodes.indices(candidates).tolist()))
         mechanism = Suggest(
-            epsilon=epsilon,
-            top=20 if k is None else k,
-            candidates=candidates,
-            directed=graph.directed,
-            knows_followers=knows_followers,
+            epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers
         )
     elif check_mechanism(mechanism).gives != "suggestions":
         raise ParameterError(f"{mechanism.name} gives {mechanism.gives}, no lists")
-    elif candidates is not None or knows_followers:
-        name = "candidates" if candidates is not None else "knows_followers"
-        raise ParameterError(f"{name} is for the default mechanism; give it to yours")
+    elif knows_followers:
+        raise ParameterError("knows_followers is for the default mechanism; give it to yours")
     else:
-        _refuse_two_values(mechanism, epsilon=epsilon, top=k)
+        _refuse_two_values(mechanism, epsilon=epsilon)
     if members is None:
         members = graph.nodes
     elif isinstance(members, str | int | np.integer):
         members = [members]
-    made: Any = release(graph, mechanism, members, **how)
+    made: Any = release(graph, mechanism, members, k=k, candidates=candidates, **how)
     assert isinstance(made, Suggestions)  # of what the mechanism gives
     return made
 

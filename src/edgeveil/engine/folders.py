@@ -7,14 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Unpack
 
-from edgeveil.engine.making import check_price, drawn, rows_in, stored_batches
-from edgeveil.engine.question import Options, ask
-from edgeveil.engine.tasks import release_of
+from edgeveil.engine.making import Drawn, Paid
+from edgeveil.engine.question import ReleaseOptions, ask
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.nodes import NodeId
-from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import ReleaseFolder, file_of, part_name
 
 
@@ -23,7 +21,7 @@ def release_to(
     graph: Graph,
     mechanism: Mechanism,
     sources: Iterable[NodeId],
-    **how: Unpack[Options],
+    **how: Unpack[ReleaseOptions],
 ) -> ReleaseFolder:
     """Run a mechanism and write the rows to a folder, up to 256 rows or 1,024 lists a file.
 
@@ -55,32 +53,29 @@ def release_to(
     if question.ledger is None:
         if there is not None:
             raise _another(folder)
-        noise = question.noise or NoiseSource.secure()
-        about = question.about(noise=noise)
+        drawn = Drawn(question)
         parts = (
             (part.batch, "of-one-call", nodes.take(part.sources), file)
-            for part, file in drawn(question, noise, about)
+            for part, file in drawn.run(as_files=True)
         )
-        return ReleaseFolder.write(folder, gives, *about, parts)
-    campaign, price = check_price(question)
-    if there is not None and price.n_new + price.n_open:
+        return ReleaseFolder.write(folder, gives, *drawn.about, parts)
+    paid = Paid(question)
+    if there is not None and paid.price.n_new + paid.price.n_open:
         raise _another(folder)
-    found = stored_batches(question, campaign, price)
-    batches = sorted(found, key=lambda batch: batch.number)
+    batches = sorted(paid.batches(), key=lambda batch: batch.number)
     if there is not None:
         names = [part_name(number, batch.key) for number, batch in enumerate(batches)]
         same_rows = set(there.sources) == set(question.sources)
         if not same_rows or [part.name for part in there.parts] != names:
             raise _another(folder)
         return there
-    about = question.about(charged=max(batch.created for batch in batches))
 
     def stored() -> Iterator[tuple[int, str, Sequence[NodeId], bytes]]:
         for number, batch in enumerate(batches):
-            made = release_of(gives, nodes, rows_in(question, batch), about)
+            made = paid.task.result(paid.rows_in(batch), paid.about)
             yield number, batch.key, made.sources, file_of(made)
 
-    return ReleaseFolder.write(folder, gives, *about, stored())
+    return ReleaseFolder.write(folder, gives, *paid.about, stored())
 
 
 def _release_in(folder: Path) -> ReleaseFolder | None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Unpack, overload
 
 import numpy as np
 
-from edgeveil.engine.question import Options, Question, ask
-from edgeveil.engine.tasks import About, Made, Part, Parts, Task, release_of
+from edgeveil.engine.question import Question, ReleaseOptions, ask
+from edgeveil.engine.tasks import About, Made, Part, Parts, Task
 from edgeveil.errors import BudgetError, LedgerError
+from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
-from edgeveil.ledger import Batch, Campaign, Price
+from edgeveil.ledger import Batch
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest
@@ -39,18 +40,18 @@ _BATCH_ROWS = 8192
 
 @overload
 def release(
-    graph: Graph, mechanism: Suggest, sources: Iterable[NodeId], **how: Unpack[Options]
+    graph: Graph, mechanism: Suggest, sources: Iterable[NodeId], **how: Unpack[ReleaseOptions]
 ) -> Suggestions: ...
 
 
 @overload
 def release(
-    graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], **how: Unpack[Options]
+    graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], **how: Unpack[ReleaseOptions]
 ) -> Release: ...
 
 
 def release(
-    graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], **how: Unpack[Options]
+    graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], **how: Unpack[ReleaseOptions]
 ) -> Result:
     """Run a mechanism on a graph and give the rows with their guarantee.
 
@@ -88,6 +89,10 @@ def release(
         values do not depend on it.
     progress : callable, optional
         Called with the number of rows that are done and the number of all.
+    k, candidates : int and iterable of ids, optional
+        Suggestions only: length of a list (20 by default), and who may be suggested; `candidates`
+        must not depend on edges. With a ledger another k, or other candidates, cost nothing:
+        lists are made of what is stored.
 
     Raises
     ------
@@ -99,57 +104,79 @@ def release(
         If the graph is another one than the snapshot's.
     """
     question = ask(graph, mechanism, sources, how, in_memory=True)
-    whole = _Whole(question, question.indices)
+    whole = _Whole(question.indices, question.graph.n_nodes)
+    work: Drawn | Paid
     if question.ledger is None:
-        noise = question.noise or NoiseSource.secure()
-        for _, rows in drawn(question, noise):
-            whole.put(rows)
-        about = question.about(noise=noise)
+        work = Drawn(question)
+        rows: Iterable[Made] = (made for _, made in work.run())
     else:
-        created = []
-        for batch in stored_batches(question, *check_price(question)):
-            whole.put(rows_in(question, batch))
-            created.append(batch.created)
-        about = question.about(charged=max(created))
-    return release_of(mechanism.gives, question.graph.nodes, whole.made, about)
+        work = Paid(question)
+        rows = map(work.rows_in, work.batches())
+    for some in rows:
+        whole.put(some)
+    return work.task.result(whole.made, work.about)
 
 
 class _Whole:
     """The rows of some sources, in the order of these, in whatever order they are made."""
 
-    def __init__(self, question: Question, indices: Sequence[int]) -> None:
-        asked = np.array(indices)
-        self.made = Made(asked, np.empty((len(asked), *question.shape)), None)
-        self.missing = len(asked)
-        self._place = np.empty(question.graph.n_nodes, dtype=np.int64)
-        self._place[asked] = np.arange(len(asked))
+    def __init__(self, indices: Sequence[int], n_nodes: int) -> None:
+        self._asked = np.array(indices)
+        self._place = np.empty(n_nodes, dtype=np.int64)
+        self._place[self._asked] = np.arange(len(self._asked))
+        self.missing = len(self._asked)
+        self._rows: Any = None
+        self._uncertainty: Any = None
+        self._evidence: list[tuple[Any, Evidence]] = []  # with the places of its rows
 
     def put(self, some: Made) -> None:
         here = self._place[some.sources]
         self.missing -= len(here)
-        self.made.rows[here] = some.rows
+        if isinstance(some.rows, Evidence):
+            self._evidence.append((here, some.rows))
+            return
+        if self._rows is None:
+            self._rows = np.empty((len(self._asked), some.rows.shape[1]))
+        self._rows[here] = some.rows
         if some.uncertainty is not None:
-            if self.made.uncertainty is None:
-                room = np.empty((len(self.made.rows), some.uncertainty.shape[1]))
-                self.made = self.made._replace(uncertainty=room)
-            self.made.uncertainty[here] = some.uncertainty  # type: ignore[index]
+            if self._uncertainty is None:
+                self._uncertainty = np.empty((len(self._asked), some.uncertainty.shape[1]))
+            self._uncertainty[here] = some.uncertainty
+
+    @property
+    def made(self) -> Made:
+        if not self._evidence:
+            return Made(self._asked, self._rows, self._uncertainty)
+        places = np.concatenate([here for here, _ in self._evidence])
+        joined = Evidence.joined([rows for _, rows in self._evidence])
+        return Made(self._asked, joined.take(np.argsort(places)), None)
 
     def write(self, path: Path) -> None:
         write_rows(path, self.made)
 
 
-def drawn(
-    question: Question, noise: NoiseSource, about: About | None = None
-) -> Iterator[tuple[Part, Any]]:
-    """All rows, in numbered parts, in any order; with `about` as files (see `Task`).
+class Drawn:
+    """Rows without a ledger: what is shared is drawn once, then every row has its own noise."""
 
-    What is shared is drawn once, then every row has noise of its own: order is free.
-    """
-    numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
-    key = noise.derive("rows").hand_over()
-    parts = enumerate(_parts(question, 0, question.indices, key))
-    numbered = ((replace(part, batch=number), key) for number, (part, _) in parts)
-    return _computed(question, _learn(question, numbers), numbered, about=about)
+    def __init__(self, question: Question) -> None:
+        self._question, noise = question, question.noise or NoiseSource.secure()
+        numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
+        self._key = noise.derive("rows").hand_over()
+        self.about = question.about(noise=noise)
+        self.task = _task(question, _learn(question, numbers))
+
+    def run(self, *, as_files: bool = False) -> Iterator[tuple[Part, Any]]:
+        """All rows, in numbered parts, in any order, also as files of a folder."""
+        task = replace(self.task, about=self.about) if as_files else self.task
+        parts = enumerate(_parts(self._question, 0, self._question.indices, self._key))
+        numbered = ((replace(part, batch=number), key) for number, (part, key) in parts)
+        return _computed(self._question, task, numbered)
+
+
+def _task(question: Question, learned: Any) -> Task:
+    return Task(
+        mechanism=question.mechanism, graph=question.graph, shared=learned, lists=question.lists
+    )
 
 
 def _learn(question: Question, numbers: Noised | None) -> Any:
@@ -157,7 +184,7 @@ def _learn(question: Question, numbers: Noised | None) -> Any:
 
 
 def _parts(question: Question, batch: int, indices: Sequence[int], key: NoiseKey) -> Parts:
-    size = rows_at_once(math.prod(question.shape), _PART_BYTES)
+    size = rows_at_once(question.width, _PART_BYTES)
     if question.mechanism.gives == "suggestions":
         size = _PART_LISTS
     for first in range(0, len(indices), size):
@@ -165,10 +192,9 @@ def _parts(question: Question, batch: int, indices: Sequence[int], key: NoiseKey
 
 
 def _computed(
-    question: Question, shared: Any, parts: Parts, *, about: About | None = None, done: int = 0
+    question: Question, task: Task, parts: Parts, *, done: int = 0
 ) -> Iterator[tuple[Part, Any]]:
     """Let the engine run, and tell how many rows are done."""
-    task = Task(mechanism=question.mechanism, graph=question.graph, shared=shared, about=about)
     total = len(question.indices)
     for part, made in question.engine.run(task, parts):
         done += len(part.sources)
@@ -177,41 +203,64 @@ def _computed(
         yield part, made
 
 
-# -- with a ledger ------------------------------------------------------------------------
+class Paid:
+    """Rows with a ledger: each is charged once, before its noise is drawn, and stored.
 
-
-def check_price(question: Question) -> tuple[Campaign, Price]:
-    """Refuse what the budget does not allow as a whole, before its first batch.
-
-    From then on the campaign is that of this snapshot, should another one be declared meanwhile.
+    What the budget does not allow as a whole is refused before the first batch. From then on the
+    campaign is that of this snapshot, should another one be declared meanwhile.
     """
-    assert question.ledger is not None
-    campaign = question.campaign
-    price = question.ledger.price(campaign, question.names)
-    if price.short:
-        raise BudgetError(price.short)
-    return replace(campaign, snapshot=price.snapshot), price
 
+    def __init__(self, question: Question) -> None:
+        assert question.ledger is not None
+        self._question, self._ledger = question, question.ledger
+        self.price = self._ledger.price(question.campaign, question.names)
+        if self.price.short:
+            raise BudgetError(self.price.short)
+        self._campaign = replace(question.campaign, snapshot=self.price.snapshot)
+        self._shared: Batch | None = None
+        self._created = ""
 
-def stored_batches(question: Question, campaign: Campaign, price: Price) -> Iterator[Batch]:
-    """All batches that hold the rows asked for, stored; missing rows are charged and made.
+    @cached_property
+    def task(self) -> Task:
+        """With what the numbers tell that the campaign shares; after the first charge."""
+        assert self._shared is not None
+        return _task(self._question, _learned(self._question, self._shared))
 
-    A batch that somebody has charged and not finished is made here, wholly, from its secret: so
-    it does not matter who else is at work, or was.
-    """
-    ledger = question.ledger
-    assert ledger is not None
-    shared: list[Batch] = []
-    stored: list[Batch] = []
-    seen: set[str] = set()
-    begun: dict[int, tuple[Batch, _Whole]] = {}
+    @property
+    def about(self) -> About:
+        """What is to be known about the rows, after the last batch."""
+        return self._question.about(charged=self._created)
 
-    def missing() -> Parts:
-        names = iter(question.names)
-        size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * math.prod(question.shape))))
+    def batches(self) -> Iterator[Batch]:
+        """All batches that hold the rows asked for, stored; missing rows are charged and made.
+
+        A batch that somebody has charged and not finished is made here, wholly, from its secret: so
+        it does not matter who else is at work, or was.
+        """
+        stored: list[Batch] = []
+        begun: dict[int, tuple[Batch, _Whole]] = {}
+        waiting = self._missing(stored, begun)
+        for first in waiting:
+            parts = chain([first], waiting)
+            for part, made in _computed(self._question, self.task, parts, done=self.price.n_stored):
+                batch, whole = begun[part.batch]
+                whole.put(made)
+                if not whole.missing:
+                    del begun[part.batch]
+                    yield self._noted(batch.store(whole.write))
+        yield from map(self._noted, stored)
+
+    def _noted(self, batch: Batch) -> Batch:
+        self._created = max(self._created, batch.created)
+        return batch
+
+    def _missing(self, stored: list[Batch], begun: dict[int, tuple[Batch, _Whole]]) -> Parts:
+        """Charge batch by batch; gives the parts of batches that are not stored yet."""
+        question, seen, names = self._question, set[str](), iter(self._question.names)
+        size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * question.width)))
         while some := list(islice(names, size)):
-            charged = ledger.charge(campaign, some)
-            shared[:] = [charged.shared]
+            charged = self._ledger.charge(self._campaign, some)
+            self._shared = charged.shared
             for batch in charged.batches:
                 if batch.key in seen:
                     continue
@@ -220,25 +269,28 @@ def stored_batches(question: Question, campaign: Campaign, price: Price) -> Iter
                     stored.append(batch)
                     continue
                 indices = question.indices_of(batch.recipients)
-                begun[batch.number] = batch, _Whole(question, indices)
+                begun[batch.number] = batch, _Whole(indices, question.graph.n_nodes)
                 key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
                 yield from _parts(question, batch.number, indices, key)
 
-    waiting = iter(missing())
-    for first in waiting:
-        parts = chain([first], waiting)
-        learned = _learned(question, shared[0])
-        for part, made in _computed(question, learned, parts, done=price.n_stored):
-            batch, whole = begun[part.batch]
-            whole.put(made)
-            if not whole.missing:
-                del begun[part.batch]
-                yield batch.store(whole.write)
-    yield from stored
+    def rows_in(self, batch: Batch) -> Made:
+        """Those of a batch's rows that were asked for.
+
+        What the ledger recorded, not what was just made: should another process have been first,
+        with other code under the same secret, two different values must not get out.
+        """
+        held = _read(batch.artifact)
+        asked = np.flatnonzero(np.isin(held["sources"], self._question.indices))
+        sources = held["sources"][asked]
+        if "log_odds" in held:
+            evidence = Evidence(*(held[name] for name in Evidence._fields))
+            return Made(sources, evidence.take(asked), None)
+        half = held.get("uncertainty")
+        return Made(sources, held["rows"][asked], None if half is None else half[asked])
 
 
-# What was learnt from the shared numbers of the last campaigns, by key and digest of what is
-# stored: post-processing. A member who asks alone must not wait for work for all nodes.
+# LRU cache of what was learnt from the shared numbers of the last campaigns, by key and digest of
+# what is stored: so that a request for one row skips the O(n) `learn`.
 _recent: dict[tuple[str, str], Any] = {}
 _MOST_RECENT = 2
 _recent_lock = threading.Lock()
@@ -260,19 +312,6 @@ def _learned(question: Question, batch: Batch) -> Any:
             del _recent[next(iter(_recent))]
         _recent[name] = learned
     return learned
-
-
-def rows_in(question: Question, batch: Batch) -> Made:
-    """Those of a batch's rows that were asked for.
-
-    What the ledger recorded, not what was just made: should another process have been first, with
-    other code under the same secret, two different values must not get out.
-    """
-    held = _read(batch.artifact)
-    asked = np.isin(held["sources"], question.indices)
-    half = held.get("uncertainty")
-    half = None if half is None else half[asked]
-    return Made(held["sources"][asked], held["rows"][asked], half)
 
 
 # -- files of a ledger: the noised numbers that a campaign shares, and rows of a batch -------
@@ -299,8 +338,11 @@ def _read_shared(path: Path) -> Noised | None:
 
 
 def write_rows(path: Path, made: Made) -> None:
-    """Write the rows of a batch."""
-    _write(path, {name: array for name, array in made._asdict().items() if array is not None})
+    """Write the rows of a batch; of suggestions the evidence, not lists."""
+    if isinstance(made.rows, Evidence):
+        _write(path, {"sources": made.sources, **made.rows._asdict()})
+    else:
+        _write(path, {name: array for name, array in made._asdict().items() if array is not None})
 
 
 def _write(path: Path, held: dict[str, Any]) -> None:

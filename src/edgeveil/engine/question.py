@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -11,9 +10,13 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any, TypedDict
 
+import numpy as np
+
+from edgeveil._check import whole
 from edgeveil.engine.keys import code_of, describe, parameters_of
-from edgeveil.engine.tasks import About, Engine, Local
+from edgeveil.engine.tasks import About, Engine, ListOptions, Local
 from edgeveil.errors import ParameterError
+from edgeveil.estimate.lists import STORED
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph
 from edgeveil.ledger import Campaign, Ledger
@@ -30,7 +33,6 @@ from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
-from edgeveil.suggestions import FIELDS
 
 Progress = Callable[[int, int], None]
 
@@ -53,6 +55,13 @@ class Options(TypedDict, total=False):
     progress: Progress | None
 
 
+class ReleaseOptions(Options, total=False):
+    """What a call for any mechanism takes: of lists also how long they are, and of whom."""
+
+    k: int | None
+    candidates: Iterable[NodeId] | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """A release that was asked for and checked; nothing is charged or drawn yet."""
@@ -71,15 +80,16 @@ class Question:
     noise: NoiseSource | None = None
     engine: Engine = field(default_factory=Local)
     progress: Progress | None = None
+    lists: ListOptions = field(default_factory=ListOptions)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Of one row; public."""
+    def width(self) -> int:
+        """How many numbers a row is, of suggestions at most; public."""
         if self.mechanism.gives == "scores":
-            return (self.graph.n_nodes,)
+            return self.graph.n_nodes
         if self.mechanism.gives == "suggestions":
-            return (int(self.mechanism.top), len(FIELDS))  # type: ignore[attr-defined]  # lists have it
-        return (int(self.mechanism.dimension),)  # type: ignore[attr-defined]  # embeddings have it
+            return 2 * STORED  # names of 12 bytes, and lists made of them
+        return int(self.mechanism.dimension)  # type: ignore[attr-defined]  # embeddings have it
 
     @cached_property
     def names(self) -> list[str]:
@@ -139,7 +149,7 @@ def ask(
     graph: Graph,
     mechanism: Mechanism,
     sources: Iterable[NodeId],
-    how: Options,
+    how: Options | ReleaseOptions,
     *,
     in_memory: bool = False,
     only_price: bool = False,
@@ -152,6 +162,7 @@ def ask(
     """
     graph = graph_of(graph)
     given: Any = _checked({name: value for name, value in how.items() if value is not None})
+    given["lists"] = _list_options(graph, mechanism, given)
     check_directions(check_mechanism(mechanism), graph)
     if isinstance(sources, str) or not isinstance(sources, Iterable):
         raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
@@ -182,6 +193,21 @@ def ask(
     return question
 
 
+def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> ListOptions:
+    """Take k and candidates out of what was given; ids are looked up before anything is charged."""
+    wanted = {name: given.pop(name) for name in ("k", "candidates") if name in given}
+    if wanted and check_mechanism(mechanism).gives != "suggestions":
+        raise ParameterError(f"{next(iter(wanted))} is for lists; {mechanism.name} makes none")
+    if "k" in wanted:
+        whole("k", wanted["k"], 1, 10_000)
+    if "candidates" in wanted:
+        ids = list(wanted["candidates"])
+        if not ids:
+            raise ParameterError("candidates must name at least one node, got none")
+        wanted["candidates"] = np.unique(graph.nodes.indices(ids))
+    return ListOptions(**wanted)
+
+
 def _checked(how: dict[str, Any]) -> dict[str, Any]:
     ledger, noise = how.get("ledger"), how.get("noise")
     if isinstance(ledger, str | os.PathLike):
@@ -202,7 +228,7 @@ def _check_size(question: Question, *, in_memory: bool) -> None:
         question.mechanism.check_nodes(question.graph.nodes)
     rows = len(question.sources)
     at_once = rows if in_memory else min(rows, rows_at_once(question.graph.n_nodes))
-    width = math.prod(question.shape)
+    width = question.width
     needed, there = 8 * at_once * width, total_memory()
     if needed > there:
         raise ParameterError(

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol
 
@@ -18,13 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._check import whole
+from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import KnowsUncertainty, Mechanism, Rows
+from edgeveil.mechanisms.base import KnowsUncertainty, MakesLists, Mechanism, Rows, own_lists
 from edgeveil.mechanisms.run import groups_of, make_rows
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
-from edgeveil.provenance import Gives, Provenance
+from edgeveil.provenance import Provenance
 from edgeveil.release_folder import Result, file_of
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
@@ -43,10 +44,13 @@ Parts = Iterable[tuple[Part, NoiseKey]]
 
 
 class Made(NamedTuple):
-    """Rows of some sources (indices), and their uncertainty if the mechanism knows it."""
+    """Rows of some sources (indices), and their uncertainty if the mechanism knows it.
+
+    Of suggestions the rows are the evidence from which lists are made: this is what is stored.
+    """
 
     sources: npt.NDArray[np.int64]
-    rows: Rows
+    rows: Rows | Evidence
     uncertainty: Rows | None
 
 
@@ -55,6 +59,13 @@ class About(NamedTuple):
 
     guarantee: Guarantee
     provenance: Provenance
+
+
+class ListOptions(NamedTuple):
+    """How lists are made of evidence: post-processing, free, and no part of what is stored."""
+
+    k: int = 20
+    candidates: npt.NDArray[np.int64] | None = None  # indices; None: everybody
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,42 +80,62 @@ class Task:
     graph: Graph
     shared: Any  # what `Mechanism.learn` gave
     about: About | None = None
+    lists: ListOptions = field(default_factory=ListOptions)
 
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Made | bytes:
         """Every source has its own noise, so what a part holds does not matter.
 
         `check` is called between groups of rows and may raise to stop.
         """
+        rows = self._rows(part, noise, check)
+        return rows if self.about is None else file_of(self.result(rows, self.about))
+
+    def _rows(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Made:
         mechanism, graph, total = self.mechanism, self.graph, len(part.sources)
+        evidence: list[Evidence] = []
         wholes: list[Rows] = []  # one array each: a group's memory is then used for the next one
         for here in groups_of(mechanism, graph.n_nodes, total):
             check()
             made, own = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
+            if isinstance(made, Evidence):
+                evidence.append(made)
+                continue
             found = [made]
             if mechanism.gives == "scores" and isinstance(mechanism, KnowsUncertainty):
                 found.append(mechanism.uncertainty(made, self.shared, own))
             wholes = wholes or [np.empty((total, *array.shape[1:])) for array in found]
             for whole_array, group in zip(wholes, found, strict=True):
                 whole_array[here] = group
-        rows = Made(np.array(part.sources), wholes[0], wholes[1] if len(wholes) == 2 else None)
-        if self.about is None:
-            return rows
-        return file_of(release_of(mechanism.gives, graph.nodes, rows, self.about))
+        sources = np.array(part.sources)
+        if evidence:
+            return Made(sources, Evidence.joined(evidence), None)
+        return Made(sources, wholes[0], wholes[1] if len(wholes) == 2 else None)
 
-
-def release_of(gives: Gives, nodes: NodeSet, made: Made, about: About) -> Result:
-    """Rows with what has to be known about them."""
-    ids = tuple(nodes.take(made.sources.tolist()))
-    if gives == "suggestions":
-        return Suggestions(values=made.rows, members=ids, nodes=nodes, **about._asdict())
-    return Release(
-        values=made.rows,
-        uncertainty=made.uncertainty,
-        sources=ids,
-        columns=nodes if gives == "scores" else NodeSet.range(made.rows.shape[1]),
-        gives=gives,
-        **about._asdict(),
-    )
+    def result(self, made: Made, about: About) -> Result:
+        """Rows, or lists made of evidence, with what has to be known about them."""
+        mechanism, nodes = self.mechanism, self.graph.nodes
+        ids = tuple(nodes.take(made.sources.tolist()))
+        if isinstance(made.rows, Evidence):
+            claim = about.guarantee
+            own = own_lists(self.graph, made.sources, claim.model, claim.own_edges)
+            assert isinstance(mechanism, MakesLists)  # it gives suggestions
+            lists = mechanism.lists(made.rows, self.shared, own, *self.lists)
+            return Suggestions(
+                members=ids,
+                nodes=nodes,
+                lists=lists,
+                friends=np.diff(own.starts),
+                k=self.lists.k,
+                **about._asdict(),
+            )
+        return Release(
+            values=made.rows,
+            uncertainty=made.uncertainty,
+            sources=ids,
+            columns=nodes if mechanism.gives == "scores" else NodeSet.range(made.rows.shape[1]),
+            gives=mechanism.gives,
+            **about._asdict(),
+        )
 
 
 class Engine(Protocol):

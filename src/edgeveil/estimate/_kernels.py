@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from edgeveil._compiled import compiled, inner
-from edgeveil.estimate._law_kernels import sort
 
 # Of the model in `rows`. Here, because compiled code is made anew when its own file changes.
 IN_COMMON = 0.034  # two friends' sum beyond what degrees explain; tuned on generated networks
@@ -52,7 +51,7 @@ def degree_floors(
         if k == 0:
             continue
         ordered = degrees[lists[starts[i] : starts[i + 1]]]
-        sort(ordered)
+        ordered.sort()
         best, least = ordered[0], np.inf
         for c in range(_FLOOR_CANDIDATES):
             # A quantile, linear between two neighbours.

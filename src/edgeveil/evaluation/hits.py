@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.engine import release
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.metrics import hits_at_k
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Mechanism
-from edgeveil.mechanisms.run import rows_of
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.privacy.noise import NoiseSource
 
@@ -198,8 +198,8 @@ def group_name(group: tuple[int, int]) -> str:
 def default_mechanisms(
     epsilons: Iterable[float], k: int, *, directed: bool = False
 ) -> list[Mechanism]:
-    """Lists of k places at each epsilon."""
-    return [Suggest(epsilon=epsilon, top=k, directed=directed) for epsilon in epsilons]
+    """Lists at each epsilon."""
+    return [Suggest(epsilon=epsilon, directed=directed) for epsilon in epsilons]
 
 
 def measure_suggestions(
@@ -270,14 +270,18 @@ def _of_lists(
     split: HiddenEdges, mechanism: Mechanism, noise: NoiseSource, k: int, members: Members
 ) -> Found:
     """Hits of private lists, and how alike the lists are."""
-    rows = rows_of(mechanism, split.left, members.tolist(), noise)[:, :k, 0]
+    made: Any = release(
+        split.left, mechanism, split.left.nodes.take(members.tolist()), k=k, noise=noise
+    )
+    starts, nodes = made.lists.starts, made.lists.nodes
     found = []
-    for member, row in zip(members, rows, strict=True):
+    for i, member in enumerate(members):
         hidden = split.hidden.neighbours(int(member))
-        found.append(float(np.isin(hidden, row).sum()) / min(k, len(hidden)))
-    counts = np.unique(rows[~np.isnan(rows)], return_counts=True)[1]
+        listed = nodes[starts[i] : starts[i + 1]]
+        found.append(float(np.isin(hidden, listed).sum()) / min(k, len(hidden)))
+    counts = np.unique(nodes, return_counts=True)[1]
     return {
         f"hits@{k}": np.array(found),
         "distinct people": np.array([len(counts)]),
-        ALIKE: np.array([counts.max(initial=0) / len(rows)]),
+        ALIKE: np.array([counts.max(initial=0) / len(members)]),
     }

@@ -79,20 +79,6 @@ def two_hop_tail_of_lists(
     )
 
 
-def friend_counts_of_lists(
-    graph: Graph, lists: npt.NDArray[np.integer], starts: npt.NDArray[np.int64]
-) -> Vector:
-    """For each friend in `lists`, how many friends it has in common with its source.
-
-    Directed: how many of those whom the source follows follow it. Lists as for
-    `two_hop_sums_of_lists`, each sorted.
-    """
-    counts = np.empty(len(lists))
-    own = lists.astype(graph.indices.dtype)
-    _count_lists(graph.indptr, graph.indices, own, starts, counts)
-    return counts
-
-
 @compiled
 def _spread_lists(
     indptr: Any,  # IN  (n + 1)
@@ -120,8 +106,6 @@ def _spread_lists(
 # share of them: then that costs no more.
 _WIDE_SHARE = 1 / 8
 _ROOM = 1 << 22  # for all rows, to begin with, at most
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: spreads neighbouring keys
-_SHIFT_ALL = 64
 
 
 @compiled
@@ -234,45 +218,3 @@ def _sorted_pairs(keys: Any, values: Any, n: Any) -> Any:
         keys, to_keys = to_keys, keys
         values, to_values = to_values, values
     return keys, values
-
-
-@compiled
-def _count_lists(
-    indptr: Any,  # IN  (n + 1)
-    indices: Any,  # IN  (nnz)
-    lists: Any,  # IN, of the type of indices
-    starts: Any,  # IN  (m + 1)
-    counts: Any,  # OUT as long as `lists`
-) -> None:
-    """Look up the friends of each friend in a table of the list, or the list among them.
-
-    An edge between two friends counts where it leads to, an undirected one at both ends.
-    """
-    for i in range(len(starts) - 1):
-        own = lists[starts[i] : starts[i + 1]]
-        bits = 3
-        while (1 << bits) < 4 * len(own):
-            bits += 1
-        shift, mask = np.uint64(_SHIFT_ALL - bits), np.uint64((1 << bits) - 1)
-        table = np.full(1 << bits, -1, dtype=np.int32)  # of places in the list
-        for k in range(len(own)):
-            slot = (np.uint64(own[k]) * _GOLDEN) >> shift
-            while table[slot] >= 0:
-                slot = (slot + np.uint64(1)) & mask
-            table[slot] = k
-        found = counts[starts[i] : starts[i + 1]]
-        found[:] = 0.0
-        for k in range(len(own)):
-            theirs = indices[indptr[own[k]] : indptr[own[k] + 1]]
-            if len(theirs) > 32 * len(own):  # a search for each of the list is shorter
-                for j in range(len(own)):
-                    at = np.searchsorted(theirs, own[j])
-                    if at < len(theirs) and theirs[at] == own[j]:
-                        found[j] += 1.0
-            else:
-                for j in range(len(theirs)):
-                    slot = (np.uint64(theirs[j]) * _GOLDEN) >> shift
-                    while table[slot] >= 0 and own[table[slot]] != theirs[j]:
-                        slot = (slot + np.uint64(1)) & mask
-                    if table[slot] >= 0:
-                        found[table[slot]] += 1.0

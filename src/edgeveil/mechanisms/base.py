@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from edgeveil._check import one_of
 from edgeveil.errors import ParameterError
+from edgeveil.estimate.lists import Evidence, Lists
 from edgeveil.estimate.rows import OwnLists as OwnLists
 from edgeveil.flow.bounds import check_bound
 from edgeveil.flow.walk import check_restart, check_tol
@@ -73,12 +74,31 @@ class Mechanism(Protocol):
         """
         ...
 
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Any:
         """One row for each of `own.sources`. Sees released numbers and the own lists only.
+
+        Rows are an array; where the mechanism gives suggestions they are `Evidence`, of which
+        `MakesLists.lists` makes the lists.
 
         `noised` is all that came back to `measure`, in order; its arrays may be overwritten.
         In the public model the lists in `own` are empty.
         """
+        ...
+
+
+@runtime_checkable
+class MakesLists(Protocol):
+    """A mechanism that gives suggestions: how lists are made of what it has estimated."""
+
+    def lists(
+        self,
+        evidence: Evidence,
+        shared: Any,
+        own: OwnLists,
+        k: int,
+        candidates: npt.NDArray[np.int64] | None = None,
+    ) -> Lists:
+        """The best k of each member, among the candidates: post-processing, done at any time."""
         ...
 
 

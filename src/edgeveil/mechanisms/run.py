@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import ParameterError
+from edgeveil.estimate.lists import Evidence
 from edgeveil.estimate.rows import OwnLists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Mechanism, Rows, check_directions, own_lists
+from edgeveil.mechanisms.base import Mechanism, check_directions, own_lists
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy._tail_kernels import digest_words
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -30,7 +31,6 @@ from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import (
     AnyStatistic,
-    Bits,
     Exact,
     Noised,
     Statistic,
@@ -93,7 +93,7 @@ def make_rows(
     *,
     names: Sequence[int] | None = None,
     as_claimed: bool = True,
-) -> tuple[Rows, OwnLists]:
+) -> tuple[Any, OwnLists]:
     """One row for each source, and what its owner knows, for one group of sources.
 
     `shared` is from `shared_part`, `as_claimed` as there. `noise` is the release's for rows, and a
@@ -135,7 +135,7 @@ def _checksum(values: npt.NDArray[Any]) -> int:
 
 def rows_of(
     mechanism: Mechanism, graph: Graph, sources: Sequence[int], noise: NoiseSource | None
-) -> Rows:
+) -> Any:
     """All rows of a release that draws from `noise`, without guarantee or price.
 
     Without `noise` they are not private.
@@ -150,12 +150,11 @@ def rows_after(
     shared: Any,
     sources: Sequence[int],
     noise: NoiseSource | None,
-) -> Rows:
+) -> Any:
     """Rows alone, where the shared part is there already; `noise` is the release's for rows."""
     groups = groups_of(mechanism, graph.n_nodes, len(sources))
-    return np.concatenate(
-        [make_rows(mechanism, graph, shared, sources[here], noise)[0] for here in groups]
-    )
+    made = [make_rows(mechanism, graph, shared, sources[here], noise)[0] for here in groups]
+    return Evidence.joined(made) if mechanism.gives == "suggestions" else np.concatenate(made)
 
 
 def groups_of(mechanism: Mechanism, n_nodes: int, count: int) -> list[slice]:
@@ -191,13 +190,13 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, beyond:
         mechanism.measure(g, shared, own_lists(g, [source], claim.model, claim.own_edges))
         for g in (graph, other)
     ]
-    moved: set[str] = set()
     while not math.isinf(loss):
         first, second = (_next_question(measuring, outcome) for measuring in measurings)
         if first is None or second is None:  # the number of questions tells them apart, too
             return loss if first is second else math.inf
         more, outcome = largest_loss(first, second, beyond=beyond)
-        loss += more if _as_it_says(first, more, moved) else math.inf
+        silent = isinstance(first, Statistic) and not first.spends
+        loss += math.inf if silent and more > 0 else more
     return loss
 
 
@@ -208,19 +207,6 @@ def _next_question(measuring: Any, outcome: Noised | None) -> AnyStatistic | Non
         return asked
     except StopIteration:
         return None
-
-
-def _as_it_says(asked: AnyStatistic, loss: float, moved: set[str]) -> bool:
-    """Whether one edge moves no more than is said: one statistic of a part, none without price."""
-    if loss == 0 or isinstance(asked, Exact | Bits):
-        return True
-    if isinstance(asked, Statistic) and not asked.spends:
-        return False
-    if asked.part is None:
-        return True
-    first_time = asked.part not in moved
-    moved.add(asked.part)
-    return first_time
 
 
 def _refuse_unclaimed(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -15,7 +14,6 @@ from edgeveil.privacy.statistic import (
     Exact,
     Noised,
     NoisedTail,
-    Ragged,
     Statistic,
     Tail,
     without_noise,
@@ -44,12 +42,6 @@ def largest_loss(
         return (0.0 if same else float("inf")), Noised(first.values)
     if isinstance(first, Tail) and isinstance(second, Tail):
         return _largest_loss_of_tails(first, second)
-    if isinstance(first, Ragged) and isinstance(second, Ragged):
-        if not np.array_equal(first.starts, second.starts):
-            return float("inf"), without_noise(first)
-        # The rows together as one: the loss is a sum over all numbers.
-        loss, outcome = largest_loss(_as_one_row(first), _as_one_row(second), beyond=beyond)
-        return loss, replace(outcome, values=outcome.values[0])
     if not isinstance(first, Statistic) or not isinstance(second, Statistic):
         return float("inf"), without_noise(first)
     calibrations = first.of_rows()
@@ -63,10 +55,6 @@ def largest_loss(
         z = x + np.sign(x - y) * np.rint(beyond * calibration.scale)
         seen[i] = z * 2.0**calibration.step_log2
     return float(exact), Noised(seen, calibrations[0].noise_scale if calibrations else 0.0)
-
-
-def _as_one_row(ragged: Ragged) -> Statistic:
-    return Statistic(ragged.values[None, :], ragged.calibration)
 
 
 def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:

@@ -38,15 +38,11 @@ class Statistic:
     spends : bool
         False for noise alone, which a mechanism adds before its last step: the values are then
         zeros, whatever they were, and nothing is learnt from them.
-    part : str or None
-        Statistics of one part are moved by disjoint sets of edges: no edge moves two of them. So
-        the part costs the largest of their epsilons, not their sum (`total_epsilon`).
     """
 
     values: Rows
     calibration: Calibration | tuple[Calibration, ...]
     spends: bool = True
-    part: str | None = None
 
     @property
     def epsilon(self) -> Fraction:
@@ -62,31 +58,8 @@ class Statistic:
         return given if isinstance(given, tuple) else (given,) * len(self.values)
 
 
-class _OneCalibration:
-    calibration: Calibration  # the noise of each row
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What one row tells at most about an edge."""
-        return Fraction(self.calibration.epsilon)
-
-
 @dataclass(frozen=True)
-class Ragged(_OneCalibration):
-    """Rows of different lengths before their Laplace noise; the lengths are no secret.
-
-    Row i is ``values[starts[i] : starts[i + 1]]``, which whoever gets it knows. The calibration
-    is for the longest row; the values are overwritten and `part` is as in `Statistic`.
-    """
-
-    values: Rows  # (starts[-1]) contiguous, writeable
-    starts: npt.NDArray[np.int64]  # (rows + 1)
-    calibration: Calibration
-    part: str | None = None
-
-
-@dataclass(frozen=True)
-class Tail(_OneCalibration):
+class Tail:
     """Long rows, mostly zero, of which only what reaches a threshold after the noise is released.
 
     Row i is a vector of `width` numbers: its `values` at its `places`, and 0 elsewhere. Every one
@@ -103,8 +76,12 @@ class Tail(_OneCalibration):
     width: int  # public
     calibration: Calibration  # for `width` coordinates
     at_least: float  # public
-    part: str | None = None  # as in `Statistic`
     densely: bool = False
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one row tells at most about an edge."""
+        return Fraction(self.calibration.epsilon)
 
     def same_question(self, other: Tail) -> bool:
         """Whether both differ in private numbers only."""
@@ -133,7 +110,7 @@ class Exact:
     values: Rows
 
 
-AnyStatistic = Statistic | Ragged | Tail | Bits | Exact
+AnyStatistic = Statistic | Tail | Bits | Exact
 
 
 @dataclass(frozen=True)
@@ -172,17 +149,13 @@ class NoisedTail(Noised):
 
 
 def total_epsilon(statistics: Iterable[AnyStatistic]) -> Fraction:
-    """What all of these together tell at most about an edge: parts once, all else added up."""
-    total, parts = Fraction(0), dict[str, Fraction]()
+    """What all of these together tell at most about an edge: the sum."""
+    total = Fraction(0)
     for statistic in statistics:
         if isinstance(statistic, Exact):
             raise ParameterError("numbers without noise have no epsilon")
-        part = None if isinstance(statistic, Bits) else statistic.part
-        if part is None:
-            total += statistic.epsilon
-        else:
-            parts[part] = max(parts.get(part, Fraction(0)), statistic.epsilon)
-    return total + sum(parts.values())
+        total += statistic.epsilon
+    return total
 
 
 def randomise(
@@ -192,8 +165,8 @@ def randomise(
 
     Parameters
     ----------
-    statistic : Statistic, Ragged, Tail, Bits or Exact
-        What to make public. The values of a `Statistic` or `Ragged` are overwritten.
+    statistic : Statistic, Tail, Bits or Exact
+        What to make public. The values of a `Statistic` are overwritten.
     noise : NoiseSource
         Used for nothing else: another statistic with the same rows would get the same noise.
     names : sequence of int
@@ -205,8 +178,8 @@ def randomise(
         flips = flipped_places(statistic.total, statistic.loss, noise)
         return Noised(np.setxor1d(statistic.ones, flips, assume_unique=True))
     noises = noise.rows(names)
-    if isinstance(statistic, Ragged | Tail):
-        return _randomise_rows(statistic, noises)
+    if isinstance(statistic, Tail):
+        return _randomise_tail(statistic, noises)
     rows, calibration = statistic.values, statistic.calibration
     if not statistic.spends:
         rows[:] = 0.0
@@ -230,23 +203,19 @@ def _taken(values: Rows) -> Rows:
     return ours
 
 
-def _randomise_rows(statistic: Ragged | Tail, noises: NoiseRows) -> Noised:
-    """The same for rows of different lengths."""
+def _randomise_tail(statistic: Tail, noises: NoiseRows) -> Noised:
+    """What reaches the threshold of a tail after the noise."""
     from edgeveil.privacy import _tail  # imported here: it loads the compiler
 
-    calibration, starts, values = statistic.calibration, statistic.starts, statistic.values
-    if isinstance(statistic, Ragged):
-        _tail.add_laplace_to_ragged(values, starts, calibration, noises)
-        return Noised(_taken(values), calibration.noise_scale)
     places, noisy, begins = _tail.draw_tail(
-        (statistic.places, values, starts),
+        (statistic.places, statistic.values, statistic.starts),
         statistic.width,
-        calibration,
+        statistic.calibration,
         statistic.at_least,
         noises,
         densely=statistic.densely or None,
     )
-    scale = calibration.noise_scale
+    scale = statistic.calibration.noise_scale
     return NoisedTail(values=noisy, scale=scale, places=places, starts=begins)
 
 

@@ -147,7 +147,7 @@ def _released(
     remark = ""
     if isinstance(release, Suggestions):
         rows = [
-            ListedNode(node=s.node, score=s.score, first=s.first, last=s.last, why=s.why)
+            ListedNode(node=s.node, score=s.score, chance=s.chance, why=s.why)
             for s in release.for_member(member)
         ]
         if words := release.remark(member):

@@ -40,6 +40,7 @@ class ListedNode:
     first: int | None = None  # of the places that the noise leaves open,
     last: int | None = None  # and the last of them
     why: str = ""  # the reason, from released values
+    chance: float | None = None  # of suggestions: how many such names noise alone would put there
     right: bool | None = None  # whether it is what the list's `truth` names; the curator's
 
     def __post_init__(self) -> None:
@@ -155,7 +156,11 @@ def _packed(data: PageData) -> dict[str, Any]:
 def _packed_list(one: MemberList) -> dict[str, Any]:
     # Ids as text: JavaScript would round an integer above 2**53 to another id.
     rows = [
-        [str(row.node), float(f"{row.score:.6g}"), row.first, row.last, row.why, row.right]
+        [
+            str(row.node),
+            float(f"{row.score:.6g}"),
+            *(row.first, row.last, row.why, row.right, row.chance),
+        ]
         for row in one.rows
     ]
     return {**vars(one), "member": str(one.member), "rows": rows}

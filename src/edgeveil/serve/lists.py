@@ -64,15 +64,15 @@ def render(made: Suggestions, snapshot: int) -> list[bytes]:
 
     All lists at once: one by one, this took as long as making them, and under Python's lock.
     """
-    columns = made.columns()
-    shown = (columns[name].tolist() for name in ("rank", "node", "first", "last", "why"))
+    every = [made.at(i) for i in range(len(made.members))]
     quoted: Callable[[Any], str] = encode_basestring
     text = quoted if made.nodes.kind == "str" else str
     lines = [
-        f'{{"place":{place},"node":{text(node)},"first":{first},"last":{last},"why":{quoted(why)}}}'
-        for place, node, first, last, why in zip(*shown, strict=True)
+        f'{{"place":{s.rank},"node":{text(s.node)},"chance":{s.chance:.3g},"why":{quoted(s.why)}}}'
+        for listed in every
+        for s in listed
     ]
-    ends = np.cumsum((~np.isnan(made.values[:, :, 0])).sum(axis=1)).tolist()
+    ends = made.lists.starts[1:].tolist()
     about = f'"snapshot":{snapshot},"made":"{made.provenance.created[:10]}"'
     return [
         f'{{"member":{text(member)},{about},"remark":{quoted(made.remark_at(at))},'

@@ -136,7 +136,6 @@ def _protection(making: Making) -> dict[str, Any]:
     offer, directed = making.offer, making.edition.graph.directed
     mechanism = Suggest(
         epsilon=offer.epsilon,
-        top=offer.places,
         directed=directed,
         knows_followers=offer.knows_followers,
     )

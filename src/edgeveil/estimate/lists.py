@@ -1,0 +1,328 @@
+"""Lists of suggestions from released numbers: post-processing, in numpy.
+
+Released are all degrees with noise, once for everybody, and for each member the noisy sums of the
+weights of common friends that reach a public threshold. A stranger's score is a log posterior
+(docs/theory/suggestions.md):
+
+    score_v = ln D_v + ln(1 + (K / n) e^(L_v)),    L_v = r z_v
+
+D_v is the released degree, z_v the noisy sum, K / n the prior odds that a stranger belongs to the
+member's circles, and r the rate at which a sum adds to the log odds. Nothing is fitted.
+
+The order of use: `split`, `learn` once, `friend_weights`, `threshold`, `gather` (what is stored),
+`make_lists` (any number of times, for any k).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.estimate import _list_kernels as kernels
+from edgeveil.estimate.rows import OwnLists, exact_weights
+
+Vector = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.integer]
+
+CIRCLE = 1000  # K: strangers with whom a member may share a circle, before anything is measured
+_LARGEST_PRIOR = 0.2  # of the odds K / n, where there are few nodes
+_FLOOR = 2.0  # scales of noise below which a released degree tells nothing
+_HUB = 2.0  # friends with a released degree above so many floors count less
+_SPREAD = 0.3  # expected common friends of a stranger in a circle, for each friend by weight
+_NOISE_NAMES = 200  # strangers whom noise alone lifts to the threshold, on average
+STORED = 256  # names that are stored for a member, those with the best scores
+_STANDS_OUT = 0.1  # a name stands out if noise alone explains at most so many like it
+
+
+class Reason(IntEnum):
+    """Why somebody is on a list."""
+
+    POPULAR = 0
+    COMMON_FRIENDS = 1
+    FOLLOWS_YOU = 2
+
+
+class Popularity(NamedTuple):
+    """What the released degrees tell, the same for everybody."""
+
+    log_degrees: Vector  # (n) logarithms of released degrees, of the noise floor at least
+    order: npt.NDArray[np.int64]  # (n) nodes, the most popular first
+    floor: float  # the least degree that is told apart from noise
+
+
+class Evidence(NamedTuple):
+    """What the noisy sums of some members tell about strangers: this is stored.
+
+    Row i is at ``starts[i] : starts[i + 1]``, nodes rising.
+    """
+
+    starts: npt.NDArray[np.int64]  # (members + 1)
+    nodes: Indices
+    sums: npt.NDArray[np.float32]  # noisy sum of the weights of common friends
+    log_odds: npt.NDArray[np.float32]  # what it adds to the log odds of a common circle
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def take(self, rows: Sequence[int] | Indices) -> Evidence:
+        """The evidence of some members, in this order."""
+        rows = np.asarray(rows, dtype=np.int64)
+        counts = np.diff(self.starts)[rows]
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        at = np.arange(starts[-1]) + np.repeat(self.starts[:-1][rows] - starts[:-1], counts)
+        return Evidence(starts, self.nodes[at], self.sums[at], self.log_odds[at])
+
+    def dense(self, n: int) -> Vector:
+        """The sums as an array (members, n), NaN where nothing is stored: for tests and audits."""
+        sums = np.full((len(self), n), np.nan)
+        sums[np.repeat(np.arange(len(self)), np.diff(self.starts)), self.nodes] = self.sums
+        return sums
+
+    @classmethod
+    def joined(cls, parts: Sequence[Evidence]) -> Evidence:
+        """The evidence of the members of all parts, one part after the other."""
+        counts = np.concatenate([np.diff(part.starts) for part in parts])
+        return cls(
+            np.concatenate(([0], np.cumsum(counts))),
+            *(np.concatenate(columns) for columns in zip(*(p[1:] for p in parts), strict=True)),
+        )
+
+
+class Lists(NamedTuple):
+    """Lists of some members as columns; that of member i is at ``starts[i] : starts[i + 1]``."""
+
+    starts: npt.NDArray[np.int64]  # (members + 1)
+    nodes: npt.NDArray[np.int64]
+    scores: Vector
+    common: Vector  # estimated common friends
+    chance: Vector  # how many such names noise alone would put there, for each name
+    reasons: npt.NDArray[np.int8]  # of `Reason`
+
+
+def split(epsilon: float) -> tuple[float, float]:
+    """Share epsilon out between the degrees and the sums; the parts add up to it.
+
+    Degrees need little: they only have to tell hubs from others.
+
+    Examples
+    --------
+    >>> split(1.0)
+    (0.03, 0.97)
+    """
+    for_degrees = max(0.03 * epsilon, min(0.2 * epsilon, 0.03))
+    return for_degrees, epsilon - for_degrees
+
+
+def threshold(n: int, rate: float) -> float:
+    """Public threshold that about `_NOISE_NAMES` of n sums reach which are noise of rate `rate`."""
+    return max(0.0, math.log(n / (2 * _NOISE_NAMES)) / rate) if n else 0.0
+
+
+def learn(noisy: Vector, scale: float) -> Popularity:
+    """Prepare what all lists share from degrees with Laplace noise of this scale."""
+    floor = max(_FLOOR * scale, 1.0)
+    order = np.argsort(-noisy, kind="stable")
+    return Popularity(np.log(np.maximum(noisy, floor)), order, floor)
+
+
+def friend_weights(popularity: Popularity, own: OwnLists) -> Vector:
+    """The weight in [0, 1] of each friend in ``own.lists``: hubs count less, as far as known.
+
+    Cut to so few bits that sums of weights are exact.
+    """
+    degrees = np.exp(popularity.log_degrees[own.lists])
+    return exact_weights(_HUB * popularity.floor / degrees, len(popularity.log_degrees))
+
+
+def gather(
+    popularity: Popularity,
+    own: OwnLists,
+    tail: tuple[npt.NDArray[np.int64], Indices, Vector],
+    rate: float,
+) -> Evidence:
+    """Turn released sums into evidence: strangers only, at most `STORED` a member.
+
+    Parameters
+    ----------
+    popularity, own
+        From `learn`; the members and their friends.
+    tail : starts, nodes and noisy sums
+        What reached the threshold; row i is at ``starts[i] : starts[i + 1]``.
+    rate : float
+        1 / scale of the noise on the sums.
+    """
+    starts, nodes, sums = tail
+    n, size = len(popularity.log_degrees), len(nodes)
+    rates = log_odds_rate(rate, _weight_of_friends(popularity, own))
+    out_starts = np.empty(len(own.sources) + 1, dtype=np.int64)
+    out_nodes: Indices = np.empty(size, dtype=np.int32 if n <= 2**31 else np.int64)
+    out_sums, out_log_odds = np.empty(size, dtype=np.float32), np.empty(size, dtype=np.float32)
+    kernels.store_best(
+        _ints(own.sources),
+        _ints(own.lists),
+        _ints(own.starts),
+        _ints(starts),
+        _ints(nodes),
+        _reals(sums),
+        rates,
+        popularity.log_degrees,
+        _log_prior(n),
+        STORED,
+        out_starts,
+        out_nodes,
+        out_sums,
+        out_log_odds,
+    )
+    used = out_starts[-1]
+    return Evidence(
+        out_starts, out_nodes[:used].copy(), out_sums[:used].copy(), out_log_odds[:used].copy()
+    )
+
+
+def log_odds_rate(rate: float, weight: Vector) -> Vector:
+    """The rate r at which a noisy sum adds to the log odds, given the total weight of friends.
+
+    With noise of this rate the likelihood ratio of "about z common friends" against "none" grows
+    like e^(rate z); a prior on their number that falls off with mean mu takes 1 / mu from it.
+    """
+    return np.asarray(np.maximum(0.0, rate - 1 / (1 + _SPREAD * weight)))
+
+
+def make_lists(
+    popularity: Popularity,
+    own: OwnLists,
+    evidence: Evidence,
+    rate: float,
+    k: int,
+    candidates: Indices | None = None,
+) -> Lists:
+    """The best k strangers of each member.
+
+    Parameters
+    ----------
+    popularity, own, evidence
+        From `learn`; the members and their friends; from `gather`. Friends who were strangers when
+        the evidence was gathered are left out.
+    rate : float
+        1 / scale of the noise on the sums.
+    k : int
+        Length of a list, at most.
+    candidates : array of int, optional
+        Who may be suggested; public.
+    """
+    m, n = len(own.sources), len(popularity.log_degrees)
+    allowed, order = np.zeros(0, dtype=np.bool_), popularity.order
+    if candidates is not None:
+        allowed = np.zeros(n, dtype=np.bool_)
+        allowed[candidates] = True
+        order = order[allowed[order]]
+    starts, size = np.empty(m + 1, dtype=np.int64), m * min(k, n)
+    nodes, labels, scores = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+    followers = [np.empty(0, np.int64), *own.followers]
+    follower_starts = np.cumsum([0, *map(len, own.followers or [()] * m)])
+    kernels.best_of_rows(
+        _ints(own.sources),
+        _ints(own.lists),
+        _ints(own.starts),
+        _ints(evidence.starts),
+        _ints(evidence.nodes),
+        _reals(evidence.log_odds),
+        _ints(np.concatenate(followers)),
+        _ints(follower_starts),
+        _follow_back(own, n),
+        popularity.log_degrees,
+        order,
+        allowed,
+        _log_prior(n),
+        min(k, n),
+        starts,
+        nodes,
+        scores,
+        labels,
+    )
+    return _explained(popularity, own, evidence, rate, starts, nodes, scores, labels)
+
+
+def _explained(
+    popularity: Popularity,
+    own: OwnLists,
+    evidence: Evidence,
+    rate: float,
+    starts: npt.NDArray[np.int64],
+    nodes: npt.NDArray[np.int64],
+    scores: Vector,
+    labels: npt.NDArray[np.int64],
+) -> Lists:
+    """What the places tell: common friends, chance and reason."""
+    n, used, counts = len(popularity.log_degrees), starts[-1], np.diff(starts)
+    labels = labels[:used]
+    evident = labels >= 0
+    sums, log_odds = np.zeros(used), np.zeros(used)
+    sums[evident] = evidence.sums[labels[evident]]
+    log_odds[evident] = evidence.log_odds[labels[evident]]
+    rows = np.repeat(np.arange(len(counts)), counts)
+    rank = np.arange(used) - starts[rows] + 1
+    friends = np.diff(own.starts)
+    per_weight = friends / np.maximum(_weight_of_friends(popularity, own), 1e-9)
+    reasons = np.full(used, Reason.POPULAR, dtype=np.int8)
+    for i, followers in enumerate(own.followers):
+        here = slice(starts[i], starts[i + 1])
+        reasons[here][np.isin(nodes[here], followers)] = Reason.FOLLOWS_YOU
+    reasons[evident & (log_odds + _log_prior(n) > 0)] = Reason.COMMON_FRIENDS
+    return Lists(
+        starts,
+        nodes[:used],
+        scores[:used],
+        common=np.clip(sums * per_weight[rows], 0.0, friends[rows]),
+        chance=np.where(sums > 0, np.minimum(1.0, n / 2 * np.exp(-rate * sums) / rank), 1.0),
+        reasons=reasons,
+    )
+
+
+def _log_prior(n: int) -> float:
+    """The logarithm of the prior odds that a stranger shares a circle with a member."""
+    return math.log(min(_LARGEST_PRIOR, CIRCLE / n))
+
+
+def _weight_of_friends(popularity: Popularity, own: OwnLists) -> Vector:
+    """The total weight of each member's friends."""
+    rows = np.repeat(np.arange(len(own.sources)), np.diff(own.starts))
+    weights = friend_weights(popularity, own)
+    return np.asarray(np.bincount(rows, weights, minlength=len(own.sources)), dtype=np.float64)
+
+
+def _follow_back(own: OwnLists, n: int) -> Vector:
+    """What being a follower adds to a score, for each member: a log likelihood ratio.
+
+    How often those whom the member follows follow it back, by its own lists, against how often
+    anybody follows it; with half a pseudo-count.
+    """
+    friends = np.diff(own.starts)
+    if not own.followers:
+        return np.zeros(len(friends))
+    followers = np.array([len(theirs) for theirs in own.followers])
+    mutual = np.array([len(np.intersect1d(own.of(i), f)) for i, f in enumerate(own.followers)])
+    back, anybody = (mutual + 0.5) / (friends + 1), (followers + 0.5) / (n + 1)
+    return np.asarray(np.maximum(0.0, np.log(back / anybody)))
+
+
+# Arrays of one type each, read-only: for every other type the loops would be compiled again.
+
+
+def _ints(array: Indices) -> npt.NDArray[np.int64]:
+    return _read_only(np.ascontiguousarray(array, dtype=np.int64))
+
+
+def _reals(array: npt.NDArray[np.floating[Any]]) -> Vector:
+    return _read_only(np.ascontiguousarray(array, dtype=np.float64))
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
