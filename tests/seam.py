@@ -26,7 +26,7 @@ def run(mechanism: Mechanism, graph: Graph, sources, seed: int | None = 1) -> np
 def run_in_parts(
     mechanism: Mechanism, graph: Graph, sources, seed: int = 1
 ) -> tuple[Any, np.ndarray, OwnLists]:
-    """What everybody learns, the same rows as of `run`, and what the recipients know."""
+    """What everybody learns, the same rows as of `run`, and what the members know."""
     noise = NoiseSource.insecure(seed)
     shared = shared_part(mechanism, graph, noise.derive("shared"))
     rows, own = make_rows(mechanism, graph, shared, sources, noise.derive("rows"))

@@ -87,7 +87,7 @@ INSTANCES: dict[str, Mechanism] = {
     "exact": NonPrivate(),
     "exact-coarse": NonPrivate(restart=0.5, tol=1e-3),
 }
-# What all recipients get rests on the same randomness.
+# What all members get rests on the same randomness.
 SHARED = (DegreePrior, EdgeFlipping, OwnNeighbours)
 NOISELESS = (OwnNeighbours, NonPrivate)
 NOISY = {name: m for name, m in INSTANCES.items() if not isinstance(m, NOISELESS)}

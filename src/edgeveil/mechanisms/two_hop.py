@@ -106,7 +106,8 @@ class TwoHop(DegreesOnce):
         and, where it is not measured, the second hop.
         """
         noise = self.second_hop_noise(len(own.nodes))
-        floors, weights = two_hop_weights(own, shared.degrees, float(self.split[1] or 1))
+        if noise is not None:
+            floors, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
 
         def of_row(i: int, row: Vector, seen: DegreeEstimates) -> RowUncertainty:
             friends = own.of(i)

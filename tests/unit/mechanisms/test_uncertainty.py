@@ -126,7 +126,7 @@ def test_more_budget_makes_it_narrower():
 
 
 @pytest.mark.parametrize("mechanism", [TwoHop(epsilon=1), DegreePrior(epsilon=1), SHRUNK[5]])
-def test_it_reads_no_edge_but_the_recipients_own(mechanism):
+def test_it_reads_no_edge_but_the_members_own(mechanism):
     """On another graph with the same list of the source, from the same released values."""
     graph = social_network(300, average_degree=10).graph
     source = 7
