@@ -45,12 +45,12 @@ COMPUTE = {
 
 @njit
 def sum_of_lanes(g, indices, first, last, out):
-    store(sum_rows(WIDTH, 0, g, indices, first, last), out, 0)
+    store(sum_rows(WIDTH, g, indices, first, last), out, 0)
 
 
 @njit
 def sum_of_one(g, indices, first, last, out):
-    store(sum_rows(1, 0, g, indices, first, last), out, 0)
+    store(sum_rows(1, g, indices, first, last), out, 0)
 
 
 @njit

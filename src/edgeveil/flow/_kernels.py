@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from edgeveil._compiled import compiled
 from edgeveil.flow._lanes import (
-    VERSION,
     absolute,
     load,
     maximum,
@@ -57,7 +56,7 @@ class Kernels:
     exact_sweep: Any
 
 
-def _make(lanes: int, version: int) -> Kernels:
+def _make(lanes: int) -> Kernels:
     """Make the loops for blocks of so many lanes; they are compiled at their first call."""
 
     @compiled
@@ -80,7 +79,7 @@ def _make(lanes: int, version: int) -> Kernels:
         for _ in range(rounds):
             for v in range(len(indptr) - 1):
                 share = splat(lanes, layout.inverse_degree[v], g)
-                inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+                inflow = sum_rows(lanes, g, indices, indptr[v], indptr[v + 1]) * share
                 inflow = factor * (lazy * load(lanes, g, v) + inflow)
                 if slot[v]:
                     inflow = load(lanes, start, slot[v]) + inflow
@@ -108,7 +107,7 @@ def _make(lanes: int, version: int) -> Kernels:
         bound = splat(lanes, 0.0, residual)
         for v in range(len(indptr) - 1):
             share = splat(lanes, layout.inverse_degree[v], g)
-            inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+            inflow = sum_rows(lanes, g, indices, indptr[v], indptr[v + 1]) * share
             target = factor * inflow
             limit = common
             if slot[v]:
@@ -150,7 +149,7 @@ def _make(lanes: int, version: int) -> Kernels:
             if row == 0:
                 continue  # no source of the block is in this component
             share = splat(lanes, layout.inverse_degree[v], g)
-            inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+            inflow = sum_rows(lanes, g, indices, indptr[v], indptr[v + 1]) * share
             target = factor * inflow
             target = target + load(lanes, drift, row)
             if slot[v]:
@@ -169,7 +168,7 @@ def _make(lanes: int, version: int) -> Kernels:
 
 
 # By the width of a block. Made once at import, so that threads share them.
-KERNELS = {lanes: _make(lanes, VERSION) for lanes in (1, LANES, SINGLE_LANES)}
+KERNELS = {lanes: _make(lanes) for lanes in (1, LANES, SINGLE_LANES)}
 
 
 def blocks(count: int, lanes: int = LANES) -> Iterator[tuple[slice, Kernels]]:

@@ -21,10 +21,8 @@ keeps the rounding error small (docs/theory/float-error.md).
 from __future__ import annotations
 
 import operator
-import zlib
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
@@ -32,10 +30,6 @@ from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
-
-# numba caches a compiled kernel until the kernel's own file changes, and would miss a change of
-# this one. Values that a kernel closes over are part of the cache key, so kernels close over this.
-VERSION = zlib.crc32(Path(__file__).read_bytes())
 
 _ACCUMULATORS = 8
 _FLUSH_AFTER = 64  # entries per accumulator
@@ -170,7 +164,6 @@ for _operator, _method in ((operator.add, "fadd"), (operator.sub, "fsub"), (oper
 def sum_rows(
     _typing: Any,
     lanes: Any,
-    version: Any,  # VERSION: not used, but in the key of numba's cache
     g: Any,  # IN  (n, lanes) C-contiguous
     indices: Any,  # IN  (nnz) non-negative integers
     first: Any,  # IN  entries first .. last - 1 of `indices` are summed
@@ -195,11 +188,11 @@ def sum_rows(
     prefetches = indices.dtype.bitwidth > 16
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        g_value, index_value, start, stop = values[2:]
+        g_value, index_value, start, stop = values[1:]
         row_type = kind.vector()
         zero = ir.Constant(row_type, [0.0] * kind.lanes)
-        rows = _row_pointer(context, builder, signature.args[2], g_value, kind)
-        index_array = context.make_array(signature.args[3])(context, builder, index_value)
+        rows = _row_pointer(context, builder, signature.args[1], g_value, kind)
+        index_array = context.make_array(signature.args[2])(context, builder, index_value)
         last_entry = builder.sub(index_array.nitems, _INT64(1))
 
         def pointer(k: Any) -> Any:
@@ -254,4 +247,4 @@ def sum_rows(
             add_to(total, term(k))
         return builder.load(total)
 
-    return kind(lanes, version, g, indices, types.int64, types.int64), generate
+    return kind(lanes, g, indices, types.int64, types.int64), generate
