@@ -227,6 +227,24 @@ class OnceForAll:
         yield from ()
 
 
+class OwnListOnly(PerSource):
+    """Base for mechanisms that use nothing but the member's own list: epsilon 0."""
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Epsilon 0: a row says nothing about edges away from its source."""
+        return Guarantee(
+            epsilon=0.0,
+            model="joint",
+            n_sources=n_sources,
+            theorem=self.theorem,
+            pooling="shared",
+        )
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Nothing is asked of the graph beyond the own lists."""
+        yield from ()
+
+
 class LaplaceRows:
     """Base for the Laplace mechanism: rows of bounded sensitivity plus noise, one by one.
 
