@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.base import OwnLists, own_lists
@@ -19,8 +20,10 @@ from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic, randomis
 
 
 def run(mechanism: Mechanism, graph: Graph, sources, seed: int | None = 1) -> np.ndarray:
-    """Rows of a release with this seed; None: without noise."""
-    return rows_of(mechanism, graph, sources, None if seed is None else NoiseSource.insecure(seed))
+    """Rows of a release with this seed; None: without noise. Evidence as an array of its sums."""
+    noise = None if seed is None else NoiseSource.insecure(seed)
+    rows = rows_of(mechanism, graph, sources, noise)
+    return rows.dense(graph.n_nodes) if isinstance(rows, Evidence) else rows
 
 
 def run_in_parts(
