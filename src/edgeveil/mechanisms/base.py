@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import fields
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -184,6 +185,21 @@ def per_source_guarantee(mechanism: Any, n_sources: int) -> Guarantee:
         model=model,
         n_sources=n_sources,
         theorem=mechanism.theorem,
+    )
+
+
+def partly_shared_guarantee(
+    epsilon: float, shared: Fraction, n_sources: int, theorem: str
+) -> Guarantee:
+    """Epsilon to each member, of which `shared` is drawn once for all members."""
+    nearest = float(shared)  # rounded down: it counts once, however many members combine lists
+    below = nearest if exact_epsilon(nearest) <= shared else math.nextafter(nearest, 0.0)
+    return Guarantee(
+        epsilon=epsilon,
+        model="joint",
+        n_sources=n_sources,
+        theorem=theorem,
+        shared_epsilon=below,
     )
 
 

@@ -21,7 +21,7 @@ from edgeveil.mechanisms import (
 )
 from edgeveil.mechanisms.base import KnowsUncertainty, own_lists
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from edgeveil.mechanisms.released_degrees import split_epsilon
+from edgeveil.mechanisms.two_hop import split_epsilon
 from tests.flows import forward_flow
 from tests.seam import run_in_parts
 from tests.two_hop import two_hop_sums
