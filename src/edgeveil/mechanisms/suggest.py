@@ -16,9 +16,8 @@ from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence, Lists, Popularity
 from edgeveil.flow.two_hop import Windows, two_hop_tail_of_lists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, partly_shared_guarantee
 from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs, wedge
-from edgeveil.mechanisms.released_degrees import two_hop_guarantee
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -80,7 +79,7 @@ class Suggest:
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon to each member, of which the degrees' part is shared by all."""
         theorem = "docs/theory/suggestions.md"
-        claim = two_hop_guarantee(self.epsilon, self.split[0], n_sources, theorem)
+        claim = partly_shared_guarantee(self.epsilon, self.split[0], n_sources, theorem)
         if self.directed and not self.knows_followers:
             return replace(claim, own_edges="starting")
         return claim
