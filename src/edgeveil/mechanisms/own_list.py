@@ -8,14 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edgeveil.errors import ParameterError
+from edgeveil.graph import Graph
 from edgeveil.hashing import NodeHash, hash_nodes, unhashed
-from edgeveil.mechanisms.base import Checked, Gives, NothingShared, OnceForAll, OwnLists, Rows
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows, check_parameters
 from edgeveil.nodes import NodeSet
+from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Noised
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnListEmbedding(Checked, OnceForAll, NothingShared):
+class OwnListEmbedding(PerSource):
     """A member's own friend list as a vector of unit length. It costs nothing.
 
     Each friend counts 1, with the sign and in the dimension that a public hash gives it. A row is
@@ -51,7 +53,7 @@ class OwnListEmbedding(Checked, OnceForAll, NothingShared):
     hashed: bool = True
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_parameters(self)
         if not isinstance(self.hashed, bool):
             raise ParameterError(f"hashed must be True or False, got {self.hashed!r}")
 
@@ -59,6 +61,20 @@ class OwnListEmbedding(Checked, OnceForAll, NothingShared):
     def unhashed(cls, n_nodes: int) -> OwnListEmbedding:
         """The own list as it is, a column for each of so many nodes."""
         return cls(dimension=n_nodes, hashed=False)
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Epsilon 0: a row says nothing about edges away from its member."""
+        return Guarantee(
+            epsilon=0.0,
+            model="joint",
+            n_sources=n_sources,
+            theorem=self.theorem,
+            pooling="shared",
+        )
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Nothing is asked of the graph beyond the own lists."""
+        yield from ()
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Refuse another width than the number of nodes where nothing is hashed."""
