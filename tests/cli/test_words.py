@@ -93,7 +93,7 @@ def test_help_says_what_happens_without_an_option(run, name):
     ("name", "words"),
     [
         ("suggest", "edges to a member are not protected from it, and its followers may rank"),
-        ("ledger create", "happens to an edge within them, not an edge that stays for ever."),
+        ("ledger verify", "part of the ledger. Only this finds every ledger that was put back to"),
     ],
 )
 def test_help_flows_over_the_line_ends_of_docstrings(run_process, name, words):

@@ -140,6 +140,12 @@ def test_every_mechanism_is_in_this_suite():
     assert {type(m) for m in INSTANCES.values()} == set(MECHANISMS)
 
 
+def test_a_mechanism_has_at_most_two_base_classes_of_ours():
+    for cls in MECHANISMS:
+        ours = [base.__name__ for base in cls.__mro__[1:] if base.__module__.startswith("edgeveil")]
+        assert len(ours) <= 2, f"{cls.__name__}: {ours}"
+
+
 def test_every_mechanism_with_a_model_is_here_with_both_models():
     seen = {(type(m), m.model) for m in INSTANCES.values() if hasattr(m, "model")}
     for cls in MECHANISMS:

@@ -187,25 +187,25 @@ class Changeable:
 
 
 WRONG = {
-    TooLittleNoise: "loses 2 of its epsilon",
-    FivePercentTooLittle: "loses 1.05 of its epsilon",
-    NoiseByTheGraph: "loses inf of its epsilon",
+    TooLittleNoise: "privacy loss is 2 times its epsilon",
+    FivePercentTooLittle: "privacy loss is 1.05 times its epsilon",
+    NoiseByTheGraph: "privacy loss is inf times its epsilon",
     ShapeByTheGraph: "rows of shape",
     RaisesOnSome: "raised ValueError on",
     WarnsOnSome: "raised RuntimeWarning on",
     NotFinite: "not finite",
-    PastTheNoise: "past the noise",
+    PastTheNoise: "other than through noised values",
     WritesToAnswers: "raised ValueError on one node: .*read-only",
-    AsksTwice: "asks for epsilon 2 for one recipient",
-    AsksMoreOfSome: "loses inf of its epsilon",
-    DrawsItself: "past the noise|numbers of its own",
+    AsksTwice: "uses epsilon 2 for one member",
+    AsksMoreOfSome: "privacy loss is inf times its epsilon",
+    DrawsItself: "other than through noised values|randomness or state of its own",
     IgnoresItsNoise: "other noise gave the same rows",
-    LooksAtTheOthers: "others than among all sources",
+    LooksAtTheOthers: "differ from those computed among all sources",
     OneRowForAll: "share memory",
     MorePeopleLearnLess: "would learn less",
     SeesTheGraph: "may take n_sources alone",
     DefaultEpsilon: "epsilon has a default",
-    Changeable: "can be changed",
+    Changeable: "are mutable",
 }
 
 
@@ -266,6 +266,6 @@ def test_an_author_runs_it_in_two_lines(tmp_path):
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
     assert failed
     assert all("test_wrong.py" in line for line in failed)
-    assert any("no_pair_loses_more_than_is_claimed" in line for line in failed)
+    assert any("no_pair_exceeds_the_claimed_epsilon" in line for line in failed)
     assert f"{2 * len(CHECKS)} passed" not in done.stdout  # some of the wrong one pass, too
     assert sum("test_popular" in line for line in failed) == 0

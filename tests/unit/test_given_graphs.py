@@ -91,7 +91,7 @@ def test_a_name_or_a_class_is_no_mechanism_and_that_is_said(wrong):
             lambda: evaluate(GRAPH, mechanisms=wrong),
         ]
     for call in calls:
-        with pytest.raises(ParameterError, match="comes with its parameters, such as TwoHop"):
+        with pytest.raises(ParameterError, match="expected a mechanism with its parameters"):
             call()
 
 

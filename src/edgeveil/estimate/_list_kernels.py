@@ -104,12 +104,11 @@ def store_best(
     log_prior: Any,
     room: Any,  # names that are kept for a member, at most
     out_starts: Any,  # OUT (m + 1)
-    out_nodes: Any,  # OUT as long as `nodes` and the next two
-    out_sums: Any,  # OUT
-    out_log_odds: Any,  # OUT
+    out_nodes: Any,  # OUT as long as `nodes`
+    out_sums: Any,  # OUT as long as `nodes`
 ) -> None:
     """Leave out the member and its friends, and keep the names with the best scores."""
-    heap, heap_nodes, labels = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64)
+    heap, heap_nodes, unused = np.empty(room), np.empty(room, np.int64), np.empty(room)
     used = 0
     out_starts[0] = 0
     for i in range(len(sources)):
@@ -121,18 +120,17 @@ def store_best(
                 at += 1
             if node == sources[i] or (at < len(friends) and friends[at] == node):
                 continue
-            out_nodes[used], out_sums[used], out_log_odds[used] = node, sums[j], rates[i] * sums[j]
+            out_nodes[used], out_sums[used] = node, sums[j]
             used += 1
         if used - first > room:
             for j in range(first, used):
-                score = _score(log_degrees[out_nodes[j]], out_log_odds[j], log_prior)
-                size = _offer(heap, heap_nodes, labels, size, score, out_nodes[j], 0)
+                score = _score(log_degrees[out_nodes[j]], rates[i] * out_sums[j], log_prior)
+                size = _offer(heap, heap_nodes, unused, size, score, out_nodes[j], 0.0)
             end, used = used, first
             for j in range(first, end):
-                score = _score(log_degrees[out_nodes[j]], out_log_odds[j], log_prior)
+                score = _score(log_degrees[out_nodes[j]], rates[i] * out_sums[j], log_prior)
                 if score > heap[0] or (score == heap[0] and out_nodes[j] <= heap_nodes[0]):
                     out_nodes[used], out_sums[used] = out_nodes[j], out_sums[j]
-                    out_log_odds[used] = out_log_odds[j]
                     used += 1
         out_starts[i + 1] = used
 
@@ -144,7 +142,8 @@ def best_of_rows(
     own_starts: Any,  # IN  (m + 1)
     starts: Any,  # IN  (m + 1) of the evidence
     nodes: Any,  # IN
-    log_odds: Any,  # IN
+    sums: Any,  # IN
+    rates: Any,  # IN  (m) log odds for each unit of a sum
     followers: Any,  # IN  flat lists of known followers
     follower_starts: Any,  # IN  (m + 1)
     bonus: Any,  # IN  (m) what being a follower adds to a score
@@ -156,14 +155,15 @@ def best_of_rows(
     out_starts: Any,  # OUT (m + 1)
     out_nodes: Any,  # OUT (m * k)
     out_scores: Any,  # OUT (m * k)
-    out_labels: Any,  # OUT (m * k) the index of the evidence; -1: there is none
+    out_sums: Any,  # OUT (m * k) 0 without evidence
+    out_above: Any,  # OUT (m * k) how many of the member's sums are at least this one
 ) -> None:
     """The k best strangers of each member: by evidence, because they follow it, or popular.
 
     The k most popular strangers come first, in order: their last score is one that the others have
     to reach. The best of the others are collected in a heap, and both are merged.
     """
-    scores, names, labels = np.empty(k), np.empty(k, np.int64), np.empty(k, np.int64)
+    scores, names, found = np.empty(k), np.empty(k, np.int64), np.empty(k)
     popular = np.empty(k, np.int64)
     without = _score(0.0, 0.0, log_prior)  # what a name without evidence gets beside its degree
     out_starts[0] = 0
@@ -188,12 +188,12 @@ def best_of_rows(
                 continue
             if len(allowed) > 0 and not allowed[node]:
                 continue
-            odds = log_odds[starts[i] + j]
+            odds = rates[i] * sums[starts[i] + j]
             more = bonus[i] if _find(follow, node) >= 0 else 0.0
             if log_degrees[node] + max(odds + log_prior, 0.0) + _LN_2 + more < least:
                 continue  # as `_score` is at most that
             score = _score(log_degrees[node], odds, log_prior) + more
-            size = _offer(scores, names, labels, size, score, node, starts[i] + j)
+            size = _offer(scores, names, found, size, score, node, sums[starts[i] + j])
         for j in range(len(follow)):
             node = follow[j]
             if node == source or _find(friends, node) >= 0 or _find(known, node) >= 0:
@@ -201,29 +201,24 @@ def best_of_rows(
             if len(allowed) > 0 and not allowed[node]:
                 continue
             score = log_degrees[node] + without + bonus[i]
-            size = _offer(scores, names, labels, size, score, node, -1)
-        _sort(scores, names, labels, size)
-        used, at = out_starts[i], 0
+            size = _offer(scores, names, found, size, score, node, 0.0)
+        _sort(scores, names, found, size)
+        used, at, end = out_starts[i], 0, out_starts[i] + k
         for j in range(many):
             node = popular[j]
             if _find(known, node) >= 0 or _find(follow, node) >= 0:
                 continue  # it is among the others, if it is good enough
             score = log_degrees[node] + without
-            while (
-                at < size
-                and used < out_starts[i] + k
-                and not _worse(scores, names, at, score, node)
-            ):
-                out_nodes[used], out_scores[used], out_labels[used] = (
-                    names[at],
-                    scores[at],
-                    labels[at],
-                )
+            while at < size and used < end and not _worse(scores, names, at, score, node):
+                out_nodes[used], out_scores[used], out_sums[used] = names[at], scores[at], found[at]
                 used, at = used + 1, at + 1
-            if used < out_starts[i] + k:
-                out_nodes[used], out_scores[used], out_labels[used] = node, score, -1
+            if used < end:
+                out_nodes[used], out_scores[used], out_sums[used] = node, score, 0.0
                 used += 1
-        while at < size and used < out_starts[i] + k:
-            out_nodes[used], out_scores[used], out_labels[used] = names[at], scores[at], labels[at]
+        while at < size and used < end:
+            out_nodes[used], out_scores[used], out_sums[used] = names[at], scores[at], found[at]
             used, at = used + 1, at + 1
         out_starts[i + 1] = used
+        own_sums = sums[starts[i] : starts[i + 1]]
+        for j in range(out_starts[i], used):
+            out_above[j] = (own_sums >= out_sums[j]).sum() if out_sums[j] > 0 else 0

@@ -4,7 +4,7 @@ Released are all degrees with noise, once for everybody, and for each member the
 weights of common friends that reach a public threshold. A stranger's score is a log posterior
 (docs/theory/suggestions.md):
 
-    score_v = ln D_v + ln(1 + (K / n) e^(L_v)),    L_v = r z_v
+    score_v = ln D_v + ln(1 + (K / n) e^(r z_v))
 
 D_v is the released degree, z_v the noisy sum, K / n the prior odds that a stranger belongs to the
 member's circles, and r the rate at which a sum adds to the log odds. Nothing is fitted.
@@ -34,9 +34,9 @@ _LARGEST_PRIOR = 0.2  # of the odds K / n, where there are few nodes
 _FLOOR = 2.0  # scales of noise below which a released degree tells nothing
 _HUB = 2.0  # friends with a released degree above so many floors count less
 _SPREAD = 0.3  # expected common friends of a stranger in a circle, for each friend by weight
-_NOISE_NAMES = 200  # strangers whom noise alone lifts to the threshold, on average
-STORED = 256  # names that are stored for a member, those with the best scores
-_STANDS_OUT = 0.1  # a name stands out if noise alone explains at most so many like it
+_NOISE_NAMES = 100  # strangers whom noise alone lifts to the threshold, on average
+STORED = 200  # names that are stored for a member, those with the best scores
+STANDS_OUT = 0.5  # a place stands out if its `chance` is below this
 
 
 class Reason(IntEnum):
@@ -64,7 +64,7 @@ class Evidence(NamedTuple):
     starts: npt.NDArray[np.int64]  # (members + 1)
     nodes: Indices
     sums: npt.NDArray[np.float32]  # noisy sum of the weights of common friends
-    log_odds: npt.NDArray[np.float32]  # what it adds to the log odds of a common circle
+    rates: Vector  # (members) what a unit of a sum adds to the log odds of a common circle
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -75,7 +75,7 @@ class Evidence(NamedTuple):
         counts = np.diff(self.starts)[rows]
         starts = np.concatenate(([0], np.cumsum(counts)))
         at = np.arange(starts[-1]) + np.repeat(self.starts[:-1][rows] - starts[:-1], counts)
-        return Evidence(starts, self.nodes[at], self.sums[at], self.log_odds[at])
+        return Evidence(starts, self.nodes[at], self.sums[at], self.rates[rows])
 
     def dense(self, n: int) -> Vector:
         """The sums as an array (members, n), NaN where nothing is stored: for tests and audits."""
@@ -89,7 +89,9 @@ class Evidence(NamedTuple):
         counts = np.concatenate([np.diff(part.starts) for part in parts])
         return cls(
             np.concatenate(([0], np.cumsum(counts))),
-            *(np.concatenate(columns) for columns in zip(*(p[1:] for p in parts), strict=True)),
+            np.concatenate([part.nodes for part in parts]),
+            np.concatenate([part.sums for part in parts]),
+            np.concatenate([part.rates for part in parts]),
         )
 
 
@@ -100,7 +102,7 @@ class Lists(NamedTuple):
     nodes: npt.NDArray[np.int64]
     scores: Vector
     common: Vector  # estimated common friends
-    chance: Vector  # how many such names noise alone would put there, for each name
+    chance: Vector  # share of the names with at least such a sum that noise alone explains
     reasons: npt.NDArray[np.int8]  # of `Reason`
 
 
@@ -161,7 +163,7 @@ def gather(
     rates = log_odds_rate(rate, _weight_of_friends(popularity, own))
     out_starts = np.empty(len(own.sources) + 1, dtype=np.int64)
     out_nodes: Indices = np.empty(size, dtype=np.int32 if n <= 2**31 else np.int64)
-    out_sums, out_log_odds = np.empty(size, dtype=np.float32), np.empty(size, dtype=np.float32)
+    out_sums = np.empty(size, dtype=np.float32)
     kernels.store_best(
         _ints(own.sources),
         _ints(own.lists),
@@ -176,12 +178,9 @@ def gather(
         out_starts,
         out_nodes,
         out_sums,
-        out_log_odds,
     )
     used = out_starts[-1]
-    return Evidence(
-        out_starts, out_nodes[:used].copy(), out_sums[:used].copy(), out_log_odds[:used].copy()
-    )
+    return Evidence(out_starts, out_nodes[:used].copy(), out_sums[:used].copy(), rates)
 
 
 def log_odds_rate(rate: float, weight: Vector) -> Vector:
@@ -222,7 +221,8 @@ def make_lists(
         allowed[candidates] = True
         order = order[allowed[order]]
     starts, size = np.empty(m + 1, dtype=np.int64), m * min(k, n)
-    nodes, labels, scores = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+    nodes, above = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    scores, sums = np.empty(size), np.empty(size)
     followers = [np.empty(0, np.int64), *own.followers]
     follower_starts = np.cumsum([0, *map(len, own.followers or [()] * m)])
     kernels.best_of_rows(
@@ -231,7 +231,8 @@ def make_lists(
         _ints(own.starts),
         _ints(evidence.starts),
         _ints(evidence.nodes),
-        _reals(evidence.log_odds),
+        _reals(evidence.sums),
+        _reals(evidence.rates),
         _ints(np.concatenate(followers)),
         _ints(follower_starts),
         _follow_back(own, n),
@@ -243,45 +244,31 @@ def make_lists(
         starts,
         nodes,
         scores,
-        labels,
+        sums,
+        above,
     )
-    return _explained(popularity, own, evidence, rate, starts, nodes, scores, labels)
-
-
-def _explained(
-    popularity: Popularity,
-    own: OwnLists,
-    evidence: Evidence,
-    rate: float,
-    starts: npt.NDArray[np.int64],
-    nodes: npt.NDArray[np.int64],
-    scores: Vector,
-    labels: npt.NDArray[np.int64],
-) -> Lists:
-    """What the places tell: common friends, chance and reason."""
-    n, used, counts = len(popularity.log_degrees), starts[-1], np.diff(starts)
-    labels = labels[:used]
-    evident = labels >= 0
-    sums, log_odds = np.zeros(used), np.zeros(used)
-    sums[evident] = evidence.sums[labels[evident]]
-    log_odds[evident] = evidence.log_odds[labels[evident]]
-    rows = np.repeat(np.arange(len(counts)), counts)
-    rank = np.arange(used) - starts[rows] + 1
-    friends = np.diff(own.starts)
+    used = starts[-1]
+    nodes, scores, sums = nodes[:used], scores[:used], sums[:used]
+    # As many strangers as (n / 2) e^(-rate z) get a sum of z or more from noise alone.
+    by_noise = n / 2 * np.exp(-rate * np.maximum(sums, 0.0))
+    chance = np.where(sums > 0, np.minimum(1.0, by_noise / np.maximum(above[:used], 1)), 1.0)
+    friends, rows = np.diff(own.starts), np.repeat(np.arange(m), np.diff(starts))
     per_weight = friends / np.maximum(_weight_of_friends(popularity, own), 1e-9)
-    reasons = np.full(used, Reason.POPULAR, dtype=np.int8)
+    common = np.clip(sums * per_weight[rows] * (1 - chance), 0.0, friends[rows])
+    reasons = _reasons(own, starts, nodes, chance)
+    return Lists(starts, nodes, scores, common, chance, reasons)
+
+
+def _reasons(
+    own: OwnLists, starts: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], chance: Vector
+) -> npt.NDArray[np.int8]:
+    """Common friends where a place stands out; else that somebody follows, or is popular."""
+    reasons = np.full(len(nodes), Reason.POPULAR, dtype=np.int8)
     for i, followers in enumerate(own.followers):
         here = slice(starts[i], starts[i + 1])
         reasons[here][np.isin(nodes[here], followers)] = Reason.FOLLOWS_YOU
-    reasons[evident & (log_odds + _log_prior(n) > 0)] = Reason.COMMON_FRIENDS
-    return Lists(
-        starts,
-        nodes[:used],
-        scores[:used],
-        common=np.clip(sums * per_weight[rows], 0.0, friends[rows]),
-        chance=np.where(sums > 0, np.minimum(1.0, n / 2 * np.exp(-rate * sums) / rank), 1.0),
-        reasons=reasons,
-    )
+    reasons[chance < STANDS_OUT] = Reason.COMMON_FRIENDS
+    return reasons
 
 
 def _log_prior(n: int) -> float:

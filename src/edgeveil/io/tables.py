@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io.edges import Piece, RowError, graph_of
-from edgeveil.io.picking import SAMPLE, Reading, pick_columns
+from edgeveil.io.picking import SAMPLE, Reading, pick_columns, pick_timed_columns
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -48,12 +49,15 @@ def parquet_pieces(path: Path, reading: Reading, memory: int | None) -> Iterator
     rows = total if memory is None else min(memory // _PER_ROW, _MOST_ROWS)
     head = _collected(path, _scanned(path).limit(SAMPLE))
     names = head.columns
-    picked = pick_columns(names, _sample_of(head), reading.columns, reading.nodes, str(path))
+    *picked, time = pick_timed_columns(names, _sample_of(head), reading, str(path))
     wanted = [names[i] for i in picked if i is not None]
     places = 0, 1, 2 if len(wanted) > 2 else None
+    if time is not None and names[time] not in wanted:
+        wanted.append(names[time])
     for start in range(0, total, max(1, rows)):
         frame = _collected(path, _scanned(path).select(wanted).slice(start, max(1, rows)))
-        yield _piece(frame, places, str(path), as_text=reading.as_text, start=start)
+        piece = _piece(frame, places, str(path), as_text=reading.as_text, start=start)
+        yield piece if time is None else replace(piece, times=frame[names[time]])
 
 
 def count_rows(path: Path) -> int:

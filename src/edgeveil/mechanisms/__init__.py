@@ -1,4 +1,4 @@
-"""Every private algorithm, one file each or one for a family, behind the one seam of `base`."""
+"""Every private algorithm, one file each or one for a family, with the interface of `base`."""
 
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.baselines import NonPrivate, OwnNeighbours

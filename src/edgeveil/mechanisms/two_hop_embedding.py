@@ -107,6 +107,6 @@ class TwoHopEmbedding(DegreesOnce):
         return hash_nodes(nodes, self.dimension, self.hash_key)
 
     @classmethod
-    def hardest(cls) -> tuple[TwoHopEmbedding, Pair]:
+    def tight_case(cls) -> tuple[TwoHopEmbedding, Pair]:
         """At any epsilon."""
         return cls(epsilon=1.0, dimension=16), two_hubs(1, 4)

@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
-from edgeveil.ledger import Campaign, Ledger
+from edgeveil.ledger import Ledger
 from edgeveil.ledger.tables import UnusableError
-from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.serve.lists import Lists, digest_of, render
 
 if TYPE_CHECKING:
@@ -147,15 +146,7 @@ class Making:
 
         Refused here, where no member sees it: later, only who has no list yet would.
         """
-        any_question = Campaign(
-            question="",
-            guarantee=lambda rows: Guarantee(
-                epsilon=self.offer.epsilon, model="joint", theorem="", n_sources=rows
-            ),
-            label=self.offer.label,
-            fingerprint=graph.fingerprint,
-        )
-        self.ledger.price(any_question, ["anybody"])
+        self.ledger.check_snapshot(graph.fingerprint, self.offer.label)
         graph.nodes.find("" if graph.nodes.kind == "str" else 0)  # sorts ids, before anybody waits
         about = {
             "snapshot": snapshot,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -147,5 +146,5 @@ def _protection(making: Making) -> dict[str, Any]:
             f"that it does not show {whom}. Whatever somebody believed about such a connection, "
             f"your list can change the odds by a factor of at most {math.exp(offer.epsilon):.3g}."
         ),
-        "in_full": str(replace(mechanism.guarantee(1), window=making.ledger.window)),
+        "in_full": str(mechanism.guarantee(1)),
     }

@@ -136,9 +136,7 @@ def test_followers_get_the_likelihood_ratio_of_following_and_say_so():
     friends = np.arange(1, 21)
     followers = (np.concatenate([np.arange(1, 11), [400, 401]]),)
     own = OwnLists(np.array([0]), friends, np.array([0, 20]), NodeSet.range(n), followers)
-    nothing = Evidence(
-        np.array([0, 0]), *(np.empty(0, t) for t in (np.int32, np.float32, np.float32))
-    )
+    nothing = Evidence(np.array([0, 0]), np.empty(0, np.int32), np.empty(0, np.float32), np.ones(1))
     made = lists.make_lists(popularity, own, nothing, 1.0, 5)
     assert made.nodes[:2].tolist() == [400, 401]
     assert made.reasons.tolist() == [Reason.FOLLOWS_YOU] * 2 + [Reason.POPULAR] * 3
