@@ -9,7 +9,7 @@ import pytest
 from edgeveil.datasets import social_network
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.evaluation.own_graph import evaluate
-from edgeveil.mechanisms import DegreePrior, NonPrivate, Suggest, TwoHop, TwoHopEmbedding
+from edgeveil.mechanisms import DegreePrior, NonPrivate, OwnListEmbedding, Suggest, TwoHop
 
 GRAPH = social_network(400, average_degree=16).graph
 SMALL = {"sources": 4, "k": 20, "min_degree": 16, "protocol": "rankings"}
@@ -86,7 +86,7 @@ def test_where_any_order_is_right_there_is_no_number():
         ({"min_degree": 10**6}, "lower min_degree"),
         ({"epsilons": [-1]}, "epsilon must be a positive number"),
         ({"epsilons": 1.0, "mechanisms": [NonPrivate()]}, "give epsilons or mechanisms"),
-        ({"mechanisms": [TwoHopEmbedding(epsilon=1)]}, "gives no scores"),
+        ({"mechanisms": [OwnListEmbedding()]}, "gives no scores"),
     ],
 )
 def test_wrong_arguments_are_named(wrong, expected):
