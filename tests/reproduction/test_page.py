@@ -277,8 +277,9 @@ def test_suggestions_in_words():
         lines = in_percent(hits, friends, scope, epsilons)
         gain = lines[:, epsilons.index(start) : -1] > lines[:, -1:]
         assert gain.all()
+        if start > 0.25:
+            assert not (lines[:, epsilons.index(start / 2)] > lines[:, -1]).all()
         mean = lines.mean(axis=0)
-        assert start == 0.25 or mean[epsilons.index(start / 2)] < 1.5 * mean[-1]
         one.append(f"{round(mean[2], -1):.0f} %")  # other noise moves it by a few points
         popular.append(f"{mean[-1]:.0f} %")
 
