@@ -25,10 +25,10 @@ from edgeveil.mechanisms import (
     EdgeFlipping,
     GraphDiffusion,
     NonPrivate,
+    OwnListEmbedding,
     OwnNeighbours,
     Suggest,
     TwoHop,
-    TwoHopEmbedding,
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs, two_cliques, wedge
 from edgeveil.privacy import statistic
@@ -60,9 +60,9 @@ AUDITED = [  # mechanism, trials, share of the claim that the audit has to reach
     (DegreePrior(epsilon=4), 500, 0.3),
     (DegreePrior(epsilon=4, model="public"), 500, 0.3),
     (TwoHop(epsilon=4), 500, 0.15),
-    (TwoHopEmbedding(epsilon=4), 100, 0.0),
     (Suggest(epsilon=4, top=3), 100, 0.0),
     (OwnNeighbours(), 100, 0.0),
+    (OwnListEmbedding(dimension=4), 100, 0.0),
     (NonPrivate(), 100, 0.0),
 ]
 

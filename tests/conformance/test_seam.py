@@ -27,7 +27,6 @@ from edgeveil.mechanisms import (
     OwnNeighbours,
     Suggest,
     TwoHop,
-    TwoHopEmbedding,
 )
 from edgeveil.mechanisms.base import Gives, HasHardPairs, Mechanism
 from edgeveil.mechanisms.hard_pairs import wedge
@@ -454,7 +453,7 @@ def test_what_is_said_to_cost_nothing_is_noise_alone_and_the_exact_loss_sees_it(
     assert exact_loss(free, wedge()) == math.inf
 
 
-@pytest.mark.parametrize("cls", [TwoHop, TwoHopEmbedding, Suggest])
+@pytest.mark.parametrize("cls", [TwoHop, Suggest])
 def test_audits_look_at_edges_between_two_friends_too(cls):
     mechanism = cls(epsilon=1)
     assert any(

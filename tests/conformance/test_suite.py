@@ -17,7 +17,7 @@ from edgeveil.conformance import (
     check,
     randomness_comes_from_the_engine,
 )
-from edgeveil.mechanisms import DegreePrior, DPPushFlowCap, EdgeFlipping, TwoHopEmbedding
+from edgeveil.mechanisms import DegreePrior, DPPushFlowCap, EdgeFlipping, OwnListEmbedding
 from edgeveil.mechanisms.base import OnceForAll
 from edgeveil.privacy.noise import calibrate
 from edgeveil.privacy.statistic import Statistic
@@ -233,8 +233,7 @@ def test_whoever_ignores_the_noise_is_found_at_any_epsilon(cls, model, epsilon):
 @pytest.mark.parametrize(
     "mechanism",
     [
-        *(TwoHopEmbedding(epsilon=1.0, dimension=d) for d in (1, 2, 3)),
-        *(TwoHopEmbedding(epsilon=e, dimension=16) for e in (1e-6, 1e6)),
+        *(OwnListEmbedding(dimension=d) for d in (1, 2, 3)),
         DegreePrior(epsilon=1e6),
         EdgeFlipping(epsilon=1e6),
     ],

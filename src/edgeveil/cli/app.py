@@ -22,7 +22,7 @@ COMMANDS = {
     "suggest": "Suggest people to members, privately: whom each may know.",
     "report": "Make a page of private lists: whom members may know, and how sure that is.",
     "rank": "Rank the nodes of a graph for one source, privately.",
-    "embed": "Embed the nodes of a graph, privately, each for its own owner.",
+    "embed": "Embed the members of a graph, each for itself: by default its own list, at no cost.",
     "serve": "Give each member its own list over HTTP, and nobody else's.",
     "history": "All snapshots of a graph as one: every edge, and when it was first seen.",
     "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.",

@@ -29,12 +29,12 @@ from edgeveil.estimate.rows import OwnLists, exact_weights
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 
-CIRCLE = 1000  # K: strangers with whom a member may share a circle, before anything is measured
-_LARGEST_PRIOR = 0.2  # of the odds K / n, where there are few nodes
-_FLOOR = 2.0  # scales of noise below which a released degree tells nothing
-_HUB = 2.0  # friends with a released degree above so many floors count less
+CIRCLE = 2000  # K: strangers with whom a member may share a circle, before anything is measured
+_LARGEST_PRIOR = 1.0  # of the odds K / n, where there are few nodes
+_FLOOR = 1.5  # scales of noise below which a released degree tells nothing
+_HUB = 3.0  # friends with a released degree above so many floors count less
 _SPREAD = 0.3  # expected common friends of a stranger in a circle, for each friend by weight
-_NOISE_NAMES = 100  # strangers whom noise alone lifts to the threshold, on average
+_NOISE_NAMES = 200  # strangers whom noise alone lifts to the threshold, on average
 STORED = 200  # names that are stored for a member, those with the best scores
 STANDS_OUT = 0.5  # a place stands out if its `chance` is below this
 

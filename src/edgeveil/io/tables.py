@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,8 +39,53 @@ def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
     # pandas hands a meaningful index over as a last column; it is no weight
     edges = frame.select(n for n in frame.columns if not n.startswith("__index_level_"))
     picked = pick_columns(edges.columns, _sample_of(edges), None, nodes, where, in_memory=True)
+    return _graph(edges, picked, where, nodes, directed=directed)
+
+
+def read_pairs(pairs: Sequence[Any], *, nodes: NodeSet | None, directed: bool) -> Graph:
+    """Read a list of pairs of ids, an edge each."""
+    import polars as pl
+
+    where = "the list"
+    for row, pair in enumerate(pairs, 1):
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise InputError(
+                f"{where}, entry {row}: an edge in a list is a pair of ids, (a, b); pass a matrix "
+                "or an edge_index as a numpy array"
+            )
+    if len(pairs) == 2 and not any(isinstance(pair, tuple) for pair in pairs):
+        raise InputError(
+            f"{where} is 2 x 2: it may be a matrix or two edges; write edges as tuples, "
+            "[(a, b), (c, d)], or pass a matrix as a numpy array"
+        )
+    try:
+        ids = [pl.Series(name, [pair[i] for pair in pairs]) for i, name in enumerate("ab")]
+    except Exception as error:
+        raise InputError(f"{where} mixes ids of several kinds; ids are integers or text") from error
+    return _graph(pl.DataFrame(ids), (0, 1, None), where, nodes, directed=directed)
+
+
+def collected(frame: Any) -> Any:
+    """Read what a LazyFrame of polars stands for."""
+    import polars as pl
+
+    try:
+        return frame.collect()
+    except (Exception, pl.exceptions.PanicException) as error:
+        told = f"the polars LazyFrame cannot be read ({type(error).__name__})"
+        raise InputError(told) from error
+
+
+def _graph(
+    frame: pl.DataFrame,
+    picked: tuple[int, int, int | None],
+    where: str,
+    nodes: NodeSet | None,
+    *,
+    directed: bool,
+) -> Graph:
     as_text = nodes is not None and nodes.kind == "str"
-    return graph_of(_piece(edges, picked, where, as_text=as_text), nodes, directed=directed)
+    return graph_of(_piece(frame, picked, where, as_text=as_text), nodes, directed=directed)
 
 
 def parquet_pieces(path: Path, reading: Reading, memory: int | None) -> Iterator[Piece]:
