@@ -77,10 +77,10 @@ def keys_in(folder: Path | None) -> set[str]:
 
 
 def refuse_unknown(keys: set[str]) -> None:
-    """Raise LedgerError if there are artifacts without a spend."""
+    """Raise LedgerError if there are artifacts without a charge."""
     if keys:
         raise LedgerError(
             f"the artifacts' folder holds {len(keys)} that the ledger knows nothing of, such as "
-            f"{min(keys)[:12]}...: the ledger was put back to an older copy and lacks spends, or "
+            f"{min(keys)[:12]}...: the ledger was put back to an older copy and lacks charges, or "
             "the folder belongs to another ledger; see docs/ledger.md, Backup"
         )

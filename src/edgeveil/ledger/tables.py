@@ -208,8 +208,8 @@ _SHOWN_CHARGE = (
 SHOWN_CHARGES = f"{_SHOWN_CHARGE} WHERE n_rows > 0 ORDER BY charges.seq"
 LATEST_CHARGES = f"{SHOWN_CHARGES} DESC LIMIT ?"
 CHARGES_OF_MEMBER = (
-    f"{_SHOWN_CHARGE} WHERE charges.seq IN (SELECT seq FROM charge_members WHERE member = ?) "
-    "ORDER BY charges.seq"
+    f"{_SHOWN_CHARGE} WHERE n_rows > 0 AND (model = 'public' OR charges.seq IN "
+    "(SELECT seq FROM charge_members WHERE member = ?)) ORDER BY charges.seq"
 )
 HEAD = "SELECT seq, hash FROM charges ORDER BY seq DESC LIMIT 1"
 HASH_AT = "SELECT hash FROM charges WHERE seq = ?"

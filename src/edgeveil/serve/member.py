@@ -59,8 +59,8 @@ def member_app(making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, 
             found = await asyncio.to_thread(making.ledger.account, str(who.member))
         except (EdgeveilError, OSError):
             return error(503, "the ledger cannot be read now; try again later")
-        whole = found.spent + found.left
-        return JSONResponse({"spent": found.spent, "left": found.left, "whole": whole})
+        whole = found.charged + found.left
+        return JSONResponse({"spent": found.charged, "left": found.left, "whole": whole})
 
     def for_members(answer: Callable[[_Who], Awaitable[Response]]) -> Work:
         async def work(request: Request) -> Response:

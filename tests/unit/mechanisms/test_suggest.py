@@ -55,7 +55,7 @@ def test_candidates_are_the_only_ones_suggested_and_unknown_ones_cost_nothing(tm
     ledger = Ledger.create(tmp_path / "ledger", epsilon=5)
     with pytest.raises(UnknownNodeError):
         suggest(GRAPH, [3], 1.0, candidates=["ghost"], ledger=ledger)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_a_list_says_what_everybody_gets_where_epsilon_is_small_and_names_more_where_it_is_not():

@@ -6,11 +6,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from edgeveil.estimate.suggestions import learn, split, threshold
+from tests.unit.estimate.plain_suggestions import read_row
+from tests.unit.estimate.suggestion_release import Columns, list_of
 
 from edgeveil.datasets import social_network
 from edgeveil.engine import price, release, suggest
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.estimate.suggestions import learn, split, threshold
 from edgeveil.evaluation.hits import hide_edges, hits, members_by_degree, popularity
 from edgeveil.evaluation.own_graph import evaluate
 from edgeveil.flow.pagerank import personalized_pagerank
@@ -23,8 +25,6 @@ from edgeveil.mechanisms.run import exact_loss, rows_of
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.suggestions import Suggestions
 from tests.seam import statistics_of
-from tests.unit.estimate.plain_suggestions import read_row
-from tests.unit.estimate.suggestion_release import Columns, list_of
 
 
 def follow_network(n: int = 600, seed: int = 0, average_degree: int = 12) -> Graph:
@@ -185,7 +185,7 @@ def test_every_mechanism_refuses_a_directed_graph_before_anything_is_charged(mec
             call(graph, mechanism, [0], ledger=ledger)
     with pytest.raises(ParameterError, match="is not made for directed graphs"):
         rows_of(mechanism, graph, [0], NoiseSource.insecure(1))
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_an_undirected_graph_is_refused_where_directions_are_needed():
