@@ -48,10 +48,10 @@ import sys
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from edgeveil.serve.server import Place, serve
+from edgeveil.serve.server import Address, serve
 async def bare(request):
     return JSONResponse({"ok": True})
-serve([(Place.of(sys.argv[1]), Starlette(routes=[Route("/bare", bare)]))], lambda: None)
+serve([(Address.of(sys.argv[1]), Starlette(routes=[Route("/bare", bare)]))], lambda: None)
 """
 LUA = """
 local tokens, at = {{}}, 0
@@ -97,7 +97,7 @@ def _measured(wrk: str, service: Service, n: int, rounds: int, folder: Path) -> 
     whom = range(BUSY, n, max(1, n // 20_000))
     first = asking.these(_tokens(service, whom), connections=512)["per_second"]
     began = time.perf_counter()
-    service.curator("/ahead", "POST")
+    service.confirm("/ahead")
     _wait_for_all(service, but=n - BUSY)
     meanwhile = asking.these(_tokens(service, range(BUSY)), pause=100)
     _wait_for_all(service)

@@ -86,7 +86,7 @@ def test_only_new_members_are_charged(folder, ledger, run):
 
 
 def test_a_folder_can_be_written_again_elsewhere_for_nothing(folder, ledger, run):
-    embed = "embed follows.csv --epsilon 1 --ledger f.ledger --out"
+    embed = "embed follows.csv --mechanism instant-embedding --epsilon 1 --ledger f.ledger --out"
     assert run(f"{embed} first").returncode == 0
     for place in ("second", "first"):
         again = run(f"{embed} {place}")
@@ -216,7 +216,10 @@ def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_no
     random = np.random.default_rng(0)
     np.savetxt(folder / "g.csv", random.integers(0, 3000, (60_000, 2)), "%d", delimiter=",")
     ledger = Ledger.create(folder / "f.ledger", epsilon=4)
-    line = "embed g.csv --epsilon 1 --dim 16 --out e.parquet --ledger f.ledger"
+    line = (
+        "embed g.csv --mechanism instant-embedding --epsilon 1 --dim 16 --out e.parquet "
+        "--ledger f.ledger"
+    )
     process = forks.start(EDGEVEIL, *line.split(), folder=folder, stderr="stderr")
     while not ledger.charges() and process.poll() is None:
         time.sleep(0.02)

@@ -112,9 +112,14 @@ class Service:
             given["Authorization"] = f"Bearer {token or self.token(member)}"
         return request(self.port, path, headers=given, **more)
 
-    def curator(self, path, method="GET", key=""):
+    def curator(self, path, method="GET", key="", body=None):
         given = {} if key is None else {"Authorization": f"Bearer {key or self.key}"}
-        return request(self.curator_port, path, method, given)
+        return request(self.curator_port, path, method, given, body)
+
+    def confirm(self, path):
+        """What charges members: ask for the price, and send it back."""
+        price = self.curator(path)
+        return price if price.status != 200 else self.curator(path, "POST", body=price.body)
 
 
 class Got:

@@ -8,14 +8,14 @@ import time
 
 import pytest
 
-from edgeveil.errors import InputError
+from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.io import save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.serve.curator import curator_key
 from tests.serve.running import request
 
 
-@pytest.mark.parametrize("path", ["/status", "/spends", "/plan", "/metrics", "/accuracy"])
+@pytest.mark.parametrize("path", ["/status", "/spends", "/plan", "/metrics", "/advance"])
 @pytest.mark.parametrize("key", [None, "wrong"])
 def test_without_the_key_nothing_is_said(service, path, key):
     found = service.curator(path, key=key)
@@ -23,7 +23,7 @@ def test_without_the_key_nothing_is_said(service, path, key):
     assert found.json == {"error": "this needs the curator's key"}
 
 
-@pytest.mark.parametrize("path", ["/advance", "/ahead", "/accuracy"])
+@pytest.mark.parametrize("path", ["/advance", "/ahead"])
 def test_without_the_key_nothing_is_done(service, path):
     before = service.curator("/status").json
     assert service.curator(path, "POST", key=None).status == 401
@@ -60,7 +60,7 @@ def test_the_plan_is_that_of_the_ledger(service):
 
 def test_lists_are_made_ahead_and_then_served_at_once(own_service, network):
     running = own_service.start()
-    assert running.curator("/ahead", "POST").json["left"] == network.n_nodes
+    assert running.confirm("/ahead").json["left"] == network.n_nodes
     until = time.monotonic() + 60
     while running.curator("/status").json["ahead_left"]:
         assert time.monotonic() < until
@@ -78,11 +78,11 @@ def test_a_new_snapshot_gives_new_lists_until_the_budget_is_used_up(own_service,
     for number in range(2, 5):  # the cap is 2, a list costs 0.5
         changed = network.with_edge_flipped(0, number)
         save_graph(changed, running.graph, overwrite=True)
-        assert running.curator("/advance", "POST").json == {"snapshot": number}
+        assert running.confirm("/advance").json == {"snapshot": number}
         lists.append(running.get(member=member).json)
     assert [one["list"]["snapshot"] for one in lists] == [1, 2, 3, 4]
     assert running.get("/me/spending", member).json["left"] == 0
-    assert running.curator("/advance", "POST").json == {"snapshot": 5}
+    assert running.confirm("/advance").json == {"snapshot": 5}
     last = running.get(member=member).json
     assert last["current"] is False
     assert last["list"] == lists[-1]["list"]
@@ -92,16 +92,52 @@ def test_a_new_snapshot_gives_new_lists_until_the_budget_is_used_up(own_service,
     assert other.json["current"] is True
 
 
+@pytest.mark.parametrize("path", ["/advance", "/ahead"])
+def test_members_are_charged_only_at_the_price_that_was_shown(own_service, network, path):
+    running = own_service.start()
+    running.get(member=network.nodes[3])
+    price = running.curator(path).json
+    assert (price["epsilon"], price["members"]) == (0.5, network.n_nodes)
+    assert (price["least_left"], price["lists_left"]) == (1.5, 3)
+    others = [{**price, name: value} for name, value in (("epsilon", 0.1), ("members", 7))]
+    others += [{**price, "snapshot": 9}, {**price, "more": 1}, {}, [], "[" * 1000]
+    for other in (None, *(one if isinstance(one, str) else json.dumps(one) for one in others)):
+        refused = running.curator(path, "POST", body=other)
+        assert refused.status == 409
+        assert "price" in refused.json["error"]
+    status = running.curator("/status").json
+    assert (status["snapshot"], status["ahead_left"]) == (1, 0)
+    assert running.curator(path, "POST", body=json.dumps(price)).status == 200
+
+
+def test_the_same_consent_does_not_count_twice(own_service, network):
+    running = own_service.start()
+    running.get(member=network.nodes[3])
+    price = running.curator("/advance").body
+    statuses = [running.curator("/advance", "POST", body=price).status for _ in range(2)]
+    assert statuses == [200, 409]
+    assert running.curator("/status").json["snapshot"] == 2
+
+
+def test_the_curator_is_told_that_the_graph_has_not_changed(own_service, network):
+    running = own_service.start()
+    running.get(member=network.nodes[3])
+    assert running.curator("/advance").json["same_graph"] is True
+    save_graph(network.with_edge_flipped(0, 1), running.graph, overwrite=True)
+    assert running.curator("/advance").json["same_graph"] is False
+
+
 @pytest.mark.parametrize("held", ["", "\n", "short"])
 def test_a_file_without_a_key_is_no_key_that_everybody_has(tmp_path, held):
     path = tmp_path / "curator.key"
+    path.touch(mode=0o600)
     path.write_text(held)  # as after a power failure
     with pytest.raises(InputError, match="holds no key"):
         curator_key(path)
     path.unlink()
     assert curator_key(path) == curator_key(path)
     path.chmod(0o640)
-    with pytest.raises(InputError, match="others can read"):
+    with pytest.raises(EdgeveilError, match="others can read"):
         curator_key(path)
 
 

@@ -124,7 +124,7 @@ def test_two_instances_race_on_postgres_while_the_server_is_restarted(
             wait_for(seen, 40)
         assert len(check(first, members, seen)) > 20
         # Nobody asks there for a first list, and the snapshot is found all the same.
-        assert first.curator("/advance", "POST").json == {"snapshot": 2}
+        assert first.confirm("/advance").json == {"snapshot": 2}
         wait_until(lambda: second.curator("/status").json["snapshot"] == 2)
         assert [one.curator("/health").status for one in (first, second)] == [200, 200]
     finally:
@@ -181,9 +181,9 @@ def test_a_graph_folder_that_is_replaced_counts_from_the_next_snapshot_on(own_se
     shutil.rmtree(running.graph)
     unasked = next(member for member in members if member not in lists)
     assert running.get(member=unasked).status == 200  # what was opened stays readable
-    assert running.curator("/advance", "POST").status == 409
+    assert running.confirm("/advance").status == 409
     save_graph(network.with_edge_flipped(0, 3), running.graph)
-    assert running.curator("/advance", "POST").json == {"snapshot": 2}
+    assert running.confirm("/advance").json == {"snapshot": 2}
     assert running.get(member=unasked).json["list"]["snapshot"] == 2
     running.stop()
     save_graph(network, running.graph, overwrite=True)  # another one, and no member learns of it

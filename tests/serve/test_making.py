@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from edgeveil.datasets import social_network
+from edgeveil.errors import LedgerError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.tables import UnusableError
@@ -56,6 +58,10 @@ def service(folder, graphs, state="state", ahead=False, **caps):
     return made
 
 
+def advance(making):
+    return making.advance(making.price_of_next())
+
+
 def run(waiting):
     """Wait for something in a thread of its own: this one may have a browser's loop in it."""
     with ThreadPoolExecutor(1) as pool:
@@ -85,7 +91,7 @@ def test_who_waits_while_a_snapshot_is_declared_gets_a_list_of_the_new_one(tmp_p
         second, gone = (asyncio.create_task(making.make(member)) for member in (2, 9))
         await asyncio.sleep(0)
         graphs.append(next_state(graphs[0]))
-        advancing = asyncio.create_task(asyncio.to_thread(making.advance))
+        advancing = asyncio.create_task(asyncio.to_thread(advance, making))
         await asyncio.sleep(0.05)
         go_on.set()
         assert made(await first) == (1, 1)
@@ -118,7 +124,7 @@ def test_what_another_instance_declares_is_followed(tmp_path, graphs):
     try:
         assert made(run(first.make(1))) == (1, 1)
         graphs.append(next_state(graphs[0]))
-        assert first.advance() == 2
+        assert advance(first) == 2
         assert made(run(second.make(2))) == (2, 2)  # not of the state before, as number 2
         assert made(run(first.make(2))) == (2, 2)
         assert first.ledger.account("2").charged == 0.5
@@ -137,7 +143,7 @@ def test_a_snapshot_whose_file_of_lists_could_not_be_made_does_not_become_the_on
         with monkeypatch.context() as patch:
             patch.setattr("edgeveil.serve.lists._make", disk_full)
             with pytest.raises(OSError, match="full"):
-                making.advance()
+                advance(making)
             with pytest.raises(Unavailable):
                 run(making.make(2))
         assert made(run(making.make(2))) == (2, 2)
@@ -210,7 +216,7 @@ def test_lists_made_ahead_are_those_of_the_edition_that_is_current(tmp_path, gra
     try:
         run(making.make(1))
         really, begun = making._lists_of, threading.Event()
-        advancing = threading.Thread(target=making.advance)
+        advancing = threading.Thread(target=advance, args=[making])
 
         def advance_meanwhile(edition, indices):
             found = really(edition, indices)
@@ -221,7 +227,7 @@ def test_lists_made_ahead_are_those_of_the_edition_that_is_current(tmp_path, gra
 
         graphs.append(next_state(graphs[0]))
         making._lists_of = advance_meanwhile
-        making.make_ahead()
+        making.make_ahead(making.price())
         assert begun.wait(60)
         advancing.join()
         assert making.ahead_left == 0  # what is made ahead of the new one is for the curator to say
@@ -238,7 +244,7 @@ def test_with_ahead_the_lists_of_every_snapshot_are_made_before_they_are_asked_f
     try:
         wait_until(lambda: making.ahead_left == 0)
         graphs.append(next_state(graphs[0]))
-        making.advance()
+        advance(making)
         wait_until(lambda: making.ahead_left == 0)
         n = graphs[1].n_nodes
         assert all(making.edition.lists.get(i) is not None for i in range(n))
@@ -252,7 +258,7 @@ def test_who_has_a_list_is_shown_what_another_instance_has_declared(tmp_path, gr
         for making in (first, second):
             assert made(run(making.make(1))) == (1, 1)
         graphs.append(next_state(graphs[0]))
-        first.advance()
+        advance(first)
         wait_until(lambda: second.edition.snapshot == 2)  # nobody asks there
         assert second.edition.lists.get(second.edition.graph.nodes.index(1)) is None
         assert run(first.make(1)) == run(second.make(1))
@@ -267,7 +273,7 @@ def test_an_instance_that_reads_another_graph_than_the_first_takes_none_over(tmp
     try:
         kept = run(second.make(1))
         graphs.append(next_state(graphs[0]))
-        first.advance()
+        advance(first)
         run(first.make(2))
         wait_until(lambda: "another one than snapshot 2" in second.trouble)
         assert second.edition.lists.get(1) == kept  # what was shown so far
@@ -284,6 +290,56 @@ def wait_until(happens, seconds=60):
     while not happens():
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def copied(folder, name, other):
+    """Copy ledger and artifacts, as a backup does."""
+    for suffix in ("", ".artifacts"):
+        source, target = folder / f"{name}{suffix}", folder / f"{other}{suffix}"
+        if source.is_dir():
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target)
+        else:
+            shutil.copy(source, target)
+
+
+def test_lists_of_a_snapshot_that_a_restored_ledger_lacks_are_not_shown(tmp_path, graphs):
+    first = service(tmp_path, graphs)
+    run(first.make(1))
+    first.stop()
+    copied(tmp_path, "ledger", "backup")
+    graphs.append(graphs[0].with_edge_flipped(0, 1))
+    first.ledger.advance()
+    second = service(tmp_path, graphs)
+    unknown = run(second.make(2))
+    second.stop()
+    copied(tmp_path, "backup", "ledger")
+    graphs.append(graphs[0].with_edge_flipped(2, 3))  # another graph, with the same number
+    Ledger.open(tmp_path / "ledger").advance()
+    with pytest.raises(LedgerError, match="does not know"):
+        service(tmp_path, graphs)
+    for path in (tmp_path / "state").glob("*.lists"):
+        path.rename(path.with_suffix(".lost"))
+    again = service(tmp_path, graphs)
+    try:
+        assert again.edition.lists.get(2) is None
+        assert run(again.make(2)) != unknown
+        assert again.ledger.account("2").charged == 0.5
+    finally:
+        again.stop()
+
+
+def test_lists_that_a_restored_ledger_lacks_within_one_snapshot_are_not_shown(tmp_path, graphs):
+    first = service(tmp_path, graphs)
+    run(first.make(1))
+    first.stop()
+    copied(tmp_path, "ledger", "backup")
+    second = service(tmp_path, graphs)  # nothing is wrong so far
+    run(second.make(2))
+    second.stop()
+    copied(tmp_path, "backup", "ledger")
+    with pytest.raises(LedgerError, match="does not know"):
+        service(tmp_path, graphs)
 
 
 def test_the_last_list_stays_when_members_have_changed_and_the_service_was_restarted(

@@ -9,10 +9,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from starlette.routing import Route
 
 from edgeveil.ledger import Ledger
 from edgeveil.nodes import NodeSet
-from edgeveil.serve.guards import Metrics, guarded
+from edgeveil.serve.app import Metrics, application
 from edgeveil.serve.member import _member
 from edgeveil.serve.tokens import Refused
 from tests.serve.running import request
@@ -139,20 +140,6 @@ def test_members_can_only_look(service, network, method):
     assert found.status == 405
 
 
-def test_a_large_body_is_not_read(service, network):
-    head = "POST /me/suggestions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
-    assert b" 413 " in talk(service.port, head.encode() + b"x" * 1_000)
-    chunked = "GET /me/suggestions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    assert b" 413 " in talk(service.port, chunked.encode())
-
-
-def test_a_huge_head_ends_the_connection(service):
-    began = time.monotonic()
-    answer = talk(service.port, b"GET / HTTP/1.1\r\nX: " + b"a" * 200_000)
-    assert b" 200 " not in answer
-    assert time.monotonic() - began < 4
-
-
 def test_header_injection_stays_inside_of_its_line(service):
     answer = talk(
         service.port,
@@ -160,14 +147,6 @@ def test_header_injection_stays_inside_of_its_line(service):
     )
     assert b"Set-Cookie" not in answer.split(b"\r\n\r\n")[0]
     assert b" 404 " in answer
-
-
-def test_too_many_requests_are_slowed_down(service, network):
-    member = network.nodes[11]
-    service.get(member=member)
-    statuses = [service.get("/me/protection", member).status for _ in range(80)]
-    assert 429 in statuses
-    assert service.get("/me/protection", network.nodes[12]).status == 200  # others are not
 
 
 def test_answers_carry_headers_that_keep_browsers_strict(service, network):
@@ -229,7 +208,7 @@ def test_what_goes_wrong_inside_is_not_told_and_not_logged(caplog):
 
     async def ask():
         sent = []
-        app = guarded({("GET", "/x"): broken}, (), Metrics())
+        app = application([Route("/x", broken)], (), Metrics())
         scope = {"type": "http", "method": "GET", "path": "/x", "headers": [], "query_string": b""}
 
         async def send(message):

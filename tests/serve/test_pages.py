@@ -101,7 +101,6 @@ def test_the_curator_sees_spending_requests_and_times(visit, service, network):
     assert page.locator("#spending svg polyline").count() == 1
     assert page.locator("#latency svg polyline").count() == 1
     assert "/me/suggestions" in page.locator("#requests").inner_text()
-    assert "Not private" in page.locator("main").inner_text()
     assert page.url == home
     assert not page.complaints
 
@@ -110,3 +109,26 @@ def test_the_curator_without_the_key_sees_nothing(visit, service):
     page = visit(f"http://127.0.0.1:{service.curator_port}/")
     page.wait_for_selector("#about.alarm")
     assert page.locator("#facts dd").count() == 0
+
+
+def test_the_curators_page_charges_nobody_without_asking(visit, own_service, network):
+    running = own_service.start()
+    running.get(member=network.nodes[3])
+    page = visit(f"http://127.0.0.1:{running.curator_port}/#key={running.key}")
+    page.wait_for_selector("#facts dd")
+    page.locator("#advance").click()
+    page.wait_for_selector("#confirm[open]")
+    asked = page.locator("#confirm").inner_text()
+    assert "Charges 0.5 to each of 400 members" in asked
+    assert "3 lists remain" in asked
+    assert "The graph is the same as snapshot 1." in asked
+    page.locator("#cancel").click()
+    assert running.curator("/status").json["snapshot"] == 1
+    page.locator("#advance").click()
+    page.locator("#charge").click()
+    page.wait_for_selector("#done:not(:empty)")
+    assert "snapshot 2 now" in page.locator("#done").inner_text()
+    page.locator("#ahead").click()
+    page.locator("#charge").click()
+    page.wait_for_function("document.getElementById('done').textContent.includes('400 lists')")
+    assert not page.complaints

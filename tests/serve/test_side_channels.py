@@ -13,7 +13,7 @@ from scipy.stats import mannwhitneyu
 
 from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
-from edgeveil.serve.guards import Metrics
+from edgeveil.serve.app import Metrics
 from edgeveil.serve.making import Unavailable, UsedUp
 from edgeveil.serve.member import member_app
 from tests.serve.running import Service
@@ -51,12 +51,20 @@ def test_refusals_have_one_length(pair):
     assert len(sizes) == 1
 
 
+def test_files_of_lists_have_one_size_whatever_the_graph(pair):
+    for one in pair:
+        assert one.get(member=0).status == 200
+    few, many = ({path.name: path.stat() for path in one.state.glob("*.lists")} for one in pair)
+    sizes = [sorted(found.st_size for found in files.values()) for files in (few, many)]
+    assert sizes[0] == sizes[1] != []
+
+
 def first_times(running, count):
     """Seconds until first lists, of the same member in one snapshot after another."""
     times = []
     for number in range(count):
         if number:
-            assert running.curator("/advance", "POST").status == 200
+            assert running.confirm("/advance").status == 200
         times.append(running.get(member=0).seconds)
     return np.array(times[1:])
 

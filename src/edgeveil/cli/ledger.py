@@ -122,7 +122,7 @@ def plan(
         groups = list(dict.fromkeys(scope for scope, _ in hits))
         columns += [f"hits@{top}, {group}" for group in groups]
         rows = [(*row, *(hits.get((group, row[2])) for group in groups)) for row in rows]
-        say("FOR THE CURATOR, NOT PRIVATE: the hits come from the exact graph.")
+        say("FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph.")
     print_table(columns, rows, style=format, about={"for": lasting}, title="prices that last")
 
 

@@ -15,6 +15,7 @@ from edgeveil.cli import options
 from edgeveil.cli.options import Flag, LedgerAt, default
 from edgeveil.cli.output import say
 from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.serve.files import own_folder
 
 if TYPE_CHECKING:
     from edgeveil.graph import Directed, Graph
@@ -126,7 +127,7 @@ def serve(
     opened = Ledger.open(ledger, artifacts=artifacts)
     if epsilon > opened.epsilon:
         raise ParameterError(f"--epsilon {epsilon:g} is above the ledger's cap, {opened.epsilon:g}")
-    folder = _own_folder(_beside(opened) if state is None else state)
+    folder = _state_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
     offer = Offer(
         epsilon=epsilon, places=top, label=label, knows_followers=knows_followers, ahead=ahead
@@ -151,14 +152,12 @@ def _refuse_without_packages() -> None:
         ) from None
 
 
-def _own_folder(folder: Path) -> Path:
-    """A folder that nobody else can put a key or lists into."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_mode & 0o022:
-        raise EdgeveilError(f"others can write to {folder}: chmod 700 {folder}")
+def _state_folder(folder: Path) -> Path:
+    """A folder that nobody else can put a key, lists or compiled code into."""
+    own_folder(folder)
     if not os.access(Path(__file__).parent, os.W_OK):
         # Compiled loops are kept beside the package or in a home; a service may have neither.
-        os.environ.setdefault("NUMBA_CACHE_DIR", str(folder / "compiled"))
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(own_folder(folder / "compiled")))
     return folder
 
 
@@ -183,24 +182,24 @@ def _serve(
     started: Callable[[str, str], None],
 ) -> None:
     """Serve until told to stop; `started` is told both addresses, "" for one that is closed."""
+    from edgeveil.serve.app import Metrics
     from edgeveil.serve.curator import curator_app, curator_key
-    from edgeveil.serve.guards import Metrics
     from edgeveil.serve.member import member_app
-    from edgeveil.serve.server import Place, serve
+    from edgeveil.serve.server import Address, serve
 
     if (sockets.certificate is None) != (sockets.private_key is None):
         raise ParameterError("HTTPS needs both: --certificate and --private-key")
-    place = Place.of(
+    address = Address.of(
         sockets.at, certificate=sockets.certificate, key=sockets.private_key, shared=True
     )
     metrics, https = Metrics(), sockets.certificate is not None
-    apps = [(place, member_app(making, tokens, metrics, pad=sockets.pad, https=https))]
+    apps = [(address, member_app(making, tokens, metrics, pad=sockets.pad, https=https))]
     if sockets.curator is not None:
         key = curator_key(folder / _KEY)
-        apps.append((Place.of(sockets.curator), curator_app(making, tokens, metrics, key)))
+        apps.append((Address.of(sockets.curator), curator_app(making, tokens, metrics, key)))
 
     def begin() -> None:
-        started(place.address, apps[1][0].address if apps[1:] else "")
+        started(str(address), str(apps[1][0]) if apps[1:] else "")
         making.start()
 
     try:
@@ -214,7 +213,7 @@ def _serve_trial(folder: Path, sockets: Sockets, top: int) -> None:
     from edgeveil.cli.demo import named_network
     from edgeveil.ledger import Ledger
     from edgeveil.serve.making import Making, Offer
-    from edgeveil.serve.server import Place
+    from edgeveil.serve.server import Address
     from edgeveil.serve.tokens import Tokens as Checker
     from edgeveil.serve.tokens import new_key, sign
 
@@ -223,7 +222,7 @@ def _serve_trial(folder: Path, sockets: Sockets, top: int) -> None:
     secret = new_key(folder / "keys.json")
     checker = Checker(folder / "keys.json", "edgeveil")
     making = Making(lambda: graph, ledger, Offer(epsilon=1.0, places=top), folder)
-    beside = str(Place.of(sockets.at).port + 1)
+    beside = str(Address.of(sockets.at).port + 1)
     people = graph.nodes.take(range(0, graph.n_nodes, graph.n_nodes // _TRIAL_MEMBERS))
 
     def started(members: str, curator: str) -> None:

@@ -217,6 +217,18 @@ class Ledger:
         with self._transaction(write=False) as transaction:
             return accounts.list_charges(transaction, member, latest)
 
+    def entry(self, number: int | None = None) -> tuple[int, str] | None:
+        """Number and hash of an entry of the chain, by default the last one; None if it lacks it.
+
+        Whoever keeps both can tell later whether the ledger was put back to an older copy.
+        """
+        with self._transaction(write=False) as transaction:
+            last = transaction.run(sql.HEAD)
+            if number is None:
+                return last[0] if last else None
+            found = transaction.run(sql.HASH_AT, number)
+            return (number, found[0][0]) if found else None
+
     def show(self) -> str:
         """Say in a few lines what was charged and what is left."""
         with self._transaction(write=False) as transaction:

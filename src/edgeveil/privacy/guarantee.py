@@ -171,7 +171,10 @@ class Guarantee:
             what = f"every edge that does not {verb} that source"
         how = f"with or without the edge, no outcome's probability changes by more than {factor}"
         if self.epsilon == 0:
-            how = "the rows hold only what their owners know already"
+            how = (
+                "no such edge is used, so this costs nothing; the rows hold only what their owners "
+                "know already"
+            )
         if self.model == "joint" and self.pooling == "shared" and self.epsilon:
             how += (
                 "; recipients who pool their rows learn no more than that about edges that touch "

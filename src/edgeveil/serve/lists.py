@@ -5,6 +5,9 @@ length of an answer tells nothing about the list in it. The file is a copy of wh
 artifacts hold and can be made anew from them. A slot counts as made if its checksum fits: after a
 crash a slot that was half written is simply not there. Beside it lie the public ids of its
 members, for the day on which the graph has others.
+
+The header names an entry of the ledger's chain that is not older than the charge of any list in
+the file. A ledger without that entry was put back to an older copy and does not know these lists.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from edgeveil.suggestions import Suggestions
 
 _HEADER = 4096
+_UNSET = {"slot": 0, "entry": None}  # what a header holds beside what the lists are
 _CHECK = struct.Struct("<I")
 _LINE = 160  # bytes of a line of a list beside the two names: numbers, and why
 _AROUND = 512  # beside the lines: when, and a remark
@@ -89,7 +93,7 @@ class Lists:
     """The lists of one snapshot, by the index of their member. From `open` or `kept`."""
 
     def __init__(self, path: Path, about: Mapping[str, Any], nodes: NodeSet | None = None) -> None:
-        self.about, self.slot, self._path = about, int(about["slot"]), path
+        self.about, self.slot, self.path = about, int(about["slot"]), path
         if nodes is not None:
             self.nodes = nodes
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -103,8 +107,8 @@ class Lists:
         """
         known = _header_of(path)
         wanted = {**about, "members": len(nodes), "places": places}
-        if known is None or {**known, "slot": 0} != {**wanted, "slot": 0}:
-            known = {**wanted, "slot": slot_bytes(nodes, places)}
+        if known is None or known | _UNSET != wanted | _UNSET:
+            known = wanted | _UNSET | {"slot": slot_bytes(nodes, places)}
             _make(path, known, nodes)
         return cls(path, known, nodes)
 
@@ -118,7 +122,7 @@ class Lists:
     def nodes(self) -> NodeSet | None:
         """Whose lists these are; None if that was not kept."""
         try:
-            with np.load(_beside(self._path), allow_pickle=False) as kept:
+            with np.load(_beside(self.path), allow_pickle=False) as kept:
                 arrays = dict(kept)
             return NodeSet.from_arrays(str(arrays.pop("kind")), arrays)
         except (OSError, ValueError, LookupError, InputError):
@@ -141,6 +145,20 @@ class Lists:
             raise InputError("a list is longer than its public size")
         return body.ljust(room)
 
+    @property
+    def entry(self) -> tuple[int, str] | None:
+        """Number and hash of the ledger's entry that the file is bound to; None without lists."""
+        bound = self.about["entry"]
+        return None if bound is None else (bound[0], bound[1])
+
+    def bind(self, entry: tuple[int, str] | None) -> None:
+        """Bind the file to an entry of the ledger, durably; call it before `put`."""
+        if entry != self.entry:
+            bound = {**self.about, "entry": entry}
+            os.pwrite(self._file, _header(bound), 0)
+            os.fdatasync(self._file)
+            self.about = bound
+
     def put(self, index: int, padded: bytes) -> None:
         """Keep the padded list of one member; if the disk takes half of it, it is not there."""
         # The member's index goes into the checksum: a list in another slot does not fit.
@@ -152,6 +170,13 @@ class Lists:
         return _HEADER + index * self.slot
 
 
+def _header(about: Mapping[str, Any]) -> bytes:
+    header = _json(about)
+    if len(header) > _HEADER:
+        raise InputError("there is too much to say about these lists")
+    return header.ljust(_HEADER, b"\0")
+
+
 def _header_of(path: Path) -> dict[str, Any] | None:
     try:
         with path.open("rb") as handle:
@@ -159,7 +184,7 @@ def _header_of(path: Path) -> dict[str, Any] | None:
         whole = path.stat().st_size == _HEADER + known["members"] * known["slot"]
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return known if isinstance(known, dict) and whole else None
+    return known if isinstance(known, dict) and "entry" in known and whole else None
 
 
 def _beside(path: Path) -> Path:
@@ -167,9 +192,7 @@ def _beside(path: Path) -> Path:
 
 
 def _make(path: Path, known: Mapping[str, Any], nodes: NodeSet) -> None:
-    header = _json(known)
-    if len(header) > _HEADER:
-        raise InputError("there is too much to say about these lists")
+    header = _header(known)
 
     def members(draft: Path) -> None:
         with draft.open("wb") as handle:
@@ -177,7 +200,7 @@ def _make(path: Path, known: Mapping[str, Any], nodes: NodeSet) -> None:
 
     def lists(draft: Path) -> None:
         with draft.open("wb") as handle:
-            handle.write(header.ljust(_HEADER, b"\0"))
+            handle.write(header)
             handle.truncate(_HEADER + len(nodes) * int(known["slot"]))  # empty slots take no room
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

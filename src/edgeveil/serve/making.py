@@ -15,13 +15,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
-from edgeveil.ledger import Ledger
+from edgeveil.ledger import Account, Ledger
 from edgeveil.ledger.tables import UnusableError
 from edgeveil.serve.lists import Lists, digest_of, render
 
@@ -45,6 +45,10 @@ class Unavailable(Exception):  # noqa: N818  (an answer)
     """The list cannot be made now; whether it was charged is in the ledger, and asking is free."""
 
 
+class PriceChanged(EdgeveilError):  # noqa: N818  (an answer)
+    """The price is another one than was shown."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Offer:
     """What the service gives: all of it public."""
@@ -54,6 +58,18 @@ class Offer:
     label: str = ""
     knows_followers: bool = False
     ahead: bool = False  # lists of every snapshot are made at once, not when they are asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What lists for everybody would be charged. For the curator only: `same_graph` is private."""
+
+    snapshot: int  # the current one
+    same_graph: bool  # whether the graph is the current snapshot's
+    epsilon: float  # charged to each member,
+    members: int  # of so many
+    least_left: float  # lowest remaining budget of any member,
+    lists_left: int  # and how many lists everybody can still get
 
 
 @dataclass(frozen=True)
@@ -120,16 +136,52 @@ class Making:
             self._wake.notify()
         return await asyncio.wrap_future(answer)
 
-    def make_ahead(self) -> None:
-        """Make the lists of all members who have none, while nobody waits."""
+    def price(self) -> Price:
+        """What lists for all members of the current snapshot would be charged."""
+        return self._price(self.edition.graph)
+
+    def price_of_next(self) -> Price:
+        """What lists for all members would be charged, of the graph as it is now."""
+        return self._price(self._read())
+
+    def _price(self, graph: Graph) -> Price:
+        edition, least = self.edition, self.ledger.account()
+        return Price(
+            snapshot=edition.snapshot,
+            same_graph=graph.fingerprint == edition.graph.fingerprint,
+            epsilon=self.offer.epsilon,
+            members=graph.n_nodes,
+            least_left=least.left,
+            lists_left=self._lists_left(least, graph.n_nodes),
+        )
+
+    def _lists_left(self, least: Account, members: int) -> int:
+        """How many lists everybody can still get, by the cap for each and the pooled cap."""
+        from edgeveil.mechanisms.suggest import Suggest
+
+        guarantee = Suggest(epsilon=self.offer.epsilon).guarantee(members)
+        lists = least.left / self.offer.epsilon, least.pooled_left / guarantee.pooled_epsilon
+        return int(min(lists) + 1e-9)  # a cap of 2 pays for 4 lists of 0.5
+
+    def make_ahead(self, shown: Price) -> None:
+        """Make the lists of all members who have none, while nobody waits.
+
+        PriceChanged unless the price is the one that was shown.
+        """
+        _check_price(shown, self.price())
         with self._wake:
             self._ahead = 0
             self._wake.notify()
 
-    def advance(self) -> int:
-        """Take the graph as it is now for a new snapshot, and give that one's number."""
+    def advance(self, shown: Price) -> int:
+        """Take the graph as it is now for a new snapshot, and give that one's number.
+
+        PriceChanged unless the price is the one that was shown: so the same consent cannot be
+        used twice.
+        """
         graph = self._read()
         with self._at_work:  # or a list of the graph before would be the new snapshot's first
+            _check_price(shown, self._price(graph))
             snapshot = self.ledger.advance(self.offer.label)
             self._take(snapshot, graph)
         return snapshot
@@ -157,7 +209,21 @@ class Making:
         }
         name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
         path = self._folder / f"{snapshot:06d}-{name}.lists"
-        return Edition(snapshot, graph, Lists.open(path, about, graph.nodes, self.offer.places))
+        lists = Lists.open(path, about, graph.nodes, self.offer.places)
+        self._refuse_unknown(lists)
+        return Edition(snapshot, graph, lists)
+
+    def _refuse_unknown(self, lists: Lists) -> None:
+        """Raise LedgerError for lists that the ledger has not charged."""
+        bound = lists.entry
+        if bound is not None and self.ledger.entry(bound[0]) != bound:
+            raise LedgerError(
+                f"{lists.path} holds lists that the ledger does not know: its entry {bound[0]} is "
+                "missing or another one, so the ledger was put back to an older copy. Put the "
+                "newest ledger and its artifacts back. If they are lost, members may have seen "
+                "lists that this ledger has not charged: read Backup in docs/ledger.md, and move "
+                f"the files *.lists out of {lists.path.parent} before you start again"
+            )
 
     @cached_property
     def _series(self) -> str:
@@ -166,14 +232,11 @@ class Making:
 
     def _kept_editions(self) -> list[Lists]:
         """Lists of earlier snapshots, the oldest first."""
-        kept = [Lists.kept(path) for path in sorted(self._folder.glob("*.lists"))]
-        return [
-            lists
-            for lists in kept
-            if lists is not None
-            and lists.about.get("series") == self._series
-            and lists.about["snapshot"] < self.edition.snapshot
-        ]
+        found = [Lists.kept(path) for path in sorted(self._folder.glob("*.lists"))]
+        kept = [one for one in found if one and one.about.get("series") == self._series]
+        for lists in kept:  # also those of a snapshot that is still to come
+            self._refuse_unknown(lists)
+        return [one for one in kept if one.about["snapshot"] < self.edition.snapshot]
 
     def _work(self) -> None:
         with self._wake:  # loading slows answers down: those who have a list come first
@@ -283,15 +346,23 @@ class Making:
             snapshot=edition.snapshot,
             purpose="service",
         )
-        trouble, bodies = "", list[bytes]()
-        for index, body in zip(indices, render(made, edition.snapshot), strict=True):
-            bodies.append(edition.lists.padded(body))
-            try:
-                edition.lists.put(index, bodies[-1])
-            except OSError as error:  # the list is among the artifacts all the same
-                trouble = f"copies of lists cannot be kept: {error.strerror}"
+        lists, trouble = edition.lists, ""
+        bodies = [lists.padded(body) for body in render(made, edition.snapshot)]
+        try:
+            lists.bind(self.ledger.entry())
+            for index, body in zip(indices, bodies, strict=True):
+                lists.put(index, body)
+        except OSError as error:  # the lists are among the artifacts all the same
+            trouble = f"copies of lists cannot be kept: {error.strerror}"
         self.trouble = trouble
         return bodies
+
+
+def _check_price(shown: Price, now: Price) -> None:
+    # What is left falls whenever somebody gets a list, which changes no price.
+    same = replace(shown, least_left=now.least_left, lists_left=now.lists_left) == now
+    if not same:
+        raise PriceChanged("this is not the price now: ask for it again, and confirm it")
 
 
 def _load_kernels() -> None:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gc
 import os
-import resource
 import signal
 import socket
 import stat
@@ -20,17 +19,14 @@ import uvicorn
 import uvloop
 
 from edgeveil.errors import EdgeveilError, ParameterError
-from edgeveil.serve.guards import GuardedProtocol
-
-_SECONDS_FOR_GREETING = 5.0
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where to listen: a host and port, or a Unix socket; with a certificate: by HTTPS.
+class Address:
+    """Where to listen: a host and port, or a Unix socket; with a certificate by HTTPS.
 
-    A Unix socket is for its owner alone, or if `shared` for its group, too: a proxy has a user of
-    its own.
+    A Unix socket is for the service's user alone, or if `shared` also for its group, where a proxy
+    runs as another user.
     """
 
     host: str = "127.0.0.1"
@@ -41,7 +37,7 @@ class Place:
     shared: bool = False
 
     @classmethod
-    def of(cls, text: str, **more: Any) -> Place:
+    def of(cls, text: str, **more: Any) -> Address:
         """Read ``host:port``, ``port`` or ``unix:path``."""
         if text.startswith("unix:"):
             return cls(path=text.removeprefix("unix:"), **more)
@@ -50,9 +46,7 @@ class Place:
             raise ParameterError(f"expected host:port, a port or unix:path, got {text!r}")
         return cls(host.strip("[]") or "127.0.0.1", int(port), **more)
 
-    @property
-    def address(self) -> str:
-        """For people."""
+    def __str__(self) -> str:
         if self.path is not None:
             return f"unix:{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -75,63 +69,48 @@ class Place:
                 os.umask(before)
             return listening
         except OSError as problem:
-            raise EdgeveilError(
-                f"cannot listen at {self.address}: {problem.strerror or problem}"
-            ) from None
+            raise EdgeveilError(f"cannot listen at {self}: {problem.strerror or problem}") from None
 
     def config(self, app: Any) -> uvicorn.Config:
-        """What uvicorn has to know. No access log: it would hold who asked when."""
+        """Settings of uvicorn. No access log: it would hold who asked when."""
         return uvicorn.Config(
             app,
             ssl_certfile=self.certificate,
             ssl_keyfile=self.key,
-            http=GuardedProtocol,
+            http="httptools",
             ws="none",
             lifespan="off",
             access_log=False,
-            log_level="critical",  # a request that is none is not worth a line of the log
+            log_level="critical",  # nothing about single requests
             server_header=False,
-            date_header=True,
             proxy_headers=False,
-            limit_concurrency=2_000,  # above, it is "busy" (503)
-            timeout_keep_alive=15,
+            timeout_keep_alive=75,  # longer than a proxy keeps an idle connection (nginx: 60 s)
             timeout_graceful_shutdown=10,
         )
 
 
-class _Loop(uvloop.Loop):
-    """Bounds what uvicorn leaves at 60 seconds: how long a client may take for its TLS greeting."""
-
-    async def create_server(self, *given: Any, **named: Any) -> Any:
-        if named.get("ssl"):
-            named["ssl_handshake_timeout"] = _SECONDS_FOR_GREETING
-        return await super().create_server(*given, **named)
-
-
 class _Server(uvicorn.Server):
-    """One of several: signals are for all of them."""
+    """One of two in this process: `_serve` handles signals for both."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
-def serve(apps: list[tuple[Place, Any]], started: Callable[[], None]) -> None:
+def serve(apps: list[tuple[Address, Any]], started: Callable[[], None]) -> None:
     """Serve until a signal says to stop; `started` is called once all sockets are open."""
-    sys.setswitchinterval(0.0005)  # answers wait so long, not 5 ms, for whatever makes lists
-    gc.freeze()  # to look for garbage among all modules would stop answers for 30 ms
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # or connections could use up all files
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    sys.setswitchinterval(0.0005)  # answers wait at most this long for the thread that makes lists
+    gc.freeze()  # a garbage collection of all modules would stop answers for 30 ms
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(place.bind()) for place, _ in apps]
-        with asyncio.Runner(loop_factory=_Loop) as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(apps, sockets, started))
 
 
 async def _serve(
-    apps: list[tuple[Place, Any]], sockets: list[socket.socket], started: Callable[[], None]
+    apps: list[tuple[Address, Any]], sockets: list[socket.socket], started: Callable[[], None]
 ) -> None:
-    servers = [_Server(place.config(app)) for place, app in apps]
+    servers = [_Server(address.config(app)) for address, app in apps]
     loop = asyncio.get_running_loop()
 
     def stop() -> None:

@@ -11,9 +11,9 @@ if (given) {
 const at = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 
-async function ask(path, method = "GET") {
+async function ask(path, method = "GET", body = undefined) {
   const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}` };
-  const answer = await fetch(path, { method, headers, cache: "no-store" });
+  const answer = await fetch(path, { method, headers, body, cache: "no-store" });
   const json = answer.headers.get("content-type").startsWith("application/json");
   const found = json ? await answer.json() : await answer.text();
   if (!answer.ok) throw new Error(found.error ?? answer.status);
@@ -83,7 +83,7 @@ function facts(status) {
     "a list": `${status.places} places at epsilon ${status.epsilon}`,
     "cap for one member": status.cap,
     "left, at least": status.least_left,
-    "more lists for everybody": status.lists_left_for_everybody,
+    "more lists for everybody": status.lists_left,
     "still to be made ahead": status.ahead_left.toLocaleString(),
   };
   at("facts").replaceChildren(
@@ -120,13 +120,6 @@ function spending(spends) {
   chart(at("spending"), points, { name: "time", show: (v) => new Date(v).toLocaleString() }, "Lists charged");
 }
 
-function accuracy(found) {
-  at("state").textContent = found.why ? `${found.state}: ${found.why}` : found.state;
-  if (!found.rows) return;
-  const rows = found.rows.map((row) => [row.members, row.of, row.epsilon ?? "", Number(row.hits.toFixed(3))]);
-  table(at("accuracy"), ["members with", "lists", "epsilon", "hidden friends found"], rows);
-}
-
 async function plan() {
   try {
     const rows = (await ask("plan")).map((one) => [one.every, one.releases, Number(one.epsilon.toPrecision(3))]);
@@ -140,13 +133,10 @@ async function plan() {
 async function refresh() {
   plan();
   try {
-    const [status, spends, metrics, measured] = await Promise.all([
-      ask("status"), ask("spends"), ask("metrics"), ask("accuracy"),
-    ]);
+    const [status, spends, metrics] = await Promise.all([ask("status"), ask("spends"), ask("metrics")]);
     facts(status);
     spending(spends);
     counts(metrics);
-    accuracy(measured);
     at("about").textContent = `As of ${new Date().toLocaleTimeString()}.`;
     at("about").className = "soft";
   } catch (problem) {
@@ -155,19 +145,34 @@ async function refresh() {
   }
 }
 
-function button(id, path, words) {
+// Charges members: shows the price, and sends it back if the curator confirms it.
+function charging(id, path, when, words) {
   at(id).addEventListener("click", async () => {
     try {
-      at("done").textContent = words(await ask(path, "POST"));
+      const price = await ask(path);
+      at("question").textContent =
+        `Charges ${price.epsilon} to each of ${price.members.toLocaleString()} members, ${when}. ` +
+        `Lowest remaining budget: ${price.least_left}; ${price.lists_left} lists remain for everybody.`;
+      at("same").textContent =
+        id === "advance" && price.same_graph ? `The graph is the same as snapshot ${price.snapshot}.` : "";
+      at("charge").onclick = async () => {
+        at("confirm").close();
+        try {
+          at("done").textContent = words(await ask(path, "POST", JSON.stringify(price)));
+        } catch (problem) {
+          at("done").textContent = problem.message;
+        }
+        refresh();
+      };
+      at("confirm").showModal();
     } catch (problem) {
       at("done").textContent = problem.message;
     }
-    refresh();
   });
 }
 
-button("ahead", "ahead", (found) => `${found.left.toLocaleString()} lists to be made.`);
-button("advance", "advance", (found) => `This is snapshot ${found.snapshot} now.`);
-button("measure", "accuracy", () => "Being measured.");
+at("cancel").addEventListener("click", () => at("confirm").close());
+charging("ahead", "ahead", "unless it has a list of this snapshot already", (found) => `${found.left.toLocaleString()} lists to be made.`);
+charging("advance", "advance", "when its list of the new snapshot is made", (found) => `This is snapshot ${found.snapshot} now.`);
 refresh();
 setInterval(refresh, 5000);

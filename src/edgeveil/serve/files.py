@@ -1,0 +1,65 @@
+"""Files and folders that only the service's user can change; where they are secret, only it reads.
+
+Owner and mode are checked for every user, root included: a file of another user can be replaced by
+that user, whoever reads it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from edgeveil.errors import EdgeveilError
+
+_OTHERS_WRITE, _OTHERS_USE = 0o022, 0o077
+
+
+def own_folder(path: Path) -> Path:
+    """Make a folder (mode 0700), or check that nobody else can put anything into it."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.stat()
+    _check_owner(path, found)
+    if found.st_mode & _OTHERS_WRITE:
+        raise EdgeveilError(f"others can write to {path}: chmod 700 {path}")
+    return path
+
+
+def read_own(path: Path) -> str:
+    """The text of a secret file: this user's, readable and writable for nobody else."""
+    text, found = _read(path)
+    check_secret(path, found)
+    return text
+
+
+def read_unchanged(path: Path) -> tuple[str, os.stat_result]:
+    """The text of a file that others cannot write to, and its owner and mode."""
+    text, found = _read(path)
+    if found.st_mode & _OTHERS_WRITE:
+        raise EdgeveilError(f"others can write to {path}: chmod go-w {path}")
+    return text, found
+
+
+def check_secret(path: Path, found: os.stat_result) -> None:
+    """Refuse a file that another user owns or can use."""
+    _check_owner(path, found)
+    if found.st_mode & _OTHERS_USE:
+        mode = stat.S_IMODE(found.st_mode)
+        raise EdgeveilError(
+            f"others can read or write {path} (mode {mode:04o}), so its key may be known: make a "
+            "new one, with mode 0600"
+        )
+
+
+def _read(path: Path) -> tuple[str, os.stat_result]:
+    """Owner and mode of the very file that was read."""
+    with path.open(encoding="utf-8") as handle:
+        return handle.read(), os.fstat(handle.fileno())
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid():
+        raise EdgeveilError(
+            f"{path} belongs to the user with number {found.st_uid}, and this process runs as "
+            f"{os.geteuid()}: start it as the owner, or give the file to this user (chown)"
+        )
