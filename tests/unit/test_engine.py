@@ -93,7 +93,7 @@ ROWS = [
     EdgeFlipping(epsilon=0.5),
     TwoHop(epsilon=0.5),
     DPInstantEmbedding(epsilon=0.5, dimension=4, rounds=9),
-    Suggest(epsilon=0.5, top=3),
+    Suggest(epsilon=0.5),
     DPPushFlowCap(epsilon=0.25, model="public"),
     EdgeFlipping(epsilon=0.5, model="public"),
 ]
