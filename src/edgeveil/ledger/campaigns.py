@@ -88,25 +88,20 @@ class Batch:
     created: str
     secret: bytes = field(repr=False)
     members: tuple[str, ...] = field(repr=False)
-    _file: tuple[str, str] | None = field(repr=False)
+    digest: str  # of the stored artifact; empty before
     _ledger: Ledger = field(repr=False, compare=False)
 
     @property
     def stored(self) -> bool:
         """Whether the artifact is written."""
-        return self._file is not None
-
-    @property
-    def digest(self) -> str:
-        """Of the artifact, as it was recorded; empty before."""
-        return self._file[1] if self._file else ""
+        return bool(self.digest)
 
     @cached_property
     def artifact(self) -> Path:
         """Where the artifact is, with its digest checked; of a stored batch."""
-        if self._file is None:
+        if not self.stored:
             raise LedgerError("the batch is not stored yet")
-        found = files.find(self._ledger.folder, self.key, *self._file)
+        found = files.find(self._ledger.folder, self.key, self.digest)
         files.clear_drafts(self._ledger.folder, self.key)
         return found
 
@@ -252,8 +247,8 @@ def batches_of(
 
 def _batch(transaction: Transaction, charge: ChargeRow, asked: Asked, ledger: Ledger) -> Batch:
     known = charge.key, charge.seq, charge.created
-    for file in transaction.run(sql.RELEASE_OF_KEY, charge.key):
-        return Batch(*known, b"", (), file, ledger)
+    for (digest,) in transaction.run(sql.DIGEST_OF_KEY, charge.key):
+        return Batch(*known, b"", (), digest, ledger)
     if charge.code != asked.campaign.code:  # under one secret it could draw other values
         made_by = json.loads(charge.note).get("version", "another version")
         raise LedgerError(
@@ -264,13 +259,13 @@ def _batch(transaction: Transaction, charge: ChargeRow, asked: Asked, ledger: Le
     stored = transaction.run(sql.SECRET_OF_KEY, charge.key)
     expect(bool(stored), f"the secret of key {charge.key[:12]}... is missing")
     names = tuple(row[0] for row in transaction.run(sql.MEMBERS_OF, charge.seq))
-    return Batch(*known, bytes.fromhex(stored[0][0]), names, None, ledger)
+    return Batch(*known, bytes.fromhex(stored[0][0]), names, "", ledger)
 
 
-def add_release(transaction: Transaction, key: str, name: str, sha256: str) -> None:
+def add_release(transaction: Transaction, key: str, sha256: str) -> None:
     """Record that the artifact of a charge is written, and erase the charge's secret."""
     last = transaction.run(sql.LAST_RELEASE)
     seq, previous = last[0] if last else (0, first_hash(transaction.header, "releases"))
-    row = chained(ReleaseRow(seq + 1, key, name, sha256, now()), previous)
+    row = chained(ReleaseRow(seq + 1, key, sha256, now()), previous)
     transaction.fill("releases", [row])
     transaction.run(sql.ERASE_SECRET, key)

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from edgeveil._files import move, sha256_of
+from edgeveil._files import move
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.ledger import accounts, campaigns, chain, snapshots
 from edgeveil.ledger import artifacts as files
@@ -254,7 +254,7 @@ class Ledger:
             )
         files.refuse_unknown(there - found.keys)
         for release in found.releases if folder else ():
-            files.find(self.folder, release.key, release.name, release.sha256)
+            files.find(self.folder, release.key, release.sha256)
         return found.hashes[-1]
 
     def backup(self, target: str | os.PathLike[str]) -> str:
@@ -292,22 +292,20 @@ class Ledger:
 
     def _store_batch(self, batch: Batch, writer: Callable[[Path], None]) -> Batch:
         folder, key = self.folder, batch.key
-        draft = files.write_draft(folder, key, writer)
-        try:
-            file = (draft.name, sha256_of(draft)) if draft else None
-        except FileNotFoundError:  # cleared away by whoever was faster
-            file = draft = None
+        written = files.write_draft(folder, key, writer)
         with self._transaction(write=True) as transaction:
             # Under the lock: of two processes with the same batch, one renames and records.
-            for name, digest in transaction.run(sql.RELEASE_OF_KEY, key):
-                file, draft = (name, digest), None
-            if file is None:
+            stored = transaction.run(sql.DIGEST_OF_KEY, key)
+            if stored:
+                digest = stored[0][0]
+            elif written is None:
                 raise LedgerError("the writer wrote no file at the path it was given")
-            if draft is not None:
-                move(draft, folder / draft.name)
-                campaigns.add_release(transaction, key, *file)
+            else:
+                draft, digest = written
+                move(draft, folder / key)
+                campaigns.add_release(transaction, key, digest)
         files.clear_drafts(folder, key)
-        return replace(batch, secret=b"", members=(), _file=file)
+        return replace(batch, secret=b"", members=(), digest=digest)
 
     def __repr__(self) -> str:
         return f"Ledger({self.location!r}, epsilon={self.epsilon:g})"

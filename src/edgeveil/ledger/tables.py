@@ -64,8 +64,7 @@ class ReleaseRow(NamedTuple):
 
     seq: int
     key: str
-    name: str
-    sha256: str
+    sha256: str  # of the artifact
     created: str
     hash: str = ""
 
@@ -120,7 +119,6 @@ CREATE INDEX charge_members_by_seq ON charge_members (seq);
 CREATE TABLE releases (
     seq BIGINT PRIMARY KEY,
     key TEXT NOT NULL UNIQUE REFERENCES charges (key),
-    name TEXT NOT NULL,
     sha256 TEXT NOT NULL,
     created TEXT NOT NULL,
     hash TEXT NOT NULL
@@ -224,9 +222,9 @@ TOTALS = (
     "WHERE model = 'joint' AND epsilon_nano > 0 GROUP BY member"
 )
 
-GET_RELEASES = "SELECT seq, key, name, sha256, created, hash FROM releases ORDER BY seq"
+GET_RELEASES = "SELECT seq, key, sha256, created, hash FROM releases ORDER BY seq"
 LAST_RELEASE = "SELECT seq, hash FROM releases ORDER BY seq DESC LIMIT 1"
-RELEASE_OF_KEY = "SELECT name, sha256 FROM releases WHERE key = ?"
+DIGEST_OF_KEY = "SELECT sha256 FROM releases WHERE key = ?"
 
 GET_SNAPSHOTS = "SELECT seq, label, number, fingerprint, created, hash FROM snapshots ORDER BY seq"
 
