@@ -31,6 +31,7 @@ COMMANDS = {
     "evaluate": "Measure on your own graph what private results are worth. For the curator only.",
     "audit": "Attack a mechanism on its worst pair of graphs and compare with what it claims.",
     "warmup": "Compile everything for this machine now, so that no later call has to.",
+    "doctor": "Say what is installed, what is kept where, and what is missing for what.",
     "completion": "Print a script that lets a shell complete commands, options and their values.",
 }
 
