@@ -290,7 +290,7 @@ class _Refresh:
         if max(drawn) > about.until and not set(drawn) <= allowed:
             raise LedgerError(
                 f"{self.place.path} was put back to an older copy: windows up to snapshot "
-                f"{max(drawn)} were drawn that it does not know. Bring the newer state back, or renew"
+                f"{max(drawn)} were drawn that it does not know. Bring the newer one back, or renew"
             )
         return about
 
