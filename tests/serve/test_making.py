@@ -52,9 +52,7 @@ def next_state(graph):
 def service(folder, graphs, state="state", ahead=False, **caps):
     place = folder / "ledger"
     ledger = Ledger.open(place) if place.exists() else Ledger.create(place, **{"epsilon": 5} | caps)
-    made = Making(
-        lambda: graphs[-1], ledger, Offer(epsilon=0.5, places=5, ahead=ahead), folder / state
-    )
+    made = Making(lambda: graphs[-1], ledger, Offer(epsilon=0.5, k=5, ahead=ahead), folder / state)
     made.start()
     return made
 
@@ -368,7 +366,7 @@ def test_a_disk_that_takes_no_copies_takes_nobody_s_list(tmp_path, graphs, monke
             patch.setattr("edgeveil.serve.lists.os.pwrite", disk_full)
             first = run(making.make(1))
             assert making.edition.lists.get(1) is None
-            assert "cannot be kept" in making.trouble
+            assert "cannot be stored" in making.trouble
         assert run(making.make(1)) == first == making.edition.lists.get(1)
         assert making.trouble == ""
         assert making.ledger.account("1").spent == 0.5
