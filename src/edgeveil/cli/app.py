@@ -24,6 +24,7 @@ COMMANDS = {
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the nodes of a graph, privately, each for its own owner.",
     "serve": "Give each member its own list over HTTP, and nobody else's.",
+    "token": "Print a test token for a member of the service.",
     "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.",
     "mechanisms": "List what there is, what each protects, and when to use it.",
     "convert": "Turn a graph file, or many, into a folder that opens in milliseconds.",

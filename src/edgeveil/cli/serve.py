@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from edgeveil.serve.tokens import Tokens as Checker
 
 _TRIAL_MEMBERS = 3
-_TRIAL_CAP = 10.0
+_TRIAL_CAP = 2.0
 _KEY = "curator.key"
 
 
