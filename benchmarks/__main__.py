@@ -23,7 +23,7 @@ PARTS = (
 # file of figures of their own.
 MORE = (
     *("streaming", "cluster", "beyond-memory"),
-    *("tail", "lists", "embeddings", "billion", "ledger", "service"),
+    *("tail", "lists", "billion", "ledger", "service"),
 )
 HOME = Path(__file__).resolve().parent
 

@@ -14,14 +14,14 @@ from benchmarks.measure import ratios, show, summary
 from benchmarks.settings import Settings
 from edgeveil import release_to
 from edgeveil.engine import Local
-from edgeveil.mechanisms import DPInstantEmbedding, TwoHopEmbedding
+from edgeveil.mechanisms import DPInstantEmbedding, OwnListEmbedding
 
 __all__ = ["MECHANISMS", "run"]
 
 MECHANISMS = {
     "instant-embedding, R = 100": DPInstantEmbedding(epsilon=1.0, dimension=128),
     "instant-embedding, fixed point": DPInstantEmbedding(epsilon=1.0, dimension=128, rounds=None),
-    "two-hop-embedding": TwoHopEmbedding(epsilon=1.0, dimension=128),
+    "own-list-embedding": OwnListEmbedding(dimension=128),
 }
 
 

@@ -37,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--data",
         type=Path,
         default=Path("data"),
-        help="folder with POS.mat, blogcatalog.mat and, for suggestions, three edge lists (data)",
+        help="folder with POS.mat and blogcatalog.mat; for suggestions amherst.mat, reed.mat, "
+        "company_L1.csv, athletes.csv and blogcatalog.mat (data)",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder for the results (results)"
@@ -63,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(chosen: str, data: Path, out: Path, quick: bool, sources: int | None) -> None:
     names = list(EXPERIMENTS) if chosen == "all" else [chosen]
     kinds = {EXPERIMENTS[name].data for name in names}
-    labelled = {} if kinds == {"none"} else _labelled(data)
-    friends = {**_friends(data), **labelled} if "friends" in kinds else {}
+    labelled = _labelled(data) if "labelled" in kinds else {}
+    friends = _friends(data) if "friends" in kinds else {}
     for name in names:
         datasets = friends if EXPERIMENTS[name].data == "friends" else labelled
         limited = sources is not None and "sources" in EXPERIMENTS[name].settings(quick)
@@ -85,9 +86,14 @@ def _labelled(data: Path) -> dict[str, LabelledGraph]:
 
 
 def _friends(data: Path) -> dict[str, LabelledGraph]:
-    """Friend networks, from edge lists."""
-    files = {"athletes": "athletes.csv", "news sites": "new_sites.csv", "Deezer": "deezer_HU.csv"}
-    graphs = {name: read_graph(data / file) for name, file in files.items()}
+    """Networks whose labels, if there are any, do not matter."""
+    graphs = {
+        "Amherst": read_graph(data / "amherst.mat", key="A"),
+        "Reed": read_graph(data / "reed.mat", key="A"),
+        "company L1": read_graph(data / "company_L1.csv", header=True),
+        "athletes": read_graph(data / "athletes.csv", header=True),
+        "BlogCatalog": load_blogcatalog(data).graph,
+    }
     none = {name: sp.csr_array((graph.n_nodes, 0), dtype=bool) for name, graph in graphs.items()}
     return {
         name: LabelledGraph(graph=graph, labels=none[name], label_names=())

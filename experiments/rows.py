@@ -11,7 +11,7 @@ import numpy as np
 
 from edgeveil.evaluation.ranking import releases
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Mechanism, NoiseLast, Rows
+from edgeveil.mechanisms.base import LaplaceRows, Mechanism, Rows
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Statistic, randomise
 
@@ -26,7 +26,7 @@ def repeated_rows(
     noise: NoiseSource,
 ) -> Iterator[tuple[Rows, Any]]:
     """What `releases` gives; where rows are a function of the graph plus noise, it is run once."""
-    if not isinstance(mechanism, NoiseLast):
+    if not isinstance(mechanism, LaplaceRows):
         yield from releases(graph, mechanism, sources, repeats, noise)
         return
     known = _last_exact(graph, _at_one(mechanism), tuple(map(int, sources)))
@@ -37,7 +37,7 @@ def repeated_rows(
 
 def with_noise(
     graph: Graph,
-    mechanism: NoiseLast,
+    mechanism: LaplaceRows,
     known: Rows,
     sources: Sequence[int],
     noise: NoiseSource,
@@ -53,7 +53,7 @@ def _at_one(mechanism: Any) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _last_exact(graph: Graph, mechanism: NoiseLast, sources: tuple[int, ...]) -> Rows:
+def _last_exact(graph: Graph, mechanism: LaplaceRows, sources: tuple[int, ...]) -> Rows:
     """Kept, because the next epsilon has the same ones."""
     rows = mechanism.exact_rows(graph, np.array(sources, dtype=np.int64))
     rows.flags.writeable = False

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.hits import (
+    ALL_GROUPS,
     DEGREE_GROUPS,
-    LIMIT,
     default_mechanisms,
     group_name,
     measure_suggestions,
@@ -17,34 +20,20 @@ from edgeveil.evaluation.hits import (
 from edgeveil.evaluation.results import Result
 from edgeveil.mechanisms import Suggest
 from experiments.cells import Cells
-from experiments.figures import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    SKY,
-    draw_panel,
-    legend_below,
-    select,
-)
+from experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, select
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "measure", "settings"]
+__all__ = ["draw", "in_percent", "measure", "settings"]
 
-_CURVES = {
-    Suggest.name: (GREEN, "o", "private lists (edgeveil)"),
-    LIMIT: (BLACK, "", "limit of private lists that see edges only"),
+_HUBS = "BlogCatalog"  # hubs are everybody's friends there: a panel of its own
+_STYLES = {
+    group_name(group): style
+    for group, style in zip(DEGREE_GROUPS, ((ORANGE, "s"), (BLUE, "^"), (GREEN, "o")), strict=True)
 }
-_LEVELS = {
-    "popularity": (GREY, ":"),
-    "common neighbours": (BLUE, "--"),
-    "resource allocation": (ORANGE, "--"),
-    "pagerank": (SKY, "--"),
-}
-_SHOWN = DEGREE_GROUPS[1:]  # the smallest group stands in the table
+_WHOLE = "common neighbours"
 
 
 def settings(quick: bool) -> dict[str, Any]:
@@ -69,12 +58,12 @@ def measure(
 
 
 def _measure_one(name: str, data: LabelledGraph, settings: dict[str, Any]) -> list[dict[str, Any]]:
-    mechanisms = default_mechanisms(settings["epsilons"], settings["k"])
     results = measure_suggestions(
         name,
         data.graph,
-        mechanisms,
+        default_mechanisms(settings["epsilons"]),
         k=settings["k"],
+        groups=ALL_GROUPS,
         per_group=settings["per_group"],
         seed=settings["seed"],
     )
@@ -82,36 +71,84 @@ def _measure_one(name: str, data: LabelledGraph, settings: dict[str, Any]) -> li
 
 
 def draw(results: list[Result]) -> Figure:
-    """Columns are networks, rows degree groups."""
+    """What lists find, in percent of what common friends find without privacy."""
     from matplotlib.figure import Figure
 
-    datasets = list(dict.fromkeys(r.dataset for r in results))
     metric = next(r.metric for r in results if r.metric.startswith("hits"))
-    figure = Figure(figsize=(2.7 * len(datasets), 5.2))
-    grid = figure.subplots(len(_SHOWN), len(datasets), squeeze=False, sharex=True)
-    for axes_of_group, group in zip(grid, _SHOWN, strict=True):
-        for axes, dataset in zip(axes_of_group, datasets, strict=True):
-            here = select(results, dataset=dataset, metric=metric, scope=group_name(group))
-            if not here:
-                axes.set_visible(False)
-                continue
-            draw_panel(axes, here, _CURVES, _LEVELS)
-            shown = [r.high for r in here if r.mechanism != LIMIT]
-            axes.set_ylim(0, 1.15 * max(shown))
-            axes.set_title(f"{dataset}, {group_name(group)}")
-            axes.set_xscale("log")
-            ticks = sorted({r.epsilon for r in here if r.epsilon})
-            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-            axes.minorticks_off()
-    for axes in grid[-1]:
-        axes.set_xlabel("epsilon")
-    for axes in grid[:, 0]:
-        axes.set_ylabel(metric)
-    legend_below(
-        figure,
-        grid[0],
-        columns=3,
-        title="Hidden friends among 20 suggestions. Dashed: without privacy. Dotted: the same list "
-        "for everybody. Shaded: 95 % intervals.",
-    )
+    hits = [r for r in results if r.metric == metric]
+    names = list(dict.fromkeys(r.dataset for r in hits))
+    friends, hubs = [name for name in names if name != _HUBS], [_HUBS] * (_HUBS in names)
+    panels = [
+        (f"Friends have friends in common\n({_listed(friends)})", friends),
+        (f"Hubs are everybody's friends\n({_HUBS})", hubs),
+    ]
+    panels = [(title, networks) for title, networks in panels if networks]
+    figure = Figure(figsize=(4.3 * len(panels), 3.8), layout="constrained")
+    row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axes, (title, networks) in zip(row, panels, strict=True):
+        _draw_networks(axes, hits, networks)
+        axes.set_title(title, loc="left")
+        axes.set_xlabel("epsilon (smaller is more private)")
+    row[0].set_ylabel("hidden friends found\n(100: by common friends, without privacy)")
     return figure
+
+
+def _listed(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _draw_networks(axes: Axes, hits: Sequence[Result], networks: Sequence[str]) -> None:
+    """One line per degree group, the mean of the networks; thin ones for each network."""
+    epsilons = sorted({r.epsilon for r in hits if r.epsilon})
+    first, last = epsilons[0], epsilons[-1]
+    ends, popular = [(100.0, "without privacy", BLACK)], []
+    for scope, (colour, mark) in _STYLES.items():
+        lines = in_percent(hits, networks, scope, epsilons)
+        if len(lines) > 1:
+            axes.plot(epsilons, lines[:, :-1].T, color=colour, linewidth=0.7, alpha=0.35)
+        if len(lines) > 0:
+            *mean, level = lines.mean(axis=0)
+            axes.plot(epsilons, mean, color=colour, marker=mark, markersize=4.5, linewidth=2.2)
+            ends.append((mean[-1], scope, colour))
+            popular.append(level)
+    ends.append((float(np.mean(popular)), "popularity", GREY))
+    axes.plot([first, last], [100, 100], color=BLACK, linewidth=1)
+    axes.plot([first, last], [ends[-1][0]] * 2, color=GREY, linestyle=":", linewidth=2)
+    axes.set_xscale("log")
+    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axes.minorticks_off()
+    axes.set_xlim(first * 0.9, last * 3.1)  # room for the names of the lines
+    axes.set_ylim(0, 125)
+    axes.grid(axis="x", visible=False)
+    _label(axes, ends, last * 1.13)
+
+
+def in_percent(
+    hits: Sequence[Result], networks: Sequence[str], scope: str, epsilons: Sequence[float]
+) -> npt.NDArray[np.float64]:
+    """What lists at each epsilon and then popularity find, in percent of common neighbours.
+
+    One line for each network with such members.
+    """
+    found = []
+    for network in networks:
+        here = {
+            (r.mechanism, r.epsilon): r.mean for r in select(hits, dataset=network, scope=scope)
+        }
+        if whole := here.get((_WHOLE, None)):
+            means = [here[Suggest.name, e] for e in epsilons] + [here["popularity", None]]
+            found.append(100 * np.array(means) / whole)
+    return np.array(found)
+
+
+def _label(axes: Axes, ends: Sequence[tuple[float, str, str]], x: float) -> None:
+    """The name of each line near its end, as close as they may stand without overlap."""
+    ends = sorted(ends)
+    places = np.array([y for y, _, _ in ends])
+    for _ in range(100):  # neighbours push each other apart
+        short = np.maximum(0, 7.5 - np.diff(places)) / 2
+        places[:-1] -= short
+        places[1:] += short
+    for y, (_, name, colour) in zip(places, ends, strict=True):
+        axes.text(x, y, name, color=colour, va="center", fontsize=9, fontweight="bold")

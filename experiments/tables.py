@@ -160,24 +160,53 @@ def _embeddings(folder: Path) -> str:
     return _markdown(["", "ε", *_BOTH], rows())
 
 
+_LOSSES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of private lists
+
+
 def _suggestions(folder: Path) -> str:
-    results = read_results(folder / "suggestions/results.csv")
-    hits = select(results, metric="hits@20")
+    hits = select(read_results(folder / "suggestions/results.csv"), metric="hits@20")
+    scores = ("common neighbours", "resource allocation", "pagerank")
 
     def rows() -> Iterator[Row]:
         for dataset, scope in dict.fromkeys((r.dataset, r.scope) for r in hits):
             here = select(hits, dataset=dataset, scope=scope)
-            best = max(r.mean for r in here if r.mechanism not in ("suggest", "limit"))
-            means = [
-                found(here, mechanism="popularity").mean,
-                *(found(here, mechanism="suggest", epsilon=e).mean for e in (0.25, 0.5, 1, 2, 4)),
-                best,
-                found(here, mechanism="limit", epsilon=1.0).mean,
+            cells = [
+                found(here, mechanism="popularity"),
+                *(found(here, mechanism="suggest", epsilon=epsilon) for epsilon in _LOSSES),
+                *(found(here, mechanism=name) for name in scores),
             ]
-            yield [dataset, scope.removesuffix(" friends"), *(f"{mean:.2f}" for mean in means)]
+            widest = max((r.high - r.low) / 2 for r in cells)
+            spread = f"{widest:.2f}" if cells[0].n_sources > 1 else "–"
+            yield [
+                *(dataset, scope.removesuffix(" friends")),
+                *(f"{r.mean:.2f}" for r in cells),
+                spread,
+            ]
 
-    head = ["network", "friends", "popularity", "ε = 0.25", "0.5", "1", "2", "4"]
-    return _markdown([*head, "best without privacy", "limit at 1"], rows())
+    losses = [f"ε = {_LOSSES[0]:g}", *map(_at, _LOSSES[1:])]
+    head = ["network", "friends", "popularity", *losses, "CN", "RA", "PPR", "± at most"]
+    return _markdown(head, rows())
+
+
+def _groups(folder: Path) -> str:
+    results = read_results(folder / "suggestions/results.csv")
+    popular = "mostly popular, share of lists"
+
+    def rows() -> Iterator[Row]:
+        for size in select(results, metric="members"):
+            here = select(results, dataset=size.dataset, scope=size.scope)
+            measured = found(here, mechanism="popularity").n_sources
+            cells = [
+                *(found(here, metric=popular, epsilon=epsilon).mean for epsilon in _LOSSES),
+                *(found(here, mechanism="limit", epsilon=epsilon).mean for epsilon in _LOSSES),
+            ]
+            about = [size.dataset, size.scope.removesuffix(" friends"), f"{size.mean:,.0f}"]
+            yield [*about, f"{measured}", *(f"{cell:.2f}" for cell in cells)]
+
+    losses = list(map(_at, _LOSSES))
+    popular_at = [f"mostly popular, ε = {losses[0]}", *losses[1:]]
+    limit_at = [f"limit, ε = {losses[0]}", *losses[1:]]
+    return _markdown(["network", "friends", "members", "measured", *popular_at, *limit_at], rows())
 
 
 def _time(folder: Path) -> str:
@@ -198,6 +227,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "beyond": _beyond,
     "embeddings": _embeddings,
     "suggestions": _suggestions,
+    "groups": _groups,
     "time": _time,
 }
 

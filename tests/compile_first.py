@@ -18,14 +18,12 @@ from edgeveil.mechanisms import (
     NonPrivate,
     Suggest,
     TwoHop,
-    TwoHopEmbedding,
 )
 
 PARTS = {
     "lists": [Suggest(epsilon=1)],
     "rows": [
         DegreePrior(epsilon=1),
-        TwoHopEmbedding(epsilon=1),
         NonPrivate(),
         TwoHop(epsilon=1),
         DPForwardCap(epsilon=1),

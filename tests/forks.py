@@ -29,7 +29,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 WORKER = "tests.unit.ledger.worker"
 EDGEVEIL = "edgeveil.cli.app"
+HISTORIAN = "tests.unit.history.worker"
 LOADED = {  # a package stands for all of its modules
+    HISTORIAN: ["edgeveil.history", "polars"],
     WORKER: ["psycopg"],
     EDGEVEIL: [
         *(f"edgeveil.{part}" for part in ("cli", "serve", "privacy", "estimate", "ledger")),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from edgeveil.estimators import PrivateEmbedding
     from edgeveil.evaluation.own_graph import evaluate
     from edgeveil.graph import Graph
+    from edgeveil.history import History
     from edgeveil.io import as_graph, open_graph, read_graph, save_graph
     from edgeveil.ledger import Ledger
     from edgeveil.nodes import NodeSet
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Graph",
     "Guarantee",
+    "History",
     "Ledger",
     "NodeSet",
     "NoiseSource",
@@ -69,6 +71,7 @@ _HOMES = {
     "estimators": "PrivateEmbedding",
     "evaluation.own_graph": "evaluate",
     "graph": "Graph",
+    "history": "History",
     "io": "as_graph open_graph read_graph save_graph",
     "ledger": "Ledger",
     "nodes": "NodeSet",

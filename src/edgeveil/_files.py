@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -72,3 +73,38 @@ def sha256_of(path: Path) -> str:
     """Hex digest of a file's content."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def user_cache() -> Path | None:
+    """The folder for what edgeveil keeps of its own for this user; None if there is no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgeveil"
+    except RuntimeError:
+        return None
+
+
+def is_own_folder(folder: Path) -> bool:
+    """Whether this is a folder, no link, of the user that runs this process, root or not.
+
+    And nobody else may write to it.
+    """
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode):
+        return False
+    return not hasattr(os, "geteuid") or (
+        about.st_uid == os.geteuid() and not about.st_mode & 0o022
+    )
+
+
+def why_replaceable(folder: Path) -> str:
+    """Say why another user could put another folder in its place; "" if none but root could."""
+    if not hasattr(os, "geteuid"):
+        return ""
+    for above in folder.resolve().parents:
+        about = above.stat()
+        if about.st_uid not in (0, os.geteuid()):
+            return f"{above} belongs to another user"
+        # In a sticky folder (/tmp) nobody can rename what belongs to somebody else.
+        if about.st_mode & 0o022 and not about.st_mode & stat.S_ISVTX:
+            return f"others can write to {above}"
+    return ""

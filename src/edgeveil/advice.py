@@ -7,6 +7,7 @@ from typing import Literal
 
 from edgeveil import mechanisms
 from edgeveil._check import one_of
+from edgeveil.errors import ParameterError
 from edgeveil.mechanisms.base import Mechanism, check_model
 from edgeveil.privacy.epsilon import check_epsilon
 
@@ -16,7 +17,7 @@ _ENOUGH_FOR_FLIPPING = 4.0  # epsilon; below, few false edges mean a tiny graph
 
 def recommended(
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     model: Literal["joint", "public"] = "joint",
     gives: Literal["scores", "embeddings"] = "scores",
     n_nodes: int | None = None,
@@ -31,14 +32,16 @@ def recommended(
     60 to 30,000 nodes with average degrees of 8 to 160, edge flipping finds more of the
     nearest nodes from there on. a mechanism's `when_to_use` says why in words.
 
-    Embeddings: two-hop-embedding, and instant-embedding in the public model, **where every row
-    costs epsilon**: it is for a few rows. For many, release ``EdgeFlipping(model="public")`` and
-    hash the scores by `edgeveil.postprocess.embed`: epsilon in all, useful under the rule above.
+    Embeddings: in the joint model own-list-embedding, which costs nothing. What the second hop adds
+    to it at epsilon <= 2 is less than a point of accuracy (docs/choosing.md). In the public model
+    instant-embedding, **where every row costs epsilon**: it is for a few rows. For many, release
+    ``EdgeFlipping(model="public")`` and hash the scores by `edgeveil.postprocess.embed`: epsilon in
+    all, useful under the rule above.
 
     Parameters
     ----------
     epsilon : float
-        Privacy loss.
+        Privacy loss. Embeddings in the joint model need none.
     model : {"joint", "public"}
         Who sees a row: its source's owner alone, or anyone.
     gives : {"scores", "embeddings"}
@@ -52,14 +55,18 @@ def recommended(
     'two-hop'
     >>> recommended(epsilon=10, n_nodes=10_000).name
     'edge-flipping'
+    >>> recommended(gives="embeddings").name
+    'own-list-embedding'
     """
-    check_epsilon(epsilon)
     check_model(model)
     one_of("gives", gives, "scores", "embeddings")
+    if gives == "embeddings" and model == "joint":
+        return mechanisms.OwnListEmbedding()
+    if epsilon is None:
+        raise ParameterError("say how much may be learnt: epsilon=1, for instance")
+    check_epsilon(epsilon)
     if gives == "embeddings":
-        if model == "public":
-            return mechanisms.DPInstantEmbedding(epsilon=epsilon, model="public")
-        return mechanisms.TwoHopEmbedding(epsilon=epsilon)
+        return mechanisms.DPInstantEmbedding(epsilon=epsilon, model="public")
     if n_nodes is not None and epsilon >= _ENOUGH_FOR_FLIPPING:
         false_edges = n_nodes / (1 + math.exp(min(epsilon, 700.0)))
         if false_edges <= _FEW_FALSE_EDGES:

@@ -1,13 +1,13 @@
-"""What every mechanism has to do, as checks that its author can run.
+"""Checks that every mechanism must pass, for its author to run.
 
 With pytest, two lines for a class of your own::
 
     class TestMine(Conformance):
         mechanisms = [Mine(epsilon=1.0)]
 
-Without pytest, ``check(Mine(epsilon=1.0))`` raises on the first claim that does not hold. The
-checks look at small graphs that are made here, so their messages may say anything. They can show
-that a mechanism is wrong, not that it is right: that takes a proof.
+Without pytest, ``check(Mine(epsilon=1.0))`` raises on the first check that fails. The checks use
+small generated graphs, so their messages may quote them. They can show that a mechanism is wrong,
+not that it is right: that takes a proof.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from edgeveil.privacy.statistic import AnyStatistic, Bits, Noised, Tail, randomi
 
 __all__ = ["CHECKS", "Conformance", "ConformanceError", "check", "random_pairs"]
 
-_PAIRS = 40  # random ones tried for the loss
+_PAIRS = 40  # random pairs of graphs per check
 _NODES = 23  # of the random graph
-_TRIES = 8  # sets of released numbers, before they are said to be ignored
+_TRIES = 8  # sets of released values tried before a mechanism is said to ignore them
 
 
 class ConformanceError(AssertionError):
-    """A mechanism does not do what every mechanism has to do."""
+    """A mechanism failed a check."""
 
 
 class Conformance:
@@ -103,7 +103,7 @@ def _all_pairs(n: int, directed: bool) -> np.ndarray:
 
 
 def _shapes(mechanism: Mechanism) -> Iterator[tuple[str, Graph]]:
-    """Graphs on which careless code divides by 0 or finds nobody."""
+    """Edge cases: graphs on which careless code divides by 0 or indexes an empty array."""
     directed = _directed(mechanism)
     shapes: dict[str, tuple[int, Any]] = {
         "one node": (1, []),
@@ -117,13 +117,13 @@ def _shapes(mechanism: Mechanism) -> Iterator[tuple[str, Graph]]:
         "isolated nodes": (12, [(0, 1), (1, 2)]),
         "a path": (23, [(v, v + 1) for v in range(22)]),
     }
-    for words, (n, edges) in shapes.items():
-        yield words, graph_of_pairs(n, edges, directed=directed)
+    for name, (n, edges) in shapes.items():
+        yield name, graph_of_pairs(n, edges, directed=directed)
     yield "a random graph", _some_graph(mechanism)
 
 
 def _some_graph(mechanism: Mechanism) -> Graph:
-    """A random graph in which every node has a neighbour (the path sees to that)."""
+    """A random graph that contains a path over all nodes, so that no degree is 0."""
     pairs = _all_pairs(_NODES, directed := _directed(mechanism))
     drawn = np.random.default_rng(5).random(len(pairs)) < 0.25
     chosen = drawn | (pairs[:, 1] == pairs[:, 0] + 1)
@@ -131,14 +131,14 @@ def _some_graph(mechanism: Mechanism) -> Graph:
 
 
 def random_pairs(mechanism: Mechanism, *, seed: int, most_nodes: int = 8) -> Iterator[Pair]:
-    """Neighbouring graphs of which the mechanism's guarantee speaks, without end."""
+    """An endless stream of neighbouring graphs that the mechanism's guarantee covers."""
     rng, directed, claim = np.random.default_rng(seed), _directed(mechanism), mechanism.guarantee(1)
     while True:
         n = int(rng.integers(2, most_nodes + 1))
         pairs = _all_pairs(n, directed)
         graph = graph_of_pairs(n, pairs[rng.random(len(pairs)) < rng.random()], directed=directed)
         x, y = pairs[rng.integers(len(pairs))]
-        # In the joint model a source knows its own edges.
+        # In the joint model edges at the source are not protected from its member.
         known = {"touching": (x, y), "starting": (x,)}[claim.own_edges]
         free = [v for v in range(n) if claim.model != "joint" or v not in known]
         other = graph.with_edge_flipped(int(x), int(y))
@@ -164,35 +164,40 @@ def _keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
 def parameters_are_public_and_frozen(mechanism: Mechanism) -> None:
     """A frozen, keyword-only dataclass that can be made again from what a release records."""
     kind = type(mechanism)
-    _hold(isinstance(mechanism, Mechanism), "it lacks a method or name that every mechanism has")
-    _hold(dataclasses.is_dataclass(kind), "it is no dataclass, so nobody knows its parameters")
-    _hold(kind.__dataclass_params__.frozen, "its parameters can be changed: use frozen=True")  # type: ignore[attr-defined]  # of a dataclass
+    _require(isinstance(mechanism, Mechanism), "it lacks a method or name that every mechanism has")
+    _require(dataclasses.is_dataclass(kind), "it is not a dataclass, so its parameters are unknown")
+    _require(kind.__dataclass_params__.frozen, "its parameters are mutable: use frozen=True")  # type: ignore[attr-defined]  # of a dataclass
     fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # it is a dataclass
-    _hold(all(field.kw_only for field in fields), "its parameters need no names: use kw_only=True")
+    _require(
+        all(field.kw_only for field in fields), "its parameters can be positional: use kw_only=True"
+    )
     recorded = json.loads(json.dumps(parameters_of(mechanism)))
     recorded = {k: tuple(v) if isinstance(v, list) else v for k, v in recorded.items()}
-    _hold(kind(**recorded) == mechanism, "what a release records does not give it back")
+    _require(
+        kind(**recorded) == mechanism,
+        "it cannot be rebuilt from the parameters that a release records",
+    )
     default = {f.name: f.default for f in fields}.get("epsilon", dataclasses.MISSING)
-    _hold(default is dataclasses.MISSING, "epsilon has a default: nobody else can choose it")
+    _require(default is dataclasses.MISSING, "epsilon has a default: there is no safe one")
 
 
-def guarantee_hangs_on_public_numbers(mechanism: Mechanism) -> None:
+def guarantee_depends_on_public_values_only(mechanism: Mechanism) -> None:
     """The guarantee is a function of the parameters and the number of sources."""
     named = list(inspect.signature(mechanism.guarantee).parameters)
-    _hold(named == ["n_sources"], f"guarantee takes {named}, and may take n_sources alone")
+    _require(named == ["n_sources"], f"guarantee takes {named}, and may take n_sources alone")
     before = 0.0
     for k in (1, 2, 1000):
         claim = mechanism.guarantee(k)
-        _hold(claim == mechanism.guarantee(k), "its guarantee is another one when asked again")
-        _hold(claim.n_sources == k, f"its guarantee for {k} sources speaks of {claim.n_sources}")
-        _hold(claim.delta == 0, "delta must be 0: the noise here is for pure guarantees")
-        _hold(claim.private, "only an insecure seed makes a release not private")
-        _hold(claim.pooled_epsilon >= before, "more recipients together would learn less")
+        _require(claim == mechanism.guarantee(k), "its guarantee differs between two calls")
+        _require(claim.n_sources == k, f"its guarantee for {k} sources speaks of {claim.n_sources}")
+        _require(claim.delta == 0, "delta must be 0: the noise here is for pure guarantees")
+        _require(claim.private, "only an insecure seed makes a release not private")
+        _require(claim.pooled_epsilon >= before, "more members together would learn less")
         before = claim.pooled_epsilon
 
 
 def rows_have_the_public_shape(mechanism: Mechanism) -> None:
-    """On every graph: rows of one shape and finite numbers; no error, no warning."""
+    """On every graph: rows of the declared shape and finite values; no error, no warning."""
     for words, graph in _shapes(mechanism):
         if _keeps_promise(mechanism, graph):
             sources = [0, graph.n_nodes - 1]
@@ -201,21 +206,21 @@ def rows_have_the_public_shape(mechanism: Mechanism) -> None:
             _check_rows(mechanism, rows, graph, words)
 
 
-def no_pair_loses_more_than_is_claimed(mechanism: Mechanism) -> None:
-    """The exact privacy loss of what is noised, on neighbouring graphs: no sampling."""
+def no_pair_exceeds_the_claimed_epsilon(mechanism: Mechanism) -> None:
+    """The exact privacy loss on neighbouring graphs, computed, is at most epsilon."""
     tried = islice(random_pairs(mechanism, seed=0), _PAIRS)
     for pair in (*pairs_for(mechanism), *tried):
         words = f"two graphs on {pair.graph.n_nodes} nodes"
         with _no_error_on(words):
             share = loss_share(mechanism, pair) if mechanism.guarantee(1).protects else 0.0
-        _hold(share <= ROUNDING, f"it loses {share:.4g} of its epsilon on {words}")
+        _require(share <= ROUNDING, f"its privacy loss is {share:.4g} times its epsilon on {words}")
 
 
-def estimates_see_released_numbers_only(mechanism: Mechanism) -> None:
-    """The same released numbers on a neighbouring graph give the same rows.
+def estimates_depend_on_released_values_only(mechanism: Mechanism) -> None:
+    """The same released values on a neighbouring graph give the same rows.
 
-    So nothing of the graph gets into a row past the noise: through attributes, through globals,
-    through what `measure` does to its answers.
+    So nothing of the graph reaches a row without noise: not through attributes, globals, or what
+    `measure` does to the noised values.
     """
     if not mechanism.guarantee(1).protects:
         return
@@ -231,14 +236,17 @@ def estimates_see_released_numbers_only(mechanism: Mechanism) -> None:
     for pair in islice(random_pairs(mechanism, seed=1), _PAIRS):
         before = len(drawn)
         with _no_error_on(f"a graph on {pair.graph.n_nodes} nodes"):
-            first = _driven(mechanism, pair.graph, pair.source, draw)
+            first = _rows_from_answers(mechanism, pair.graph, pair.source, draw)
         again = iter(drawn[before:])
         with _no_error_on("a neighbouring graph with the same released numbers"):
-            second = _driven(mechanism, pair.neighbour, pair.source, repeat)
-        _hold(all(map(_same, first, second)), "its rows depend on the graph past the noise")
+            second = _rows_from_answers(mechanism, pair.neighbour, pair.source, repeat)
+        _require(
+            all(map(_same, first, second)),
+            "its rows depend on the graph other than through noised values",
+        )
 
 
-def rows_do_not_depend_on_their_company(mechanism: Mechanism) -> None:
+def rows_do_not_depend_on_other_sources(mechanism: Mechanism) -> None:
     """Any grouping, order and repetition of the sources gives the same bits."""
     graph = _some_graph(mechanism)
     if not _keeps_promise(mechanism, graph):
@@ -247,11 +255,11 @@ def rows_do_not_depend_on_their_company(mechanism: Mechanism) -> None:
     whole = rows_of(mechanism, graph, list(range(n)), noise)
     for sources in ([n - 6], [n - 1, 0], list(range(n - 1, -1, -1)), [5, 5, 7, 5], list(range(9))):
         same = _same(rows_of(mechanism, graph, sources, noise), whole[sources])
-        _hold(same, f"the rows of {sources} are others than among all sources")
+        _require(same, f"the rows of {sources} differ from those computed among all sources")
 
 
 def randomness_comes_from_the_engine(mechanism: Mechanism) -> None:
-    """The same noise gives the same rows, other noise other rows, and no noise a function."""
+    """Rows are a function of the noise key: the same for the same key, different for another."""
     graph = _some_graph(mechanism)
     if not _keeps_promise(mechanism, graph):
         return
@@ -259,11 +267,11 @@ def randomness_comes_from_the_engine(mechanism: Mechanism) -> None:
     made, claim = partial(rows_of, mechanism, graph, [0, 4]), mechanism.guarantee(1)
     noise = NoiseSource.insecure(3)
     repeats = _same(made(noise), made(noise)) and _same(made(None), made(None))
-    _hold(repeats, "the same noise gave other rows: it draws numbers of its own, or keeps some")
+    _require(repeats, "the same noise gave different rows: it has randomness or state of its own")
     noisy = claim.protects and claim.epsilon > 0
     if noisy and _same(made(noise), made(NoiseSource.insecure(4))):
-        harmless = _heeds_answers(mechanism, graph) or _is_own_list(mechanism, graph)
-        _hold(harmless, "other noise gave the same rows")
+        harmless = _depends_on_answers(mechanism, graph) or _rows_are_own_lists(mechanism, graph)
+        _require(harmless, "other noise gave the same rows")
 
 
 def rows_are_new_arrays(mechanism: Mechanism) -> None:
@@ -280,69 +288,74 @@ def rows_are_new_arrays(mechanism: Mechanism) -> None:
 
     first, second = made(), made()
     arrays = (second, graph.indptr, graph.indices, graph.degrees)
-    _hold(not any(np.shares_memory(first, a) for a in arrays), "rows share memory with others")
+    _require(
+        not any(np.shares_memory(first, a) for a in arrays),
+        "rows share memory with other rows or with the graph",
+    )
     kept = second.copy()
     if not first.flags.writeable:
         first.flags.writeable = True
     first[0] = -1.0
-    _hold(_same(first[1:], kept[1:]), "rows of one call share memory")
-    _hold(_same(made(), kept), "rows share memory with what is learnt once")
+    _require(_same(first[1:], kept[1:]), "rows of one call share memory")
+    _require(_same(made(), kept), "rows share memory with the shared part")
 
 
 CHECKS: tuple[Callable[[Mechanism], None], ...] = (
     parameters_are_public_and_frozen,
-    guarantee_hangs_on_public_numbers,
+    guarantee_depends_on_public_values_only,
     rows_have_the_public_shape,
-    no_pair_loses_more_than_is_claimed,
-    estimates_see_released_numbers_only,
-    rows_do_not_depend_on_their_company,
+    no_pair_exceeds_the_claimed_epsilon,
+    estimates_depend_on_released_values_only,
+    rows_do_not_depend_on_other_sources,
     randomness_comes_from_the_engine,
     rows_are_new_arrays,
 )
 
-# -- what the claims are looked at with -----------------------------------------------------------
+# -- helpers --------------------------------------------------------------------------------------
 
-_same = partial(np.array_equal, equal_nan=True)  # NaN stands where a list has ended
+_same = partial(np.array_equal, equal_nan=True)  # lists are padded with NaN
 
 
-def _hold(holds: object, otherwise: str) -> None:
+def _require(holds: object, otherwise: str) -> None:
     if not holds:
         raise ConformanceError(otherwise)
 
 
 @contextmanager
 def _no_error_on(words: str) -> Iterator[None]:
-    """An error is an output: on no graph may a mechanism raise or warn."""
+    """Errors and warnings are outputs that may depend on private data: allow none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             yield
     except Exception as error:
-        told = f"it raised {type(error).__name__} on {words}: {error}"
-        raise ConformanceError(told) from error
+        message = f"it raised {type(error).__name__} on {words}: {error}"
+        raise ConformanceError(message) from error
 
 
 def _check_rows(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -> None:
-    """Rows of the shape that the engine makes room for, of numbers."""
+    """Rows have the shape that the engine allocates, and finite values."""
     if mechanism.gives == "suggestions":
         _check_evidence(mechanism, rows, graph, words)
         return
     of_scores = mechanism.gives == "scores"
     shape = (2, graph.n_nodes if of_scores else getattr(mechanism, "dimension", 0))
-    _hold(rows.shape == shape, f"rows of shape {rows.shape} instead of {shape} on {words}")
-    _hold(rows.dtype == np.float64, f"rows of {rows.dtype} instead of float64 on {words}")
-    _hold(np.isfinite(rows).all(), f"rows are not finite on {words}")
+    _require(rows.shape == shape, f"rows of shape {rows.shape} instead of {shape} on {words}")
+    _require(rows.dtype == np.float64, f"rows of {rows.dtype} instead of float64 on {words}")
+    _require(np.isfinite(rows).all(), f"rows are not finite on {words}")
 
 
 def _check_evidence(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -> None:
-    """Evidence about nodes of the graph, no more of it than the engine makes room for."""
-    _hold(isinstance(mechanism, MakesLists), "it gives suggestions and has no method `lists`")
-    _hold(isinstance(rows, Evidence) and len(rows) == 2, f"no evidence for two members on {words}")
-    _hold(np.diff(rows.starts).max() <= STORED, f"more than {STORED} names a member on {words}")
+    """Evidence about nodes of the graph, no more of it than the engine stores."""
+    _require(isinstance(mechanism, MakesLists), "it gives suggestions and has no method `lists`")
+    _require(
+        isinstance(rows, Evidence) and len(rows) == 2, f"no evidence for two members on {words}"
+    )
+    _require(np.diff(rows.starts).max() <= STORED, f"more than {STORED} names a member on {words}")
     inside = (rows.nodes >= 0) & (rows.nodes < graph.n_nodes)
-    _hold(inside.all(), f"evidence about nodes that are not there on {words}")
-    finite = np.isfinite(rows.sums) & np.isfinite(rows.log_odds)
-    _hold(finite.all(), f"evidence is not finite on {words}")
+    _require(inside.all(), f"evidence about nodes that are not there on {words}")
+    finite = np.isfinite(rows.sums).all() and np.isfinite(rows.rates).all()
+    _require(finite, f"evidence is not finite on {words}")
 
 
 def _as_array(rows: Any, graph: Graph) -> Rows:
@@ -358,10 +371,10 @@ def rows_of(
     return _as_array(run.rows_of(mechanism, graph, sources, noise), graph)
 
 
-def _driven(
+def _rows_from_answers(
     mechanism: Mechanism, graph: Graph, source: int, answer: Callable[[AnyStatistic], Noised]
 ) -> list[Rows]:
-    """A row, and its uncertainty if it is known, from answers that come from outside."""
+    """A row, and its uncertainty if there is one, with `answer` in place of the noise."""
     claim, asked, given = mechanism.guarantee(1), mechanism.shared(graph), list[Noised]()
     shared = None if asked is None else mechanism.learn(answer(asked), graph.nodes)
     own = own_lists(graph, [source], claim.model, claim.own_edges)
@@ -379,24 +392,24 @@ def _driven(
     return [rows]
 
 
-def _heeds_answers(mechanism: Mechanism, graph: Graph) -> bool:
-    """Whether numbers that no noise drowns and no rounding hides change anybody's row.
+def _depends_on_answers(mechanism: Mechanism, graph: Graph) -> bool:
+    """Whether released values far above noise and rounding change any row.
 
-    At an extreme epsilon a right mechanism gives the same row for most noise; one that does not
-    look at what was released gives it for any numbers.
+    At an extreme epsilon a correct mechanism gives the same row for most noise; one that ignores
+    the released values gives it for any of them.
     """
     before: list[Rows] = []
     for seed in range(_TRIES):
-        answer = partial(_loud_answer, np.random.default_rng(seed), NoiseSource.insecure(seed))
-        rows = [_driven(mechanism, graph, v, answer)[0] for v in range(graph.n_nodes)]
+        answer = partial(_large_answer, np.random.default_rng(seed), NoiseSource.insecure(seed))
+        rows = [_rows_from_answers(mechanism, graph, v, answer)[0] for v in range(graph.n_nodes)]
         if not all(map(_same, before, rows)):
             return True
         before = rows
     return False
 
 
-def _loud_answer(rng: np.random.Generator, noise: NoiseSource, asked: Any) -> Noised:
-    """The question's answer with random numbers for private ones, far above the noise."""
+def _large_answer(rng: np.random.Generator, noise: NoiseSource, asked: Any) -> Noised:
+    """The noised statistic, with random values far above the noise in place of the private ones."""
     if isinstance(asked, Bits):
         ones = np.flatnonzero(rng.random(asked.total) < 0.5)
         return randomise(dataclasses.replace(asked, ones=ones), noise)
@@ -408,8 +421,8 @@ def _loud_answer(rng: np.random.Generator, noise: NoiseSource, asked: Any) -> No
     return randomise(dataclasses.replace(asked, values=values), noise)
 
 
-def _is_own_list(mechanism: Mechanism, graph: Graph) -> bool:
-    """Whether rows are what their owners know anyway: into a sign, one dimension, no more fits."""
+def _rows_are_own_lists(mechanism: Mechanism, graph: Graph) -> bool:
+    """Whether rows depend on the members' own edges alone, as an embedding of one dimension may."""
     claim, pairs = mechanism.guarantee(1), np.argwhere(graph.adjacency().toarray())
     if claim.model != "joint" or isinstance(mechanism, RestsOnPromise):
         return False

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.advice import recommended
 from edgeveil.engine import release
+from edgeveil.engine.api import own_list
 from edgeveil.engine.question import graph_of
-from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.io.matrices import read_matrix
 from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from edgeveil.ledger import Ledger
     from edgeveil.mechanisms.base import Mechanism
     from edgeveil.privacy.guarantee import Guarantee
@@ -41,11 +45,29 @@ except ImportError:
     TransformerMixin = type("TransformerMixin", (), {})
 
 
+Rows: TypeAlias = "npt.NDArray[np.float64] | csr_array"
+
+
+_ANOTHER_GRAPH = (
+    "PrivateEmbedding embeds the nodes of the graph it was fitted on, and this is another graph; "
+    "to predict labels of some nodes, embed the whole graph and split its rows: "
+    "X = PrivateEmbedding().fit_transform(graph), then "
+    "model.fit(X[train], y[train]).predict(X[test])"
+)
+
+
 class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Embed the nodes of a private graph; every fit is a release.
 
-    Like `sklearn.manifold.SpectralEmbedding` it embeds the nodes it is fitted on and has no
-    ``transform``: ``fit_transform`` gives one row per node.
+    By default a row is its member's own friend list, hashed: joint model, epsilon 0, no budget.
+
+    Like `sklearn.manifold.SpectralEmbedding` it embeds the nodes it is fitted on: ``fit_transform``
+    gives one row per node, and ``transform`` gives the same rows again for the same graph. So it
+    may be a step of a pipeline whose labels are known for all nodes. Where some are to be
+    predicted, embed first and split the rows, not the graph::
+
+        X = PrivateEmbedding(sparse=True).fit_transform(graph)
+        model.fit(X[train], y[train]).predict(X[test])
 
     **With** ``model="public"`` **a fit costs n times epsilon by default**, n being the number of
     nodes: 1,000 nodes at epsilon 1 charge a ledger 1,000, and without a ledger nobody tells you but
@@ -53,10 +75,15 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Parameters
     ----------
-    epsilon : float
-        Privacy loss of one embedding. There is no default: nobody else can choose it.
-    dimension : int, optional
-        Length of an embedding; by default the mechanism's own.
+    epsilon : float, optional
+        Privacy loss of one embedding. The own list needs none and takes none; everything else
+        has no default, because nobody else can choose it.
+    dimension : int or "nodes", optional
+        Length of an embedding; by default the mechanism's own, 1,024 for the own list.
+        ``"nodes"``: the own list without a hash, one column per node.
+    sparse : bool
+        Give ``embedding_`` as a sparse matrix of scipy. The own list has as many values other than
+        0 as its member has friends: linear models learn from it much sooner.
     model : {"joint", "public"}
         Who may see a row: its node's owner alone, or anyone. **Training one classifier on the
         rows of many owners is not covered by the joint model**: its predictions are the
@@ -83,13 +110,12 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Attributes
     ----------
-    embedding_ : array of shape (n_nodes, dimension)
+    embedding_ : array or csr_array of shape (n_nodes, dimension)
         One row per node.
     guarantee_ : Guarantee
         What is protected, from whom, and how strongly.
     release_ : Release
-        The rows with their guarantee; `write` it to keep both together. Its ``to_scipy()`` is
-        the same as `embedding_`, sparse: what a classifier should be fitted on.
+        The rows with their guarantee; `write` it to keep both together.
     n_features_in_ : int
         Number of nodes.
     feature_names_in_ : array of str
@@ -99,11 +125,11 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     --------
     >>> from edgeveil.datasets import social_network
     >>> graph = social_network(120, average_degree=8).graph
-    >>> private = PrivateEmbedding(epsilon=1.0, dimension=16)
+    >>> private = PrivateEmbedding()
     >>> private.fit_transform(graph.adjacency()).shape
-    (120, 16)
+    (120, 1024)
     >>> private.guarantee_.brief
-    'joint, epsilon = 1'
+    'joint, epsilon = 0'
     >>> PrivateEmbedding(epsilon=1.0, dimension=16, model="public").fit(graph).guarantee_.brief
     'public, epsilon = 120'
     """
@@ -111,8 +137,9 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def __init__(
         self,
         *,
-        epsilon: float,
-        dimension: int | None = None,
+        epsilon: float | None = None,
+        dimension: int | Literal["nodes"] | None = None,
+        sparse: bool = False,
         model: Literal["joint", "public"] = "joint",
         mechanism: Mechanism | None = None,
         ledger: Ledger | None = None,
@@ -122,6 +149,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> None:
         self.epsilon = epsilon
         self.dimension = dimension
+        self.sparse = sparse
         self.model = model
         self.mechanism = mechanism
         self.ledger = ledger
@@ -135,7 +163,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : Graph, or array or sparse matrix of shape (n_nodes, n_nodes)
-            The private graph; also one of networkx and others, or a path. In a matrix every entry
+            The private graph; also whatever else `edgeveil.as_graph` takes (a graph of networkx and
+            others, an edge_index, a table or list of edges), or a path. In a matrix every entry
             that is not 0 is an edge; weights and the diagonal are ignored.
         y : ignored
             For the interface only.
@@ -144,7 +173,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         seed = self.insecure_seed
         made = release(
             graph,
-            self._mechanism(),
+            self._mechanism(graph),
             graph.nodes,
             ledger=self.ledger,
             label=self.label,
@@ -152,27 +181,65 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         )
         width: dict[str, Any] = {} if self.dimension is None else {"dimension": self.dimension}
         self.release_: Release = made if made.gives == "embeddings" else embed(made, **width)
-        self.embedding_: npt.NDArray[np.float64] = self.release_.to_numpy()
+        self.embedding_: Rows = (
+            self.release_.to_scipy() if self.sparse else self.release_.to_numpy()
+        )
         self.guarantee_: Guarantee = made.guarantee
+        self._fitted_on = graph.fingerprint
         return self
 
-    def fit_transform(self, X: Any, y: object = None) -> npt.NDArray[np.float64]:
+    def fit_transform(self, X: Any, y: object = None) -> Rows:
         """`fit`, then give ``embedding_``."""
         return self.fit(X).embedding_
 
-    def _graph(self, X: Any) -> Graph:
-        # What is no matrix is a graph of some library, or a path to one.
-        if not (hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, list | tuple)):
+    def transform(self, X: Any) -> Rows:
+        """Give ``embedding_`` again for the graph it was fitted on; nothing is released anew.
+
+        Raises
+        ------
+        ParameterError
+            If X is another graph. After pickling, which keeps nothing of the edges, only the number
+            of nodes is compared.
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        try:
+            graph = self._graph(X, fitting=False)
+        except InputError as error:  # some rows of a matrix, for instance: a part of a split
+            raise ParameterError(_ANOTHER_GRAPH) from error
+        same = graph.fingerprint == getattr(self, "_fitted_on", graph.fingerprint)
+        if not same or graph.n_nodes != self.embedding_.shape[0]:
+            raise ParameterError(_ANOTHER_GRAPH)
+        return self.embedding_
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A digest of the edges would confirm guesses about them to whoever gets the file.
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_fitted_on"}
+
+    def _graph(self, X: Any, *, fitting: bool = True) -> Graph:
+        if not _is_matrix(X):
             graph = graph_of(X)
-            self.n_features_in_ = graph.n_nodes
+            if fitting:
+                self.n_features_in_ = graph.n_nodes
             return graph
         from sklearn.utils.validation import validate_data
 
-        matrix = validate_data(self, X, accept_sparse="csr", dtype="numeric")
+        matrix = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=fitting)
         return read_matrix(matrix, nodes=None, directed=self.directed, what="X")
 
-    def _mechanism(self) -> Mechanism:
+    def _mechanism(self, graph: Graph) -> Mechanism:
         chosen = self.mechanism
+        if chosen is None and self.model == "joint":
+            if self.epsilon is not None:
+                raise ParameterError(
+                    "an embedding of a member's own list costs nothing: leave epsilon out, or name "
+                    "the mechanism that is to spend it (mechanism=)"
+                )
+            return own_list(graph, self.dimension)
+        if self.dimension == "nodes":
+            raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
         if chosen is None:
             best = recommended(epsilon=self.epsilon, model=self.model, gives="embeddings")
             if self.dimension is None:
@@ -180,7 +247,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             # Every mechanism is a dataclass, which its protocol cannot say.
             return replace(best, dimension=self.dimension)  # type: ignore[type-var]
         claimed = chosen.guarantee(1)
-        if (claimed.epsilon, claimed.model) != (self.epsilon, self.model):
+        if (claimed.epsilon, claimed.model) != (self.epsilon or 0.0, self.model):
             raise ParameterError(
                 f"the mechanism has epsilon = {claimed.epsilon:g} in the {claimed.model} model, "
                 f"the estimator {self.epsilon!r} in the {self.model} model"
@@ -195,5 +262,20 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = True
         tags.input_tags.sparse = True
-        tags.non_deterministic = self.insecure_seed is None
+        free = self.mechanism is None and self.model == "joint"  # the own list has no noise
+        tags.non_deterministic = self.insecure_seed is None and not free
         return tags
+
+
+def _is_matrix(X: Any) -> bool:
+    """Whether X is an adjacency matrix, or wrong in a way that scikit-learn has words for.
+
+    Everything else is for `edgeveil.as_graph`: edge lists, two columns or two rows, are not square.
+    """
+    if isinstance(X, list | tuple):
+        return not (len(X) and isinstance(X[0], tuple) and len(X[0]) == 2)
+    shape: Sequence[int] = getattr(X, "shape", ())
+    if len(shape) != 2 or shape[0] == shape[1]:
+        return hasattr(X, "shape") or hasattr(X, "__array__")
+    is_table = hasattr(X, "__arrow_c_stream__") and shape[1] in (2, 3)
+    return not (is_table or shape[0] == 2)

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._check import whole
 from edgeveil._csr import MOST_NODES, rows_of_pairs
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
+
+MOST_BIRTHS = 2**16 - 1  # numbers of snapshots are 16-bit integers, from 1
 
 Directed = bool | Literal["keep"]
 """What a reader does with arcs: refuse them, read them as undirected edges, or keep them."""
@@ -85,6 +88,9 @@ class Graph:
         What the reader normalised away. For the curator only.
     directed : bool
         Whether edges have a direction. That is public.
+    births : array of uint16, read-only, optional
+        Of a history (`edgeveil.History`): for every entry of `indices` the number, from 1, of the
+        snapshot in which the edge was first seen. Private, like the edges.
 
     Examples
     --------
@@ -100,13 +106,17 @@ class Graph:
     nodes: NodeSet
     intake: Intake = field(default_factory=Intake)
     directed: bool = field(default=False, kw_only=True)
+    births: npt.NDArray[np.uint16] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        n, entries = len(self.nodes), len(self.indices)
+        n, entries, births = len(self.nodes), len(self.indices), self.births
         if len(self.indptr) != n + 1 or self.indptr[0] != 0 or self.indptr[-1] != entries:
             raise InputError("the arrays of the graph do not fit together")
+        if births is not None and (births.shape != (entries,) or births.dtype != np.uint16):
+            raise InputError("births must be one 16-bit number for every entry of the graph")
         object.__setattr__(self, "indptr", _read_only(self.indptr))
         object.__setattr__(self, "indices", _read_only(self.indices))
+        object.__setattr__(self, "births", None if births is None else _read_only(births))
 
     @classmethod
     def from_edges(
@@ -199,12 +209,15 @@ class Graph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of nodes and edges: the graph's identity in a ledger. Never published."""
-        digest = self.nodes.digest(b"edgeveil graph 1" + b" directed" * self.directed)
+        """SHA-256 of nodes, edges and births: the graph's identity in a ledger. Never published."""
+        kind = b" directed" * self.directed + b" births" * (self.births is not None)
+        digest = self.nodes.digest(b"edgeveil graph 1" + kind)
         for array in (self.indptr, self.indices):
             # int32 and int64 forms of one graph are the same graph: hash in slices as int64
             for start in range(0, len(array), 1 << 20):
                 digest.update(array[start : start + (1 << 20)].astype("<i8").data)
+        if self.births is not None:
+            digest.update(self.births.astype("<u2", copy=False).data)
         return digest.hexdigest()
 
     def neighbours(self, index: int) -> npt.NDArray[Any]:
@@ -232,19 +245,33 @@ class Graph:
         shape = (self.n_nodes, self.n_nodes)
         return sp.csr_array((ones, self.indices.copy(), self.indptr.copy()), shape=shape)
 
-    def with_edge_flipped(self, x: int, y: int) -> Graph:
+    def with_edge_flipped(self, x: int, y: int, *, birth: int | None = None) -> Graph:
         """Give the neighbouring graph: edge (x, y) removed if it is there, added if not.
 
-        Directed: the edge from x to y.
+        Directed: the edge from x to y. In a graph with births an edge that is added has `birth`.
         """
         if x == y:
             raise InputError("a self-loop is not an edge")
-        u, v = np.repeat(np.arange(self.n_nodes), self.degrees), self.indices
-        flipped = (u == x) & (v == y)
-        if not self.directed:
-            flipped |= (u == y) & (v == x)
-        u, v = (u[~flipped], v[~flipped]) if flipped.any() else (np.r_[u, x], np.r_[v, y])
-        return Graph.from_edges(u, v, self.nodes, directed=self.directed)
+        if not (0 <= x < self.n_nodes and 0 <= y < self.n_nodes):
+            raise InputError(f"an edge names a node outside of the {self.n_nodes} nodes given")
+        arcs = [(x, y)] if self.directed else sorted([(x, y), (y, x)])
+        at = [int(self.indptr[a] + np.searchsorted(self.neighbours(a), b)) for a, b in arcs]
+        is_there = y in self.neighbours(x)
+        indptr = self.indptr.astype(np.int64)
+        for a, _ in arcs:
+            indptr[a + 1 :] += -1 if is_there else 1
+        births = self.births
+        if is_there:
+            indices = np.delete(self.indices, at)
+            births = None if births is None else np.delete(births, at)
+        else:
+            if (births is None) != (birth is None):
+                raise ParameterError("birth= is for adding an edge to a graph with births")
+            indices = np.insert(self.indices, at, [b for _, b in arcs])
+            if births is not None and birth is not None:
+                births = np.insert(births, at, whole("birth", birth, 1, MOST_BIRTHS))
+        indptr = indptr.astype(index_type(len(indices)))
+        return Graph(indptr, indices, self.nodes, directed=self.directed, births=births)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
@@ -254,6 +281,7 @@ class Graph:
             and np.array_equal(self.indptr, other.indptr)
             and np.array_equal(self.indices, other.indices)
             and self.nodes == other.nodes
+            and _same_births(self.births, other.births)
         )
 
     def __hash__(self) -> int:
@@ -273,6 +301,12 @@ def check_directed(directed: Directed) -> Directed:
 def index_type(size: int) -> type[np.int32 | np.int64]:
     """Give the narrowest of int32 and int64 that can count up to `size`."""
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
+
+
+def _same_births(one: npt.NDArray[Any] | None, other: npt.NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
 
 
 def _as_indices(values: npt.NDArray[Any] | Sequence[int]) -> npt.NDArray[Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -29,12 +28,6 @@ class NodeHash:
     dimension: int
     bucket: npt.NDArray[np.int64]
     sign: npt.NDArray[np.float64]
-
-    @cached_property
-    def signed(self) -> npt.NDArray[np.integer]:
-        """The dimension, or with a negative sign its complement: one number to look up."""
-        kind = np.int32 if self.dimension < 2**31 else np.int64
-        return np.where(self.sign > 0, self.bucket, ~self.bucket).astype(kind)
 
     def add_up(self, nodes: npt.NDArray[np.integer], weights: Vector | None = None) -> Vector:
         """Add weights, by default 1, of some nodes with their signs to their dimensions."""
@@ -67,6 +60,11 @@ def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHas
     """
     dimension, key = check_dimension(dimension), check_hash_key(key)
     return _hashes.get(nodes, lambda: _hash_nodes(nodes, dimension, key), (dimension, key))
+
+
+def unhashed(nodes: NodeSet) -> NodeHash:
+    """A dimension of its own for every node, all signs positive: what no hash does to them."""
+    return NodeHash(len(nodes), np.arange(len(nodes)), np.ones(len(nodes)))
 
 
 def _hash_nodes(nodes: NodeSet, dimension: int, key: str) -> NodeHash:

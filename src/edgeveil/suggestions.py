@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
-from edgeveil.estimate.lists import Lists, Reason
+from edgeveil.estimate.lists import STANDS_OUT, Lists, Reason
 from edgeveil.io import exports
 from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
@@ -46,7 +46,8 @@ class Suggestion(NamedTuple):
     common : float
         Estimated number of common friends, from 0 to the member's number of friends.
     chance : float
-        How many such names noise alone would put there, for each name; 1 at most.
+        Share of the names with at least as many common friends that noise alone explains: at 0.3
+        three in ten such names are there by chance.
     reason : Reason
         What the place rests on.
     why : str
@@ -63,12 +64,8 @@ class Suggestion(NamedTuple):
 
     @property
     def stands_out(self) -> bool:
-        """Whether noise alone hardly explains this place."""
-        return self.reason != Reason.POPULAR and self.chance <= STANDS_OUT
-
-
-STANDS_OUT = 0.5
-"""A place that rests on common friends stands out if its `chance` is at most this."""
+        """Whether it is more likely than not that more than noise put the name here."""
+        return self.chance < STANDS_OUT
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -206,8 +203,7 @@ class Suggestions(Tabular):
 
     @cached_property
     def _outstanding(self) -> npt.NDArray[np.int64]:
-        evident = self.lists.reasons != Reason.POPULAR
-        return self._count(evident & (self.lists.chance <= STANDS_OUT))
+        return self._count(self.lists.chance < STANDS_OUT)
 
     def _count(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         """How many places of each list are marked."""

@@ -25,10 +25,10 @@ from edgeveil.mechanisms import (
     EdgeFlipping,
     GraphDiffusion,
     NonPrivate,
+    OwnListEmbedding,
     OwnNeighbours,
     Suggest,
     TwoHop,
-    TwoHopEmbedding,
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs, two_cliques, wedge
 from edgeveil.privacy import statistic
@@ -60,9 +60,9 @@ AUDITED = [  # mechanism, trials, share of the claim that the audit has to reach
     (DegreePrior(epsilon=4), 500, 0.3),
     (DegreePrior(epsilon=4, model="public"), 500, 0.3),
     (TwoHop(epsilon=4), 500, 0.15),
-    (TwoHopEmbedding(epsilon=4), 100, 0.0),
     (Suggest(epsilon=4, top=3), 100, 0.0),
     (OwnNeighbours(), 100, 0.0),
+    (OwnListEmbedding(dimension=4), 100, 0.0),
     (NonPrivate(), 100, 0.0),
 ]
 
@@ -144,7 +144,7 @@ def test_the_same_mechanism_with_all_its_noise_is_none():
     result = audit(DPPushFlowCap(**TIGHT | {"epsilon": 3.0}), **options)
     assert result.consistent, str(result)
     assert result.lower_bound > 2.6
-    assert result.telling
+    assert result.conclusive
 
 
 def test_a_sensitivity_understated_by_a_fifth_is_a_violation():
@@ -247,32 +247,34 @@ def test_the_verdict_has_a_line_for_each_layer():
 
 def test_a_verdict_that_could_not_have_failed_says_so():
     blind = AuditResult(claimed=1.0, exact_loss=0.25, lower_bound=0.1, **MADE)
-    assert not blind.telling
+    assert not blind.conclusive
     assert "25% of the claim: noise that is too small by less than a factor of 4.0" in str(blind)
     assert str(blind).endswith("no pair of graphs is known on which this could have failed")
     none = AuditResult(claimed=1.0, exact_loss=0.0, lower_bound=0.0, **MADE)
     assert "nothing would show here" in str(none)
     tight = AuditResult(claimed=1.0, exact_loss=0.95, lower_bound=0.1, **MADE)
-    assert str(replace(blind, hardest=tight)).endswith("\nconsistent")
+    assert str(replace(blind, tight_case=tight)).endswith("\nconsistent")
     broken = replace(tight, exact_loss=1.05)
-    assert not replace(blind, hardest=broken).consistent
-    assert str(replace(blind, hardest=broken)).endswith("than is claimed")
+    assert not replace(blind, tight_case=broken).consistent
+    assert str(replace(blind, tight_case=broken)).endswith("than is claimed")
 
 
 def test_where_the_given_parameters_tell_little_the_hardest_ones_are_played_too():
     given = audit(DPPushFlowCap(**MILD), trials=200, noise=NoiseSource.insecure(1))
-    assert not given.telling
-    assert given.hardest is not None
-    assert given.hardest.telling
+    assert not given.conclusive
+    assert given.tight_case is not None
+    assert given.tight_case.conclusive
     assert given.consistent
-    assert audit(DPPushFlowCap(**TIGHT), trials=200, noise=NoiseSource.insecure(1)).hardest is None
+    assert (
+        audit(DPPushFlowCap(**TIGHT), trials=200, noise=NoiseSource.insecure(1)).tight_case is None
+    )
 
 
 def test_errors_at_the_hardest_parameters_are_seen_whatever_the_given_ones():
     result = audit(TooLittleNoise(**MILD), trials=200, noise=NoiseSource.insecure(1))
-    assert not result.telling
+    assert not result.conclusive
     assert not result.consistent
-    assert not result.hardest.consistent
+    assert not result.tight_case.consistent
 
 
 def test_progress_counts_up_to_all_runs():

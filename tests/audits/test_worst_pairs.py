@@ -25,7 +25,6 @@ from edgeveil.mechanisms import (
     GraphDiffusion,
     OwnNeighbours,
     TwoHop,
-    TwoHopEmbedding,
 )
 from edgeveil.mechanisms.hard_pairs import two_cliques, wedge
 from tests.dense_flows import every_graph
@@ -158,7 +157,6 @@ def test_no_edge_elsewhere_moves_the_own_neighbours():
         (DegreePrior(epsilon=4), 0.999999),
         (DegreePrior(epsilon=4, model="public"), 0.999999),
         (TwoHop(epsilon=4), 0.999999),
-        (TwoHopEmbedding(epsilon=4), 0.9999),
         (DPSparsePPR(epsilon=1, sigma=0.014, restart=0.8, rounds=1, prepush=True), 0.9),
         (DPInstantEmbedding(epsilon=1, sigma=1e-3, restart=0.9, rounds=1, prepush=True), 0.9),
         (DPEmbeddingSparse(epsilon=1, sigma=1e-3, restart=0.9, rounds=1, prepush=True), 0.99),

@@ -62,6 +62,14 @@ def test_a_new_snapshot_is_charged_anew(ledger, run):
     assert "nothing was released under the label 'another'" in refused.stderr
 
 
+def test_advance_uses_one_connection(ledger, run, monkeypatch):
+    assert run(RANK).returncode == 0
+    connect, calls = sqlite3.connect, []
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **o: calls.append(a) or connect(*a, **o))
+    assert run("ledger advance f.ledger").stdout == "2\n"
+    assert len(calls) == 1
+
+
 def test_only_new_members_are_charged(folder, ledger, run):
     lists = "suggest follows.csv --epsilon 1 --ledger f.ledger --out lists.csv"
     assert run(f"{lists} --member alice --member bob").returncode == 0
@@ -78,7 +86,7 @@ def test_only_new_members_are_charged(folder, ledger, run):
 
 
 def test_a_folder_can_be_written_again_elsewhere_for_nothing(folder, ledger, run):
-    embed = "embed follows.csv --epsilon 1 --ledger f.ledger --out"
+    embed = "embed follows.csv --mechanism instant-embedding --epsilon 1 --ledger f.ledger --out"
     assert run(f"{embed} first").returncode == 0
     for place in ("second", "first"):
         again = run(f"{embed} {place}")
@@ -208,7 +216,10 @@ def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_no
     random = np.random.default_rng(0)
     np.savetxt(folder / "g.csv", random.integers(0, 3000, (60_000, 2)), "%d", delimiter=",")
     ledger = Ledger.create(folder / "f.ledger", epsilon=4)
-    line = "embed g.csv --epsilon 1 --dim 16 --out e.parquet --ledger f.ledger"
+    line = (
+        "embed g.csv --mechanism instant-embedding --epsilon 1 --dim 16 --out e.parquet "
+        "--ledger f.ledger"
+    )
     process = forks.start(EDGEVEIL, *line.split(), folder=folder, stderr="stderr")
     while not ledger.spends() and process.poll() is None:
         time.sleep(0.02)

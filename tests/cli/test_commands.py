@@ -98,7 +98,10 @@ def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder, r
     ask = "rank follows.csv --source alice --epsilon 1 --format json --ledger f.ledger"
     first, again = run(ask), run(ask)
     assert first.stdout == again.stdout, "the same question is answered once, and charged once"
-    embed = "embed follows.csv --epsilon 1 --dim 128 --out emb.parquet --ledger f.ledger"
+    embed = (
+        "embed follows.csv --mechanism instant-embedding --epsilon 1 --dim 128 "
+        "--out emb.parquet --ledger f.ledger"
+    )
     assert run(embed).returncode == 0
     assert edgeveil.Release.read(folder / "emb.parquet").values.shape == (5, 128)
     refused = run(ask.replace("epsilon 1", "epsilon 0.5"))
@@ -111,6 +114,19 @@ def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder, r
     shown = run("ledger show f.ledger").stdout
     assert "'alice': 2 spent, 0 left" in shown
     assert run("ledger verify f.ledger").returncode == 0
+
+
+def test_an_embedding_of_the_own_list_costs_nothing_and_says_so(folder, run):
+    assert run("ledger create f.ledger --epsilon 1").returncode == 0
+    for width, columns in (("", 1024), (" --dim 8", 8), (" --dim nodes", 5)):
+        done = run(f"embed follows.csv{width} --out own.parquet --ledger f.ledger")
+        assert done.returncode == 0
+        assert "no such edge is used, so this costs nothing" in " ".join(done.stderr.split())
+        made = edgeveil.Release.read(folder / "own.parquet")
+        assert made.values.shape == (5, columns)
+        assert made.guarantee.epsilon == 0
+        (folder / "own.parquet").unlink()
+    assert edgeveil.Ledger.open(folder / "f.ledger").account("alice").spent_nano == 0
 
 
 def test_an_old_backup_that_was_put_back_is_noticed(folder, run):
@@ -154,13 +170,25 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
             "There are: two-hop, degree-prior, push-flow-cap",
         ),
         ("rank follows.csv --source a --epsilon 1 --mechanism twohop", 2, 'mean "two-hop"?'),
-        ("rank follows.csv --source a --epsilon 1 --mechanism two-hop-embedding", 2, "two-hop"),
+        (
+            "rank follows.csv --source a --mechanism own-list-embedding",
+            2,
+            "gives embeddings; scores",
+        ),
         ("rank follows.csv --source a --epsilon 1 --mechanism push-flow", 2, "promised-min-degree"),
         ("rank follows.csv --source a --epsilon 1 --ledger no.ledger", 1, "no.ledger"),
         ("rank follows.csv --source a --epsilon 1 --sigma 1", 2, "no option --sigma"),
-        ("embed follows.csv --epsilon 1 --out emb.xyz", 2, ".parquet, .json or .csv"),
-        ("embed follows.csv --epsilon 1 --out follows.csv", 2, "would replace the input"),
-        ("embed follows.csv --epsilon 1 --out no/emb.csv", 2, "there is no folder no"),
+        ("embed follows.csv --epsilon 1 --out e.csv", 2, "costs nothing: leave --epsilon out"),
+        ("embed follows.csv --model public --out e.csv", 2, "say how much may be learnt"),
+        (
+            "embed follows.csv --epsilon 1 --mechanism instant-embedding --dim nodes --out e.csv",
+            2,
+            "--dim takes a number",
+        ),
+        ("embed s3://bucket/follows.csv --out e.csv", 4, "s3:// is an address"),
+        ("embed follows.csv --out emb.xyz", 2, ".parquet, .json or .csv"),
+        ("embed follows.csv --out follows.csv", 2, "would replace the input"),
+        ("embed follows.csv --out no/emb.csv", 2, "there is no folder no"),
         ("rank follows.csv --epsilon 1", 2, "say for which node"),
         ("rank follows.csv --sorce a --epsilon 1", 2, "--source"),
         ("rnak follows.csv", 2, 'Did you mean "rank"?'),

@@ -30,7 +30,7 @@ def test_a_folder_keeps_directions_for_suggest_and_is_refused_elsewhere(run, fol
     assert named(run(f"suggest follows.graph --member alice {LIST}")) == {"carol", "dave", "erin"}
     refused = run("rank follows.graph --source alice --epsilon 1")
     assert refused.returncode != 0
-    assert "is not made for directed graphs" in refused.stderr
+    assert "does not support directed graphs" in refused.stderr
 
 
 @pytest.mark.parametrize(

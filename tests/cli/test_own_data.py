@@ -23,7 +23,7 @@ def calls(folder):
     [
         "rank calls.csv --source alice --epsilon 1",
         "suggest calls.csv --member alice --epsilon 1",
-        "embed calls.csv --epsilon 1 --dim 8 --out e.csv",
+        "embed calls.csv --dim 8 --out e.csv",
         "convert calls.csv g",
     ],
 )
@@ -81,11 +81,11 @@ def test_a_suspected_header_is_said_anywhere(calls, run):
             2,
             "--members, bad.txt: 'who' is not",
         ),
-        ("embed follows.csv --sources bad.txt --epsilon 1 --out e.csv", 2, "is a header"),
+        ("embed follows.csv --sources bad.txt --out e.csv", 2, "is a header"),
         ("suggest follows.csv --member bob --epsilon 1 --candidates none.csv", 2, "names no node"),
         ("rank follows.csv --source bob --epsilon 1 --candidates none.csv", 2, "--candidates, no"),
         ("suggest follows.csv --members none.csv --epsilon 1", 2, "--members, none.csv, names no"),
-        ("embed follows.csv --sources none.csv --epsilon 1 --out e.csv", 2, "names no node"),
+        ("embed follows.csv --sources none.csv --out e.csv", 2, "names no node"),
         ("rank follows.csv --source bob --epsilon 1 --out /proc/x.csv", 2, "cannot write to the"),
         ("suggest follows.csv --all --epsilon 1 --per-member /proc/a/b", 2, "--per-member: cannot"),
         ("suggest follows.csv --all --epsilon 1 --per-member bad.txt", 2, "there is no folder"),
@@ -101,5 +101,7 @@ def test_what_went_wrong_is_said_by_the_name_it_was_given(folder, run, line, cod
 
 def test_public_embeddings_say_what_they_cost_and_what_is_affordable(run):
     said = run("embed follows.csv --model public --epsilon 1 --dim 8 --out e.csv --dry-run").stderr
-    assert "5 embeddings cost epsilon = 5. For 1 in all: leave out --model public" in said
-    assert "in all" not in run("embed follows.csv --epsilon 1 --dim 8 --out e.csv --dry-run").stderr
+    assert (
+        "5 embeddings cost epsilon = 5. For nothing: leave out --epsilon and --model public" in said
+    )
+    assert "in all" not in run("embed follows.csv --dim 8 --out e.csv --dry-run").stderr

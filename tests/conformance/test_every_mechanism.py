@@ -34,10 +34,10 @@ from edgeveil.mechanisms import (
     GraphDiffusion,
     Mechanism,
     NonPrivate,
+    OwnListEmbedding,
     OwnNeighbours,
     Suggest,
     TwoHop,
-    TwoHopEmbedding,
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.nodes import NodeSet
@@ -79,17 +79,17 @@ INSTANCES: dict[str, Mechanism] = {
     "two-hop": TwoHop(epsilon=1),
     "two-hop-degrees-only": TwoHop(epsilon=0.25, restart=0.4),
     "two-hop-lift": TwoHop(epsilon=5, score="lift"),
-    "two-hop-embedding": TwoHopEmbedding(epsilon=9, dimension=16),
     "suggest": Suggest(epsilon=1, top=5),
     "suggest-more-than-there-are": Suggest(epsilon=0.3, top=50),
     "own": OwnNeighbours(),
     "own-restart": OwnNeighbours(restart=0.5),
+    "own-list": OwnListEmbedding(dimension=16, hash_key="ü"),
     "exact": NonPrivate(),
     "exact-coarse": NonPrivate(restart=0.5, tol=1e-3),
 }
 # What all recipients get rests on the same randomness.
-SHARED = (DegreePrior, EdgeFlipping, OwnNeighbours)
-NOISELESS = (OwnNeighbours, NonPrivate)
+SHARED = (DegreePrior, EdgeFlipping, OwnNeighbours, OwnListEmbedding)
+NOISELESS = (OwnNeighbours, OwnListEmbedding, NonPrivate)
 NOISY = {name: m for name, m in INSTANCES.items() if not isinstance(m, NOISELESS)}
 CHARGED = {name: m for name, m in INSTANCES.items() if not isinstance(m, NonPrivate)}
 
@@ -140,6 +140,12 @@ def test_every_mechanism_is_in_this_suite():
     assert {type(m) for m in INSTANCES.values()} == set(MECHANISMS)
 
 
+def test_a_mechanism_has_at_most_two_base_classes_of_ours():
+    for cls in MECHANISMS:
+        ours = [base.__name__ for base in cls.__mro__[1:] if base.__module__.startswith("edgeveil")]
+        assert len(ours) <= 2, f"{cls.__name__}: {ours}"
+
+
 def test_every_mechanism_with_a_model_is_here_with_both_models():
     seen = {(type(m), m.model) for m in INSTANCES.values() if hasattr(m, "model")}
     for cls in MECHANISMS:
@@ -174,8 +180,8 @@ BAD = {
     "bound": ["", "Tight", None, True, 1, ["tight"], b"tight"],
     "eta": NOT_A_POSITIVE_NUMBER,
     "degree_epsilon": [v for v in NOT_A_POSITIVE_NUMBER if v is not None],
-    "second_hop": [-1, math.nan, math.inf, True, "1", None, [1]],
     "score": ["", "Lift", None, True, 1, ["lift"], b"lift"],
+    "hashed": ["no", "", 0, 1, None, np.True_],
     "prepush": ["no", "", 0, 1, None, np.True_],
     "directed": ["no", "", 0, 1, None, np.True_],
     "knows_followers": ["no", "", 0, 1, None, np.True_],
@@ -317,8 +323,7 @@ def test_two_secure_releases_differ(mechanism):
     )
 
 
-# (two-hop-embedding takes its noise in the same way as two-hop, which is here)
-@each({name: m for name, m in NOISY.items() if not isinstance(m, (*SHARED, TwoHopEmbedding))})
+@each({name: m for name, m in NOISY.items() if not isinstance(m, SHARED)})
 def test_noise_of_two_sources_is_not_the_same(mechanism):
     # In a cycle all nodes look alike: rows differ by a shift, and by their noise.
     n = 16

@@ -27,7 +27,6 @@ from edgeveil.mechanisms import (
     OwnNeighbours,
     Suggest,
     TwoHop,
-    TwoHopEmbedding,
 )
 from edgeveil.mechanisms.base import Gives, HasHardPairs, Mechanism
 from edgeveil.mechanisms.hard_pairs import wedge
@@ -192,12 +191,12 @@ def test_every_mechanism_with_noise_names_pairs_that_its_guarantee_speaks_of(cls
 
 
 @pytest.mark.parametrize("cls", WITH_NOISE, ids=lambda cls: cls.name)
-def test_at_its_hardest_a_mechanism_uses_nine_tenths_of_its_claim(cls, figure):
-    mechanism, pair = cls.hardest()
+def test_in_its_tight_case_a_mechanism_uses_nine_tenths_of_its_claim(cls, figure):
+    mechanism, pair = cls.tight_case()
     assert type(mechanism) is cls
     claimed = mechanism.guarantee(1).epsilon
     share = exact_loss(mechanism, pair) / claimed
-    figure(f"exact loss at its hardest, {cls.name}", f"{share:.3f} of the claim")
+    figure(f"exact loss in its tight case, {cls.name}", f"{share:.3f} of the claim")
     assert share <= ROUNDING
     assert share >= 0.9
 
@@ -218,7 +217,7 @@ def too_little_noise(monkeypatch):
             module = importlib.import_module(name)
             if hasattr(module, "calibrate"):
                 monkeypatch.setattr(module, "calibrate", more)
-            for cached in ("_degree_noise", "_second_hop_noise", "_noise", "embedding_noise"):
+            for cached in ("degree_noise", "second_hop_noise", "_noise", "embedding_noise"):
                 if hasattr(getattr(module, cached, None), "__wrapped__"):
                     monkeypatch.setattr(module, cached, getattr(module, cached).__wrapped__)
 
@@ -233,7 +232,7 @@ def test_coins_that_tell_more_than_is_claimed_are_not_thrown(monkeypatch):
         return Bits(bits.ones, bits.total, 1.05 * bits.loss)
 
     monkeypatch.setattr(EdgeFlipping, "shared", shared)
-    with pytest.raises(ParameterError, match=r"asks for epsilon 1\.05 for everybody together"):
+    with pytest.raises(ParameterError, match=r"uses epsilon 1\.05 for its shared statistic"):
         run(EdgeFlipping(epsilon=1), a_graph(), [0])
 
 
@@ -241,7 +240,7 @@ def test_coins_that_tell_more_than_is_claimed_are_not_thrown(monkeypatch):
     "cls", [cls for cls in WITH_NOISE if cls is not EdgeFlipping], ids=lambda cls: cls.name
 )
 def test_five_percent_too_little_noise_is_seen_at_once(cls, too_little_noise):
-    mechanism, pair = cls.hardest()
+    mechanism, pair = cls.tight_case()
     options = {"pair": pair, "trials": 100, "noise": NoiseSource.insecure(1)}
     honest = audit(mechanism, **options)
     assert honest.consistent
@@ -385,7 +384,7 @@ def test_a_mechanism_from_outside_ranks():
 def test_a_mechanism_from_outside_is_audited():
     result = audit(Popularity(epsilon=1), trials=200, noise=NoiseSource.insecure(1))
     assert result.consistent
-    assert result.telling, "the shapes of the package are not enough for it"
+    assert result.conclusive, "the shapes of the package are not enough for it"
 
     class Half(Popularity):
         def shared(self, graph):
@@ -394,7 +393,7 @@ def test_a_mechanism_from_outside_is_audited():
         honest = Popularity.shared
 
     assert exact_loss(Half(epsilon=1), wedge()) == pytest.approx(2, rel=1e-3)
-    with pytest.raises(ParameterError, match="asks for epsilon 2 for everybody together"):
+    with pytest.raises(ParameterError, match="uses epsilon 2 for its shared statistic"):
         release(a_graph(), Half(epsilon=1), [0])
 
 
@@ -434,23 +433,13 @@ class SaysItIsFree(DPPushFlowCap):
         yield dataclasses.replace(next(super().measure(graph, shared, own)), spends=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnePartTwice(DPPushFlowCap):
-    """Says that two questions about the same edges are moved by disjoint ones."""
-
-    def measure(self, graph, shared, own):
-        for _ in range(2):
-            asked = next(super().measure(graph, shared, own))
-            yield dataclasses.replace(asked, part="the same")
-
-
 def test_who_asks_cannot_write_to_what_was_released():
     with pytest.raises(ValueError, match="read-only"):
         run(Meddler(epsilon=1), a_graph(), [0])
 
 
 def test_more_is_not_noised_than_the_guarantee_has_a_price_for():
-    with pytest.raises(ParameterError, match="asks for epsilon 2 for one recipient, its guarantee"):
+    with pytest.raises(ParameterError, match="uses epsilon 2 for one member's statistics; its"):
         run(AsksTwice(epsilon=1), a_graph(), [0])
 
 
@@ -464,11 +453,7 @@ def test_what_is_said_to_cost_nothing_is_noise_alone_and_the_exact_loss_sees_it(
     assert exact_loss(free, wedge()) == math.inf
 
 
-def test_a_part_that_one_edge_moves_twice_loses_everything():
-    assert exact_loss(OnePartTwice(epsilon=1), wedge()) == math.inf
-
-
-@pytest.mark.parametrize("cls", [TwoHop, TwoHopEmbedding, Suggest])
+@pytest.mark.parametrize("cls", [TwoHop, Suggest])
 def test_audits_look_at_edges_between_two_friends_too(cls):
     mechanism = cls(epsilon=1)
     assert any(

@@ -14,7 +14,7 @@ CLUBS = nx.get_node_attributes(KARATE, "club")
 
 
 def embedded(**rest) -> ev.Release:
-    return ev.embed(ev.as_graph(KARATE), epsilon=20.0, dimension=64, **rest)
+    return ev.embed(ev.as_graph(KARATE), dimension=64, **rest)
 
 
 def test_word2vec_text_is_loaded_by_gensim_to_the_last_bit_it_keeps(tmp_path):
@@ -46,7 +46,7 @@ def test_a_file_that_cannot_say_not_private_is_written_with_a_warning(tmp_path):
 @pytest.mark.parametrize("odd", ["an n", "an\nn", "ann\t", "ann\u2003", "", "a\x85b", "a\u2028b"])
 def test_ids_that_the_format_cannot_hold_are_refused(odd, tmp_path):
     graph = ev.Graph.from_edges([0, 1], [1, 2], ev.NodeSet.of(["bob", odd, "cem"]))
-    made = ev.embed(graph, epsilon=1.0, dimension=4)
+    made = ev.embed(graph, dimension=4)
     with pytest.raises(ev.errors.ParameterError, match="1 ids are empty or hold white space"):
         made.to_word2vec(tmp_path / "e.txt")
     assert not list(tmp_path.iterdir())
@@ -55,7 +55,7 @@ def test_ids_that_the_format_cannot_hold_are_refused(odd, tmp_path):
 def test_odd_ids_without_white_space_come_back(tmp_path):
     names = ["zoë", "日本", "a,b", '"', "5", "3.5", "😀", "#x"]
     graph = ev.Graph.from_edges([0, 1], [1, 2], ev.NodeSet.of(names))
-    ev.embed(graph, epsilon=1.0, dimension=4).to_word2vec(tmp_path / "e.txt")
+    ev.embed(graph, dimension=4).to_word2vec(tmp_path / "e.txt")
     assert KeyedVectors.load_word2vec_format(tmp_path / "e.txt").index_to_key == names
 
 

@@ -55,7 +55,7 @@ def test_networkit_numbers_come_back_as_rows():
         source.addEdge(u, v)
     graph = ev.as_graph(source)
     assert graph == ev.as_graph(NUMBERED, nodes=range(34))
-    embedded = ev.embed(graph, epsilon=1.0, dimension=16)
+    embedded = ev.embed(graph, dimension=16)
     rows = embedded.to_numpy()
     assert rows.shape == (source.numberOfNodes(), 16)
     assert embedded.guarantee.protects
@@ -83,7 +83,7 @@ def test_an_edge_index_gives_features_for_every_node():
     edge_index = np.hstack([arcs, arcs[::-1]])  # PyG: each edge in both directions
     graph = ev.as_graph(edge_index, nodes=range(34))
     assert graph == ev.as_graph(NUMBERED, nodes=range(34))
-    x = ev.embed(graph, epsilon=1.0, dimension=8).to_numpy().astype(np.float32)
+    x = ev.embed(graph, dimension=8).to_numpy().astype(np.float32)
     assert x.shape == (int(edge_index.max()) + 1, 8)
     assert x.flags.writeable, "torch.from_numpy needs that"
 
@@ -92,7 +92,7 @@ def test_an_edge_index_of_torch_is_read_and_features_go_back():
     torch = pytest.importorskip("torch")
     arcs = torch.tensor(EDGES).T
     edge_index = torch.hstack([arcs, arcs.flip(0)])
-    embedded = ev.embed(ev.as_graph(edge_index, nodes=range(34)), epsilon=1.0, dimension=8)
+    embedded = ev.embed(ev.as_graph(edge_index, nodes=range(34)), dimension=8)
     x = torch.from_numpy(embedded.to_numpy())
     assert x.shape == (34, 8)
     assert x.dtype == torch.float64

@@ -104,7 +104,7 @@ def test_duckdb_reads_what_write_wrote(tmp_path):
 
 @pytest.mark.parametrize("take", [pl.DataFrame, pa.table, pd.DataFrame.from_arrow])
 def test_a_release_is_an_arrow_stream(take):
-    made = ev.embed(ev.as_graph(EDGES, nodes=MEMBERS), epsilon=1.0, dimension=4)
+    made = ev.embed(ev.as_graph(EDGES, nodes=MEMBERS), dimension=4)
     table = take(made)
     names = table.column_names if isinstance(table, pa.Table) else list(table.columns)
     assert names == ["source", "x0", "x1", "x2", "x3"]

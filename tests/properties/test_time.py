@@ -151,23 +151,19 @@ def both(edges, with_edge):
 @given(
     states=st.lists(st.tuples(graphs, st.booleans()), min_size=1, max_size=3),
     asked=calls,
-    window=st.none() | st.integers(1, 3),
 )
 def test_no_sequence_of_calls_tells_more_than_was_charged(
-    states, asked, window, tmp_path_factory, monkeypatch
+    states, asked, tmp_path_factory, monkeypatch
 ):
-    """Theorems 1 and 2; with a window, Theorem 3: the edge differs within W snapshots only."""
-    if window is not None:
-        states = [(edges, differs and i < window) for i, (edges, differs) in enumerate(states)]
+    """Theorems 1 and 2."""
     histories = list(zip(*(both(*state) for state in states), strict=True))
     cap = 4
 
     def create():
-        return Ledger.create(tmp_path_factory.mktemp("l") / "ledger", epsilon=cap, window=window)
+        return Ledger.create(tmp_path_factory.mktemp("l") / "ledger", epsilon=cap)
 
     total, ledger = losses(histories, asked, create, monkeypatch)
-    if window is None:
-        check(total, ledger)
+    check(total, ledger)
     for name in {whose for _, whose in total} - {None}:
         assert learnt_by(total, name) <= cap + SLACK
 
@@ -235,16 +231,3 @@ def test_rows_that_are_drawn_around_the_ledger_are_noticed(create, monkeypatch):
     total, ledger = losses(histories, asked, create, monkeypatch, around=range(1, 12))
     with pytest.raises(AssertionError):
         check(total, ledger)
-
-
-def test_an_edge_that_stays_longer_than_the_window_is_not_protected(create, monkeypatch):
-    """And within the window it is: Theorem 3, and its limit."""
-    flipping, week = EdgeFlipping(epsilon=0.5), both(STAR, with_edge=True)
-    windowed = lambda: create(epsilon=1, pooled_epsilon=1, window=2)  # noqa: E731
-    asked = [(flipping, [0], week_number > 0) for week_number in range(4)]
-    for weeks, most in ((2, 1.0), (4, 2.0)):
-        first, second = week
-        histories = [[first] * 4, [second] * weeks + [first] * (4 - weeks)]
-        total, ledger = losses(histories, asked, windowed, monkeypatch)
-        assert learnt_by(total, "0") == pytest.approx(most)
-    assert most > ledger.epsilon

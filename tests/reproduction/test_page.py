@@ -11,6 +11,7 @@ import pytest
 
 from experiments.figures import select
 from experiments.results import read_results
+from experiments.suggestions import in_percent
 from experiments.tables import TABLES, fill, found
 
 ROOT = Path(__file__).parents[2]
@@ -263,3 +264,49 @@ def test_embeddings_in_words():
         f"{three.high:.1f}; at ε = 1 +{one.mean:.1f}, interval {one.low:.1f} to {one.high:.1f})",
         f"the exact embedding is {-full.mean:.1f} points below the floor",
     )
+
+
+def test_suggestions_in_words():
+    hits = select(RESULTS["suggestions"], metric="hits@20")
+    epsilons = (0.25, 0.5, 1.0, 2.0, 4.0)
+    friends = [d for d in dict.fromkeys(r.dataset for r in hits) if d != "BlogCatalog"]
+    assert len(friends) == 4
+    first = {"50-200 friends": 0.25, "20-50 friends": 0.5, "5-20 friends": 1.0}  # who gains
+    one, two, popular = [], [], []
+    for scope, start in first.items():
+        lines = in_percent(hits, friends, scope, epsilons)
+        gain = lines[:, epsilons.index(start) : -1] > lines[:, -1:]
+        assert gain.all()
+        mean = lines.mean(axis=0)
+        assert start == 0.25 or mean[epsilons.index(start / 2)] < 1.5 * mean[-1]
+        one.append(f"{mean[2]:.0f} %")
+        two.append(f"{mean[3]:.0f} %")
+        popular.append(f"{mean[-1]:.0f} %")
+
+    def listed(words):
+        return f"{words[0]}, {words[1]} and {words[2]}"
+
+    _holds(
+        "docs/reproduction.md",
+        f"At ε = 1 they find {listed(one)} of what common friends find without privacy (mean of "
+        f"the networks; popularity {listed(popular)}), at ε = 2 {listed(two)}.",
+    )
+    few, some, many = (words.removesuffix(" %") for words in reversed(one))
+    _holds(
+        "README.md",
+        f"**private lists** find {many} for members with 50 to 200 friends, {some} with 20 to 50, "
+        f"{few} with 5 to 20;",
+    )
+    # Who does not: fewer than 5 friends up to epsilon 2, and where hubs are everybody's friends.
+    fewest = in_percent(hits, friends, "under 5 friends", epsilons).mean(axis=0)
+    assert (fewest[:4] < fewest[-1]).all()
+    for scope in dict.fromkeys(r.scope for r in select(hits, dataset="BlogCatalog")):
+        here = select(hits, dataset="BlogCatalog", scope=scope)
+        level = found(here, mechanism="popularity").mean
+        lists = [r.mean for r in select(here, mechanism="suggest")]
+        assert all(abs(mean - level) < 0.06 for mean in lists)
+        assert max(r.mean for r in here if r.epsilon is None) < level + 0.06
+    # "private lists never exceed it here"
+    for r in select(hits, mechanism="suggest"):
+        wanted = {"dataset": r.dataset, "scope": r.scope, "epsilon": r.epsilon}
+        assert r.mean <= found(hits, mechanism="limit", **wanted).mean

@@ -138,7 +138,9 @@ def test_a_list_says_what_was_released_and_how_strong_it_is(name):
         assert found["remark"] == made.remark_at(at)
         for line, one in zip(found["suggestions"], made.at(at), strict=True):
             assert (line["rank"], line["node"], line["why"]) == (one.rank, one.node, one.why)
-            assert (line["strength"] == "strong") == one.stands_out
+            evident = line["strength"] in ("strong", "weak")
+            assert evident == one.stands_out
+            assert (line["strength"] == "strong") == (one.chance < 0.2)
             assert (line["strength"] == "popular") == (one.why == "popular")
             strengths.add(line["strength"])
     assert strengths == {"strong", "weak", "popular"}

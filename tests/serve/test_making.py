@@ -20,7 +20,6 @@ from edgeveil.ledger import Ledger
 from edgeveil.ledger.tables import UnusableError
 from edgeveil.nodes import NodeSet
 from edgeveil.serve.making import Making, Offer, Unavailable, UsedUp
-from edgeveil.serve.member import _protection
 
 
 @pytest.fixture(autouse=True)
@@ -112,10 +111,10 @@ def test_who_waits_while_a_snapshot_is_declared_gets_a_list_of_the_new_one(tmp_p
 
 
 def snapshots_of(ledger):
-    from edgeveil.ledger.book import snapshots
+    from edgeveil.ledger.snapshots import all_snapshots
 
     with ledger._transaction(write=False) as transaction:
-        return [row for row in snapshots(transaction) if row.fingerprint]
+        return [row for row in all_snapshots(transaction) if row.fingerprint]
 
 
 def test_what_another_instance_declares_is_followed(tmp_path, graphs):
@@ -392,13 +391,5 @@ def test_a_ledger_that_cannot_be_used_is_asked_once_for_all_who_wait(tmp_path, g
         found = run(all_of(*range(20, 60)))
         assert all(isinstance(one, Unavailable) for one in found)
         assert len(calls) < 10  # one for each batch
-    finally:
-        making.stop()
-
-
-def test_members_are_told_that_the_ledger_counts_over_a_window(tmp_path, graphs):
-    making = service(tmp_path, graphs, window=3)
-    try:
-        assert "counts over 3 snapshots" in _protection(making)["in_full"]
     finally:
         making.stop()

@@ -11,7 +11,7 @@ from edgeveil.advice import recommended
 from edgeveil.datasets import social_network
 from edgeveil.errors import ParameterError
 from edgeveil.flow import personalized_pagerank
-from edgeveil.mechanisms import MECHANISMS, DegreePrior, EdgeFlipping, TwoHop
+from edgeveil.mechanisms import MECHANISMS, DegreePrior, EdgeFlipping, OwnListEmbedding, TwoHop
 from tests.seam import run
 
 
@@ -32,9 +32,14 @@ def test_a_tiny_graph_does_not_get_a_coin_for_every_pair():
     assert recommended(epsilon=0.1, n_nodes=4).name == "two-hop"
 
 
-def test_embeddings_do_not_depend_on_n():
-    for n in (None, 10):
-        assert recommended(epsilon=10, gives="embeddings", n_nodes=n).name == "two-hop-embedding"
+def test_embeddings_in_the_joint_model_cost_nothing_whatever_there_is_to_spend():
+    for given in ({}, {"epsilon": 10}, {"epsilon": 10, "n_nodes": 10}):
+        chosen = recommended(gives="embeddings", **given)
+        assert chosen == OwnListEmbedding()
+        assert chosen.guarantee(100).epsilon == 0
+    for needs in ({}, {"gives": "embeddings", "model": "public"}):
+        with pytest.raises(ParameterError, match="say how much may be learnt"):
+            recommended(**needs)
     with pytest.raises(ParameterError, match="gives must be"):
         recommended(epsilon=1, gives="both")
 

@@ -1,38 +1,302 @@
-"""Compiled loops: where they cannot be kept, and where the kept ones are old."""
+"""Compiled loops: what is kept of them, where, and that nothing old is ever run."""
 
 from __future__ import annotations
 
-import runpy
+import ast
+import importlib
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
-from numba.core import caching
+import pytest
+from numba.core.dispatcher import Dispatcher
 
+from edgeveil import _loops, _source
 from edgeveil._compiled import compiled
+from edgeveil.engine import keys
 
-RUN = Path(__file__).parents[2] / "run"
+INLINED = "\nfrom edgeveil._compiled import inlined\n\n@inlined\ndef step(x):\n    return x + {}\n"
+CALLER = """
+from edgeveil._compiled import compiled
+from edgeveil.privacy._a import step
+
+@compiled
+def run(x):
+    return 10 * step(x)
+"""
+CALL = "from edgeveil.privacy._b import run; print(run(1), *map(len, (run.stats.cache_hits,)))"
 
 
-def test_where_nothing_can_be_kept_loops_are_compiled_all_the_same(monkeypatch):
-    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the package with one loop that another one is inlined into."""
+    package = tmp_path / "lib" / "edgeveil"
+    unneeded = shutil.ignore_patterns("__pycache__", "*.woff2")
+    shutil.copytree(_source.PACKAGE, package, ignore=unneeded)
+    (package / "privacy" / "_a.py").write_text(INLINED.format(1))
+    (package / "privacy" / "_b.py").write_text(CALLER)
+
+    def run(code: str = CALL, **variables: str) -> str:
+        environment = {k: v for k, v in os.environ.items() if k not in ("HOME", _loops.VARIABLE)}
+        environment |= {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(tmp_path / "own")}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=environment | variables,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def folders(parent: Path = package / "__pycache__") -> list[Path]:
+        return [*parent.glob("edgeveil-loops-*")]
+
+    return SimpleNamespace(package=package, run=run, folders=folders)
+
+
+# --- what is kept is what the source says ----------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["the package", "NUMBA_CACHE_DIR", "the user's cache"])
+def test_a_change_of_what_is_inlined_is_what_runs(copy, tmp_path, place):
+    variables, parent = {}, copy.package / "__pycache__"
+    if place == "NUMBA_CACHE_DIR":
+        parent = tmp_path / "chosen"
+        variables[_loops.VARIABLE] = str(parent)
+    elif place == "the user's cache":
+        parent.write_text("no folder can be made here")
+        parent = tmp_path / "own" / "edgeveil"
+    assert copy.run(**variables) == "20 0"
+    assert copy.run(**variables) == "20 1"  # from the cache
+    (old,) = copy.folders(parent)
+    assert [*old.rglob("_b.run-*.nbi")]
+    (copy.package / "privacy" / "_a.py").write_text(INLINED.format(5))
+    assert copy.run(**variables) == "60 0"
+    (new,) = copy.folders(parent)  # the old one is gone
+    assert new != old
+
+
+def test_only_folders_of_this_installation_are_removed(copy, tmp_path):
+    chosen = tmp_path / "chosen"
+    copy.run(NUMBA_CACHE_DIR=str(chosen))
+    (old,) = copy.folders(chosen)
+    place = old.name.removesuffix(old.name.rsplit("-", 1)[1])
+    others = [f"edgeveil-loops-{'0' * 12}-{'0' * 32}", f"{place}notes", "mine"]
+    for name in others:
+        (chosen / name).mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "file").touch()
+    (chosen / f"{place}{'1' * 32}").symlink_to(elsewhere)
+    (chosen / f"{place}{'2' * 32}").mkdir()
+    (copy.package / "privacy" / "_a.py").write_text(INLINED.format(5))
+    copy.run(NUMBA_CACHE_DIR=str(chosen))
+    left = {path.name for path in chosen.iterdir()}
+    assert left >= {*others, f"{place}{'1' * 32}"}
+    assert f"{place}{'2' * 32}" not in left
+    assert old.name not in left
+    assert (elsewhere / "file").exists()
+
+
+def test_a_process_that_is_older_than_a_change_keeps_nothing(copy):
+    late = (
+        "import pathlib, edgeveil._compiled, edgeveil.privacy as p;"
+        "f = pathlib.Path(p.__file__).with_name('_a.py');"
+        "f.write_text(f.read_text().replace('+ 1', '+ 7'));" + CALL
+    )
+    assert copy.run(late) == "80 0"
+    (folder,) = copy.folders()
+    assert not [*folder.rglob("*.nb?")]
+
+
+def test_what_is_kept_is_read_where_nothing_can_be_written(copy):
+    copy.run()
+    (folder,) = copy.folders()
+    parts = [folder, folder / "privacy", copy.package / "__pycache__"]
+    for part in parts:
+        part.chmod(0o500)
+    assert copy.run() == "20 1"
+    for part in parts:
+        part.chmod(0o700)
+
+
+def test_what_is_damaged_is_compiled_anew(copy):
+    copy.run()
+    (folder,) = copy.folders()
+    (data,) = folder.rglob("_b.*.nbc")
+    data.write_bytes(data.read_bytes()[:1000])
+    assert copy.run() == "20 0"
+    assert copy.run() == "20 1"
+
+
+def test_loops_that_cannot_be_kept_are_compiled_all_the_same(copy):
+    full = (
+        "import os\n"
+        "def full(*_): raise OSError(28, 'No space left on device')\n"
+        "import numba.core.caching\n"
+        "numba.core.caching.os = type('Full', (), {**vars(os), 'replace': full})\n"
+    )
+    assert copy.run(full + CALL) == "20 0"
+    assert copy.run() == "20 0"
+
+
+def test_a_numba_with_other_inner_parts_compiles_without_keeping(copy):
+    gone = "import numba.core.caching as c; del c.FunctionCache._impl_class; del c._CacheLocator;"
+    assert copy.run(gone + CALL) == "20 0"
+    assert not [file for folder in copy.folders() for file in folder.rglob("*.nb?")]
+    assert copy.run(NUMBA_CACHE_LOCATOR_CLASSES="InTreeCacheLocator") == "20 0"
+    assert copy.run(NUMBA_CACHE_LOCATOR_CLASSES="InTreeCacheLocator") == "20 0"
+
+
+def test_a_loop_from_outside_the_package_is_not_kept():
     doubled = compiled(lambda x: 2 * x)
     assert doubled(21) == 42
     assert not doubled.stats.cache_path
 
 
-def test_a_change_in_any_loop_throws_all_kept_ones_away_and_no_other_change_does(tmp_path):
-    forget = runpy.run_path(str(RUN))["forget_old_loops"]
-    forget.__globals__.update(ROOT=tmp_path, STATE=tmp_path)
-    package = tmp_path / "src" / "edgeveil" / "estimate"
-    kept = package / "__pycache__" / "lists.make-1.py311.1.nbc"
-    kept.parent.mkdir(parents=True)
-    inner, words = package / "_inner.py", package / "words.py"
-    inner.write_text("from edgeveil._compiled import inner")
-    words.write_text("nothing compiled")
-    forget()
-    kept.touch()
-    words.write_text("other words")
-    forget()
-    assert kept.exists()
-    inner.write_text("from edgeveil._compiled import inner  # another loop")
-    forget()
-    assert not kept.exists()
+def test_the_code_of_a_batch_and_the_folder_of_loops_are_known_by_one_digest(copy, monkeypatch):
+    asked = []
+
+    def spy(files, root, form=None):
+        asked.append({path.relative_to(root).as_posix() for path in files})
+        return original(files, root, form)
+
+    original = keys.digest_of
+    assert original is _source.digest_of
+    monkeypatch.setattr(keys, "digest_of", spy)
+    keys._our_code.__wrapped__()
+    loops = {path.relative_to(_source.PACKAGE).as_posix() for path in _source.loop_files()}
+    assert asked[0] >= loops
+    assert loops >= {"_compiled.py", "privacy/_sampler.py", "flow/_lanes.py", "flow/two_hop.py"}
+
+
+def test_a_process_whose_loops_have_changed_makes_no_batch(monkeypatch):
+    monkeypatch.setattr(keys, "loops_changed", lambda: True)
+    with pytest.raises(keys.EdgeveilError, match="restart"):
+        keys._our_code.__wrapped__()
+
+
+def test_nothing_that_is_compiled_comes_from_a_file_that_the_digest_does_not_cover():
+    files = _source.loop_files()
+    covered = {_module_of(file) for file in files}
+    seen, strays = 0, []
+    for file in files:
+        module = importlib.import_module(_module_of(file))
+        home = _homes(file)
+        for loop in vars(module).values():
+            if not isinstance(loop, Dispatcher) or loop.py_func.__module__ != module.__name__:
+                continue
+            seen += 1
+            for name in _names(loop.py_func.__code__):
+                value = vars(module).get(name)
+                if value is None or isinstance(value, ModuleType | type):
+                    continue  # local, built in, or of numpy
+                origin = home.get(name, module.__name__)
+                if origin not in covered:
+                    strays.append(f"{file.name}: {loop.__name__} uses {name} of {origin}")
+    assert not strays
+    assert seen > 15
+
+
+def _module_of(file: Path) -> str:
+    return ".".join(("edgeveil", *file.relative_to(_source.PACKAGE).with_suffix("").parts))
+
+
+def _homes(file: Path) -> dict[str, str]:
+    """Imported names, and the modules they are from."""
+    imports = (n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.ImportFrom))
+    return {a.asname or a.name: str(n.module) for n in imports for a in n.names}
+
+
+def _names(code) -> set[str]:
+    inner = [_names(c) for c in code.co_consts if hasattr(c, "co_names")]
+    return set(code.co_names).union(*inner)
+
+
+# --- whose folder it is ----------------------------------------------------------------------
+
+WITH_LOG = (
+    "import logging; logging.basicConfig(level='WARNING', format='%(message)s', "
+    "stream=__import__('sys').stdout);"
+)
+PLANTED = "import pickle, os\nclass P:\n def __reduce__(s): return os.mkdir, ({!r},)\n"
+
+
+def make_writable(folder: Path) -> None:
+    folder.chmod(0o770)
+
+
+def give_away(folder: Path) -> None:
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, 12345, -1)
+
+
+def replace_by_link(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to(folder.with_name("elsewhere"))
+
+
+needs_posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+
+
+@needs_posix
+@pytest.mark.parametrize("change", [make_writable, give_away, replace_by_link])
+def test_a_folder_that_others_may_have_written_to_is_not_loaded_from(copy, tmp_path, change):
+    chosen, mark = tmp_path / "chosen", tmp_path / "mark"
+    variables = {_loops.VARIABLE: str(chosen)}
+    copy.run(**variables)
+    (folder,) = copy.folders(chosen)
+    (index,) = folder.rglob("_b.run-*.nbi")
+    copy.run(f"{PLANTED.format(str(mark))}\nopen({str(index)!r}, 'wb').write(pickle.dumps(P()))")
+    change(folder)
+    told = copy.run(WITH_LOG + CALL, **variables)
+    assert not mark.exists()
+    assert "belongs to another user, or others can write to it" in told
+    assert _loops.VARIABLE in told
+    assert told.endswith("20 0")
+    assert told.count("\n") == 1  # one line, and the result
+
+
+@needs_posix
+@pytest.mark.parametrize("who", ["writable", "another user's"])
+def test_a_folder_that_others_could_replace_is_not_loaded_from(copy, tmp_path, who):
+    chosen = tmp_path / "above" / "chosen"
+    variables = {_loops.VARIABLE: str(chosen)}
+    copy.run(**variables)
+    if who == "writable":
+        (tmp_path / "above").chmod(0o777)
+        problem = f"others can write to {tmp_path / 'above'}"
+    else:
+        give_away(tmp_path / "above")
+        os.chown(chosen, 0, -1)
+        for path in chosen.rglob("*"):
+            os.chown(path, 0, -1)
+        problem = f"{tmp_path / 'above'} belongs to another user"
+    assert problem in copy.run(WITH_LOG + CALL, **variables)
+    if who == "writable":
+        (tmp_path / "above").chmod(0o1777)  # as /tmp
+        assert copy.run(WITH_LOG + CALL, **variables) == "20 1"
+
+
+@needs_posix
+def test_a_refused_folder_of_the_package_is_no_reason_not_to_keep_loops(copy, tmp_path):
+    copy.run()
+    (folder,) = copy.folders()
+    folder.chmod(0o777)
+    assert copy.run(WITH_LOG + CALL) == "20 0"
+    assert copy.run(WITH_LOG + CALL) == "20 1"
+    assert copy.folders(tmp_path / "own" / "edgeveil")
+
+
+def test_where_nothing_can_be_written_one_line_says_so_and_names_the_variable(copy, tmp_path):
+    (copy.package / "__pycache__").write_text("no folder")
+    (tmp_path / "own").write_text("no folder")
+    told, result = copy.run(WITH_LOG + CALL).splitlines()
+    assert result == "20 0"
+    assert str(tmp_path / "own") in told
+    assert _loops.VARIABLE in told

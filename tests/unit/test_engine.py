@@ -241,24 +241,6 @@ def test_a_word_that_is_no_option_is_an_error(ledger):
     assert ledger.spends() == []
 
 
-def test_a_window_is_named_in_the_guarantee(tmp_path):
-    ledger = Ledger.create(tmp_path / "window", epsilon=1, window=3)
-    made = release(GRAPH, CAP, [0], ledger=ledger)
-    assert "not an edge that stays for ever" in str(made.guarantee)
-    assert "stays for ever" not in str(release(GRAPH, CAP, [0]).guarantee)
-    made.write(tmp_path / "made.parquet")
-    assert Release.read(tmp_path / "made.parquet").guarantee == made.guarantee
-    for week in range(5):
-        ledger.advance()
-        changed = GRAPH.with_edge_flipped(2, 4) if week % 2 else GRAPH
-        try:
-            release(changed, CAP, [0], ledger=ledger)
-        except BudgetError:
-            assert week % 3 == 1
-            release(changed, OwnNeighbours(), [0], ledger=ledger)
-    ledger.verify()
-
-
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_another_question_is_charged_again_and_draws_other_noise(what, ledger):
     call = {"graph": GRAPH, "mechanism": CAP, "sources": [0], "ledger": ledger}

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -138,3 +141,48 @@ def test_a_neighbour_of_a_directed_graph_differs_in_one_direction_only():
 def test_readers_know_three_ways_to_read_arcs(directed):
     with pytest.raises(ParameterError, match="directed must be True, False or 'keep'"):
         check_directed(directed)
+
+
+# -- births -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_an_edge_is_added_with_its_birth_and_leaves_with_it(directed):
+    plain = Graph.from_edges([0, 1, 3], [1, 2, 1], NodeSet.range(4), directed=directed)
+    given = [1, 2, 3] if directed else [1, 1, 2, 3, 2, 3]
+    graph = replace(plain, births=np.array(given, np.uint16))
+    other = graph.with_edge_flipped(0, 3, birth=9)
+    assert (other.neighbours(0).tolist(), other.births[:2].tolist()) == ([1, 3], [1, 9])
+    assert other.n_edges == 4
+    if not directed:
+        assert other.neighbours(3).tolist() == [0, 1]
+        assert other.births[-2:].tolist() == [9, 3]
+    assert other.with_edge_flipped(0, 3) == graph
+    assert graph.with_edge_flipped(0, 3, birth=8) != other
+    for wrong in (None, 0, 2**16):
+        with pytest.raises(ParameterError, match="birth"):
+            graph.with_edge_flipped(0, 3, birth=wrong)
+    with pytest.raises(ParameterError, match="birth"):
+        plain.with_edge_flipped(0, 3, birth=1)
+
+
+def test_births_are_part_of_a_graph_and_cannot_be_changed():
+    plain = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
+    born = replace(plain, births=np.array([1, 1, 2, 2], np.uint16))
+    later = replace(plain, births=np.array([1, 1, 3, 3], np.uint16))
+    assert born == replace(later, births=born.births.copy())
+    assert plain != born != later != plain
+    assert len({g.fingerprint for g in (plain, born, later)}) == 3
+    assert pickle.loads(pickle.dumps(born)) == born
+    with pytest.raises(ValueError, match="read-only"):
+        born.births[0] = 1
+    for wrong in (np.ones(3, np.uint16), np.ones(4, np.int64), np.ones((2, 2), np.uint16)):
+        with pytest.raises(InputError, match="births"):
+            replace(plain, births=wrong)
+
+
+def test_flipping_refuses_what_is_no_pair_of_nodes():
+    graph = Graph.from_edges([0], [1], NodeSet.range(3))
+    for x, y in ((0, 0), (0, 3), (-1, 0)):
+        with pytest.raises(InputError):
+            graph.with_edge_flipped(x, y)

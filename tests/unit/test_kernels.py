@@ -45,12 +45,12 @@ COMPUTE = {
 
 @njit
 def sum_of_lanes(g, indices, first, last, out):
-    store(sum_rows(WIDTH, 0, g, indices, first, last), out, 0)
+    store(sum_rows(WIDTH, g, indices, first, last), out, 0)
 
 
 @njit
 def sum_of_one(g, indices, first, last, out):
-    store(sum_rows(1, 0, g, indices, first, last), out, 0)
+    store(sum_rows(1, g, indices, first, last), out, 0)
 
 
 @njit
@@ -235,12 +235,12 @@ def test_lanes_that_no_sweep_certifies_get_the_plain_rounds(forward):
     sources = np.arange(5)
     block.load(sources)
     assert [lanes.tolist() for lanes in block.sweep(-1.0)] == [sources.tolist()]
-    flow = (block.arriving() if forward else block.g)[:, :5].copy()
+    flow = (block.inflow() if forward else block.g)[:, :5].copy()
     other = CappedBlock(layout_of(graph), recursion, KERNELS[LANES])
     other.load(sources)
     other.rounds(recursion.rounds)
     np.testing.assert_array_equal(block.g, other.g)
-    np.testing.assert_array_equal(flow, (other.arriving() if forward else other.g)[:, :5])
+    np.testing.assert_array_equal(flow, (other.inflow() if forward else other.g)[:, :5])
     assert (flow > block.g[:, :5]).any() == forward
 
 

@@ -23,8 +23,8 @@ from edgeveil.mechanisms import (
     DPInstantEmbedding,
     DPPushFlowCap,
     EdgeFlipping,
+    OwnListEmbedding,
     TwoHop,
-    TwoHopEmbedding,
     edge_flipping,
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
@@ -290,11 +290,11 @@ def test_two_epsilons_two_models_or_two_dimensions_are_an_error(ledger):
 HUGE = 10**14
 NEVER = {
     "degrees": TwoHop(epsilon=1, degree_epsilon=1e-19),
-    "degrees of an embedding": TwoHopEmbedding(epsilon=1, degree_epsilon=1e-19),
     "all degrees": DegreePrior(epsilon=1e-19),
     "dimension": DPInstantEmbedding(epsilon=1, dimension=HUGE),
     "dimension of a sparse one": DPEmbeddingSparse(epsilon=1, dimension=HUGE),
-    "dimension of a two-hop one": TwoHopEmbedding(epsilon=1, dimension=HUGE),
+    "dimension of an own list": OwnListEmbedding(dimension=HUGE),
+    "no hash and another width": OwnListEmbedding(dimension=7, hashed=False),
 }
 
 

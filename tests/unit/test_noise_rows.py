@@ -100,8 +100,9 @@ def test_further_bits_hang_on_row_and_place():
 
 def test_streams_cannot_be_pickled_or_copied():
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="draw the same noise"):
-            attempt(streams([1]))
+        for stream in (streams([1]), streams([1]).row(0)):
+            with pytest.raises(TypeError, match="draw the same noise"):
+                attempt(stream)
 
 
 @pytest.mark.parametrize("names", [[0.2, 0.7], [True, False], ["1", "2"], [2**63, -1]])
@@ -113,8 +114,15 @@ def test_names_are_whole_numbers_so_that_no_two_become_one(names):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_streams_of_before_a_fork_are_refused_after_it(monkeypatch):
     noises = streams([1])
+    row, words = noises.row(0), np.empty(4, dtype=np.uint64)
     monkeypatch.setattr(_key_stream, "_forks", _key_stream._forks + 1)
-    for draw in (lambda: filled(noises, [2]), lambda: noises.row(0), lambda: noises[:1].row(0)):
+    for draw in (
+        lambda: filled(noises, [2]),
+        lambda: noises.row(0),
+        lambda: noises[:1].row(0),
+        lambda: row._fill(words),
+        lambda: row._rare_bits(0),
+    ):
         with pytest.raises(ParameterError, match="before the process forked"):
             draw()
 

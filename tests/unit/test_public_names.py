@@ -8,7 +8,7 @@ import sys
 import edgeveil
 
 PUBLIC = {
-    *("Graph", "NodeSet", "as_graph", "open_graph", "read_graph", "save_graph"),
+    *("Graph", "History", "NodeSet", "as_graph", "open_graph", "read_graph", "save_graph"),
     *("Guarantee", "Ledger", "NoiseSource", "Release", "Suggestions", "PrivateEmbedding"),
     *("suggest", "rank", "embed", "release", "release_to", "price", "recommended"),
     *("audit", "evaluate"),

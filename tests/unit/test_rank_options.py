@@ -10,7 +10,7 @@ from edgeveil.engine import rank, release
 from edgeveil.engine.api import known_to
 from edgeveil.errors import ParameterError, UnknownNodeError
 from edgeveil.ledger import Ledger
-from edgeveil.mechanisms import DegreePrior, TwoHop, TwoHopEmbedding
+from edgeveil.mechanisms import DegreePrior, OwnListEmbedding, TwoHop
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.releases import Release
 
@@ -71,7 +71,7 @@ def test_an_unknown_node_costs_nothing(wrong, tmp_path):
     with pytest.raises(UnknownNodeError, match="is not one of the 120 public nodes"):
         rank(GRAPH, SOURCE, 1.0, ledger=ledger, **wrong)
     with pytest.raises(ParameterError, match="have no ranking"):
-        rank(GRAPH, SOURCE, 1.0, mechanism=TwoHopEmbedding(epsilon=1), ledger=ledger)
+        rank(GRAPH, SOURCE, mechanism=OwnListEmbedding(), ledger=ledger)
     assert ledger.spends() == []
 
 

@@ -19,7 +19,6 @@ from edgeveil.privacy.statistic import (
     Bits,
     Exact,
     Noised,
-    Ragged,
     Statistic,
     randomise,
     without_noise,
@@ -50,11 +49,9 @@ def test_rows_are_noised_in_place_each_by_its_own_stream():
 def test_whoever_asked_cannot_write_to_what_was_noised():
     calibration = calibrate(coordinates=3, sensitivity=1, epsilon=1)
     buffer = np.zeros(6)
-    starts = np.array([0, 3, 6])
     for asked in (
         Statistic(buffer.copy().reshape(2, 3), calibration),
         Statistic(buffer.copy().reshape(2, 3), (calibration, calibration)),
-        Ragged(buffer.copy(), starts, calibration),
     ):
         noised = randomise(asked, NoiseSource.insecure(1), [4, 5])
         for theirs in (asked.values, asked.values.base):

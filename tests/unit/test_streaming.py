@@ -13,7 +13,7 @@ from edgeveil.engine import Local, making, release, release_to
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import BudgetError, InputError, ParameterError, UnknownNodeError
 from edgeveil.ledger import Ledger
-from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, TwoHop, TwoHopEmbedding
+from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, OwnListEmbedding, TwoHop
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.run import shared_part
 from edgeveil.privacy.noise import NoiseSource
@@ -21,7 +21,7 @@ from edgeveil.release_folder import ReleaseFolder
 from edgeveil.releases import Release
 
 GRAPH = social_network(900, average_degree=12).graph
-EMBED = TwoHopEmbedding(epsilon=1.0, dimension=8)
+EMBED = DPInstantEmbedding(epsilon=1.0, dimension=8, rounds=10)
 ALL = list(GRAPH.nodes)
 
 
@@ -46,7 +46,7 @@ def stop_after(rows):
 
 MECHANISMS = [
     EMBED,
-    DPInstantEmbedding(epsilon=1.0, dimension=8, rounds=20),
+    OwnListEmbedding(dimension=8),
     DPPushFlowCap(epsilon=1.0, rounds=None),
     TwoHop(epsilon=1.0),
 ]
@@ -244,7 +244,7 @@ def test_progress_counts_rows_and_ends_with_all(tmp_path):
 
 
 def test_an_error_in_one_part_stops_the_others_and_is_the_error_one_gets():
-    class Broken(TwoHopEmbedding):
+    class Broken(DPInstantEmbedding):
         def estimate(self, noised, shared, own):
             raise OSError("disk full")
 

@@ -1,4 +1,4 @@
-"""From outputs on two graphs to a guess which graph it was, and to a bound on epsilon.
+"""The guessing game: from outputs on two graphs to a lower bound on epsilon.
 
 The game: a fair coin picks one of two neighbouring graphs, the mechanism runs on it, and the
 auditor sees the output and guesses the graph or passes. If the mechanism is epsilon-private,
@@ -7,8 +7,8 @@ each guess is right with probability at most e^epsilon / (1 + e^epsilon), whatev
 
     P(right) = (P'(A) + P(B)) / 2 <= e^epsilon (P(A) + P'(B)) / 2 = e^epsilon P(wrong).
 
-Both directions of the definition are in it. Games are independent, so given the number of
-guesses the number of right ones is binomial: one Clopper-Pearson bound is all that is needed.
+This covers both directions of the definition. Games are independent, so given the number of
+guesses the number of right ones is binomial: one Clopper-Pearson bound is enough.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Score = Callable[[Rows], Vector]
 
 _BINS = 24
 _LEVELS = 64
-# The frequency score has many free numbers and wins by luck if both are about as good.
+# The frequency score has many parameters and overfits, so it must be this much better.
 _MARGIN = 1.1
 
 
@@ -41,7 +41,7 @@ class Guesser:
     high: float
 
     def certify(self, first: Rows, second: Rows, confidence: float) -> float:
-        """Epsilon that the games prove at this confidence, from outputs not seen before."""
+        """Lower bound on epsilon at this confidence, from outputs that were not trained on."""
         from_first, from_second = self.score(first), self.score(second)
         right = (from_second >= self.high).sum() + (from_first <= self.low).sum()
         wrong = (from_first >= self.high).sum() + (from_second <= self.low).sum()
@@ -49,15 +49,14 @@ class Guesser:
 
 
 def learn(first: Rows, second: Rows, *, games: int, confidence: float) -> Guesser:
-    """Choose a score and its thresholds by what they promise to prove.
+    """Choose the score and thresholds with the best predicted bound.
 
-    Learnt from outputs on the first and on the second graph, (trials, columns). So many fresh
-    `games` will follow: more games favour rarer, more telling outputs.
+    Trained on outputs on the first and on the second graph, (trials, columns). `games` is the
+    number of fresh games that will follow: more games favour rarer outputs with larger ratios.
     """
-    # A score is fitted to one half and judged, with its thresholds, on the other: it would
-    # look better than it is on the outputs that it was fitted to.
+    # A score is fitted to one half and evaluated, with its thresholds, on the other (overfitting).
     (fit_first, first), (fit_second, second) = (np.array_split(rows, 2) for rows in (first, second))
-    best, promised = None, 0.0
+    best, best_bound = None, 0.0
     for fit in (_location_score, _frequency_score):
         score = fit(fit_first, fit_second)
         from_first, from_second = score(first), score(second)
@@ -67,21 +66,21 @@ def learn(first: Rows, second: Rows, *, games: int, confidence: float) -> Guesse
         high = np.concatenate([levels, [np.inf]])
         right = _at_most(from_first, low)[:, None] + _at_least(from_second, high)[None]
         wrong = _at_most(from_second, low)[:, None] + _at_least(from_first, high)[None]
-        value = _promise(right, wrong, games / len(pooled), confidence)
-        value[low[:, None] >= high[None]] = -np.inf  # one guess at a time
+        value = _predicted_bound(right, wrong, games / len(pooled), confidence)
+        value[low[:, None] >= high[None]] = -np.inf  # the two regions must be disjoint
         i, j = np.unravel_index(np.argmax(value), value.shape)
-        if best is None or value[i, j] > _MARGIN * promised:
-            promised = float(value[i, j])
+        if best is None or value[i, j] > _MARGIN * best_bound:
+            best_bound = float(value[i, j])
             best = Guesser(score=score, low=float(low[i]), high=float(high[j]))
     assert best is not None  # (-inf, inf), which always passes, is among the choices
     return best
 
 
-def _promise(right: Vector, wrong: Vector, more: float, confidence: float) -> Vector:
-    """What `more` times as many games would prove, if these were a little too lucky.
+def _predicted_bound(right: Vector, wrong: Vector, more: float, confidence: float) -> Vector:
+    """The bound that `more` times as many games would give, predicted with caution.
 
-    Of thousands of rules some look good by luck, above all those that guess seldom. So the
-    share of right guesses is taken as low as it may well be.
+    Of thousands of rules some look good by chance, above all those that guess seldom. So the
+    share of right guesses is replaced by its 0.1 % Clopper-Pearson lower bound.
     """
     share = betaincinv(np.maximum(right, 1), wrong + 1, 0.001) * (right >= 1)
     guesses = (right + wrong) * more
@@ -106,18 +105,17 @@ def _at_least(scores: Vector, levels: Vector) -> Rows:
 def _location_score(first: Rows, second: Rows) -> Score:
     """Log-likelihood ratio of Laplace noise around two centres, the medians of the outputs.
 
-    The medians are the exact vectors up to a small error, whatever the mechanism computes, and
-    so the score needs to know nothing about it.
+    The medians estimate the exact vectors, so the score needs no knowledge of the mechanism.
     """
     centre, other = np.median(first, axis=0), np.median(second, axis=0)
     scale = np.median(np.abs(first - centre), axis=0) / math.log(2)
     uncertainty = scale * math.sqrt(1 / len(first) + 1 / len(second))
-    # Columns whose medians differ by chance only would blur the score.
+    # Columns whose medians differ only by chance would add noise to the score.
     used = np.flatnonzero((scale > 0) & (np.abs(centre - other) > 4 * uncertainty))
 
     def score(rows: Rows) -> Vector:
-        seen = rows[:, used]
-        ratio = (np.abs(seen - centre[used]) - np.abs(seen - other[used])) / scale[used]
+        values = rows[:, used]
+        ratio = (np.abs(values - centre[used]) - np.abs(values - other[used])) / scale[used]
         # Beyond both centres the ratio is constant; rounding keeps it so in float arithmetic.
         return np.asarray(ratio.sum(axis=1).round(9))
 
@@ -125,9 +123,9 @@ def _location_score(first: Rows, second: Rows) -> Score:
 
 
 def _frequency_score(first: Rows, second: Rows) -> Score:
-    """Sum over the columns of the log-ratio of the frequencies with which a value was seen.
+    """Sum over the columns of the log-ratio of a value's frequencies on the two graphs.
 
-    Values are put into bins; a value that comes up often, like an exact 0, has its own.
+    Values are binned by quantiles; a frequent value, like an exact 0, has a bin of its own.
     """
     tables = []
     for a, b in zip(first.T, second.T, strict=True):

@@ -1,9 +1,9 @@
-"""audit: hold a mechanism against its claim on two neighbouring graphs, in two layers.
+"""audit: test a mechanism's claimed epsilon on two neighbouring graphs, in two ways.
 
-The exact loss: what is noised lies on a lattice and the law of its noise is known, so the largest
-log-ratio of an outcome's probabilities is computed, not sampled. The guessing game: the mechanism
-is run as it is and an attacker guesses the graph from what is released. The first sees every error
-of calibration or sensitivity at once, the second also errors in drawing the noise.
+The exact loss: noised values lie on a lattice and the distribution of the noise is known, so the
+largest log-ratio of an outcome's probabilities is computed, not sampled. It detects every error of
+calibration or sensitivity at once. The guessing game: the mechanism runs as it is and an attacker
+guesses the graph from the release (a membership test). It also detects errors in the sampler.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
 
-# This share of the trials is for choosing the guessing rule, the rest for the bound.
-_LEARNING = 0.2
-# Trials unless said otherwise: so many as take about ten seconds, within these bounds.
-_SECONDS, _FEWEST, _MOST = 10.0, 1_000, 20_000
+_TRAINING_SHARE = 0.2  # of the trials, to choose the guessing rule; the rest give the bound
+# Default number of trials: what takes about ten seconds, within these bounds.
+_SECONDS, _MIN_TRIALS, _MAX_TRIALS = 10.0, 1_000, 20_000
 _BATCH = 1024  # trials run together, where sources share nothing
-# A pair that uses less than this share of the claim hides errors of the noise.
-_TELLING = 0.9
+_CONCLUSIVE = 0.9  # share of the claim below which a pair could hide errors of the noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,19 +42,19 @@ class AuditResult:
     claimed : float
         Epsilon of the mechanism's guarantee for one source.
     exact_loss : float
-        Privacy loss of the noised numbers on the pair, computed. The mechanism's epsilon is not
-        below it.
+        Privacy loss of the noised values on the pair, computed: a certain lower bound on epsilon.
     lower_bound : float
-        What the guessing game proves: epsilon is at least this, at the given confidence. It says
-        nothing about how large epsilon can be.
+        Lower bound on epsilon from the guessing game, at the given confidence. It says nothing
+        about how large epsilon can be.
     confidence : float
         Probability with which `lower_bound` is not above the true epsilon.
     trials : int
         Runs of the mechanism for each of the two graphs, on average.
     pair : str
         The graphs, by their size only.
-    hardest : AuditResult or None
-        The same with the parameters and the pair for which the mechanism is nearest to its bound.
+    tight_case : AuditResult or None
+        The audit of the parameters and the pair for which the mechanism's bound is tight
+        (`HasHardPairs.tight_case`), if the given ones are not conclusive.
     """
 
     claimed: float
@@ -65,49 +63,49 @@ class AuditResult:
     lower_bound: float = 0.0
     trials: int = 0
     pair: str = "no graphs"
-    hardest: AuditResult | None = None
+    tight_case: AuditResult | None = None
 
     @property
     def consistent(self) -> bool:
-        """Whether the claim survived, for the hardest parameters as well."""
+        """Whether neither bound exceeds the claim, in the tight case as well."""
         bound = max(self.lower_bound, self.exact_loss)
-        survived = bound <= self.claimed * ROUNDING
-        return survived and (self.hardest is None or self.hardest.consistent)
+        within = bound <= self.claimed * ROUNDING
+        return within and (self.tight_case is None or self.tight_case.consistent)
 
     @property
-    def telling(self) -> bool:
-        """Whether noise that is 10 % too small would have been seen on this pair."""
-        return self.exact_loss >= _TELLING * self.claimed
+    def conclusive(self) -> bool:
+        """Whether noise that is 10 % too small would have been detected on this pair."""
+        return self.exact_loss >= _CONCLUSIVE * self.claimed
 
     def __str__(self) -> str:
         if math.isinf(self.claimed):
             return "nothing is claimed (epsilon = inf), so there is nothing to audit"
         lines = self._lines()
-        if self.hardest is not None:
-            lines += ["at the parameters where its bound is nearest:", *self.hardest._lines()]
+        if self.tight_case is not None:
+            lines += ["at the parameters where its bound is tight:", *self.tight_case._lines()]
         return "\n".join([*lines, self._verdict()])
 
     def _lines(self) -> list[str]:
         share = self.exact_loss / self.claimed if self.claimed else 1.0
         exact = f"exact loss of the noised numbers {self.exact_loss:.3f} on {self.pair}"
-        if not self.telling:
+        if not self.conclusive:
             exact += (
                 f" ({share:.0%} of the claim: noise that is too small by less than a factor of "
                 f"{1 / share:.1f} would not show here)"
                 if share
                 else " (nothing would show here)"
             )
-        with_what = f"at {100 * self.confidence:g} % confidence ({self.trials:,} trials)"
+        confidence = f"at {100 * self.confidence:g} % confidence ({self.trials:,} trials)"
         return [
             f"claimed epsilon {self.claimed:.3f}: {exact}",
             f"claimed epsilon {self.claimed:.3f}: guessing from releases proves at least "
-            f"{self.lower_bound:.3f} {with_what}",
+            f"{self.lower_bound:.3f} {confidence}",
         ]
 
     def _verdict(self) -> str:
         if not self.consistent:
             return "VIOLATION: more is learnt than is claimed"
-        if self.telling or (self.hardest is not None and self.hardest.telling):
+        if self.conclusive or (self.tight_case is not None and self.tight_case.conclusive):
             return "consistent"
         return "consistent, but no pair of graphs is known on which this could have failed"
 
@@ -130,17 +128,17 @@ def audit(
     mechanism : Mechanism
         What to audit.
     pair : Pair, optional
-        The two graphs and the source. Left out: the worst known for this mechanism, and beside
-        it the parameters and the pair for which its bound is nearest.
+        The two graphs and the source. By default the worst known for this mechanism; if that is
+        not conclusive, also the mechanism's tight case.
     trials : int, optional
         Runs for each of the two graphs, on average: a fair coin picks the graph of each run. By
-        default so many as take about ten seconds, 1,000 to 20,000.
+        default as many as take about ten seconds, 1,000 to 20,000.
     confidence : float
-        Probability with which a correct mechanism is not accused.
+        Probability with which a correct mechanism passes.
     noise : NoiseSource, optional
-        For repeatable tests; fresh secure noise if left out.
+        For repeatable tests; fresh secure noise by default.
     progress : callable, optional
-        Called with the runs made and the runs to make.
+        Called with the number of runs done and of all runs.
 
     Examples
     --------
@@ -162,41 +160,42 @@ def audit(
     if pair is not None:
         _check_pair(pair, claim.model, claim.own_edges)
     noise = noise or NoiseSource.secure()
-    games: list[tuple[Mechanism, Pair]] = [(mechanism, pair or worst_pair(mechanism))]
-    known = loss_share(*games[0]) >= _TELLING
-    if pair is None and not known and isinstance(mechanism, HasHardPairs):
-        games.append(type(mechanism).hardest())
-    counts = [trials or _affordable(*game, noise.derive("timing")) for game in games]
-    done, found = 0, None
+    cases: list[tuple[Mechanism, Pair]] = [(mechanism, pair or worst_pair(mechanism))]
+    conclusive = loss_share(*cases[0]) >= _CONCLUSIVE
+    if pair is None and not conclusive and isinstance(mechanism, HasHardPairs):
+        cases.append(type(mechanism).tight_case())
+    counts = [trials or _affordable_trials(*case, noise.derive("timing")) for case in cases]
+    done, result = 0, None
 
     def report(made: int) -> None:
         nonlocal done
         done += made
         progress(done, 2 * sum(counts))
 
-    for (played, at), count in zip(reversed(games), reversed(counts), strict=True):
-        stream = noise.derive("game", len(games) if found is None else 0)
-        found = AuditResult(
-            claimed=played.guarantee(1).epsilon,
-            exact_loss=loss_on(played, at),
-            lower_bound=_lower_bound(played, at, count, confidence, stream, report),
+    # The tight case first: its result is part of the other one.
+    for (audited, graphs), count in zip(reversed(cases), reversed(counts), strict=True):
+        stream = noise.derive("game", len(cases) if result is None else 0)
+        result = AuditResult(
+            claimed=audited.guarantee(1).epsilon,
+            exact_loss=loss_on(audited, graphs),
+            lower_bound=_lower_bound(audited, graphs, count, confidence, stream, report),
             confidence=confidence,
             trials=count,
-            pair=f"two graphs on {at.graph.n_nodes} nodes",
-            hardest=found,
+            pair=f"two graphs on {graphs.graph.n_nodes} nodes",
+            tight_case=result,
         )
-    assert found is not None  # at least the given mechanism was audited
-    return found
+    assert result is not None  # at least the given mechanism was audited
+    return result
 
 
-def _affordable(mechanism: Mechanism, pair: Pair, noise: NoiseSource) -> int:
+def _affordable_trials(mechanism: Mechanism, pair: Pair, noise: NoiseSource) -> int:
     """How many trials take about ten seconds."""
     few, best = 8, math.inf
     for attempt in range(2):  # the first one compiles
         start = time.perf_counter()
         draw(mechanism, pair.graph, pair.source, few, noise.derive(attempt), lambda _: None)
         best = min(best, (time.perf_counter() - start) / few)
-    return int(min(max(_SECONDS / (2 * best), _FEWEST), _MOST))
+    return int(min(max(_SECONDS / (2 * best), _MIN_TRIALS), _MAX_TRIALS))
 
 
 def draw(
@@ -209,19 +208,24 @@ def draw(
 ) -> Rows:
     """Rows of independent releases for one source: array (trials, columns).
 
-    All of the mechanism's code is run in every trial; `report` is told how many were made.
+    All of the mechanism's code runs in every trial; `report` is called with how many are done.
     """
     # With nothing shared, many releases for one source are many rows of one call.
     batch = _BATCH if mechanism.shared(graph) is None else 1
     parts = []
     for first in range(0, trials, batch):
         size = min(batch, trials - first)
-        shared = shared_part(mechanism, graph, noise.derive("shared", first), as_claimed=False)
-        made, _ = make_rows(  # trials are named, so none shares noise with another
-            mechanism, graph, shared, [source] * size, noise.derive("rows"),
-            names=range(first, first + size), as_claimed=False,
-        )  # fmt: skip
-        # Of lists what is stored: as a row of numbers, with a number for "nothing is".
+        shared = shared_part(mechanism, graph, noise.derive("shared", first), enforce_claim=False)
+        made, _ = make_rows(
+            mechanism,
+            graph,
+            shared,
+            [source] * size,
+            noise.derive("rows"),
+            names=range(first, first + size),  # each trial has noise of its own
+            enforce_claim=False,
+        )
+        # What is stored for lists becomes a row of numbers, with -1 for an empty place.
         rows = made.dense(graph.n_nodes) if isinstance(made, Evidence) else made
         parts.append(np.nan_to_num(rows.reshape(size, -1), nan=-1.0))
         report(size)
@@ -236,26 +240,26 @@ def _lower_bound(
     noise: NoiseSource,
     report: Callable[[int], None],
 ) -> float:
-    """Play the guessing game 2 * trials times: the first ones to learn, the others to prove."""
+    """Play the guessing game 2 * trials times: the first games train, the others certify."""
     games = 2 * trials
-    # Fair coins, one for each game: which of the two graphs it is played on.
+    # One fair coin per game: which of the two graphs it is played on.
     words = noise.derive("coins").words(-(-games // 64))
     coins = np.unpackbits(words.view(np.uint8), count=games).astype(bool)
-    learning = max(int(_LEARNING * games), 1)
+    n_training = max(int(_TRAINING_SHARE * games), 1)
 
-    def outputs(graph: Graph, name: str, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = draw(mechanism, graph, pair.source, int(mine.sum()), noise.derive(name), report)
-        learnt, fresh = np.split(rows, [int(mine[:learning].sum())])
-        return learnt, fresh
+    def outputs(graph: Graph, name: str, played: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = draw(mechanism, graph, pair.source, int(played.sum()), noise.derive(name), report)
+        training, fresh = np.split(rows, [int(played[:n_training].sum())])
+        return training, fresh
 
-    learn_first, first = outputs(pair.graph, "first", ~coins)
-    learn_second, second = outputs(pair.neighbour, "second", coins)
-    guesser = learn(learn_first, learn_second, games=games - learning, confidence=confidence)
+    train_first, first = outputs(pair.graph, "first", ~coins)
+    train_second, second = outputs(pair.neighbour, "second", coins)
+    guesser = learn(train_first, train_second, games=games - n_training, confidence=confidence)
     return guesser.certify(first, second, confidence)
 
 
 def _check_pair(pair: Pair, model: str, own_edges: str) -> None:
-    """Refuse two graphs that the guarantee does not speak of. No message quotes an edge."""
+    """Refuse two graphs that the guarantee does not cover. No message quotes an edge."""
     n = pair.graph.n_nodes
     if pair.graph.nodes != pair.neighbour.nodes:
         raise ParameterError("the two graphs of a pair must have the same nodes")

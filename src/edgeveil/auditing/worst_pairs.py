@@ -1,4 +1,4 @@
-"""The pair of neighbouring graphs on which a mechanism has most to hide, as far as is known."""
+"""The pair of neighbouring graphs with the largest known privacy loss of a mechanism."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from edgeveil.mechanisms.hard_pairs import (
 from edgeveil.mechanisms.run import exact_loss
 
 ROUNDING = 1 + 1e-9  # an exact loss is a sum of floats
-# Below this share of the claim nothing is stored for these parameters: search.
-_GOOD_ENOUGH = 0.6
-_AS_GOOD = 0.99
+_GOOD_ENOUGH = 0.6  # share of the claim below which a better pair is searched for
+_AS_GOOD = 0.99  # pairs within this factor of the best count as ties
 
 
 def pairs_for(mechanism: Mechanism) -> Iterator[Pair]:
-    """The pairs that the mechanism names, or else all shapes there are."""
+    """The pairs that the mechanism names; if it names none, all known shapes."""
     if isinstance(mechanism, HasHardPairs):
         yield from mechanism.hard_pairs()
         return
@@ -39,7 +38,7 @@ def pairs_for(mechanism: Mechanism) -> Iterator[Pair]:
 
 
 def loss_on(mechanism: Mechanism, pair: Pair) -> float:
-    """The exact loss of the noised numbers on a pair; 0 where the pair breaks a promise."""
+    """The exact loss on a pair; 0 where the pair breaks a promise."""
     try:
         return exact_loss(mechanism, pair)
     except PromiseError:
@@ -47,7 +46,7 @@ def loss_on(mechanism: Mechanism, pair: Pair) -> float:
 
 
 def loss_share(mechanism: Mechanism, pair: Pair) -> float:
-    """Share of the claimed epsilon that is used on a pair; ``inf`` where none is claimed."""
+    """Exact loss over claimed epsilon; ``inf`` for a loss where epsilon 0 is claimed."""
     claimed, loss = mechanism.guarantee(1).epsilon, loss_on(mechanism, pair)
     if claimed == 0:
         return np.inf if loss else 0.0
@@ -55,15 +54,15 @@ def loss_share(mechanism: Mechanism, pair: Pair) -> float:
 
 
 def worst_pair(mechanism: Mechanism, *, steps: int = 400) -> Pair:
-    """The pair on which an audit of this mechanism has most to see.
+    """The pair with the largest exact loss, for an audit.
 
-    If no stored pair uses 60 % of the claim, a search of so many steps follows.
+    If no known pair reaches 60 % of the claim, simulated annealing of so many steps follows.
     """
-    stored = list(pairs_for(mechanism))
-    shares = [loss_share(mechanism, pair) for pair in stored]
+    known = list(pairs_for(mechanism))
+    shares = [loss_share(mechanism, pair) for pair in known]
     share = max(shares)
-    # Of pairs that are as good the first: mechanisms name first what shows in their rows.
-    pair = next(p for p, s in zip(stored, shares, strict=True) if not s < _AS_GOOD * share)
+    # Of ties the first: mechanisms list first the pairs whose difference shows in their rows.
+    pair = next(p for p, s in zip(known, shares, strict=True) if not s < _AS_GOOD * share)
     if 0 < share < _GOOD_ENOUGH:
         pair, _ = anneal(
             lambda candidate: loss_share(mechanism, candidate),
@@ -88,9 +87,9 @@ def anneal(
     """Simulated annealing for the pair of neighbouring graphs with the largest `measure`.
 
     One pair of graphs refutes a bound on the sensitivity: `measure` may be ``|p - p'|_1 / sigma``.
-    Gives the best pair that was found and its measure. The model "joint" keeps the differing edge
-    away from the source. The search begins at a random pair on n nodes, or at `start`, and tries
-    so many `steps`; no privacy hangs on its seed.
+    Gives the best pair found and its measure. In the joint model the differing edge is not at the
+    source. The search starts from a random pair on n nodes, or from `start`, and takes `steps`
+    steps; privacy does not depend on its seed.
     """
     if n < 3:
         raise ParameterError(f"the search needs at least 3 nodes, got {n}")

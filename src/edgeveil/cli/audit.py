@@ -53,7 +53,7 @@ def audit(
             ["mechanism", *columns],
             [
                 (mechanism, *(getattr(one, name) for name in columns))
-                for one in (result, result.hardest)
+                for one in (result, result.tight_case)
                 if one is not None
             ],
             style=format,

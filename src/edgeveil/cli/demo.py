@@ -31,8 +31,8 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     """Suggest people to six members of a built-in network, privately; make a page of it.
 
     A tenth of the friendships is hidden, lists are made from the others, and hidden friends are
-    looked for in them: beside popularity, lists without privacy, and the limit of all private
-    lists. It takes less than a minute.
+    looked for in them: beside popularity, lists without privacy, and the limit of lists made from
+    common friends and popularity. It takes less than a minute.
     Example: edgeveil demo --out demo.html
 
     Parameters
@@ -135,7 +135,8 @@ def _print_hits(results: Sequence[Result]) -> None:
         lines.append(["  limit", *(mean[group, "limit", e] for e in EPSILONS)])
     sys.stdout.write(
         f"\nShare of the hidden friends on private lists of {_K} (hits@{_K}), by epsilon. No"
-        "\nprivate list that knows only friendships finds more than the limit on average.\n\n"
+        "\nprivate list finds more than the limit on average, as long as popularity is"
+        "\nthe best guide beside common friends.\n\n"
     )
     _write_columns(lines, [17, *[7] * len(EPSILONS), 10, 7])
 

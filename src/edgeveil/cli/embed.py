@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from edgeveil.cli import options
 from edgeveil.cli.output import counted, say
+from edgeveil.errors import ParameterError
 
 
 @Parameter(name="*")
@@ -20,9 +21,10 @@ class Asked:
     out: Path
     """File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a suffix
     becomes a folder, for more rows than fit into memory."""
-    epsilon: options.Epsilon = None
-    dim: Annotated[int | None, options.default("the mechanism's own")] = None
-    """Length of an embedding."""
+    epsilon: Annotated[float | None, options.default("none: the own list costs nothing")] = None
+    """Privacy loss of one embedding, for a mechanism that has one or for --model public."""
+    dim: Annotated[int | Literal["nodes"] | None, options.default("the mechanism's own")] = None
+    """Length of an embedding. nodes: no hash, a number for each node of the graph."""
     sources: Annotated[Path | None, options.default("all nodes")] = None
     """File with one id per line: embed these nodes only."""
     mechanism: Annotated[options.AnyEmbeddingMechanism | None, options.RECOMMENDED] = None
@@ -37,24 +39,37 @@ def embed(
     directed: options.ArcsAsEdges = False,
     how: options.Releasing = options.RELEASING,
 ) -> None:
-    """Embed the nodes of a graph, privately, each for its own owner.
+    """Embed the members of a graph, each for itself: by default its own list, at no cost.
 
-    Example: edgeveil embed follows.csv --epsilon 1 --dim 128 --out emb.parquet
+    A member knows its own list, so this uses nothing about edges elsewhere, and epsilon is 0.
+    Example: edgeveil embed follows.csv --out emb.parquet
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
     from edgeveil.cli.releasing import make_release, read
+    from edgeveil.mechanisms import OwnListEmbedding
 
-    given = {"epsilon": asked.epsilon, "dimension": asked.dim, **parameters.given()}
+    unhashed = asked.dim == "nodes"
+    width = None if unhashed else asked.dim
+    given = {"epsilon": asked.epsilon, "dimension": width, **parameters.given()}
+    if asked.mechanism is None and parameters.model != "public" and asked.epsilon is not None:
+        raise ParameterError(
+            "an embedding of a member's own list costs nothing: leave --epsilon out, or name the "
+            "mechanism that is to spend it (--mechanism)"
+        )
     chosen = make_mechanism(asked.mechanism, "embeddings", **given)
+    if unhashed and chosen.name != "own-list-embedding":
+        raise ParameterError(f"{chosen.name} hashes all nodes: --dim takes a number")
     check_out(asked.out, *TABLES, "", inputs=(graph, how.nodes, asked.sources))
     private = read(graph, how, directed=directed)
+    if unhashed:
+        chosen = OwnListEmbedding.unhashed(private.n_nodes)
     wanted = wanted_nodes(private.nodes, None, asked.sources, "--sources") or private.nodes
     if (total := chosen.guarantee(len(wanted)).epsilon) > (one := chosen.guarantee(1).epsilon):
         say(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
-            f"epsilon = {total:g}. For {one:g} in all: leave out --model public (each is then for "
-            "its owner alone), or `rank --mechanism edge-flipping --model public` and "
-            "edgeveil.postprocess.embed of what it gives."
+            f"epsilon = {total:g}. For nothing: leave out --epsilon and --model public (each is "
+            f"then a member's own list, for itself alone). For {one:g} in all: `rank --mechanism "
+            "edge-flipping --model public` and edgeveil.postprocess.embed of what it gives."
         )
     make_release(private, chosen, wanted, how, out=asked.out)

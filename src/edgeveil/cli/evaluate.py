@@ -36,11 +36,13 @@ class Protocol:
     sources: Annotated[int | None, options.default("150 of each degree group; for rankings 30")] = (
         None
     )
-    """How many members are asked for."""
-    top: Annotated[int | None, options.default("20; for rankings 100")] = None
+    """How many members get lists, or how many sources get rankings."""
+    top: Annotated[
+        int | None, Parameter(name=("--top", "-k")), options.default("20; for rankings 100")
+    ] = None
     """How many suggestions, or places of a ranking, count."""
     min_degree: int = 50
-    """For rankings: neighbours that a node must have to be ranked for."""
+    """For rankings: neighbours that a source must have."""
     mechanism: Annotated[
         list[options.AnyMechanism] | None,
         Parameter(negative=""),
@@ -64,8 +66,9 @@ def evaluate(
 ) -> None:
     """Measure on your own graph what private results are worth. For the curator only.
 
-    suggestions: hidden friends that private lists find, beside popularity, scores without privacy
-    and the limit. rankings: Recall and NDCG against exact PageRank, beside the paper's mechanism.
+    suggestions: hidden friends that private lists find, by members' number of friends, beside
+    popularity, scores without privacy and the limit (see docs/theory/limits.md).
+    rankings: Recall and NDCG against exact PageRank, beside the paper's mechanism.
     Nothing is charged: the numbers are not private and must not be published.
     Example: edgeveil evaluate follows.csv --epsilon 0.5 --epsilon 2
     """
@@ -107,8 +110,8 @@ def evaluate(
         found.plot(asked.plot)
         say(f"{asked.plot}: {found.heading}.")
     say(
-        "These numbers come from the exact graph. They are not private: keep them. A parameter "
-        "that is chosen by them is a release outside of any guarantee."
+        "These numbers come from the exact graph: do not publish them. Choosing parameters from "
+        "them leaks information that the guarantee does not cover."
     )
 
 
@@ -128,7 +131,7 @@ def _mechanisms(
             raise ParameterError(f"none of {', '.join(names)} has --{option.replace('_', '-')}")
     made = []
     for name, kind in kinds.items():
-        its = {o: value for o, value in {"top": asked.top, **given}.items() if o in known[name]}
+        its = {option: value for option, value in given.items() if option in known[name]}
         usual = EPSILONS["suggestions" if kind.gives == "suggestions" else "rankings"]
         losses = (asked.epsilon or usual) if "epsilon" in known[name] else [None]
         made += [make_mechanism(name, None, settings=settings, epsilon=e, **its) for e in losses]

@@ -31,7 +31,6 @@ def create(
     *,
     epsilon: float,
     pooled_epsilon: float | None = None,
-    window: Annotated[int | None, default("all snapshots")] = None,
 ) -> None:
     """Make a new ledger with a cap.
 
@@ -43,13 +42,9 @@ def create(
         What any one recipient may learn about an edge in all, public releases included.
     pooled_epsilon
         What all recipients together may learn, if they pool what they got.
-    window
-        Count the last so many snapshots only. This protects what happens to an edge within them,
-        not an edge that stays for ever.
     """
-    made = ev.Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon, window=window)
-    over = "in all" if window is None else f"within any {window} snapshots"
-    say(f"{made.location}: each recipient may learn epsilon = {epsilon:g} {over}")
+    made = ev.Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon)
+    say(f"{made.location}: each recipient may learn epsilon = {made.epsilon:g} in all")
 
 
 @ledger.command
@@ -65,7 +60,7 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     label
         The public name of the graph, if it was released under one.
     """
-    number = ev.Ledger.open(location).advance(label)
+    number = ev.Ledger(location).advance(label)  # not opened first: that would be a connection more
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 
@@ -119,7 +114,7 @@ def plan(
         lists = ev.mechanisms.Suggest(epsilon=epsilon) if epsilon else None
         return lists.guarantee(members or 1).pooled_epsilon if lists else 0.0
 
-    plans = plan_of(opened.account(), every, lasting, window=opened.window, pooled=pooled)
+    plans = plan_of(opened.account(), every, lasting, pooled=pooled)
     columns = ["every", "releases", "epsilon"]
     rows: list[tuple[Any, ...]] = [(p.every, p.releases, p.epsilon) for p in plans]
     if read is not None:
@@ -127,13 +122,8 @@ def plan(
         groups = list(dict.fromkeys(scope for scope, _ in hits))
         columns += [f"hits@{top}, {group}" for group in groups]
         rows = [(*row, *(hits.get((group, row[2])) for group in groups)) for row in rows]
-        say("FOR THE CURATOR, NOT PRIVATE: the hits come from the exact graph.")
+        say("FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph.")
     print_table(columns, rows, style=format, about={"for": lasting}, title="what lists may cost")
-    if opened.window is not None:
-        say(
-            f"With a window of {opened.window} snapshots this goes on for ever; it protects what "
-            "happens to an edge within the window, not an edge that stays for ever."
-        )
 
 
 def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:

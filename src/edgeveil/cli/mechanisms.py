@@ -158,11 +158,11 @@ def make_mechanism(
     given = {option: value for option, value in options.items() if value is not None}
     if name is not None:
         kind = find_mechanism(name, gives)
-    elif "epsilon" not in given:
+    elif "epsilon" not in given and (gives != "embeddings" or given.get("model") == "public"):
         raise ParameterError(_SAY_EPSILON)
     else:
         assert gives != "suggestions"  # they have a mechanism of their own
-        asked = {"epsilon": given["epsilon"], "model": given.get("model", "joint")}
+        asked = {"epsilon": given.get("epsilon"), "model": given.get("model", "joint")}
         kind = type(recommended(**asked, gives=gives or "scores", n_nodes=n_nodes))
     name = name or kind.name
     if gives is not None and kind.gives != gives:

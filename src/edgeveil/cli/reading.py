@@ -60,14 +60,14 @@ def wanted_nodes(
     nodes: NodeSet, named: list[str] | None, listed: Path | None, option: str
 ) -> list[NodeId]:
     """The nodes that were named on the command line or are listed in the file of an option."""
-    wanted = [_as_id(nodes, word) for word in named or ()]
+    wanted = [as_id(nodes, word) for word in named or ()]
     if listed is not None:
         file = f"the file of {option}"
         with _without_words_of_libraries():
             words = [str(node) for node in read_nodes(listed, file) or ()]
         if not words:
             raise ParameterError(f"{file}, {listed}, names no node")
-        for place, node in enumerate(_as_id(nodes, word) for word in words):
+        for place, node in enumerate(as_id(nodes, word) for word in words):
             try:
                 nodes.index(node)
             except UnknownNodeError as error:
@@ -77,7 +77,8 @@ def wanted_nodes(
     return list(dict.fromkeys(wanted))
 
 
-def _as_id(nodes: NodeSet, word: str) -> NodeId:
+def as_id(nodes: NodeSet, word: str) -> NodeId:
+    """The id that a word on the command line stands for, in a set of integers or of texts."""
     if nodes.kind != "str" and word.removeprefix("-").isdecimal() and len(word) < 1000:
         return int(word)
     return word

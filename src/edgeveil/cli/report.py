@@ -135,7 +135,7 @@ def measured(
     """What lists of k find at each epsilon, by members' degree. For the curator only."""
     from edgeveil.evaluation.hits import default_mechanisms, measure_suggestions
 
-    tried = default_mechanisms(sorted(epsilons), k, directed=graph.directed)
+    tried = default_mechanisms(sorted(epsilons), directed=graph.directed)
     with counting("measurements", lines=True) as progress:
         found = measure_suggestions(
             name, graph, tried, k=k, per_group=members, seed=seed, progress=progress

@@ -6,7 +6,7 @@ Python, the command line, the scikit-learn estimator and the service call these 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -19,6 +19,7 @@ from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger, Price
 from edgeveil.mechanisms.base import Mechanism, check_mechanism
+from edgeveil.mechanisms.own_list import OwnListEmbedding
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
@@ -162,7 +163,7 @@ def rank(
     False
     """
     graph = graph_of(graph)
-    chosen = _chosen(mechanism, epsilon, model, gives="scores", n_nodes=graph.n_nodes)
+    chosen = _chosen(mechanism, epsilon, model, n_nodes=graph.n_nodes)
     if chosen.gives != "scores":
         raise ParameterError(f"{chosen.name} gives embeddings, which have no ranking")
     # All ids are looked up before anything is charged: an unknown node costs nothing.
@@ -198,11 +199,15 @@ def embed(
     sources: Iterable[NodeId] | None = None,
     *,
     epsilon: float | None = None,
-    dimension: int | None = None,
+    dimension: int | Literal["nodes"] | None = None,
     mechanism: Mechanism | None = None,
     **how: Unpack[Options],
 ) -> Release:
-    """Embed nodes privately, each for its own owner (joint model).
+    """Embed members, each for itself alone (joint model): by default its own list, for nothing.
+
+    A member knows its own list, so an embedding of that list costs no budget: epsilon is 0. No
+    private embedding that we tried classifies better at epsilon <= 2 (docs/choosing.md). One that
+    spends a budget is named as `mechanism`.
 
     Parameters
     ----------
@@ -210,24 +215,55 @@ def embed(
         The private graph.
     sources : iterable of ids, optional
         Which nodes; all if left out.
-    epsilon : float
-        Privacy loss of one embedding; may be left out if the mechanism brings it.
-    dimension : int, optional
-        Length of an embedding; by default the mechanism's own, 4,096. Most values are 0: for the
-        same as a sparse matrix, see `Release.to_scipy`. For more rows than fit into memory, see
-        `edgeveil.engine.release_to`.
+    epsilon : float, optional
+        Only together with a mechanism that has the same: the own list takes none.
+    dimension : int or "nodes", optional
+        Length of an embedding; by default the mechanism's own, 1,024. Friends are hashed to so
+        many dimensions; ``"nodes"``: no hash, one dimension for each node, which loses nothing and
+        takes room for n numbers a row. Most values are 0: `Release.to_scipy` gives a sparse
+        matrix. For more rows than fit into memory, see `edgeveil.engine.release_to`.
     mechanism : Mechanism, optional
-        What to use instead of `edgeveil.recommended`. It brings its own epsilon and dimension;
-        if they are given here as well they must be the same.
+        What to use instead of `edgeveil.mechanisms.OwnListEmbedding`. It brings its own epsilon
+        and dimension; if they are given here as well they must be the same.
 
     Other Parameters
     ----------------
     ledger, label, purpose, operator, noise, engine, progress : optional
         As for `edgeveil.release`.
+
+    Examples
+    --------
+    >>> from edgeveil.datasets import social_network
+    >>> graph = social_network(300, average_degree=12).graph
+    >>> vectors = embed(graph)
+    >>> vectors.values.shape, vectors.guarantee.brief
+    ((300, 1024), 'joint, epsilon = 0')
     """
     graph = graph_of(graph)
-    chosen = _chosen(mechanism, epsilon, None, gives="embeddings", dimension=dimension)
-    return release(graph, chosen, graph.nodes if sources is None else sources, **how)
+    if mechanism is None:
+        if epsilon is not None:
+            raise ParameterError(
+                "an embedding of a member's own list costs nothing: leave epsilon out, or name the "
+                "mechanism that is to spend it (mechanism=)"
+            )
+        mechanism = own_list(graph, dimension)
+    elif check_mechanism(mechanism).gives != "embeddings":
+        raise ParameterError(
+            f"{mechanism.name} gives {mechanism.gives}; edgeveil.postprocess.embed makes "
+            "embeddings of scores"
+        )
+    else:
+        _refuse_two_values(mechanism, epsilon=epsilon, dimension=dimension)
+    return release(graph, mechanism, graph.nodes if sources is None else sources, **how)
+
+
+def own_list(graph: Graph, dimension: int | Literal["nodes"] | None) -> OwnListEmbedding:
+    """The embedding of the own list, of this width; "nodes" means without a hash."""
+    if dimension is None:
+        return OwnListEmbedding()
+    if dimension == "nodes":
+        return OwnListEmbedding.unhashed(graph.n_nodes)
+    return OwnListEmbedding(dimension=dimension)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,21 +321,15 @@ def _chosen(
     epsilon: float | None,
     model: Literal["joint", "public"] | None,
     *,
-    gives: Literal["scores", "embeddings"],
-    n_nodes: int | None = None,
-    dimension: int | None = None,
+    n_nodes: int,
 ) -> Mechanism:
-    """The mechanism that was named, or the recommended one."""
+    """The mechanism of scores that was named, or the recommended one."""
     if mechanism is None:
         if epsilon is None:
             raise ParameterError(_SAY_EPSILON)
-        best = recommended(epsilon=epsilon, model=model or "joint", gives=gives, n_nodes=n_nodes)
-        if dimension is not None:
-            # Every mechanism is a dataclass, which its protocol cannot say.
-            best = replace(best, dimension=dimension)  # type: ignore[type-var]
-        return best
+        return recommended(epsilon=epsilon, model=model or "joint", n_nodes=n_nodes)
     check_mechanism(mechanism)
-    _refuse_two_values(mechanism, epsilon=epsilon, model=model, dimension=dimension)
+    _refuse_two_values(mechanism, epsilon=epsilon, model=model)
     return mechanism
 
 

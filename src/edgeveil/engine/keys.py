@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from edgeveil._source import digest_of, loop_files, loops_changed
+from edgeveil.errors import EdgeveilError
 from edgeveil.mechanisms.base import Mechanism
 
 # What makes values; not here: readers of files, command line, reports, audits, evaluation.
@@ -76,14 +78,17 @@ def code_of(mechanism: Mechanism) -> str:
 
 @cache
 def _our_code() -> str:
+    """What makes values, and all compiled loops, for they may be part of one another."""
+    if loops_changed():  # some may be loaded from before the change, and others from after it
+        raise EdgeveilError(
+            "edgeveil's own files have changed since this process began: restart it"
+        )
     folder = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for name in _MAKES_VALUES:
-        place = folder / name
-        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            digest.update(path.relative_to(folder).as_posix().encode())
-            digest.update(_meaning(path.read_text(encoding="utf-8")))
-    return digest.hexdigest()
+    places = [folder / name for name in _MAKES_VALUES]
+    files = {
+        file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))
+    }
+    return digest_of({*files, *loop_files(folder)}, folder, _meaning)
 
 
 @cache
@@ -120,7 +125,7 @@ def _without_file(kind: type) -> bytes:
     return digest.digest()
 
 
-def _meaning(source: str) -> bytes:
+def _meaning(source: str | bytes) -> bytes:
     """Python source without comments, layout and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):

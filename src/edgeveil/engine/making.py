@@ -282,7 +282,7 @@ class Paid:
         held = _read(batch.artifact)
         asked = np.flatnonzero(np.isin(held["sources"], self._question.indices))
         sources = held["sources"][asked]
-        if "log_odds" in held:
+        if "rates" in held:
             evidence = Evidence(*(held[name] for name in Evidence._fields))
             return Made(sources, evidence.take(asked), None)
         half = held.get("uncertainty")

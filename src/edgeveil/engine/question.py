@@ -173,8 +173,7 @@ def ask(
     listed = tuple(indices)
     if not listed:
         raise ParameterError("sources must name at least one node, got none")
-    window = given["ledger"].window if "ledger" in given else None
-    guarantee = replace(mechanism.guarantee(len(listed)), window=window)
+    guarantee = mechanism.guarantee(len(listed))
     if graph.intake.nodes_from_edges:
         promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
         guarantee = replace(guarantee, promise="; ".join(promises))

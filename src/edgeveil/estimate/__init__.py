@@ -1,5 +1,5 @@
-"""What can be concluded from released values alone: statistics after the noise.
+"""Estimates from released values: post-processing.
 
-Everything in here is a function of values that are already private, of public parameters, and
-of what a recipient knows itself. Nothing in here can import a graph or draw noise.
+Everything in here is a function of released values, public parameters, and what a member knows
+itself. Nothing in here can import a graph or draw noise.
 """

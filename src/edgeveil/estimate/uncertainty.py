@@ -1,43 +1,44 @@
-"""How far the noise may have moved the scores of `rows`: half-widths of 95 % intervals.
+"""Half-widths of 95 % intervals for the scores of `rows`.
 
-A score is A c + B d + (what the recipient knows), c a two-hop sum and d a degree. "Without
-noise" means the same formula, with the same public weights, on the true sums and degrees. Sums
-and degrees were pulled towards a prior, so the noise alone says too little: at a small epsilon
-nearly nothing of it is left in the estimate, and nearly nothing of the truth. So the distance
-is that between estimate and truth, noise and pull together, as far as the released values tell.
+A score is A c + B d + (what the member knows), c a two-hop sum and d a degree. The target is the
+same formula, with the same public weights, on the true sums and degrees. Sums and degrees are
+shrunk to a prior, so the variance of the noise is not enough: at a small epsilon hardly any noise
+is left in the estimate, and hardly any signal. So the intervals cover noise and shrinkage bias
+together, as estimated from the released values.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from edgeveil.estimate import _kernels
-from edgeveil.estimate._kernels import SPREAD_IN_COMMON, echo_share
+from edgeveil.estimate._kernels import CLOSURE_DEVIATION, persistent_share
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.rows import Indices, Vector, prior_shares
+from edgeveil.estimate.rows import Indices, OwnLists, Rows, Vector, prior_shares
 
-_DEVIATIONS = 3.0  # of a sum around its estimate; 2 would do, were its prior normal
-_HALVINGS = 50
-_FEW = 20  # noisy sums that are far above their prior by noise alone
-_SOME_TRUST = 1e-6  # below, what a sum was before the pull is lost in rounding
+_DEVIATIONS = 3.0  # of a sum around its estimate; 2 would do if its prior were normal
+_BISECTIONS = 50
+_FALSE_POSITIVES = 20  # sums that are expected to exceed the outlier threshold by noise alone
+_MIN_TRUST = 1e-6  # below, the noisy sum cannot be recovered from the shrunk one (rounding)
 
 
 @dataclass(frozen=True)
 class RowUncertainty:
-    """How far a row may be off, and why."""
+    """Half-widths of one row, with the part that comes from the nodes' own degrees apart."""
 
-    by_degree: float  # what the row holds for a unit of a node's degree
-    besides: Vector  # (n) half-widths that do not come from the node's own degree
+    by_degree: float  # coefficient of a node's degree in its score
+    besides: Vector  # (n) half-widths from all other sources
 
     def of_pagerank(self, known: DegreeEstimates) -> Vector:
         """Half-widths of the row."""
         return np.asarray(self.besides + self.by_degree * known.uncertainty)
 
     def of_lift(self, row: Vector, known: DegreeEstimates) -> Vector:
-        """Half-widths of row / degree. The part that goes with the degree divides out of it."""
+        """Half-widths of row / degree. The part proportional to the degree cancels."""
         degrees = known.degrees
         least, most = np.maximum(degrees - known.uncertainty, 1.0), degrees + known.uncertainty
         rest = row - self.by_degree * degrees
@@ -46,16 +47,39 @@ class RowUncertainty:
         return np.asarray(np.maximum(above, below))
 
 
+def half_widths(
+    scores: Rows,
+    own: OwnLists,
+    known: DegreeEstimates,
+    of_row: Callable[[int, Vector, DegreeEstimates], RowUncertainty],
+    *,
+    lift: bool,
+) -> Rows:
+    """Half-widths for each row of scores, which are PageRank or, for `lift`, PageRank / degree.
+
+    `of_row` gets the number of a row, the row as PageRank, and the degrees as its member sees them.
+    """
+    out = np.empty_like(scores)
+    for i, score in enumerate(scores):
+        seen = known.seen_by(own.of(i))
+        row = score * seen.degrees if lift else score
+        about = of_row(i, row, seen)
+        out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
+    return out
+
+
 def prior_uncertainty(
-    own: Indices, known: DegreeEstimates, restart: float, known_hops: int
+    own: Indices, known: DegreeEstimates, restart: float, known_hops: int = 1
 ) -> RowUncertainty:
     """Uncertainty about a row of `rows.prior_rows`."""
     degrees = known.degrees
+    if known_hops and len(own) == 0:  # all mass stays at the source
+        return RowUncertainty(0.0, np.zeros(len(degrees)))
     friends, far = prior_shares(degrees[own], restart, known_hops)
     by_degree = far / float(degrees.sum())
     besides = by_degree * known.total_uncertainty * degrees
     if known_hops:
-        # How far the mean of 1 / degree over the friends may be off.
+        # From the mean of 1 / degree over the friends.
         mean, off = degrees[own], known.uncertainty[own]
         wide = 1 / np.maximum(mean - off, 1.0) - 1 / (mean + off)
         besides[own] += friends / len(own) ** 2 * float(np.sqrt((wide**2).sum()))
@@ -63,15 +87,15 @@ def prior_uncertainty(
 
 
 def expected_sums(own: Indices, degrees: Vector, weights: Vector) -> Vector:
-    """Two-hop sums to be expected if edges followed the degrees alone; `own` is not empty.
+    """Expected two-hop sums if edges depended on degrees alone; `own` is not empty.
 
     Nodes u and v are joined with probability 1 - exp(-d_u d_v / sum d): about d_u d_v / sum d,
-    but a hub cannot be joined to anybody more than once. Scaled so that all sums together are
-    what they must be, the sum of weight times degree over the own list.
+    but never more than 1. Scaled to the known total, the sum of weight times degree over the own
+    list.
     """
     expected = np.empty(len(degrees))
-    extent = float(degrees.sum()), float(degrees.min()), float(degrees.max())
-    factor = _kernels.expected(degrees[own], weights, degrees, *extent, expected)
+    total, low, high = float(degrees.sum()), float(degrees.min()), float(degrees.max())
+    factor = _kernels.expected(degrees[own], weights, degrees, total, low, high, expected)
     return np.asarray(factor * expected)
 
 
@@ -102,15 +126,15 @@ def two_hop_uncertainty(
     prior[own] += max(closure - 1, 0.0) * explained / len(own)
     spread = prior * (float(weights**2 @ of_friends) / mass)
     tau, error = _kernels.fit_tau(sums, prior, spread, scales, source)
-    # The truth may be spread wider than the fit says, among friends above all, and then the
-    # pull does more harm.
+    # The true tau may be larger than the fitted one, above all among friends; then the shrinkage
+    # bias is larger.
     among = _kernels.fit_tau(sums[own], prior[own], spread[own], scales[own], -1)
     wider = np.full(len(row), tau + 2 * error)
     wider[own] = max(tau + 2 * error, sum(among))
-    # The truth is not negative and not more than all weights of the own list together.
+    # The true sum lies between 0 and the sum of all weights of the own list.
     off = sums_uncertainty(sums, prior, spread, scales, tau, wider, largest)
     off[source] = 0.0  # its sum is known
-    # What all scores have in common: the sum of the degrees, and the share of the second hop
+    # Errors that all scores share: of the sum of the degrees, and of the share of the second hop
     # that the weights carry.
     direct, _, far = shares
     elsewhere = float(sums.sum()) - largest
@@ -118,11 +142,12 @@ def two_hop_uncertainty(
     common = known.total_uncertainty + direct * carried / far
     whole = abs(elsewhere / mass - 1) + carried / mass
     besides = by_sum * off + by_degree * common * degrees + (by_sum - direct) * whole * sums
-    # And the share of the far hops that follows the second.
+    # And of the share of the far hops that is distributed like the second.
     noise = float((2 * scales[own] ** 2).sum()) / mass**2
-    apart = 2 * SPREAD_IN_COMMON * math.sqrt(noise / (SPREAD_IN_COMMON**2 + noise))
-    apart *= mass / explained
-    least, most = (echo_share(closure + sign * apart, restart) for sign in (-1, 1))
+    off_closure = 2 * CLOSURE_DEVIATION * math.sqrt(noise / (CLOSURE_DEVIATION**2 + noise))
+    off_closure *= mass / explained
+    least = persistent_share(closure - off_closure, restart)
+    most = persistent_share(closure + off_closure, restart)
     departure = np.abs(sums / max(elsewhere, 1e-300) - degrees / float(degrees.sum()))
     departure[source] = 0.0
     return RowUncertainty(by_degree, besides + far * (most - least) * departure)
@@ -137,10 +162,10 @@ def _coefficients(
     explained: float,
     restart: float,
 ) -> tuple[float, float, float, Vector]:
-    """What a row of `rows.complete_rows` holds for a unit of a sum, and of a degree.
+    """Coefficients of a sum and of a degree in a row of `rows.complete_rows`.
 
     Also the closure, which is the friends' sums over what degrees explain of them, and the row
-    without what its friends are known to get.
+    without the known mass on friends.
     """
     direct, friends, far = shares
     total = float(degrees.sum())
@@ -150,23 +175,27 @@ def _coefficients(
     # At the source the sum is known.
     elsewhere = float(known.sum() - known[source])
 
-    def by(echo: float) -> tuple[float, float, float]:
-        # Off the source known = (direct + far echo / C) sums + far (1 - echo) degrees / total,
+    def coefficients(share: float) -> tuple[float, float, float]:
+        # Off the source, known = (direct + far share / C) sums + far (1 - share) degrees / total,
         # where C is the sum of those sums.
-        by_degree = far * (1 - echo) / total
+        by_degree = far * (1 - share) / total
         second = elsewhere - by_degree * (total - degrees[source])
-        by_sum = direct + far * echo / max((second - far * echo) / direct, 1e-300)
+        by_sum = direct + far * share / max((second - far * share) / direct, 1e-300)
         closure = (on_friends - by_degree * degrees_of_friends) / by_sum / explained
         return by_sum, by_degree, closure
 
-    # The echo depends on the sums and they on the echo. A larger echo is a larger coefficient, so
-    # smaller sums make the same row, and these have a smaller echo: the two meet once.
-    low, high = echo_share(1.0, restart), echo_share(math.inf, restart)
-    for _ in range(_HALVINGS):
+    # The persistent share depends on the sums and they on it. A larger share is a larger
+    # coefficient, so smaller sums give the same row, and these have a smaller share: one fixed
+    # point, by bisection.
+    low, high = persistent_share(1.0, restart), persistent_share(math.inf, restart)
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        rising = echo_share(by(middle)[2], restart) > middle
-        low, high = (middle, high) if rising else (low, middle)
-    return *by(low), known
+        if persistent_share(coefficients(middle)[2], restart) > middle:
+            low = middle
+        else:
+            high = middle
+    by_sum, by_degree, closure = coefficients(low)
+    return by_sum, by_degree, closure, known
 
 
 def sums_uncertainty(
@@ -178,17 +207,17 @@ def sums_uncertainty(
     wider: Vector,
     largest: float,
 ) -> Vector:
-    """How far shrunk sums may be off: noise and pull together, cut at what is possible.
+    """Half-widths of shrunk sums: noise and shrinkage bias, cut at the possible range.
 
-    `wider` is the tau that the truth may have. A noisy sum so far above its prior that few of so
-    many are by noise alone was pulled away from the truth: there it is at least the pull, and the
-    noise's own 95 %.
+    `wider` is the tau that the true sums may have. For a sum so far above its prior that noise
+    alone would explain only a few such (an outlier), the half-width is at least its shrinkage plus
+    the 95 % quantile of the noise.
     """
     noise = 2 * scales**2
     trust = tau * spread / (tau * spread + noise)
     off = _DEVIATIONS * np.sqrt((1 - trust) ** 2 * wider * spread + trust**2 * noise)
-    above, far = sums - prior, math.log(max(len(sums) / _FEW, 1.0))
-    pulled = np.flatnonzero((trust > _SOME_TRUST) & (above > trust * far * scales))
-    pull = above[pulled] / trust[pulled] - above[pulled] + math.log(20) * scales[pulled]
-    off[pulled] = np.maximum(off[pulled], pull)
+    above, far = sums - prior, math.log(max(len(sums) / _FALSE_POSITIVES, 1.0))
+    outliers = np.flatnonzero((trust > _MIN_TRUST) & (above > trust * far * scales))
+    shrinkage = above[outliers] / trust[outliers] - above[outliers]
+    off[outliers] = np.maximum(off[outliers], shrinkage + math.log(20) * scales[outliers])
     return np.asarray(np.minimum(off, np.maximum(sums, largest - sums)))

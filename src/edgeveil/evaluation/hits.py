@@ -2,10 +2,10 @@
 
 Hide a tenth of the edges, rank all strangers of a member (neither itself nor a friend that is
 left) on the graph that is left, and look for the hidden friends among the first k:
-hits@k = found / min(k, hidden), one number for each member, taken by degree of the members.
-Beside private lists belong popularity (the same list for everybody), the usual scores without
-privacy, and `limit`, the line that no private list can cross which knows nothing but the edges
-(docs/theory/limits.md). For the curator only.
+hits@k = found / min(k, hidden), one number for each member, averaged by degree of the members.
+Private lists are compared with popularity (the same list for everybody), the usual scores without
+privacy, and `limit`, which no private list exceeds on average as long as popularity is the best
+guide beside common friends (docs/theory/limits.md). For the curator only.
 """
 
 from __future__ import annotations
@@ -35,9 +35,16 @@ Scorer = Callable[[int], Vector]
 Members = npt.NDArray[np.int64]
 Found = dict[str, npt.NDArray[Any]]  # of a metric: one value for each member, or one for all
 
-DEGREE_GROUPS = ((5, 20), (20, 50), (50, 200))
+Group = tuple[int, int | None]
+"""Members with at least so many friends and fewer than so many; None: no end."""
+
+DEGREE_GROUPS: tuple[Group, ...] = ((5, 20), (20, 50), (50, 200))
+ALL_GROUPS: tuple[Group, ...] = ((0, 5), *DEGREE_GROUPS, (200, None), (0, None))
+
 LIMIT = "limit"
+SIZE = "members"
 ALIKE = "most suggested, share of lists"
+POPULAR = "mostly popular, share of lists"
 
 
 @dataclass(frozen=True)
@@ -76,23 +83,28 @@ def strangers(graph: Graph, member: int) -> npt.NDArray[np.bool_]:
 def members_by_degree(
     split: HiddenEdges,
     *,
-    groups: Sequence[tuple[int, int]] = DEGREE_GROUPS,
+    groups: Sequence[Group] = DEGREE_GROUPS,
     per_group: int = 150,
     seed: int = 0,
-) -> dict[tuple[int, int], Members]:
+) -> dict[Group, Members]:
     """Draw members that have a hidden friend, by their degree, hidden friends counted.
 
-    A group is its lowest degree and the degree from which on it ends; where it has no more than
-    `per_group` members, all are taken.
+    Where a group has no more than `per_group` such members, all are taken. Which ones are drawn
+    does not depend on the other groups.
     """
-    rng = np.random.default_rng(seed)
     hidden = split.hidden.degrees
     degrees = split.left.degrees + hidden
     drawn = {}
     for low, high in groups:
-        fit = np.flatnonzero((degrees >= low) & (degrees < high) & (hidden > 0))
+        rng = np.random.default_rng([seed, low, high or 0])
+        fit = np.flatnonzero(_in_group(degrees, (low, high)) & (hidden > 0))
         drawn[low, high] = np.sort(rng.choice(fit, min(per_group, len(fit)), replace=False))
     return drawn
+
+
+def _in_group(degrees: npt.NDArray[np.integer], group: Group) -> npt.NDArray[np.bool_]:
+    low, high = group
+    return (degrees >= low) & (degrees < (np.inf if high is None else high))
 
 
 def hits(split: HiddenEdges, members: Iterable[int], score: Scorer, k: int = 20) -> Vector:
@@ -154,35 +166,49 @@ def _weighted(graph: Graph, weights: Vector) -> Scorer:
 
 
 def limit_of(
-    counts: npt.ArrayLike, epsilon: float, candidates: npt.ArrayLike, k: int = 20
+    common: npt.ArrayLike,
+    epsilon: float,
+    ahead: npt.ArrayLike,
+    level: npt.ArrayLike,
+    k: int = 20,
 ) -> Vector:
-    """Largest chance that an epsilon-private list of k holds somebody: min(1, e^(m epsilon) k/N).
+    """Largest chance that an epsilon-private list of k holds somebody with m common friends.
 
-    `counts` are numbers m of edges that tell this stranger from the others, `candidates` numbers
-    N of strangers that are alike without those edges, this one among them.
+    It is the chance to be among the first k e^(m epsilon) candidates, in the order in which they
+    stand without common friends: `ahead` are before this one, `level` are equal, this one among
+    them, and stand in random order.
 
     Examples
     --------
-    >>> limit_of([0, 3, 9], 1.0, 10_000).round(4)
+    >>> limit_of([0, 3, 9], 1.0, ahead=0, level=10_000).round(4)  # all are alike
     array([0.002 , 0.0402, 1.    ])
+    >>> limit_of([0, 3], 1.0, ahead=300, level=1)  # the 301st by popularity
+    array([0., 1.])
     """
-    room = np.log(k) - np.log(np.asarray(candidates, dtype=np.float64))
-    return np.asarray(np.exp(np.minimum(np.asarray(counts) * epsilon + room, 0.0)))
+    # More than e^50 candidates nobody has: the power stays finite.
+    length = k * np.exp(np.minimum(np.asarray(common) * epsilon, 50.0))
+    return np.asarray(np.clip((length - np.asarray(ahead)) / np.asarray(level), 0.0, 1.0))
 
 
 def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 20) -> Vector:
-    """The most hits@k that epsilon-private lists can expect which know nothing but the edges.
+    """What bounds the mean hits@k of epsilon-private lists, if popularity is the best other guide.
 
-    Without the edges to its common friends with the member, a hidden friend is one of the
-    strangers that share no friend with the member (theorem in docs/theory/limits.md).
+    A hidden friend is found at most if it is among the first k e^(m epsilon) strangers by
+    popularity, where m is its number of common friends with the member. Its edges to these do not
+    count for popularity, and strangers with other common friends do not count at all. Theorem and
+    assumption: docs/theory/limits.md.
     """
-    score = common_neighbours(split.left)
+    score, degrees = common_neighbours(split.left), split.left.in_degrees
     reached = []
     for member in members:
         counts = score(member)
-        alike = int(np.count_nonzero(counts[strangers(split.left, member)] == 0))
-        hidden = counts[split.hidden.neighbours(member)]
-        bound = limit_of(hidden, epsilon, np.maximum(alike + (hidden > 0), 1), k)
+        others = np.sort(degrees[strangers(split.left, member) & (counts == 0)])
+        hidden = split.hidden.neighbours(member)
+        common = counts[hidden]
+        own = degrees[hidden] - common
+        first, last = (np.searchsorted(others, own, side) for side in ("left", "right"))
+        # One without common friends is among the others already.
+        bound = limit_of(common, epsilon, len(others) - last, last - first + (common > 0), k)
         reached.append(min(float(bound.sum()) / min(k, len(hidden)), 1.0))
     return np.array(reached)
 
@@ -190,14 +216,19 @@ def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 2
 # -- the measurement ------------------------------------------------------------------------
 
 
-def group_name(group: tuple[int, int]) -> str:
-    """A degree group in words."""
-    return f"{group[0]}-{group[1]} friends"
+def group_name(group: Group) -> str:
+    """A degree group in words.
+
+    >>> [group_name(group) for group in ALL_GROUPS][::2]
+    ['under 5 friends', '20-50 friends', '200+ friends']
+    """
+    low, high = group
+    if high is None:
+        return f"{low}+ friends" if low else "all members"
+    return f"{low}-{high} friends" if low else f"under {high} friends"
 
 
-def default_mechanisms(
-    epsilons: Iterable[float], k: int, *, directed: bool = False
-) -> list[Mechanism]:
+def default_mechanisms(epsilons: Iterable[float], *, directed: bool = False) -> list[Mechanism]:
     """Lists at each epsilon."""
     return [Suggest(epsilon=epsilon, directed=directed) for epsilon in epsilons]
 
@@ -208,27 +239,43 @@ def measure_suggestions(
     mechanisms: Iterable[Mechanism],
     *,
     k: int = 20,
+    groups: Sequence[Group] = DEGREE_GROUPS,
     per_group: int = 150,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Result]:
     """hits@k of lists, by degree group; a tenth of the graph's edges is hidden.
 
-    Mechanisms give suggestions, of at least k places, each at its own epsilon. `seed` decides
-    what is hidden, who is asked for, and the noise; `progress` is told how many lines are done,
-    of how many.
+    First the size of each group in the whole graph (`SIZE`); a group without anybody who has a
+    hidden friend is left out. Mechanisms give suggestions, each at its own epsilon; of these also
+    how many people are on any list, on how many lists the most suggested one is (`ALIKE`), and how
+    many lists are mostly popular names (`POPULAR`). `seed` decides what is hidden, who is asked
+    for, and the noise; `progress` is told how many lines are done, of how many.
     """
     split = hide_edges(graph, seed=seed)
-    drawn = members_by_degree(split, per_group=per_group, seed=seed)
-    groups = {group_name(group): members for group, members in drawn.items() if len(members)}
+    drawn = members_by_degree(split, groups=groups, per_group=per_group, seed=seed)
+    asked = {group: members for group, members in drawn.items() if len(members)}
     lines = list(_lines(split, mechanisms, k, seed))
-    results = []
+    results = [
+        Result.of(
+            float(np.count_nonzero(_in_group(graph.degrees, group))),
+            experiment="suggestions",
+            dataset=dataset,
+            mechanism="graph",
+            epsilon=None,
+            metric=SIZE,
+            scope=group_name(group),
+            n_sources=graph.n_nodes,
+            repeats=1,
+        )
+        for group in asked
+    ]
     for done, (name, epsilon, measure) in enumerate(lines):
         progress(done, len(lines))
         line = {"dataset": dataset, "mechanism": name, "epsilon": epsilon, "repeats": 1}
-        for scope, members in groups.items():
+        for group, members in asked.items():
             found = measure(members)
-            about = {**line, "scope": scope, "n_sources": len(members)}
+            about = {**line, "scope": group_name(group), "n_sources": len(members)}
             results += [
                 Result.of(estimate(values), experiment="suggestions", metric=metric, **about)
                 for metric, values in (
@@ -244,8 +291,7 @@ def _lines(
 ) -> Iterator[tuple[str, float | None, Callable[[Members], Vector | Found]]]:
     """Name, epsilon and how to measure a group of members.
 
-    First what is no private release, then every mechanism, and what no list at its epsilon
-    exceeds.
+    First what is no private release, then every mechanism, and the limit at its epsilon.
     """
     baselines = {
         "popularity": popularity,
@@ -269,10 +315,9 @@ def _lines(
 def _of_lists(
     split: HiddenEdges, mechanism: Mechanism, noise: NoiseSource, k: int, members: Members
 ) -> Found:
-    """Hits of private lists, and how alike the lists are."""
-    made: Any = release(
-        split.left, mechanism, split.left.nodes.take(members.tolist()), k=k, noise=noise
-    )
+    """Hits of private lists, how alike the lists are, and which are mostly popular."""
+    asked = split.left.nodes.take(members.tolist())
+    made: Any = release(split.left, mechanism, asked, k=k, noise=noise)
     starts, nodes = made.lists.starts, made.lists.nodes
     found = []
     for i, member in enumerate(members):
@@ -284,4 +329,5 @@ def _of_lists(
         f"hits@{k}": np.array(found),
         "distinct people": np.array([len(counts)]),
         ALIKE: np.array([counts.max(initial=0) / len(members)]),
+        POPULAR: np.array([made.mostly_popular(member) for member in asked], dtype=np.float64),
     }

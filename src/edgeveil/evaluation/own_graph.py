@@ -13,7 +13,14 @@ from edgeveil import mechanisms as private
 from edgeveil._check import one_of, whole
 from edgeveil.engine.question import graph_of
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.hits import ALIKE, default_mechanisms, measure_suggestions
+from edgeveil.evaluation.hits import (
+    ALIKE,
+    ALL_GROUPS,
+    POPULAR,
+    SIZE,
+    default_mechanisms,
+    measure_suggestions,
+)
 from edgeveil.evaluation.ranking import SCOPES, Contender, RandomOrder, measure_contest
 from edgeveil.evaluation.results import Result, draw
 from edgeveil.graph import Graph
@@ -29,8 +36,8 @@ if TYPE_CHECKING:
 Row = tuple[str | float | None, ...]
 
 _WARNING = (
-    "FOR THE CURATOR, NOT PRIVATE: these numbers come from the exact graph. Keep them; what is "
-    "published has to be a release."
+    "FOR THE CURATOR ONLY, NOT PRIVATE: these numbers come from the exact graph. Do not publish "
+    "them."
 )
 EPSILONS = {"suggestions": (0.5, 1.0, 2.0), "rankings": (0.1, 1.0, 5.0)}
 _NOT_RESULTS = ("experiment", "dataset", "paper_value")
@@ -61,7 +68,7 @@ class Evaluation:
     panels: tuple[tuple[str, str], ...]
 
     def rows(self) -> list[Row]:
-        """One row per mechanism and epsilon, as named by `columns`.
+        """One row per mechanism and epsilon, of suggestions also per measure; see `columns`.
 
         None stands for an epsilon where there is none to choose (the truth, the floors), and for
         accuracy where any order is right.
@@ -108,7 +115,7 @@ class Evaluation:
 
     def _shown(self) -> list[list[str]]:
         return [
-            ["-" if c is None else f"{c:.3g}" if isinstance(c, float) else c for c in row]
+            ["-" if c is None else f"{c:.3g}" if isinstance(c, float) else str(c) for c in row]
             for row in self.lines
         ]
 
@@ -142,8 +149,10 @@ def evaluate(
     """Measure on a graph what private results are worth. For the curator only.
 
     ``suggestions``, the main job: a tenth of the edges is hidden, and lists made without them are
-    searched for the hidden friends: hits@k by degree of the members, beside popularity, scores
-    without privacy, and the limit of all private lists (docs/theory/limits.md).
+    searched for the hidden friends: hits@k by degree of the members and for all members, beside
+    popularity, scores without privacy, and the limit of lists that are made from common friends
+    and popularity (docs/theory/limits.md). Also how many members have so many friends, and which
+    share of the lists is mostly popular names.
     ``rankings``, the paper's: Recall@k and NDCG@k against exact PageRank, in three scopes (see
     `edgeveil.evaluation.ranking`), beside two floors. Nothing is charged and nothing is protected:
     the numbers come from the exact graph.
@@ -160,7 +169,7 @@ def evaluate(
     mechanisms : Mechanism or iterable of them, optional
         Try these instead of the recommended ones, each at its own epsilon.
     sources : int, optional
-        How many members of each degree group (150), or how many nodes are ranked for (30). Always
+        How many members of each degree group (150), or how many sources of rankings (30). Always
         the same ones, with the same (seeded) noise: the result can be repeated.
     k : int, optional
         How many suggestions (20) or places of a ranking (100) count.
@@ -177,7 +186,7 @@ def evaluate(
     >>> graph = social_network(300, average_degree=12).graph
     >>> found = evaluate(graph, 1.0, sources=5, k=10)
     >>> [row[0] for row in found.rows()][0], [row[0] for row in found.rows()][-2:]
-    ('popularity', ['suggest', 'limit'])
+    ('graph', ['suggest', 'limit'])
     """
     graph, given = graph_of(graph), None
     if mechanisms is not None:
@@ -204,8 +213,10 @@ def evaluate(
     )
     if lists:
         if given is None:
-            given = default_mechanisms(losses, k, directed=graph.directed)
-        results = measure_suggestions(name, graph, given, k=k, per_group=sources, progress=progress)
+            given = default_mechanisms(losses, directed=graph.directed)
+        results = measure_suggestions(
+            name, graph, given, k=k, groups=ALL_GROUPS, per_group=sources, progress=progress
+        )
         return _of_lists(results, k)
     contenders = [
         Contender("non-private", private.NonPrivate(), math.inf, sources, 1),
@@ -220,21 +231,21 @@ def evaluate(
 
 
 def _of_lists(results: list[Result], k: int) -> Evaluation:
-    """One line per mechanism and epsilon: hits by degree group, and how alike the lists are."""
+    """One line per mechanism, epsilon and measure; a column for each degree group."""
+    hits = f"hits@{k}"
+    names = {SIZE: SIZE, hits: hits, POPULAR: "mostly popular", ALIKE: "most suggested"}
     found = {(r.mechanism, r.epsilon, r.metric, r.scope): r.mean for r in results}
     scopes = list(dict.fromkeys(r.scope for r in results))
-    lines = tuple(
-        (
-            name,
-            loss,
-            *(found.get((name, loss, f"hits@{k}", scope)) for scope in scopes),
-            max((found.get((name, loss, ALIKE, s), 0.0) for s in scopes), default=0.0) or None,
-        )
-        for name, loss in dict.fromkeys((r.mechanism, r.epsilon) for r in results)
-    )
-    columns = ["mechanism", "epsilon", *(f"hits@{k}, {s}" for s in scopes), "most suggested"]
-    panels = tuple((f"hits@{k}", scope) for scope in scopes)
-    return Evaluation(tuple(results), f"Private suggestions, top {k}", columns, lines, panels)
+    lines: list[Row] = []
+    for name, loss, metric in dict.fromkeys((r.mechanism, r.epsilon, r.metric) for r in results):
+        if metric in names:
+            cells = [found[name, loss, metric, scope] for scope in scopes]
+            shown = [int(cell) for cell in cells] if metric == SIZE else cells
+            lines.append((name, loss, names[metric], *shown))
+    columns = ["mechanism", "epsilon", "measure", *(s.removesuffix(" friends") for s in scopes)]
+    panels = tuple((hits, scope) for scope in scopes)
+    heading = f"Private suggestions, top {k}, by friends of the member"
+    return Evaluation(tuple(results), heading, columns, tuple(lines), panels)
 
 
 def _of_rankings(results: list[Result], k: int) -> Evaluation:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LEVEL = 0.95
+_ACROSS = 3  # panels beside each other
 # Okabe and Ito's colours, which most colour-blind people can tell apart.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
@@ -64,7 +65,7 @@ def _of_mean(values: npt.NDArray[np.float64]) -> tuple[float, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One number of an experiment. None of them is private: the curator's analysis.
+    """One number of an experiment, from the exact graph: for the curator only.
 
     Attributes
     ----------
@@ -122,9 +123,13 @@ def draw(results: Sequence[Result], panels: Sequence[tuple[str, str]], title: st
 
     names = dict.fromkeys(r.mechanism for r in results if (r.metric, r.scope) in panels)
     style = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
-    figure = Figure(figsize=(1.5 + 3.2 * len(panels), 3.6), layout="constrained")
-    places = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (metric, scope) in zip(places, panels, strict=True):
+    across = min(len(panels), _ACROSS)
+    down = -(-len(panels) // _ACROSS)
+    figure = Figure(figsize=(1.5 + 3.2 * across, 0.6 + 3 * down), layout="constrained")
+    places = list(figure.subplots(down, across, squeeze=False).flat)
+    for axes in places[len(panels) :]:
+        axes.remove()
+    for axes, (metric, scope) in zip(places, panels, strict=False):
         here = [r for r in results if (r.metric, r.scope) == (metric, scope)]
         for name, colour in style.items():
             tried = []
@@ -141,5 +146,5 @@ def draw(results: Sequence[Result], panels: Sequence[tuple[str, str]], title: st
         axes.set(title=f"{metric}, {scope}", xlabel="epsilon", ylim=(0, 1.02))
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="small")
-    figure.suptitle(f"{title} (for the curator, not private)", fontsize="medium")
+    figure.suptitle(f"{title} (for the curator only, not private)", fontsize="medium")
     return figure

@@ -2,7 +2,7 @@
 
 `pagerank`   exact Personalized PageRank, to a stated tolerance
 `push_flow`  PushFlow, PushFlowCap (algorithms 1 and 2 of the paper) and forward flow
-`bounds`     what one edge can change, and what floating point can: pure arithmetic
+`bounds`     sensitivity to one edge, and bounds on the float error: pure arithmetic
 `walk`       restart probabilities, and checks of parameters
 """
 

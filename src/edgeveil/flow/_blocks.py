@@ -1,14 +1,14 @@
-"""The graph as the kernels want it, and blocks of sources that are iterated on it.
+"""The graph in the kernels' layout, and iterative solvers for blocks of sources.
 
-Rows go by falling degree: hubs are read most often, and side by side they share cache. Indices are
-as narrow as they can be: those of 16 bits halve what a round reads besides the flow. A graph too
-large to copy keeps its own arrays.
+Layout: rows are sorted by falling degree, because hubs are read most often and then share cache
+lines. Indices are as narrow as possible: 16 bits halve the memory traffic besides the flow. A graph
+that is too large to copy keeps its own arrays.
 
-A block is iterated in single precision as far as it goes, then in double. Its row is one cache
-line, of 8 sources in double precision or 16 in single, and a sweep takes as long for the one as for
-the other: so the early sweeps, whose errors are far above single precision's roundings, cost
-half. What is given out always comes from a sweep in double precision and with its certificate.
-Every lane changes over by its own residual, so that a source's bits depend on no other source.
+Mixed precision: a block is iterated in single precision first, then in double. A row is one cache
+line, 8 sources in double precision or 16 in single, and a sweep takes the same time for both: so
+early sweeps, whose errors are far above single precision's rounding, take half the time per source.
+Results always come from sweeps in double precision, with the residual of the last one. Each lane
+switches by its own residual, so that a source's bits do not depend on other sources.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,7 +35,7 @@ from edgeveil.flow._kernels import (
 )
 from edgeveil.graph import Graph
 
-_LARGEST_COPY = 1 << 26  # stored entries; a copy is no larger than the graph itself
+_LARGEST_COPY = 1 << 26  # stored entries of a graph that is copied into the kernels' order
 _CACHE_LINE = 64
 
 
@@ -45,12 +44,12 @@ _components: Kept[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = Kept(
 
 
 def layout_of(graph: Graph) -> Layout:
-    """Give the graph's layout, made once and kept as long as the graph lives."""
+    """The graph's layout, cached as long as the graph lives."""
     return _layouts.get(graph, lambda: _make_layout(graph))
 
 
 def components_of(graph: Graph) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Label of every row's connected component, and the sum of degrees of each; found once."""
+    """Component label of every row, and the sum of degrees of each component; cached."""
     return _components.get(graph, lambda: _find_components(layout_of(graph)))
 
 
@@ -62,7 +61,7 @@ def _find_components(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray
 
 def block_zeros(rows: int, lanes: int, number: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
     """Zeros of shape (rows, lanes) whose rows begin at cache lines."""
-    # empty, not zeros: numpy asks for large pages for it
+    # empty, not zeros: numpy requests huge pages for it
     size = np.dtype(number).itemsize
     memory = np.empty(rows * lanes + _CACHE_LINE // size, dtype=number)
     first = -memory.ctypes.data % _CACHE_LINE // size
@@ -95,24 +94,22 @@ def _make_layout(graph: Graph) -> Layout:
     return layout
 
 
-_ENOUGH_IN_SINGLE = 2.0**-20  # a residual that single precision reaches
-_LAST_STEP = 6  # what a sweep makes of a residual, usually at least: the last one is in double
-
-_NEAR_ITS_END = 2.0**-16  # of single precision, whose roundings are 2^-24
-_IDLE = {np.dtype(np.float32): 6, np.dtype(np.float64): 16}  # sweeps without a better residual
+_SINGLE_RESIDUAL = 2.0**-20  # that single precision reaches
+_LAST_SWEEP = 6  # factor by which a sweep usually reduces a residual: the last one is in double
+_SINGLE_STALL = 2.0**-16  # times 1 / restart: below this, single precision may stall (2^-24 each)
+_PATIENCE = {np.dtype(np.float32): 6, np.dtype(np.float64): 16}  # sweeps without improvement
 
 Lanes = npt.NDArray[np.int64]
 
 
 class Block:
-    """Working memory for some sources side by side, used again for others.
+    """State of an iteration for the sources of a block; reused for the next block.
 
-    A subclass knows how to `load` sources and to `sweep_once`.
+    A subclass implements `load` and `sweep_once`.
     """
 
-    # In double precision a residual that has stopped falling is good enough below this.
-    floor = -math.inf
-    most_sweeps = math.inf
+    stall_below = -math.inf  # in double precision, a stalled residual below this is accepted
+    max_sweeps = math.inf
 
     def __init__(self, layout: Layout, loops: Kernels, restart: float, kind: npt.DTypeLike) -> None:
         self.layout, self.loops, self.restart = layout, loops, restart
@@ -122,7 +119,7 @@ class Block:
         self.own_rows = np.empty(0, dtype=np.int64)
 
     def clear(self, count: int, own_rows: npt.NDArray[np.int64]) -> None:
-        """Begin with `count` sources; these rows get slots, with starts of 0."""
+        """Start over with `count` sources; these rows get slots, with starts of 0."""
         self.g[:] = 0
         self.columns = np.arange(count)
         self.slot[self.own_rows] = 0
@@ -131,40 +128,41 @@ class Block:
         self.start = block_zeros(len(self.own_rows) + 1, self.loops.lanes, self.g.dtype)
 
     def sweep_once(self, number: int) -> npt.NDArray[np.float64]:
-        """Sweep for the time of this number, from 1, and give a bound on each lane's residual."""
+        """Do sweep number `number` (from 1) and give a bound on each lane's residual."""
         raise NotImplementedError
 
-    def give_up(self) -> None:
-        """Bring all lanes to their end in another way, after `most_sweeps`."""
+    def fall_back(self) -> None:
+        """Solve all lanes in another way, after `max_sweeps`."""
 
-    def go_on_from(self, other: Any, lanes: Lanes, places: Lanes) -> None:
-        """Take over lanes of another block of this kind."""
+    def continue_from(self, other: Any, lanes: Lanes, places: Lanes) -> None:
+        """Copy the state of lanes of another block, of the same or another precision."""
         copy_lanes(other.g, lanes, self.g, places)
 
-    def sweep(self, enough: float) -> Iterator[Lanes]:
-        """Sweep, and give lanes when their own residuals are `enough`, each lane once.
+    def sweep(self, tolerance: float) -> Iterator[Lanes]:
+        """Sweep until all lanes have converged; give lanes as they do, each once.
 
-        They are as they should be until the next sweep.
+        Their state is valid until the next sweep. A lane converges when its residual is at most
+        `tolerance`, or has stalled: near the end of the precision (rounding errors add up over
+        1 / restart steps) and without improvement for some sweeps. Only near the end, because a
+        residual may rise for many sweeps before it falls.
         """
-        # Not from the start: a residual may rise for many sweeps before it falls. Roundings add
-        # up over 1 / restart steps; single precision may be left at any time.
         single = self.g.dtype == np.float32
-        floor = _NEAR_ITS_END / self.restart if single else self.floor
+        stall_below = _SINGLE_STALL / self.restart if single else self.stall_below
         waiting = self.columns
-        least, idle = np.full(len(waiting), math.inf), np.zeros(len(waiting), dtype=np.int64)
+        best, idle = np.full(len(waiting), math.inf), np.zeros(len(waiting), dtype=np.int64)
         for number in itertools.count(1):
-            residual = self.sweep_once(number)[: len(least)]
-            idle = np.where(residual < least, 0, idle + 1)
-            least = np.minimum(residual, least)
-            stuck = (least <= floor) & (idle >= _IDLE[self.g.dtype])
-            ends = ((residual <= enough) | stuck)[waiting]
-            if ends.any():
-                yield waiting[ends]
-            waiting = waiting[~ends]
+            residual = self.sweep_once(number)[: len(best)]
+            idle = np.where(residual < best, 0, idle + 1)
+            best = np.minimum(residual, best)
+            stalled = (best <= stall_below) & (idle >= _PATIENCE[self.g.dtype])
+            converged = ((residual <= tolerance) | stalled)[waiting]
+            if converged.any():
+                yield waiting[converged]
+            waiting = waiting[~converged]
             if len(waiting) == 0:
                 return
-            if number >= self.most_sweeps:
-                self.give_up()
+            if number >= self.max_sweeps:
+                self.fall_back()
                 yield waiting
                 return
 
@@ -176,28 +174,38 @@ def solve(
     make: Callable[[Kernels, npt.DTypeLike], B],
     count: int,
     load: Callable[[B, slice], None],
-    enough: float,
+    tolerance: float,
 ) -> Iterator[tuple[slice, B, Lanes]]:
-    """Solve for `count` sources; give which ones a block holds, it, and its lanes now ready.
+    """Solve for `count` sources, first in single precision, then in double.
 
-    `make` gives a block for kernels of some width and a float type, `load` sets it to the start for
-    some of the sources, `enough` is the residual to reach.
+    Gives which sources a block holds, the block, and the lanes that have converged now. `make`
+    gives a block for kernels of some width and a float type, `load` sets it to the start for some
+    of the sources, `tolerance` is the residual to reach.
     """
-    block = cache(lambda number, loops, kind: make(loops, kind))  # made once and used again
+    made: dict[tuple[int, int, npt.DTypeLike], B] = {}
+
+    def block(number: int, loops: Kernels, kind: npt.DTypeLike) -> B:
+        """Block `number` of this width and type; its memory is reused."""
+        key = number, loops.lanes, kind
+        if key not in made:
+            made[key] = make(loops, kind)
+        return made[key]
+
     for outer, wide in blocks(count, SINGLE_LANES):
-        rough = block(0, wide, np.float32)
-        load(rough, outer)
-        parts: list[tuple[int, slice, B]] = []
-        for i, (inner, loops) in enumerate(blocks(outer.stop - outer.start, LANES)):
+        single = block(0, wide, np.float32)
+        load(single, outer)
+        doubles: list[tuple[int, slice, B]] = []  # first lane of `single`, sources, block
+        for number, (inner, loops) in enumerate(blocks(outer.stop - outer.start, LANES)):
             part = slice(outer.start + inner.start, outer.start + inner.stop)
-            parts.append((inner.start, part, block(i, loops, np.float64)))
-            load(parts[-1][2], part)
-        for lanes in rough.sweep(max(_LAST_STEP * enough, _ENOUGH_IN_SINGLE)):
-            for first, part, exact in parts:
+            double = block(number, loops, np.float64)
+            load(double, part)
+            doubles.append((inner.start, part, double))
+        for lanes in single.sweep(max(_LAST_SWEEP * tolerance, _SINGLE_RESIDUAL)):
+            for first, part, double in doubles:
                 places = lanes - first
                 here = (places >= 0) & (places < part.stop - part.start)
                 if here.any():
-                    exact.go_on_from(rough, lanes[here], places[here])
-        for _, part, exact in parts:
-            for lanes in exact.sweep(enough):
-                yield part, exact, lanes
+                    double.continue_from(single, lanes[here], places[here])
+        for _, part, double in doubles:
+            for lanes in double.sweep(tolerance):
+                yield part, double, lanes

@@ -1,12 +1,13 @@
-"""Compiled loops only: arrays in and out, no Python objects.
+"""Compiled loops of push flow and PageRank: arrays in and out, no Python objects.
 
-All state is kept as g = h / d, flow per edge, so that a neighbour's share is one addition and
-the cap d(v) T of every node is the one number T. A block holds B lanes, sources side by side;
-a lane never looks at another and every sum has one order (`_lanes`), so a source's result is
-the same bits whichever block or thread it is computed in, alone or not.
+The state is g = h / d, flow per edge: a neighbour's contribution is then g itself, and the cap
+d(v) T of every node is the same number T. A block computes B sources side by side, one per lane
+(`_lanes`). Lanes never mix and every sum has a fixed order, so a source's result is the same bits
+in whichever block or thread it is computed, alone or not.
 
-n nodes, nnz stored entries. IN arrays may be read-only. A row with slot[v] = i > 0 has its own
-start and cap in row i of two small tables; all others start with 0 and have the common cap.
+n nodes, nnz stored entries. IN arrays may be read-only. Most nodes start with 0 and have the common
+cap. Those that differ (sources) have slot[v] = i > 0: their start and cap are row i of two small
+tables.
 """
 
 from __future__ import annotations
@@ -16,14 +17,22 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from edgeveil._compiled import compiled
-from edgeveil.flow._lanes import VERSION, high, load, low, size, splat, store, sum_rows, wide
+from edgeveil.flow._lanes import (
+    absolute,
+    load,
+    maximum,
+    minimum,
+    splat,
+    store,
+    sum_rows,
+    to_float64,
+)
 
-LANES, SINGLE_LANES = 8, 16  # numbers of one row, float64 and float32: one cache line
-_ALONE = 2  # so few sources are faster one by one than in a block with empty lanes
+LANES, SINGLE_LANES = 8, 16  # a row of float64, of float32: one cache line
 
 
 class Layout(NamedTuple):
-    """The graph's CSR rows in kernel order; node v is row row_of[v], row i node node_at[i]."""
+    """The graph's CSR rows, reordered: node v is row row_of[v], row i is node node_at[i]."""
 
     indptr: Any  # (n + 1)
     indices: Any  # (nnz)
@@ -47,7 +56,7 @@ class Kernels:
     exact_sweep: Any
 
 
-def _make(lanes: int, version: int) -> Kernels:
+def _make(lanes: int) -> Kernels:
     """Make the loops for blocks of so many lanes; they are compiled at their first call."""
 
     @compiled
@@ -58,25 +67,25 @@ def _make(lanes: int, version: int) -> Kernels:
         cap: Any,  # IN  (slots, B)
         edge_cap: float,  # T, the common cap
         beta: float,  # (1 - alpha) / 2 lazy, 1 - restart ordinary
-        own: float,  # 1 lazy, 0 ordinary: does a node pass flow to itself?
+        to_self: float,  # 1 for the lazy walk, which stays at a node half of the time; else 0
         rounds: int,
         g: Any,  # IN  (n, B) flow per edge before; the result if `rounds` is even
         g_next: Any,  # OUT (n, B) the result if `rounds` is odd
     ) -> None:
-        """Rounds of g_v <- min(start_v + beta (own g_v + sum_u g_u / d_v), cap_v)."""
+        """Rounds of g_v <- min(start_v + beta (to_self g_v + sum_u g_u / d_v), cap_v)."""
         indptr, indices = layout.indptr, layout.indices
         common, factor = splat(lanes, edge_cap, g), splat(lanes, beta, g)
-        kept = splat(lanes, own, g)
+        lazy = splat(lanes, to_self, g)
         for _ in range(rounds):
             for v in range(len(indptr) - 1):
                 share = splat(lanes, layout.inverse_degree[v], g)
-                inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
-                inflow = factor * (kept * load(lanes, g, v) + inflow)
+                inflow = sum_rows(lanes, g, indices, indptr[v], indptr[v + 1]) * share
+                inflow = factor * (lazy * load(lanes, g, v) + inflow)
                 if slot[v]:
                     inflow = load(lanes, start, slot[v]) + inflow
-                    store(low(inflow, load(lanes, cap, slot[v])), g_next, v)
+                    store(minimum(inflow, load(lanes, cap, slot[v])), g_next, v)
                 else:
-                    store(low(inflow, common), g_next, v)
+                    store(minimum(inflow, common), g_next, v)
             g, g_next = g_next, g
 
     @compiled
@@ -98,19 +107,19 @@ def _make(lanes: int, version: int) -> Kernels:
         bound = splat(lanes, 0.0, residual)
         for v in range(len(indptr) - 1):
             share = splat(lanes, layout.inverse_degree[v], g)
-            inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+            inflow = sum_rows(lanes, g, indices, indptr[v], indptr[v + 1]) * share
             target = factor * inflow
             limit = common
             if slot[v]:
                 target = load(lanes, start, slot[v]) + target
                 limit = load(lanes, cap, slot[v])
-            target = low(target, limit)
+            target = minimum(target, limit)
             old = load(lanes, g, v)
-            new = high(low(old + relax * (target - old), limit), zero)
+            new = maximum(minimum(old + relax * (target - old), limit), zero)
             store(new, g, v)
-            # What v is off by now, and what it adds to the neighbours that came before it.
-            off = size(target - new) + factor * size(new - old)
-            bound = bound + wide(splat(lanes, layout.degree[v], g) * off)
+            # The residual of v itself, and what its change adds to those of nodes swept before.
+            off = absolute(target - new) + factor * absolute(new - old)
+            bound = bound + to_float64(splat(lanes, layout.degree[v], g) * off)
         store(bound, residual, 0)
 
     @compiled
@@ -129,8 +138,8 @@ def _make(lanes: int, version: int) -> Kernels:
     ) -> None:
         """One sweep of over-relaxation towards x = start + follow * D^-1 A x, x = g + c.
 
-        c is one number on the lane's component and 0 elsewhere; it enters a row as
-        drift = follow * c - c = -restart * c.
+        c is constant on the component of the lane's source and 0 elsewhere; in the equation of a
+        node it appears as drift = follow * c - c = -restart * c.
         """
         indptr, indices = layout.indptr, layout.indices
         factor, relax = splat(lanes, follow, g), splat(lanes, omega, g)
@@ -138,9 +147,9 @@ def _make(lanes: int, version: int) -> Kernels:
         for v in range(len(indptr) - 1):
             row = drift_row[component[v]]
             if row == 0:
-                continue  # no lane of the block comes here
+                continue  # no source of the block is in this component
             share = splat(lanes, layout.inverse_degree[v], g)
-            inflow = sum_rows(lanes, version, g, indices, indptr[v], indptr[v + 1]) * share
+            inflow = sum_rows(lanes, g, indices, indptr[v], indptr[v + 1]) * share
             target = factor * inflow
             target = target + load(lanes, drift, row)
             if slot[v]:
@@ -148,30 +157,28 @@ def _make(lanes: int, version: int) -> Kernels:
             old = load(lanes, g, v)
             new = old + relax * (target - old)
             store(new, g, v)
-            off = size(target - new) + factor * size(new - old)
+            off = absolute(target - new) + factor * absolute(new - old)
             weight = splat(lanes, layout.degree[v], g)
-            bound = bound + wide(weight * off)
-            total = total + wide(weight * new)
+            bound = bound + to_float64(weight * off)
+            total = total + to_float64(weight * new)
         store(bound, residual, 0)
         store(total, mass, 0)
 
     return Kernels(lanes, capped_rounds, capped_sweep, exact_sweep)
 
 
-# By the width of a block. Made once, here: threads share them.
-KERNELS = {lanes: _make(lanes, VERSION) for lanes in (1, LANES, SINGLE_LANES)}
+# By the width of a block. Made once at import, so that threads share them.
+KERNELS = {lanes: _make(lanes) for lanes in (1, LANES, SINGLE_LANES)}
 
 
 def blocks(count: int, lanes: int = LANES) -> Iterator[tuple[slice, Kernels]]:
-    """Split `count` sources into blocks: full ones, then the rest, side by side or alone."""
-    full = count - count % lanes
-    for first in range(0, full, lanes):
-        yield slice(first, first + lanes), KERNELS[lanes]
-    if count - full > _ALONE:
-        yield slice(full, count), KERNELS[lanes]
-    else:
-        for first in range(full, count):
-            yield slice(first, first + 1), KERNELS[1]
+    """Split `count` sources into blocks of at most `lanes`.
+
+    A single source takes half the time in kernels of one lane as in a block with empty lanes.
+    """
+    for first in range(0, count, lanes):
+        part = slice(first, min(first + lanes, count))
+        yield part, KERNELS[1 if part.stop - first == 1 else lanes]
 
 
 @compiled
@@ -183,7 +190,7 @@ def reorder(
     new_indptr: Any,  # IN  (n + 1)
     new_indices: Any,  # OUT (nnz)
 ) -> None:
-    """Write the rows of a graph in another order; entries keep theirs within a row."""
+    """Permute the rows of a graph; entries keep their order within a row."""
     for row in range(len(node_at)):
         first = indptr[node_at[row]]
         to = new_indptr[row]
@@ -196,20 +203,20 @@ def label_components(
     indptr: Any,  # IN  (n + 1)
     indices: Any,  # IN  (nnz)
     label: Any,  # INOUT (n) -1 everywhere, then 0, 1, ... by the components' first nodes
-    waiting: Any,  # OUT (n) room to work in
+    stack: Any,  # OUT (n) working memory
 ) -> int:
     """Label connected components and count them; the graph is undirected."""
     count = 0
     for root in range(len(label)):
         if label[root] >= 0:
             continue
-        label[root], waiting[0], size = count, root, 1
-        while size > 0:  # a node waits once: when it gets its label
+        label[root], stack[0], size = count, root, 1
+        while size > 0:  # a node is pushed once: when it gets its label
             size -= 1
-            v = waiting[size]
+            v = stack[size]
             for k in range(indptr[v], indptr[v + 1]):
                 if label[indices[k]] < 0:
-                    label[indices[k]], waiting[size] = count, indices[k]
+                    label[indices[k]], stack[size] = count, indices[k]
                     size += 1
         count += 1
     return count
@@ -236,7 +243,7 @@ def unload(
     factor: float,
     out: Any,  # OUT (B, n) in the order of the nodes
 ) -> None:
-    """Write factor * (g * d); a row of g is read once for all lanes."""
+    """Write factor * (g * d), in the order of the nodes; reads each row of g once."""
     for node in range(len(layout.row_of)):
         v = layout.row_of[node]
         for lane in lanes:
@@ -249,8 +256,8 @@ def unload_exact(
     lanes: Any,  # IN  which ones
     layout: Layout,  # IN
     component: Any,  # IN  (n)
-    own: Any,  # IN  (B) each lane's component, and what g lacks there
-    level: Any,  # IN  (B)
+    own: Any,  # IN  (B) component of each lane's source
+    level: Any,  # IN  (B) constant to add there
     out: Any,  # OUT (B, n) in the order of the nodes
 ) -> None:
     """Write d * (g + level) on a lane's component, 0 elsewhere and where negative."""

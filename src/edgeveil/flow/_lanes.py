@@ -1,24 +1,28 @@
-"""Rows of lanes as SIMD values, for numba.
+"""SIMD rows for numba: a row of lanes as one value of an LLVM vector type.
 
-numba switches LLVM's straight-line vectoriser off, so a short loop over the lanes of a row
-becomes scalar code at less than half the speed. Here a row is one value of an LLVM vector
-type, with +, -, *, `low`, `high` and `size` lane by lane. Nothing is contracted or reordered:
-a lane gets the same bits at any width.
+A kernel works on several sources side by side; row v of its state holds their values at node v,
+one source in each lane. numba disables LLVM's SLP vectoriser, so a plain loop over the lanes of a
+row becomes scalar code at less than half the speed. This module gives numba a type `RowType` and:
 
-`sum_rows` fixes the order of every sum over neighbours. Entry k of a node goes to accumulator
-k mod 8; after each full 64 x 8 entries the accumulators are added up as a tree, onto the
-total; then the same for the full groups of 8 that remain; what is left is added one by one.
-Eight independent accumulators hide the latency of an addition, and a term takes part in few
-additions (docs/theory/float-error.md).
+load, store      a row from and to a C-contiguous (rows, lanes) array
+splat            one number in every lane
++ - *            lane by lane, as `minimum`, `maximum`, `absolute`, `to_float64`
+sum_rows         sum of the rows of a node's neighbours, the inner loop of every kernel
+
+Nothing is contracted (fused) or reordered: a lane gets the same bits at any width.
+
+`sum_rows` adds in a fixed order. Entry k of a node goes to accumulator k mod 8. After each full
+64 x 8 entries the accumulators are summed as a tree and added to the total; the full groups of 8
+that remain are treated the same way; the last entries are added one by one. Eight independent
+accumulators hide the latency of an addition, and every term takes part in few additions, which
+keeps the rounding error small (docs/theory/float-error.md).
 """
 
 from __future__ import annotations
 
 import operator
-import zlib
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
@@ -27,13 +31,9 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-# numba keeps compiled kernels until their own file changes, and would not notice a change of
-# this one. What a kernel closes over is part of the key, so kernels close over this number.
-VERSION = zlib.crc32(Path(__file__).read_bytes())
-
-_GROUP = 8  # accumulators
-_GROUPS = 64  # groups after which they are flushed
-_AHEAD = 32  # entries to prefetch ahead
+_ACCUMULATORS = 8
+_FLUSH_AFTER = 64  # entries per accumulator
+_PREFETCH = 32  # entries ahead
 
 _INT64, _INT32 = ir.IntType(64), ir.IntType(32)
 _BYTES = ir.IntType(8).as_pointer()
@@ -106,7 +106,7 @@ def splat(_typing: Any, lanes: Any, number: Any, like: Any) -> Any:
 
 
 @intrinsic
-def wide(_typing: Any, row: Any) -> Any:
+def to_float64(_typing: Any, row: Any) -> Any:
     """The row as float64."""
     kind = RowType(row.lanes, types.float64)
 
@@ -129,12 +129,12 @@ def _lanewise(build: Callable[[Any, Any, Any], Any]) -> Any:
     return operation
 
 
-low = _lanewise(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
-high = _lanewise(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+minimum = _lanewise(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
+maximum = _lanewise(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 
 
 @intrinsic
-def size(_typing: Any, row: Any) -> Any:
+def absolute(_typing: Any, row: Any) -> Any:
     """Absolute values."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -164,7 +164,6 @@ for _operator, _method in ((operator.add, "fadd"), (operator.sub, "fsub"), (oper
 def sum_rows(
     _typing: Any,
     lanes: Any,
-    version: Any,  # VERSION: not used, but in the key of numba's cache
     g: Any,  # IN  (n, lanes) C-contiguous
     indices: Any,  # IN  (nnz) non-negative integers
     first: Any,  # IN  entries first .. last - 1 of `indices` are summed
@@ -172,18 +171,29 @@ def sum_rows(
 ) -> Any:
     """Sum of g[indices[k]] for k in first .. last - 1, in the order given above.
 
-    Indices of more than 16 bits mean a g beyond the cache: its rows are fetched ahead.
+    Indices of more than 16 bits mean that g does not fit into the cache: its rows are prefetched.
+
+    As pseudocode, without prefetching, with entries numbered from 0::
+
+        total = 0
+        for chunk of at most 64 x 8 entries, as long as there are full groups of 8:
+            sums = [0] * 8
+            for k in chunk:
+                sums[k % 8] += g[indices[k]]
+            total += ((sums[0] + sums[1]) + (sums[2] + sums[3])) + (the same of 4 to 7)
+        for k in the up to 7 entries that are left:
+            total += g[indices[k]]
     """
     kind = RowType(lanes.literal_value, g.dtype)
-    beyond_cache = indices.dtype.bitwidth > 16
+    prefetches = indices.dtype.bitwidth > 16
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        g_value, index_value, start, stop = values[2:]
+        g_value, index_value, start, stop = values[1:]
         row_type = kind.vector()
         zero = ir.Constant(row_type, [0.0] * kind.lanes)
-        rows = _row_pointer(context, builder, signature.args[2], g_value, kind)
-        index_array = context.make_array(signature.args[3])(context, builder, index_value)
-        newest = builder.sub(index_array.nitems, _INT64(1))
+        rows = _row_pointer(context, builder, signature.args[1], g_value, kind)
+        index_array = context.make_array(signature.args[2])(context, builder, index_value)
+        last_entry = builder.sub(index_array.nitems, _INT64(1))
 
         def pointer(k: Any) -> Any:
             index = builder.load(builder.gep(index_array.data, [k]))
@@ -194,41 +204,47 @@ def sum_rows(
         def term(k: Any) -> Any:
             return builder.load(pointer(k), align=g.dtype.bitwidth // 8)
 
-        def fetch(k: Any) -> None:
-            ahead = builder.add(k, _INT64(_AHEAD))
-            inside = builder.icmp_signed("<", ahead, newest)
-            place = builder.bitcast(pointer(builder.select(inside, ahead, newest)), _BYTES)
+        def prefetch(k: Any) -> None:
+            ahead = builder.add(k, _INT64(_PREFETCH))
+            inside = builder.icmp_signed("<", ahead, last_entry)
+            address = builder.bitcast(pointer(builder.select(inside, ahead, last_entry)), _BYTES)
             kind = ir.FunctionType(ir.VoidType(), [_BYTES, _INT32, _INT32, _INT32])
             function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-            builder.call(function, [place, _INT32(0), _INT32(3), _INT32(1)])
+            # for reading, into all cache levels, data
+            builder.call(function, [address, _INT32(0), _INT32(3), _INT32(1)])
 
-        def up_to(begin: Any, end: Any, step: int) -> Any:
+        def loop(begin: Any, end: Any, step: int) -> Any:
             return cgutils.for_range_slice(builder, begin, end, _INT64(step), _INT64)
+
+        def add_to(variable: Any, value: Any) -> None:
+            builder.store(builder.fadd(builder.load(variable), value), variable)
 
         total = cgutils.alloca_once_value(builder, zero)
         builder.store(zero, total)
-        sums = [cgutils.alloca_once(builder, row_type) for _ in range(_GROUP)]
-        whole = builder.add(start, builder.and_(builder.sub(stop, start), _INT64(-_GROUP)))
-        with up_to(start, whole, _GROUP * _GROUPS) as (chunk, _):
-            for place in sums:
-                builder.store(zero, place)
-            end = builder.add(chunk, _INT64(_GROUP * _GROUPS))
+        sums = [cgutils.alloca_once(builder, row_type) for _ in range(_ACCUMULATORS)]
+        count = builder.sub(stop, start)
+        whole = builder.add(start, builder.and_(count, _INT64(-_ACCUMULATORS)))
+        chunk_size = _ACCUMULATORS * _FLUSH_AFTER
+        with loop(start, whole, chunk_size) as (chunk, _):
+            for accumulator in sums:
+                builder.store(zero, accumulator)
+            end = builder.add(chunk, _INT64(chunk_size))
             end = builder.select(builder.icmp_signed("<", end, whole), end, whole)
-            with up_to(chunk, end, _GROUP) as (group, _):
-                places = [builder.add(group, _INT64(i)) for i in range(_GROUP)]
-                if beyond_cache:
-                    for k in places:
-                        fetch(k)
-                for place, k in zip(sums, places, strict=True):
-                    builder.store(builder.fadd(builder.load(place), term(k)), place)
-            tree = [builder.load(place) for place in sums]
+            with loop(chunk, end, _ACCUMULATORS) as (group, _):
+                entries = [builder.add(group, _INT64(i)) for i in range(_ACCUMULATORS)]
+                if prefetches:
+                    for k in entries:
+                        prefetch(k)
+                for accumulator, k in zip(sums, entries, strict=True):
+                    add_to(accumulator, term(k))
+            tree = [builder.load(accumulator) for accumulator in sums]
             while len(tree) > 1:
                 tree = [builder.fadd(a, b) for a, b in zip(tree[::2], tree[1::2], strict=True)]
-            builder.store(builder.fadd(builder.load(total), tree[0]), total)
-        with up_to(whole, stop, 1) as (k, _):
-            if beyond_cache:
-                fetch(k)
-            builder.store(builder.fadd(builder.load(total), term(k)), total)
+            add_to(total, tree[0])
+        with loop(whole, stop, 1) as (k, _):
+            if prefetches:
+                prefetch(k)
+            add_to(total, term(k))
         return builder.load(total)
 
-    return kind(lanes, version, g, indices, types.int64, types.int64), generate
+    return kind(lanes, g, indices, types.int64, types.int64), generate

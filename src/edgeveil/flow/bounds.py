@@ -1,4 +1,4 @@
-"""What one edge can change in a push flow, and what floating point can. Pure arithmetic.
+"""Sensitivity of push flows to one edge, and bounds on their float error. Pure arithmetic.
 
 Nothing here looks at a graph: every bound holds for all graphs on n nodes. A cap is rounded
 down by 2^-48, more than its evaluation in floats can err, so that it errs on the safe side.
@@ -16,8 +16,8 @@ from edgeveil.flow.walk import check_restart, lazy_restart
 Bound = Literal["tight", "paper"]
 
 _SAFE = 1 - 2.0**-48
-_MOST_ROUNDS = 100_000
-_CUT = 2.0**-12  # share of sigma that a fixed point may be off by
+_MAX_ROUNDS = 100_000
+_FIXED_POINT_ERROR = 2.0**-12  # of a computed fixed point, relative to min(sigma, 1)
 
 
 def check_sigma(sigma: float) -> float:
@@ -101,7 +101,7 @@ def fixed_point_cap(
 
 def fixed_point_error(sigma: float) -> float:
     """L1 distance that a computed row may have from the fixed point: 2^-12 min(sigma, 1)."""
-    return _CUT * min(check_sigma(sigma), 1.0)
+    return _FIXED_POINT_ERROR * min(check_sigma(sigma), 1.0)
 
 
 def fixed_point_rounds(sigma: float, restart: float) -> int:
@@ -114,7 +114,7 @@ def fixed_point_rounds(sigma: float, restart: float) -> int:
     digits = -math.log(fixed_point_error(sigma))
     # The factor outweighs the float error of both logarithms.
     rounds = max(1, math.ceil(digits / -math.log1p(-check_restart(restart)) * (1 + 2.0**-40)))
-    if rounds > _MOST_ROUNDS:
+    if rounds > _MAX_ROUNDS:
         raise ParameterError(
             f"restart must be larger for the fixed point, which would take {rounds:,} rounds, "
             f"got {restart!r}"
@@ -134,7 +134,7 @@ def float_error_bound(n: int, alpha: float) -> float:
 
 
 def flow_error_bound(n: int, *, sigma: float, restart: float, rounds: int | None) -> float:
-    """L1 distance of a computed flow from the defined one, at most: floats and what is cut."""
+    """L1 distance of a computed flow from the defined one, at most: rounding and truncation."""
     if rounds is None:
         return float_error_bound(n, restart) + fixed_point_error(sigma)
     return float_error_bound(n, lazy_restart(restart))

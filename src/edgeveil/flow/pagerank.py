@@ -2,11 +2,11 @@
 
 The ordinary walk's PageRank p = restart * s + (1 - restart) * p D^-1 A, in the form x = p / d:
 x = restart * e_s / d + (1 - restart) D^-1 A x. D - (1 - restart) A is positive definite, so
-successive over-relaxation converges. After each sweep the constant on the source's component
-that gives the exact total mass is added: it is known, and it is the slowest part of the error.
-Both lessen the same energy. The answer carries a certificate: one step of the walk contracts
-the L1 norm by 1 - restart, so the error is at most residual / restart. Near the end of double
-precision the residual may never get there; then a lane ends when it has stopped falling.
+successive over-relaxation (SOR) converges. After each sweep a constant is added on the source's
+component so that the total mass, which is known, is right: this removes the slowest part of the
+error. Both steps decrease the same energy. One step of the walk contracts the L1 norm by
+1 - restart, so the error is at most residual / restart: that is the stopping criterion. Near the
+end of double precision the residual may not reach it; then a lane ends when it has stalled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from edgeveil.flow._kernels import Kernels, unload_exact
 from edgeveil.flow.walk import check_restart, check_sources, check_tol
 from edgeveil.graph import Graph
 
-_OPTIMISTIC = 16  # sweeps
+_OPTIMISTIC_SWEEPS = 16
 
 
 def personalized_pagerank(
@@ -67,7 +67,7 @@ def personalized_pagerank(
 class _ExactBlock(Block):
     """A block of PageRank: g, and for each lane a constant `_level` on its source's component."""
 
-    floor = 2.0**-44  # double precision is at its end
+    stall_below = 2.0**-44  # near the end of double precision
 
     def __init__(self, graph: Graph, loops: Kernels, restart: float, kind: npt.DTypeLike) -> None:
         super().__init__(layout_of(graph), loops, restart, kind)
@@ -89,34 +89,45 @@ class _ExactBlock(Block):
         # The start is absorbed at the source; all that follows has mass 1 - restart.
         self._level = (1 - self.restart) / self._volume
 
-    def go_on_from(self, other: Any, lanes: Lanes, places: Lanes) -> None:
-        """Take over the constants, too."""
-        super().go_on_from(other, lanes, places)
+    def continue_from(self, other: Any, lanes: Lanes, places: Lanes) -> None:
+        """Copy the constants, too."""
+        super().continue_from(other, lanes, places)
         self._level[places] = other._level[lanes]
 
     def unload(self, lanes: Lanes, out: npt.NDArray[np.float64]) -> None:
         """Write rows of PageRank."""
-        own = self._component, self._components, self._level
-        unload_exact(self.g, lanes, self.layout, *own, out)
+        unload_exact(
+            self.g, lanes, self.layout, self._component, self._components, self._level, out
+        )
 
     def sweep_once(self, number: int) -> npt.NDArray[np.float64]:
-        """Put the missing mass on the component, then one sweep of over-relaxation."""
+        """Add the missing mass as a constant on the component, then one sweep of SOR."""
         follow = 1 - self.restart
         if number > 1:
             self._level = (1 - self._mass[0, self.columns]) / self._volume
         self._drift[self._lane_row, self.columns] = -self.restart * self._level
-        own = self._component, self.slot, self.start, self._drift, self._drift_row
-        numbers = follow, _relaxation(follow, number)
-        self.loops.exact_sweep(self.layout, *own, *numbers, self.g, self._residual, self._mass)
+        self.loops.exact_sweep(
+            self.layout,
+            self._component,
+            self.slot,
+            self.start,
+            self._drift,
+            self._drift_row,
+            follow,
+            _relaxation(follow, number),
+            self.g,
+            self._residual,
+            self._mass,
+        )
         return np.asarray(self._residual[0])
 
 
 def _relaxation(follow: float, sweep: int) -> float:
-    """The over-relaxation of a sweep, the same for all sources.
+    """Relaxation factor of a sweep, the same for all sources.
 
-    The slowest error, mass that is missing everywhere, is taken off exactly after each sweep;
-    of what is left eigenvalues are seldom above 0.65. Where they are, the classical
-    choice for eigenvalues up to 1 takes over.
+    The slowest error, missing mass everywhere, is removed exactly after each sweep; the other
+    eigenvalues are seldom above 0.65. Where they are, the classical choice for eigenvalues up to
+    1 takes over after some sweeps.
     """
-    radius = follow * (0.65 if sweep <= _OPTIMISTIC else 1.0)
+    radius = follow * (0.65 if sweep <= _OPTIMISTIC_SWEEPS else 1.0)
     return 2 / (1 + math.sqrt(1 - radius * radius))

@@ -7,16 +7,16 @@ paper's Lemma 4.2); PushFlow is the case T = infinity. The paper's own formulati
 form, H = min(r0 + (1 - restart) P^T H, d T~) with output p0 + restart H
 (docs/theory/tight-bounds.md, Lemma 2).
 
-Forward flow absorbs everything that arrives and caps only what is passed on: a^(i) = r0 +
+Forward flow absorbs all inflow and caps only what is passed on: a^(i) = r0 +
 (1 - alpha) W^T h^(i-1), h^(i) = min(a^(i), d T), output alpha a^(R); at the fixed point A = r0 +
 (1 - restart) P^T H, H = min(A, d T~), output restart A. One edge moves it no more than
 `push_flow_cap` at the same cap, and no node's own value is cut (docs/theory/forward-cap.md).
 
 The fixed point is the solution of a quadratic programme with one bound per node, so projected
-successive over-relaxation converges to it. A lane is done when the residual that its own sweep
-certifies is small enough; the recursion contracts the L1 norm by 1 - restart, so the residual
-bounds the error. A lane that is not done after as many sweeps as plain rounds would need gets the
-plain rounds (docs/theory/tight-bounds.md).
+successive over-relaxation (SOR) converges to it. The recursion contracts the L1 norm by
+1 - restart, so the residual bounds the error: a lane has converged when its residual is small
+enough. A lane that has not converged after as many sweeps as plain rounds would need gets the plain
+rounds (docs/theory/tight-bounds.md).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +44,8 @@ from edgeveil.flow.bounds import (
 from edgeveil.flow.walk import check_restart, check_rounds, check_sources, lazy_restart
 from edgeveil.graph import Graph
 
-_FLOAT_SLACK = 1 - 2.0**-16  # more than the roundings of a certificate
-_ENTRIES_PER_CALL = 1 << 28  # so that a long run can be interrupted
+_FLOAT_SLACK = 1 - 2.0**-16  # covers the rounding error of a computed residual
+_ENTRIES_PER_CALL = 1 << 28  # per compiled call, so that a long run can be interrupted
 
 Matrix = npt.NDArray[np.float64]
 
@@ -99,7 +98,7 @@ def push_flow_cap(
     sigma : float
         The L1 sensitivity to keep.
     model : {"joint", "public"}
-        ``joint``: edges at the source may count in full (T_s = infinity), for its owner alone
+        ``joint``: edges at the source are not capped (T_s = infinity), because only its member
         sees the result. ``public``: every edge is capped.
     restart : float
         Restart probability of the ordinary walk.
@@ -132,17 +131,17 @@ def capped_recursion(
     bound: str = "tight",
     forward: bool = False,
 ) -> Recursion:
-    """Check the parameters of a capped or forward flow, before any graph is near."""
+    """Check the parameters of a capped or forward flow, before any graph is read."""
     sigma, restart = check_sigma(sigma), check_restart(restart)
     joint = one_of("model", model, "joint", "public") == "joint"
     if not isinstance(prepush, bool):
         raise ParameterError(f"prepush must be True or False, got {prepush!r}")
     if prepush and not joint:
         raise ParameterError("prepush shows the source's own edges: it needs model='joint'")
-    how = {"joint": joint, "prepush": prepush, "forward": forward}
+    kind = {"joint": joint, "prepush": prepush, "forward": forward}
     if rounds is None:
         cap = fixed_point_cap(sigma, restart, bound=check_bound(bound), forward=forward)
-        return Recursion.fixed_point(restart, sigma, cap, **how)
+        return Recursion.fixed_point(restart, sigma, cap, **kind)
     alpha = lazy_restart(restart)
     if not forward:
         cap = edge_cap(sigma, alpha, check_rounds(rounds), bound)
@@ -150,12 +149,12 @@ def capped_recursion(
         raise ParameterError(f"rounds must be at least 2, or None, got {rounds!r}")
     else:
         cap = forward_edge_cap(sigma, alpha, rounds)
-    return Recursion(restart=restart, rounds=rounds, cap=cap, **how)
+    return Recursion(restart=restart, rounds=rounds, cap=cap, **kind)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recursion:
-    """The numbers of g <- min(start + follow (own g + mean of the neighbours), cap)."""
+    """Parameters of g <- min(start + follow (to_self g + mean of the neighbours), cap)."""
 
     restart: float  # the ordinary walk's
     cap: float
@@ -163,39 +162,39 @@ class Recursion:
     residual: float | None = None  # None: exactly `rounds`, lazy; else the fixed point, up to this
     joint: bool  # the source has no cap
     prepush: bool = False
-    forward: bool = False  # all the flow that arrives: a last round, or one more, without caps
+    forward: bool = False  # output the uncapped inflow: the final round skips the cap
 
     @classmethod
     def fixed_point(
-        cls, restart: float, sigma: float, cap: float, *, joint: bool, **how: bool
+        cls, restart: float, sigma: float, cap: float, *, joint: bool, **kind: bool
     ) -> Recursion:
         """The ordinary walk's fixed point, within `fixed_point_error` of `sigma`."""
         rounds, residual = fixed_point_rounds(sigma, restart), fixed_point_error(sigma)
         residual *= _FLOAT_SLACK
-        return cls(restart=restart, cap=cap, rounds=rounds, residual=residual, joint=joint, **how)
+        return cls(restart=restart, cap=cap, rounds=rounds, residual=residual, joint=joint, **kind)
 
     @property
-    def own(self) -> float:
-        """1 for the paper's recursion on the lazy walk, 0 for the ordinary walk's fixed point."""
-        return float(self.residual is None)
+    def lazy(self) -> bool:
+        """Whether the walk is the paper's lazy one; a fixed point is the ordinary walk's."""
+        return self.residual is None
 
     @property
     def absorb(self) -> float:
         """Share of the flow that is absorbed: the restart probability of the walk in use."""
-        return lazy_restart(self.restart) if self.own else self.restart
+        return lazy_restart(self.restart) if self.lazy else self.restart
 
     @property
     def follow(self) -> float:
-        """Share that goes on, to one's neighbours and as much to oneself if the walk is lazy."""
-        return (1 - self.absorb) / (1 + self.own)
+        """Share that goes to the neighbours; if the walk is lazy, as much stays at the node."""
+        return (1 - self.absorb) / (1 + self.lazy)
 
     @property
     def isolated(self) -> float:
-        """What a source without neighbours and cap keeps in all."""
-        return -math.expm1(self.rounds * math.log1p(-self.absorb)) if self.own else 1.0
+        """Output at a source without neighbours and without a cap."""
+        return -math.expm1(self.rounds * math.log1p(-self.absorb)) if self.lazy else 1.0
 
     def relaxation(self, sweep: int | None = None) -> float:
-        """The over-relaxation of a sweep, by Chebyshev's recursion; None: where it leads to."""
+        """Relaxation factor of a sweep, by Chebyshev's recursion; None: its limit."""
         square = self.follow * self.follow
         if sweep is None:
             return 2 / (1 + math.sqrt(1 - square))
@@ -213,7 +212,7 @@ def capped_rows(graph: Graph, sources: Iterable[int], recursion: Recursion) -> M
     starts = layout.row_of[listed]
     rows = np.empty((len(listed), graph.n_nodes))
 
-    def solved() -> Iterator[tuple[slice, CappedBlock, Lanes]]:
+    def converged() -> Iterator[tuple[slice, CappedBlock, Lanes]]:
         if recursion.residual is not None:
             yield from solve(
                 lambda loops, kind: CappedBlock(layout, recursion, loops, kind),
@@ -222,18 +221,20 @@ def capped_rows(graph: Graph, sources: Iterable[int], recursion: Recursion) -> M
                 recursion.residual,
             )
             return
-        block_of = cache(lambda loops: CappedBlock(layout, recursion, loops))
+        made: dict[int, CappedBlock] = {}  # by width: their memory is reused
         for part, loops in blocks(len(listed)):
-            block = block_of(loops)
+            if loops.lanes not in made:
+                made[loops.lanes] = CappedBlock(layout, recursion, loops)
+            block = made[loops.lanes]
             block.load(starts[part])
             block.rounds(recursion.rounds - 1 if forward else recursion.rounds)
             yield part, block, block.columns
 
-    for part, block, lanes in solved():
-        flow = block.arriving() if forward else block.g
+    for part, block, lanes in converged():
+        flow = block.inflow() if forward else block.g
         unload(flow, lanes, layout, recursion.absorb, rows[part])
-    # Nowhere to push: an uncapped source keeps its flow. Publicly its cap is 0, so it pushes
-    # nothing; where arriving flow counts, what it started with is absorbed once.
+    # An isolated source cannot push: uncapped (joint) it keeps its flow. In the public model its
+    # cap is 0, so it pushes nothing; forward flow absorbs its initial flow once.
     at_isolated = recursion.absorb if forward else 0.0
     if recursion.joint:
         at_isolated = recursion.isolated
@@ -254,9 +255,9 @@ class CappedBlock(Block):
         self, layout: Layout, recursion: Recursion, loops: Kernels, kind: npt.DTypeLike = np.float64
     ) -> None:
         super().__init__(layout, loops, recursion.restart, kind)
-        self.most_sweeps = recursion.rounds
+        self.max_sweeps = recursion.rounds
         self._recursion = recursion
-        self._other = block_zeros(0, loops.lanes, kind)  # only rounds need it
+        self._next = block_zeros(0, loops.lanes, kind)  # second buffer of `rounds`, made on use
 
     def load(self, sources: npt.NDArray[np.int64]) -> None:
         """Set the initial residuals and caps of the lanes' sources, given as layout rows."""
@@ -274,44 +275,60 @@ class CappedBlock(Block):
                 self._caps[self.slot[source], lane] = math.inf
 
     def rounds(self, rounds: int) -> None:
-        """So many rounds from 0. The first one needs no sums."""
+        """Run this many rounds from 0. The first one needs no sums."""
         self.g[:] = 0
         if rounds > 0:
             self.g[self.own_rows] = np.minimum(self.start[1:], self._caps[1:])
-            self._go_on(rounds - 1, self._caps, self._recursion.cap)
+            self._more_rounds(rounds - 1, self._caps, self._recursion.cap)
 
-    def arriving(self) -> npt.NDArray[np.float64]:
-        """What one more round brings, were there no caps; `g` stays as it is."""
-        g = self.g
-        self._go_on(1, np.full_like(self._caps, math.inf), math.inf)
-        arrived, self.g, self._other = self.g, g, self.g
-        return arrived
+    def inflow(self) -> npt.NDArray[np.float64]:
+        """The uncapped result of one more round; `g` is not changed."""
+        before = self.g
+        self._more_rounds(1, np.full_like(self._caps, math.inf), math.inf)
+        result, self.g, self._next = self.g, before, self.g
+        return result
 
-    def _go_on(self, rounds: int, caps: npt.NDArray[np.float64], edge_cap: float) -> None:
+    def _more_rounds(self, rounds: int, caps: npt.NDArray[np.float64], edge_cap: float) -> None:
         recursion = self._recursion
-        if len(self._other) != len(self.g):
-            self._other = block_zeros(len(self.g), self.loops.lanes, self.g.dtype)
+        if len(self._next) != len(self.g):
+            self._next = block_zeros(len(self.g), self.loops.lanes, self.g.dtype)
         at_once = max(1, _ENTRIES_PER_CALL // max(1, len(self.layout.indices)))
         while rounds > 0:
             now = min(rounds, at_once)
-            numbers = edge_cap, recursion.follow, recursion.own, now
-            own = self.slot, self.start, caps
-            self.loops.capped_rounds(self.layout, *own, *numbers, self.g, self._other)
+            self.loops.capped_rounds(
+                self.layout,
+                self.slot,
+                self.start,
+                caps,
+                edge_cap,
+                recursion.follow,
+                float(recursion.lazy),
+                now,
+                self.g,
+                self._next,
+            )
             if now % 2:
-                self.g, self._other = self._other, self.g
+                self.g, self._next = self._next, self.g
             rounds -= now
 
     def sweep_once(self, number: int) -> npt.NDArray[np.float64]:
         """One sweep of projected over-relaxation."""
         recursion = self._recursion
         residual = np.empty((1, self.loops.lanes))
-        omega = recursion.relaxation(number if self.g.dtype == np.float32 else None)
-        own = self.slot, self.start, self._caps
-        numbers = recursion.cap, recursion.follow, omega
-        self.loops.capped_sweep(self.layout, *own, *numbers, self.g, residual)
+        self.loops.capped_sweep(
+            self.layout,
+            self.slot,
+            self.start,
+            self._caps,
+            recursion.cap,
+            recursion.follow,
+            recursion.relaxation(number if self.g.dtype == np.float32 else None),
+            self.g,
+            residual,
+        )
         return np.asarray(residual[0])
 
-    def give_up(self) -> None:
-        """Plain rounds; single precision is left as it is."""
+    def fall_back(self) -> None:
+        """Plain rounds, in double precision; single precision leaves the rest to it."""
         if self.g.dtype == np.float64:
             self.rounds(self._recursion.rounds)

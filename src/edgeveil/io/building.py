@@ -15,9 +15,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,15 @@ from edgeveil._files import write_atomically, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Directed, Intake, check_directed
 from edgeveil.io.edges import Numbers, in_order, numbers_of, sorted_nodes
-from edgeveil.io.folder import clear_away, describe_folder, move_in, refuse_taken, save_array
+from edgeveil.io.folder import (
+    clear_away,
+    describe_folder,
+    is_closed,
+    locked,
+    move_in,
+    refuse_taken,
+    save_array,
+)
 from edgeveil.io.lines import HEAD, TEXT, blocks, is_packed, refuse_unreadable, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading
@@ -177,20 +184,9 @@ class _Build:
     def owned(self) -> Iterator[None]:
         """Make the folder, or go on with the one that is there; no other process may."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        about = self.folder.lstat()
-        ours = not hasattr(os, "geteuid") or (
-            about.st_uid == os.geteuid() and stat.S_IMODE(about.st_mode) & 0o077 == 0
-        )
-        if not (stat.S_ISDIR(about.st_mode) and ours):  # it will hold the private graph
+        if not is_closed(self.folder):  # it will hold the private graph
             raise EdgeveilError(f"{self.folder} is not a folder that only its owner can read")
-        with (self.folder / "lock").open("w") as lock:
-            with suppress(ImportError):  # not on Windows
-                import fcntl
-
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError as error:
-                    raise EdgeveilError(f"another process builds in {self.folder}") from error
+        with locked(self.folder / "lock", f"another process builds in {self.folder}"):
             if (self.folder / "done").exists() and not (self.folder / "new").exists():
                 # killed after the graph was moved to its place
                 for file in self.folder.iterdir():

@@ -55,6 +55,7 @@ class Piece:
     weighted: int  # how many weights other than 1 there were
     explain: Callable[[RowError], InputError]  # says where in the file the row is
     layout: Layout | None = None  # of text
+    times: pl.Series | None = None  # as they were found, if they were asked for
 
     def index(self) -> Indexed:
         """The edges, indexed by their distinct ids."""
@@ -86,15 +87,18 @@ class Piece:
 
 def graph_of(piece: Piece, nodes: NodeSet | None, *, directed: bool) -> Graph:
     """Build the graph of edges; without `nodes` the ids that occur, sorted, are the node set."""
-    found = nodes is None
-    if nodes is None:
-        ids, u, v = piece.index()
-        nodes = sorted_nodes(in_order(ids, u, v))
-    else:
-        u, v = piece.places(nodes, numbers_of(nodes, len(piece.edges[-1])))
+    listed, u, v = ends_of(piece, nodes)
     return Graph.from_edges(
-        u, v, nodes, weighted=piece.weighted, nodes_from_edges=found, directed=directed
+        u, v, listed, weighted=piece.weighted, nodes_from_edges=nodes is None, directed=directed
     )
+
+
+def ends_of(piece: Piece, nodes: NodeSet | None) -> tuple[NodeSet, Array, Array]:
+    """Give the edges as indices in a node set: this one, or that of the ids that occur, sorted."""
+    if nodes is not None:
+        return nodes, *piece.places(nodes, numbers_of(nodes, len(piece.edges[-1])))
+    ids, u, v = piece.index()
+    return sorted_nodes(in_order(ids, u, v)), u, v
 
 
 def numbers_of(nodes: NodeSet, expected: int) -> Numbers:

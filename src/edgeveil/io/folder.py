@@ -1,12 +1,14 @@
 """The folder format: graph.json and plain .npy arrays, opened memory-mapped.
 
     graph.json     format, version, sizes, kind of ids, dtype and SHA-256 of every array, and
-                   which file of this machine it is; version 2 is a directed graph, 1 not
+                   which file of this machine it is; version 2 is a directed graph, 1 not, and
+                   one with births is version 3, of either kind
     indptr.npy     the CSR structure
     indices.npy
+    births.npy     if the graph has births
     ids.npy | text.npy, offsets.npy    the ids, unless they are 0 .. n-1
 
-The folder holds the private graph. It is made readable for its owner only.
+The folder holds the private graph. It and its files are made readable for their owner only.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -26,14 +29,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._files import flush, sha256_of, sync_folder
+from edgeveil._files import flush, is_own_folder, sha256_of, sync_folder, user_cache
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Graph, Intake
 from edgeveil.nodes import NodeSet
 
 _FORMAT = "edgeveil graph"
-_UNDIRECTED, _DIRECTED = 1, 2  # versions: who knows the first only must not read the other
+_UNDIRECTED, _DIRECTED, _BIRTHS = 1, 2, 3  # versions: who knows the first only must not read others
 _ARRAYS_OF_IDS = {"range": (), "int": ("ids",), "str": ("text", "offsets")}
+# What an array may hold, if not indices
+_KINDS = {"text": ("|u1",), "births": ("<u2",), "current": ("|b1",), "present": ("|b1",)}
 
 # Indices that are checked at every opening: a tenth of a second
 _ALWAYS_CHECKED = 1 << 26
@@ -77,10 +82,16 @@ def save_graph(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = 
         new = work / "new"
         new.mkdir(mode=0o700)
         arrays = {"indptr": graph.indptr, "indices": graph.indices, **graph.nodes.arrays}
-        kind = graph.nodes.kind
-        for name in ("indptr", "indices", *_ARRAYS_OF_IDS[kind]):
+        kind, births = graph.nodes.kind, graph.births
+        if births is not None:
+            arrays["births"] = births
+        for name in _names_of(kind, births=births is not None):
             save_array(new / f"{name}.npy", arrays[name])
-        describe_folder(new, kind, graph.n_nodes, graph.intake, directed=graph.directed)
+        describe_folder(
+            *(new, kind, graph.n_nodes, graph.intake),
+            directed=graph.directed,
+            births=births is not None,
+        )
         move_in(work, path)
     except OSError as error:
         reason = error.strerror or "the disk refused"
@@ -97,7 +108,7 @@ def refuse_taken(path: Path, overwrite: bool) -> None:
     if not (path.exists() or path.is_symlink()):
         return
     try:
-        _description(path)
+        description_of(path)
     except InputError as error:
         raise ParameterError(f"{path} exists and is no saved graph; nothing was written") from error
     if not overwrite:
@@ -131,33 +142,77 @@ def clear_away(work: Path) -> None:
         raise interrupt
 
 
+def is_closed(folder: Path) -> bool:
+    """Tell whether this is a folder of this user's, and no link, that nobody else can look into."""
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode):
+        return False
+    return not hasattr(os, "geteuid") or (
+        about.st_uid == os.geteuid() and stat.S_IMODE(about.st_mode) & 0o077 == 0
+    )
+
+
+@contextmanager
+def locked(file: Path, taken: str) -> Iterator[None]:
+    """Hold the lock of a file, or say that it is taken. The system frees it when a process ends."""
+    with file.open("w") as lock:
+        with suppress(ImportError):  # not on Windows
+            import fcntl
+
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise EdgeveilError(taken) from error
+        yield
+
+
 def save_array(file: Path, array: npt.NDArray[Any]) -> None:
-    """Return when the array is on the disk."""
+    """Return when the array is on the disk.
+
+    Not by `numpy.save`, nor by `tofile`: they do not notice if the disk takes all but the end.
+    """
+    array = np.ascontiguousarray(array)
     with file.open("wb") as handle:
-        np.save(handle, array, allow_pickle=False)
+        about = np.lib.format.header_data_from_array_1_0(array)
+        np.lib.format.write_array_header_1_0(handle, about)
+        handle.write(array.data)
         flush(handle)
 
 
+def _names_of(kind: str, *, births: bool) -> tuple[str, ...]:
+    """Names of the arrays of a graph."""
+    return ("indptr", "indices", *(("births",) if births else ()), *_ARRAYS_OF_IDS[kind])
+
+
+def _describe_array(file: Path) -> dict[str, Any]:
+    """What is noted of an array, and compared when it is opened."""
+    file.chmod(0o600)  # private also where it is copied or moved to, out of its folder
+    array = np.load(file, mmap_mode="r", allow_pickle=False)
+    return {"dtype": array.dtype.str, "size": array.size, "sha256": sha256_of(file)}
+
+
 def describe_folder(
-    folder: Path, kind: str, n_nodes: int, intake: Intake, *, directed: bool
+    folder: Path,
+    kind: str,
+    n_nodes: int,
+    intake: Intake,
+    *,
+    directed: bool,
+    births: bool = False,
+    more: Sequence[str] = (),
 ) -> None:
-    """Write graph.json, the last file of a folder that has all its arrays."""
-    described, files = {}, []
-    for name in ("indptr", "indices", *_ARRAYS_OF_IDS[kind]):
-        file = folder / f"{name}.npy"
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
-        described[name] = {
-            "dtype": array.dtype.str,
-            "size": array.size,
-            "sha256": sha256_of(file),
-        }
-        files.append(file.stat())
+    """Write graph.json, the last file of a folder that has all its arrays; `more` names others."""
+    names = _names_of(kind, births=births)
+    described = {name: _describe_array(folder / f"{name}.npy") for name in (*names, *more)}
+    files = [(folder / f"{name}.npy").stat() for name in names]
     entries = described["indices"]["size"]
     if entries > _ALWAYS_CHECKED and (note := _note_of(files)):
         note.touch()
+    version = _DIRECTED if directed else _UNDIRECTED
     description = {
         "format": _FORMAT,
-        "version": _DIRECTED if directed else _UNDIRECTED,
+        "version": _BIRTHS if births else version,
+        **({"directed": directed} if births else {}),
         "n_nodes": n_nodes,
         "n_edges": entries if directed else entries // 2,
         "ids": kind,
@@ -167,6 +222,7 @@ def describe_folder(
     with (folder / "graph.json").open("w", encoding="utf-8") as handle:
         json.dump(description, handle, indent=2)
         flush(handle)
+    (folder / "graph.json").chmod(0o600)
     sync_folder(folder)
 
 
@@ -209,14 +265,16 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     True
     """
     path = Path(path)
-    description = _description(path)
+    description = description_of(path)
     damaged = InputError(f"the graph in {path} is damaged: graph.json is not complete")
     try:
         n, kind, listed = description["n_nodes"], description["ids"], description["arrays"]
-        names = ("indptr", "indices", *_ARRAYS_OF_IDS[kind])
+        births = description["version"] == _BIRTHS
+        directed = description["directed"] if births else description["version"] == _DIRECTED
+        names = _names_of(kind, births=births)
         intake = Intake(**description["intake"])
         described = {name: listed[name] for name in names}
-        opened = [_open_array(path, name, described[name], verify) for name in names]
+        opened = [open_array(path, name, described[name], verify=verify) for name in names]
     except (KeyError, TypeError) as error:
         raise damaged from error
     arrays = {name: array for name, (array, _) in zip(names, opened, strict=True)}
@@ -227,8 +285,11 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         ids = {"n": np.array(n, dtype=np.int64)}
     try:
         nodes = NodeSet.from_arrays(kind, ids)
-        directed = description["version"] == _DIRECTED
-        graph = Graph(arrays["indptr"], arrays["indices"], nodes, intake, directed=directed)
+        graph = Graph(
+            *(arrays["indptr"], arrays["indices"], nodes, intake),
+            directed=bool(directed),
+            births=arrays.get("births"),
+        )
     except (InputError, IndexError) as error:
         raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
     if graph.n_nodes != n or graph.n_edges != description.get("n_edges"):
@@ -256,18 +317,22 @@ def _note_of(files: Sequence[os.stat_result]) -> Path | None:
     if not hasattr(os, "geteuid"):
         return None
     try:
-        notes = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgeveil"
+        notes = user_cache()
+        if notes is None:
+            return None
         notes.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for about in (notes.lstat(), *files):
-            if about.st_uid != os.geteuid() or about.st_mode & 0o022 or stat.S_ISLNK(about.st_mode):
-                return None
-    except (OSError, RuntimeError):  # no home, or none that can be written to
+        if not is_own_folder(notes):
+            return None
+    except OSError:  # a home that cannot be written to
+        return None
+    if any(about.st_uid != os.geteuid() or about.st_mode & 0o022 for about in files):
         return None
     known = [(f.st_dev, f.st_ino, f.st_size, f.st_mtime_ns, f.st_ctime_ns) for f in files]
     return notes / f"checked-{hashlib.sha256(json.dumps(known).encode()).hexdigest()}"
 
 
-def _description(path: Path) -> dict[str, Any]:
+def description_of(path: Path) -> dict[str, Any]:
+    """What graph.json says, if it is one of ours."""
     if not path.is_dir():
         raise InputError(f"there is no folder {path}")
     try:
@@ -281,10 +346,10 @@ def _description(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is no saved graph: its graph.json is not one of ours") from error
     if not known:
         raise InputError(f"{path} is no saved graph: its graph.json is not one of ours")
-    if version not in (_UNDIRECTED, _DIRECTED):
+    if version not in (_UNDIRECTED, _DIRECTED, _BIRTHS):
         raise InputError(
             f"the graph in {path} has format version {version!r}, this edgeveil reads "
-            f"up to {_DIRECTED}: update edgeveil"
+            f"up to {_BIRTHS}: update edgeveil"
         )
     return dict(description)
 
@@ -296,11 +361,11 @@ _BAD_HEADER: tuple[type[Exception], ...] = (
 )
 
 
-def _open_array(
-    path: Path, name: str, described: dict[str, Any], verify: bool
+def open_array(
+    path: Path, name: str, described: dict[str, Any], *, verify: bool
 ) -> tuple[npt.NDArray[Any], os.stat_result]:
     """Map an array, and say which file it is: of one handle, whatever its name leads to by now."""
-    allowed = "|u1" if name == "text" else ("<i4", "<i8")
+    allowed = _KINDS.get(name, ("<i4", "<i8"))
     try:
         with (path / f"{name}.npy").open("rb") as handle:
             about = os.fstat(handle.fileno())
@@ -326,9 +391,12 @@ def _open_array(
 
 
 def _is_in_range(graph: Graph) -> bool:
-    """Tell whether all rows lie within the indices, and all indices within the nodes."""
-    indptr, indices = graph.indptr, graph.indices
-    if np.any(indptr[:-1] > indptr[1:]):
+    """Tell whether all rows lie within the indices, and all indices within the nodes.
+
+    The number of a snapshot is not 0.
+    """
+    indptr, indices, births = graph.indptr, graph.indices, graph.births
+    if np.any(indptr[:-1] > indptr[1:]) or (births is not None and not births.all()):
         return False
     return not len(indices) or bool(indices.min() >= 0 and indices.max() < graph.n_nodes)
 
@@ -350,5 +418,11 @@ def _are_texts(nodes: NodeSet) -> bool:
 
 def _is_sound(graph: Graph) -> bool:
     """Tell whether CSR arrays that are in range are those of a simple graph."""
-    rows = np.repeat(np.arange(graph.n_nodes), graph.degrees)
-    return Graph.from_edges(rows, graph.indices, graph.nodes, directed=graph.directed) == graph
+    rows, births = np.repeat(np.arange(graph.n_nodes), graph.degrees), graph.births
+    made = Graph.from_edges(rows, graph.indices, graph.nodes, directed=graph.directed)
+    if births is not None and not graph.directed:
+        # entries sorted by column and row are the same edges turned round
+        turned = np.lexsort((rows, graph.indices))
+        if not np.array_equal(births[turned], births):
+            return False
+    return replace(made, births=births) == graph

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ INTEGER = r"^[+-]?[0-9]+$"  # ASCII digits only: other scripts' digits stay text
 
 _is_integer = re.compile(INTEGER).match
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}[^/]")  # one letter is a drive
 
 # A packed file may unpack to this many bytes, or to this many times its size if that is more
 _MOST_UNPACKED = 1 << 28
@@ -53,6 +55,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     except InputError:
         raise
     except FileNotFoundError as error:
+        refuse_address(path)
         raise InputError(f"there is no file {path}") from error
     except PermissionError as error:
         raise InputError(f"{path} cannot be read: permission denied") from error
@@ -61,6 +64,16 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or "the name is not valid"
         raise InputError(f"{path} cannot be read: {reason}") from error
+
+
+def refuse_address(path: str | os.PathLike[str]) -> None:
+    """Refuse what is an address (s3://bucket/file) and no path; a Path has one slash left of it."""
+    if found := _ADDRESS.match(os.fspath(path)):
+        raise InputError(
+            f"{found[1]}:// is an address, and graphs are read from files of this machine: "
+            "download it first, or read it with another library (polars.scan_parquet, for "
+            "instance) and pass the table to edgeveil.as_graph"
+        )
 
 
 def refuse_unreadable(path: Path) -> None:

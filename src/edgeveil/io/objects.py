@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -11,9 +12,10 @@ import numpy.typing as npt
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph, check_directed
+from edgeveil.io.lines import refuse_address
 from edgeveil.io.matrices import read_array, read_matrix, row_nodes
 from edgeveil.io.node_lists import Nodes, node_set, read_nodes
-from edgeveil.io.tables import read_table
+from edgeveil.io.tables import collected, read_pairs, read_table
 from edgeveil.nodes import NodeId, NodeSet
 
 Array = npt.NDArray[np.int64]
@@ -31,7 +33,8 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
                                    or a tensor with ``.numpy()`` or ``__array__``
     a table                        anything with ``__arrow_c_stream__`` (pandas, polars,
                                    pyarrow, duckdb): the first two columns are an edge list,
-                                   a numeric third is a weight
+                                   a numeric third is a weight; a polars LazyFrame likewise
+    a list of pairs                ``[("ann", "bob"), ("bob", "cem")]``: an edge each
     ============================== =========================================================
 
     Weights, loops, repeats and directions are dropped and counted in ``graph.intake``.
@@ -39,7 +42,8 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
     Parameters
     ----------
     obj : object
-        What to read. A 2 x 2 integer array is refused: it may be a matrix or an edge_index.
+        What to read. A 2 x 2 integer array is refused: it may be a matrix or an edge_index. So
+        are lists of lists of which that is not clear: pairs are best written as tuples.
     nodes : NodeSet, iterable of ids, or path, optional
         As in `edgeveil.read_graph`. For a matrix, igraph without names and networkit: the names
         of their nodes in order, as many as there are; for an edge_index: at least as many as it
@@ -49,9 +53,10 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
         everybody, and the order of its rows is as public as its size.
     directed : bool or "keep"
         True: allow a directed graph, or a matrix or edge_index that is not symmetric, and read
-        every arc as an undirected edge; nothing changes for a table, whose rows are undirected
-        edges. "keep": keep directions, from row to column, or from the first to the second
-        column of a table: a follows b. Only `edgeveil.suggest` takes such a graph.
+        every arc as an undirected edge; nothing changes for a table or a list of pairs, whose
+        rows are undirected edges. "keep": keep directions, from row to column, or from the first
+        id to the second of a table or pair: a follows b. Only `edgeveil.suggest` takes such a
+        graph.
 
     Returns
     -------
@@ -69,6 +74,8 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
     Graph(3 nodes, 1 edges)
     >>> as_graph(np.array([[0, 1, 2], [1, 2, 3]]), directed=True)
     Graph(4 nodes, 3 edges)
+    >>> as_graph([("ann", "bob"), ("bob", "cem")], nodes=["ann", "bob", "cem", "dan"])
+    Graph(4 nodes, 2 edges)
     """
     check_directed(directed)
     if isinstance(obj, Graph):
@@ -88,11 +95,18 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
             return _graph_of(read(obj), node_set, directed, f"the {library} graph")
     if hasattr(obj, "guarantee"):
         raise InputError(f"a {type(obj).__name__} holds what was released about a graph, no edges")
+    if "polars" in families and hasattr(obj, "collect"):
+        obj = collected(obj)
     if hasattr(obj, "__arrow_c_stream__"):
         return read_table(obj, nodes=node_set, directed=directed == "keep")
+    if isinstance(obj, list | tuple):
+        return read_pairs(obj, nodes=node_set, directed=directed == "keep")
     if hasattr(obj, "numpy") or hasattr(obj, "__array__"):
         return read_array(_tensor(obj), nodes=node_set, directed=directed)
-    hint = "; use read_graph for a path" if isinstance(obj, str) or hasattr(obj, "open") else ""
+    hint = ""
+    if isinstance(obj, str | os.PathLike):
+        refuse_address(obj)
+        hint = "; use read_graph for a path"
     raise InputError(f"a {type(obj).__name__} is no graph, matrix or table of edges{hint}")
 
 

@@ -36,13 +36,17 @@ _SECONDS = (1_000_000_000, 2_200_000_000)
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How files are read; see `edgeveil.read_graph`. `as_text`: ids are text in any case."""
+    """How files are read; see `edgeveil.read_graph`.
+
+    `as_text`: ids are text in any case. `time`: the column with times, if they are asked for.
+    """
 
     nodes: NodeSet | None = None
     header: bool | None = None
     columns: Columns | None = None
     delimiter: str | None = None
     as_text: bool = False
+    time: str | int | None = None
 
     def __post_init__(self) -> None:
         columns, delimiter = self.columns, self.delimiter
@@ -52,11 +56,15 @@ class Reading:
                 raise ParameterError(
                     f"columns must be two different names or positions, got {columns!r}"
                 )
-            if self.header is False and any(isinstance(column, str) for column in columns):
-                reason = "columns by name need a header; give positions with header=False"
-                raise ParameterError(reason)
+        if self.header is False and self.by_name:
+            raise ParameterError("columns by name need a header; give positions with header=False")
         if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
             raise ParameterError(f"delimiter must be one ASCII character, got {delimiter!r}")
+
+    @property
+    def by_name(self) -> bool:
+        """Whether a column is told by its name, so that there must be a header."""
+        return any(isinstance(column, str) for column in (*(self.columns or ()), self.time))
 
 
 def is_number(text: str) -> bool:
@@ -95,15 +103,38 @@ def pick_columns(
             _refuse_unclear(names, rows, nodes, where, in_memory)
         return 0, 1, 2 if width > 2 else None
     listed = list(names or ())
-    for column in columns:
-        if isinstance(column, int) and not 0 <= column < width:
-            raise InputError(f"{where} has no column {column}: there are {width}, from 0")
-        if isinstance(column, str) and column not in listed:
-            known = ", ".join(listed) or "none"
-            raise InputError(f"{where} has no column {column!r}; its columns are: {known}")
-    first, second = (c if isinstance(c, int) else listed.index(c) for c in columns)
+    first, second = (_position(column, listed, width, where) for column in columns)
     weight = listed.index("weight") if "weight" in listed else None
     return first, second, None if weight in (first, second) else weight
+
+
+def _position(column: str | int, names: list[str], width: int, where: str) -> int:
+    if isinstance(column, int) and not 0 <= column < width:
+        raise InputError(f"{where} has no column {column}: there are {width}, from 0")
+    if isinstance(column, str) and column not in names:
+        known = ", ".join(names) or "none"
+        raise InputError(f"{where} has no column {column!r}; its columns are: {known}")
+    return column if isinstance(column, int) else names.index(column)
+
+
+def pick_timed_columns(
+    names: Sequence[str] | None, rows: Sequence[Sequence[str]], reading: Reading, where: str
+) -> tuple[int, int, int | None, int | None]:
+    """The same for a file of which the times may be asked for; their column is the last."""
+    width, time = len(rows[0] if names is None else names), reading.time
+    if time is None:
+        return *pick_columns(names, rows, reading.columns, reading.nodes, where), None
+    at = _position(time, list(names or ()), width, where)
+    if reading.columns is not None:
+        picked = pick_columns(names, rows, reading.columns, reading.nodes, where)
+        if at in picked[:2]:
+            raise ParameterError(f"the times cannot be in a column of ids, got {time!r}")
+        return *picked, at
+    others = [i for i in range(width) if i != at]
+    left = None if names is None else [names[i] for i in others]
+    whole = [[row[i] for i in others] for row in rows if len(row) == width]
+    first, second, weight = pick_columns(left, whole, None, reading.nodes, where)
+    return others[first], others[second], None if weight is None else others[weight], at
 
 
 def _refuse_unclear(
@@ -162,6 +193,11 @@ def _first_two_are_ids(rows: Sequence[Sequence[str]]) -> bool:
 
 def _are_seconds(column: Sequence[str]) -> bool:
     """Whether integers are times since 1970, in seconds or milliseconds."""
-    low, high = _SECONDS
     numbers = [int(text) for text in column if len(text) < 20]
-    return any(all(low * k < number < high * k for number in numbers) for k in (1, 1000))
+    return any(are_seconds(numbers, factor) for factor in (1, 1000))
+
+
+def are_seconds(numbers: Sequence[int], factor: int) -> bool:
+    """Whether integers, divided by the factor, are seconds since 1970."""
+    low, high = _SECONDS
+    return all(low * factor < number < high * factor for number in numbers)

@@ -76,8 +76,8 @@ def write_rows(
     tally = Tally(*json.loads(note.read_text())) if note.exists() else Tally(self_loops=loops)
     bucket_bytes = counts * np.dtype(key_type(n, shift)).itemsize + (4 << shift)
     with (
-        _growing(folder / "indices.npy", np.int32, tally.columns) as indices,
-        _growing(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,
+        growing(folder / "indices.npy", np.int32, tally.columns) as indices,
+        growing(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,
     ):
         while tally.buckets < len(counts):
             progress("buckets of rows", tally.buckets, len(counts))
@@ -87,9 +87,9 @@ def write_rows(
             own = np.zeros(min(last << shift, n) - (first << shift), dtype=np.int32)
             keys = deal_pairs(pairs(), n, shift, counts[first:last], first=first, directed=directed)
             total, repeated, dropped = columns_over_keys(keys, max(1, (n - 1).bit_length()), own)
-            keys.keys.view(np.int32)[:total].tofile(indices)
+            indices.write(keys.keys.view(np.int32)[:total].data)
             del keys  # before the next ones are made
-            own.tofile(degrees)
+            degrees.write(own.data)
             flush(indices)
             flush(degrees)
             tally = Tally(
@@ -106,18 +106,21 @@ def _write_starts(degrees_file: Path, total: int, file: Path) -> None:
     """Write where every row begins, in the type that `Graph.from_edges` would choose."""
     degrees: Any = np.load(degrees_file, mmap_mode="r")
     kind = index_type(total)
-    with _growing(file, kind) as starts:
+    with growing(file, kind) as starts:
         before = np.zeros(1, dtype=np.int64)
-        before.astype(kind).tofile(starts)
+        starts.write(before.astype(kind).data)
         for begin in range(0, len(degrees), _BLOCK):
             sums = before + np.cumsum(degrees[begin : begin + _BLOCK], dtype=np.int64)
-            sums.astype(kind).tofile(starts)
+            starts.write(sums.astype(kind).data)
             before = sums[-1:]
 
 
 @contextmanager
-def _growing(file: Path, kind: type[Any], length: int = 0) -> Iterator[IO[bytes]]:
-    """Open a .npy file to which arrays are appended, behind so many numbers that are kept."""
+def growing(file: Path, kind: type[Any], length: int = 0) -> Iterator[IO[bytes]]:
+    """Open a .npy file to which arrays are appended, behind so many numbers that are kept.
+
+    Append by ``write(array.data)``: `tofile` does not notice if the disk takes all but the end.
+    """
     dtype = np.dtype(kind)
     with file.open("r+b" if length else "w+b") as handle:
         handle.truncate(_HEAD + length * dtype.itemsize)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io.edges import Piece, RowError, graph_of
-from edgeveil.io.picking import SAMPLE, Reading, pick_columns
+from edgeveil.io.picking import SAMPLE, Reading, pick_columns, pick_timed_columns
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -38,8 +39,53 @@ def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
     # pandas hands a meaningful index over as a last column; it is no weight
     edges = frame.select(n for n in frame.columns if not n.startswith("__index_level_"))
     picked = pick_columns(edges.columns, _sample_of(edges), None, nodes, where, in_memory=True)
+    return _graph(edges, picked, where, nodes, directed=directed)
+
+
+def read_pairs(pairs: Sequence[Any], *, nodes: NodeSet | None, directed: bool) -> Graph:
+    """Read a list of pairs of ids, an edge each."""
+    import polars as pl
+
+    where = "the list"
+    for row, pair in enumerate(pairs, 1):
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise InputError(
+                f"{where}, entry {row}: an edge in a list is a pair of ids, (a, b); pass a matrix "
+                "or an edge_index as a numpy array"
+            )
+    if len(pairs) == 2 and not any(isinstance(pair, tuple) for pair in pairs):
+        raise InputError(
+            f"{where} is 2 x 2: it may be a matrix or two edges; write edges as tuples, "
+            "[(a, b), (c, d)], or pass a matrix as a numpy array"
+        )
+    try:
+        ids = [pl.Series(name, [pair[i] for pair in pairs]) for i, name in enumerate("ab")]
+    except Exception as error:
+        raise InputError(f"{where} mixes ids of several kinds; ids are integers or text") from error
+    return _graph(pl.DataFrame(ids), (0, 1, None), where, nodes, directed=directed)
+
+
+def collected(frame: Any) -> Any:
+    """Read what a LazyFrame of polars stands for."""
+    import polars as pl
+
+    try:
+        return frame.collect()
+    except (Exception, pl.exceptions.PanicException) as error:
+        told = f"the polars LazyFrame cannot be read ({type(error).__name__})"
+        raise InputError(told) from error
+
+
+def _graph(
+    frame: pl.DataFrame,
+    picked: tuple[int, int, int | None],
+    where: str,
+    nodes: NodeSet | None,
+    *,
+    directed: bool,
+) -> Graph:
     as_text = nodes is not None and nodes.kind == "str"
-    return graph_of(_piece(edges, picked, where, as_text=as_text), nodes, directed=directed)
+    return graph_of(_piece(frame, picked, where, as_text=as_text), nodes, directed=directed)
 
 
 def parquet_pieces(path: Path, reading: Reading, memory: int | None) -> Iterator[Piece]:
@@ -48,12 +94,15 @@ def parquet_pieces(path: Path, reading: Reading, memory: int | None) -> Iterator
     rows = total if memory is None else min(memory // _PER_ROW, _MOST_ROWS)
     head = _collected(path, _scanned(path).limit(SAMPLE))
     names = head.columns
-    picked = pick_columns(names, _sample_of(head), reading.columns, reading.nodes, str(path))
+    *picked, time = pick_timed_columns(names, _sample_of(head), reading, str(path))
     wanted = [names[i] for i in picked if i is not None]
     places = 0, 1, 2 if len(wanted) > 2 else None
+    if time is not None and names[time] not in wanted:
+        wanted.append(names[time])
     for start in range(0, total, max(1, rows)):
         frame = _collected(path, _scanned(path).select(wanted).slice(start, max(1, rows)))
-        yield _piece(frame, places, str(path), as_text=reading.as_text, start=start)
+        piece = _piece(frame, places, str(path), as_text=reading.as_text, start=start)
+        yield piece if time is None else replace(piece, times=frame[names[time]])
 
 
 def count_rows(path: Path) -> int:

@@ -54,6 +54,7 @@ class Layout:
     line: int  # number of its line
     sample: list[str]  # fields of the first edge, empty if there is none
     guessed: bool = True  # whether the first line is a header, rather than told
+    time: int | None = None  # if times were asked for
 
     @property
     def says(self) -> str:
@@ -91,7 +92,7 @@ def text_pieces(path: Path, reading: Reading, memory: int | None) -> Iterator[Pi
 
 def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
     """Find out how the lines of a file are made, from its beginning."""
-    header, columns, nodes = reading.header, reading.columns, reading.nodes
+    header, nodes = reading.header, reading.nodes
     first_lines = islice(lines.data_lines(data), picking.SAMPLE + 1)
     head = [
         # what is no text after the first edge is said where all lines are read
@@ -106,14 +107,14 @@ def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
     if header is None:
         # With a node list two members are an edge, whatever their names are.
         known = nodes is not None and all(name in nodes for name in rows[0][:2])
-        named = columns is not None and any(isinstance(column, str) for column in columns)
-        header = not known and (named or _has_header(rows))
+        header = not known and (reading.by_name or _has_header(rows))
     names = rows.pop(0) if header else None
     body, _, line = head[int(header)] if rows else (len(data), "", 1)
     width = len(names or rows[0])
-    picked = picking.pick_columns(names, rows, columns, nodes, str(path))
+    first, second, weight, time = picking.pick_timed_columns(names, rows, reading, str(path))
     sample, guessed = rows[0] if rows else [], reading.header is None
-    return Layout(path, delimiter, names, *picked, width, body, line, sample, guessed)
+    picked = first, second, weight
+    return Layout(path, delimiter, names, *picked, width, body, line, sample, guessed, time)
 
 
 def _has_header(rows: list[list[str]]) -> bool:
@@ -185,16 +186,15 @@ def _piece(body: bytes, layout: Layout, reading: Reading) -> Piece:
         frame = _parse_integers(body, layout)
         if frame is not None:
             weighted = 0 if layout.weight is None else count_weighted(frame[:, layout.weight])
-            return Piece(
-                (frame[:, layout.first], frame[:, layout.second]), weighted, explain, layout
-            )
+            ends = frame[:, layout.first], frame[:, layout.second]
+            return Piece(ends, weighted, explain, layout, _times(frame, layout))
     frame = _parse_strings(body, layout)
     weighted = 0 if layout.weight is None else _text_weights(frame[:, layout.weight])
     try:
         names = _index_names(frame[:, layout.first], frame[:, layout.second])
         if reading.as_text or not names.ids.str.contains(lines.INTEGER).all():
-            return Piece(names, weighted, explain, layout)
-        return Piece(_to_integers(names), weighted, explain, layout)
+            return Piece(names, weighted, explain, layout, _times(frame, layout))
+        return Piece(_to_integers(names), weighted, explain, layout, _times(frame, layout))
     except RowError as error:
         raise explain(error) from error
 
@@ -214,6 +214,10 @@ def _parse_integers(body: bytes, layout: Layout) -> pl.DataFrame | None:
             if not _has_gaps(frame):
                 return frame
     return None
+
+
+def _times(frame: pl.DataFrame, layout: Layout) -> pl.Series | None:
+    return None if layout.time is None else frame[:, layout.time]
 
 
 def _has_gaps(frame: pl.DataFrame) -> bool:

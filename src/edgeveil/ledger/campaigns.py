@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import artifacts as files
-from edgeveil.ledger import book
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.chain import charge_digest, expect, first_hash, now, seal_of, sealed
+from edgeveil.ledger.chain import chained, expect, first_hash, now
+from edgeveil.ledger.charges import Charges
 from edgeveil.ledger.costs import MOST_NANO, NANO, Cost, cost_of_growth, in_words, note_text
-from edgeveil.ledger.tables import ReleaseRow, SpendRow, Transaction
+from edgeveil.ledger.snapshots import plain_label, snapshot_for
+from edgeveil.ledger.tables import ChargeRow, ReleaseRow, SnapshotRow, Transaction
 from edgeveil.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from edgeveil.ledger.ledger import Ledger
-
-SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,12 +131,13 @@ class Asked(NamedTuple):
     """Rows that somebody asks for, of a campaign on its snapshot."""
 
     campaign: Campaign
-    key: str
-    snapshot: int
+    key: str  # of the campaign
+    snapshot: SnapshotRow
     names: list[str]
-    there: dict[str, int]  # the spend of each row that was charged before
+    there: dict[str, ChargeRow]  # the charge of each row that was charged before
     new: list[str]  # who has no row yet
-    rows: int  # that the campaign has so far
+    n_rows: int  # that the campaign has so far
+    charges: Charges
 
 
 def asked_for(
@@ -145,44 +145,42 @@ def asked_for(
 ) -> Asked:
     """Look up which rows were charged before, stored or not, in the label's snapshot."""
     whose = campaign.label, campaign.fingerprint
-    snapshot = book.number_for(transaction, *whose, wanted=campaign.snapshot, write=write)
-    question = [campaign.question, book.plain_label(campaign.label), snapshot]
+    snapshot = snapshot_for(transaction, *whose, wanted=campaign.snapshot, write=write)
+    question = [campaign.question, plain_label(campaign.label), snapshot.number]
     key = ledger.key_of(json.dumps(question))
-    there = dict(transaction.among(sql.ROWS_OF_CAMPAIGN, names, key))
-    rows = sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, key))
+    charges = Charges(transaction)
+    there = charges.look_up(names, key)
+    n_rows = sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, key))
     new = [name for name in names if name not in there]
-    return Asked(campaign, key, snapshot, names, there, new, rows)
+    return Asked(campaign, key, snapshot, names, there, new, n_rows, charges)
 
 
 def price(transaction: Transaction, asked: Asked) -> Price:
     """What the rows would cost; nothing is written."""
     unfinished = {row[0] for row in transaction.run(sql.OPEN_OF_CAMPAIGN, asked.key)}
-    n_open = sum(seq in unfinished for seq in asked.there.values())
-    return _priced(transaction, asked, n_open)[2]
+    n_open = sum(charge.seq in unfinished for charge in asked.there.values())
+    return _priced(transaction, asked, n_open)[1]
 
 
-def _priced(
-    transaction: Transaction, asked: Asked, n_open: int = 0
-) -> tuple[Cost, book.Standing, Price]:
-    """What the new rows cost, what was spent before, and both held against the caps."""
-    bound, names = book.left_window_of(transaction, asked.snapshot), asked.new or asked.names
-    before = book.standing(transaction, names, bound)
-    cost = cost_of_growth(asked.campaign.guarantee, asked.rows, asked.rows + max(len(asked.new), 1))
+def _priced(transaction: Transaction, asked: Asked, n_open: int = 0) -> tuple[Cost, Price]:
+    """What the new rows cost, and that held against the caps."""
+    rows, charges = asked.n_rows, asked.charges
+    cost = cost_of_growth(asked.campaign.guarantee, rows, rows + max(len(asked.new), 1))
     if not asked.new:
         cost = Cost(cost.model, 0, 0)
     cap, pooled_cap = transaction.header.epsilon_nano, transaction.header.pooled_nano
     if cost.model == "public":
-        poorest, own = book.least_left(transaction, bound)
-        least = "" if poorest is None else f" (recipient {poorest!r} has the least)"
-        name, who = None, f"everybody{least}"
+        name, own, who = None, charges.greatest_total, "everybody"
+        if own:
+            who += " (for the recipient who has the least)"
     else:
-        name = max(names, key=before.of)
-        own, who = before.of(name), f"recipient {name!r}"
-    spent, short = before.public + own, ""
+        name = max(asked.new or asked.names, key=lambda one: charges.totals.get(one, 0))
+        own, who = charges.totals.get(name, 0), f"recipient {name!r}"
+    spent, short = charges.public_total + own, ""
     for needs, used, limit, whom in (
         (cost.epsilon_nano, spent, cap, who),
-        (cost.pooled_nano, before.pooled, pooled_cap, "all recipients together"),
-        (cost.pooled_nano, before.pooled_ever, MOST_NANO, "a ledger to count"),
+        (cost.pooled_nano, charges.pooled_total, pooled_cap, "all recipients together"),
+        (cost.pooled_nano, charges.pooled_total, MOST_NANO, "a ledger to count"),
     ):
         if asked.new and not short and limit is not None and used + needs > limit:
             short = (
@@ -195,7 +193,7 @@ def _priced(
             "and cost nothing: ask for these alone"
         )
     price = Price(
-        snapshot=asked.snapshot,
+        snapshot=asked.snapshot.number,
         n_new=len(asked.new),
         n_open=n_open,
         n_stored=len(asked.there) - n_open,
@@ -203,98 +201,71 @@ def _priced(
         needs_nano=cost.epsilon_nano,
         left_nano=cap - spent,
         pooled_needs_nano=cost.pooled_nano,
-        pooled_left_nano=None if pooled_cap is None else pooled_cap - before.pooled,
+        pooled_left_nano=None if pooled_cap is None else pooled_cap - charges.pooled_total,
         short=short,
     )
-    return cost, before, price
+    return cost, price
 
 
-def add_batch(transaction: Transaction, asked: Asked) -> SpendRow | None:
-    """Charge the rows that nobody paid for yet, as one spend with a secret of its own.
+def add_batch(transaction: Transaction, asked: Asked) -> list[ChargeRow]:
+    """Charge the rows that nobody paid for yet, as one batch with a secret of its own.
 
-    Before the first one of a campaign a spend for nothing: its secret is for what all rows share.
+    Before the first batch of a campaign comes a zero-price entry, whose secret is for the
+    statistics that all its rows share.
     """
     if not asked.new:
-        return None
-    cost, before, price = _priced(transaction, asked)
+        return []
+    cost, price = _priced(transaction, asked)
     if price.short:
         raise BudgetError(price.short)
-    if not asked.rows:
-        nothing = Cost(cost.model, 0, 0)
-        opening = _add_spend(transaction, asked, before, asked.key, nothing, [])
-        before = before._replace(last=opening, hash=opening.hash)
-    key = secrets.token_hex(32)  # not derived: a ledger put back must not name two batches alike
-    return _add_spend(transaction, asked, before, key, cost, asked.new)
+    if not asked.n_rows:
+        _append(asked, asked.key, [], Cost(cost.model, 0, 0))
+    # Not a derived key: a ledger put back to an older copy must not name two batches alike.
+    return [_append(asked, secrets.token_hex(32), asked.new, cost)]
 
 
-def _add_spend(
-    transaction: Transaction,
-    asked: Asked,
-    before: book.Standing,
-    key: str,
-    cost: Cost,
-    names: list[str],
-) -> SpendRow:
-    each, last = cost.epsilon_nano if cost.model == "joint" else 0, before.last
-    costs = dict.fromkeys(names, each)
-    after = {name: before.totals.get(name, 0) + each for name in costs}
-    public = cost.epsilon_nano if cost.model == "public" else 0
-    row = SpendRow(
-        seq=(last.seq if last else 0) + 1,
+def _append(asked: Asked, key: str, members: list[str], cost: Cost) -> ChargeRow:
+    return asked.charges.append(
         key=key,
-        fingerprint=asked.campaign.fingerprint,
-        model=cost.model,
-        epsilon_nano=cost.epsilon_nano,
-        pooled_nano=cost.pooled_nano,
-        charge=charge_digest(cost.model, cost.epsilon_nano, cost.pooled_nano, costs),
-        note=note_text(asked.campaign.note),
-        created=now(),
-        public_total=(last.public_total if last else 0) + public,
-        pooled_total=(last.pooled_total if last else 0) + cost.pooled_nano,
-        greatest_total=max(before.greatest, max(after.values(), default=0)),
+        members=members,
+        cost=cost,
         campaign=asked.key,
-        label=asked.campaign.label,
-        snapshot=asked.snapshot,
-        n_rows=len(costs),
-        campaign_rows=asked.rows + len(names),
+        campaign_rows=asked.n_rows + len(members),
+        label=asked.snapshot.label,
+        snapshot=asked.snapshot.number,
+        fingerprint=asked.campaign.fingerprint,
         code=asked.campaign.code,
+        note=note_text(asked.campaign.note),
     )
-    spend = sealed(row, before.hash)
-    transaction.fill(sql.SPENDS, [spend])
-    entries = (
-        (spend.seq, name, each, total, seal_of(spend.hash, name, each, total))
-        for name, total in after.items()
-    )
-    transaction.fill("recipient_spends", entries)
-    transaction.fill("secrets", [(key, secrets.token_hex(SECRET_BYTES))])
-    return spend
 
 
 def batches_of(
-    transaction: Transaction, asked: Asked, added: SpendRow | None, ledger: Ledger
+    transaction: Transaction, asked: Asked, added: list[ChargeRow], ledger: Ledger
 ) -> Charged:
     """What all rows share, and the batches that hold the rows asked for."""
-    seqs = {*asked.there.values(), *([added.seq] if added else [])}
-    rows = transaction.run(sql.SPEND_OF_KEY, asked.key)
-    rows += transaction.among(sql.SPENDS_AT, sorted(seqs))
-    shared, *batches = [_batch(transaction, SpendRow(*row), asked, ledger) for row in rows]
+    opening = [ChargeRow(*row) for row in transaction.run(sql.CHARGE_OF_KEY, asked.key)]
+    rows = sorted({charge.seq: charge for charge in (*asked.there.values(), *added)}.items())
+    shared, *batches = [
+        _batch(transaction, charge, asked, ledger)
+        for charge in (*opening, *(charge for _, charge in rows))
+    ]
     return Charged(shared, tuple(batches))
 
 
-def _batch(transaction: Transaction, spend: SpendRow, asked: Asked, ledger: Ledger) -> Batch:
-    known = spend.key, spend.seq, spend.created
-    for file in transaction.run(sql.RELEASE_OF_KEY, spend.key):
+def _batch(transaction: Transaction, charge: ChargeRow, asked: Asked, ledger: Ledger) -> Batch:
+    known = charge.key, charge.seq, charge.created
+    for file in transaction.run(sql.RELEASE_OF_KEY, charge.key):
         return Batch(*known, b"", (), file, ledger)
-    if spend.code != asked.campaign.code:  # under one secret it could draw other values
-        made_by = json.loads(spend.note).get("version", "another version")
+    if charge.code != asked.campaign.code:  # under one secret it could draw other values
+        made_by = json.loads(charge.note).get("version", "another version")
         raise LedgerError(
-            f"some of these rows were charged on {spend.created} by other code (edgeveil "
+            f"some of these rows were charged on {charge.created} by other code (edgeveil "
             f"{made_by}) and never finished: let that code finish them, leave them out, or declare "
             "a new snapshot (edgeveil ledger advance), where all are charged anew"
         )
-    stored = transaction.run(sql.SECRET_OF_KEY, spend.key)
-    expect(bool(stored), f"the secret of key {spend.key[:12]}... is missing")
-    names = tuple(row[0] for row in transaction.run(sql.RECIPIENTS_OF, spend.seq))
+    stored = transaction.run(sql.SECRET_OF_KEY, charge.key)
+    expect(bool(stored), f"the secret of key {charge.key[:12]}... is missing")
+    names = tuple(row[0] for row in transaction.run(sql.MEMBERS_OF, charge.seq))
     return Batch(*known, bytes.fromhex(stored[0][0]), names, None, ledger)
 
 
@@ -302,6 +273,6 @@ def add_release(transaction: Transaction, key: str, name: str, sha256: str) -> N
     """Add a release and erase its secret."""
     last = transaction.run(sql.LAST_RELEASE)
     seq, previous = last[0] if last else (0, first_hash(transaction.header, "releases"))
-    row = sealed(ReleaseRow(seq + 1, key, name, sha256, now()), previous)
+    row = chained(ReleaseRow(seq + 1, key, name, sha256, now()), previous)
     transaction.fill("releases", [row])
     transaction.run(sql.ERASE_SECRET, key)

@@ -85,10 +85,17 @@ def check_text(what: str, text: str) -> None:
 
 
 def cap_nano(name: str, epsilon: float) -> int:
-    """Check a cap and give it in whole nano-epsilons."""
+    """Check a cap and give it in whole nano-epsilons, rounded down: prices are rounded up.
+
+    >>> cap_nano("epsilon", 1.9999999999)
+    1999999999
+    """
     if not 0 < epsilon <= MOST_NANO // NANO:
         raise ParameterError(f"{name} must be a positive number up to 9e9, got {epsilon}")
-    return to_nano(epsilon)
+    nano = math.floor(exact_epsilon(epsilon) * NANO)
+    if nano == 0:
+        raise ParameterError(f"{name} must be at least 1e-9, got {epsilon}")
+    return nano
 
 
 def note_text(note: Mapping[str, str]) -> str:

@@ -21,13 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from edgeveil._check import whole
 from edgeveil._files import move, sha256_of
 from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.ledger import accounts, campaigns, chain, snapshots
 from edgeveil.ledger import artifacts as files
-from edgeveil.ledger import book, campaigns, chain
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.book import Account, Spend
+from edgeveil.ledger.accounts import Account, Spend
 from edgeveil.ledger.campaigns import Batch, Campaign, Charged, Price
 from edgeveil.ledger.costs import NANO, cap_nano, check_text, note_text
 from edgeveil.ledger.postgres import PostgresStore
@@ -47,21 +46,21 @@ class Ledger:
     holds yesterday's edges. A copy of a Ledger is the same Ledger; a pickle holds the location
     only (without any password).
 
-    Use `Ledger.create` or `Ledger.open`.
+    Use `Ledger.create` or `Ledger.open`: they look whether a ledger is there. ``Ledger(location)``
+    leaves that to the first call.
     """
 
-    def __init__(self, store: Store, artifacts: str | os.PathLike[str] | None) -> None:
-        store.check()
-        self._store = store
-        self._artifacts = Path(artifacts).resolve() if artifacts else store.artifacts
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        *,
+        artifacts: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._store = _store_at(location)
+        self._artifacts = Path(artifacts).resolve() if artifacts else self._store.artifacts
+        self._known: sql.Header | None = None  # by the first transaction
         self._seen: tuple[Any, ...] | None = None  # a spend that must stay, and its hash
         self._knows_artifacts = False
-        with store.transaction(write=False) as transaction:
-            self._header = chain.read_header(transaction)
-        if self._header.schema_version < sql.SCHEMA_VERSION:
-            with store.transaction(write=True) as transaction:
-                chain.upgrade(transaction)
-                self._header = chain.read_header(transaction)
 
     @classmethod
     def create(
@@ -70,7 +69,6 @@ class Ledger:
         *,
         epsilon: float,
         pooled_epsilon: float | None = None,
-        window: int | None = None,
         artifacts: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Make a new ledger. Its caps can never be changed.
@@ -83,9 +81,6 @@ class Ledger:
             What any one recipient may learn in all: public releases and the recipient's own.
         pooled_epsilon : float, optional
             What all recipients together may learn, should they pool all they got.
-        window : int, optional
-            Count the last so many snapshots only. Such a ledger is for one label, and **protects
-            what happens to an edge within so many snapshots, not an edge that stays for ever**.
         artifacts : path, optional
             Folder for the released files. Default for a file: ``<location>.artifacts``. For
             PostgreSQL it must be given before something can be charged.
@@ -93,11 +88,8 @@ class Ledger:
         caps = [cap_nano("epsilon", epsilon), None]
         if pooled_epsilon is not None:
             caps[1] = cap_nano("pooled_epsilon", pooled_epsilon)
-        if window is not None:
-            whole("window", window)
-        store = _store_at(location)
-        store.create((secrets.token_hex(16), *caps, chain.now(), window))
-        return cls(store, artifacts)
+        _store_at(location).create((secrets.token_hex(16), *caps, chain.now()))
+        return cls.open(location, artifacts=artifacts)
 
     @classmethod
     def open(
@@ -107,7 +99,16 @@ class Ledger:
         artifacts: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Open an existing ledger; arguments as for `create`."""
-        return cls(_store_at(location), artifacts)
+        ledger = cls(location, artifacts=artifacts)
+        with ledger._transaction(write=False):
+            return ledger
+
+    @property
+    def _header(self) -> sql.Header:
+        if self._known is None:
+            with self._transaction(write=False) as transaction:
+                return transaction.header
+        return self._known
 
     @property
     def location(self) -> str:
@@ -125,11 +126,6 @@ class Ledger:
         pooled = self._header.pooled_nano
         return None if pooled is None else pooled / NANO
 
-    @property
-    def window(self) -> int | None:
-        """How many snapshots the caps count over, or None for all."""
-        return self._header.window
-
     def key_of(self, question: str) -> str:
         """A key that tells nothing about the question without this ledger.
 
@@ -141,7 +137,8 @@ class Ledger:
     def snapshot(self, label: str = "") -> int:
         """Number of a label's current snapshot; 1 before its first release."""
         with self._transaction(write=False) as transaction:
-            return book.current_number(transaction, label)
+            current = snapshots.current_snapshot(transaction, label)
+            return current.number if current else 1
 
     def advance(self, label: str = "") -> int:
         """Declare a new snapshot of a label's graph; gives its number.
@@ -152,7 +149,16 @@ class Ledger:
         the graph has changed tells that it has.
         """
         with self._transaction(write=True) as transaction:
-            return book.advance(transaction, label)
+            return snapshots.advance(transaction, label)
+
+    def check_snapshot(self, fingerprint: str, label: str = "") -> int:
+        """Number of a label's current snapshot; LedgerError if that is known to be another graph.
+
+        The refusal depends on the graph: it is for the curator only.
+        """
+        with self._transaction(write=False) as transaction:
+            found = snapshots.snapshot_for(transaction, label, fingerprint)
+            return found.number
 
     def charge(self, campaign: Campaign, recipients: Iterable[str]) -> Charged:
         """Spend budget for the rows that have none yet; on return the spend is on disk.
@@ -174,7 +180,7 @@ class Ledger:
             asked = campaigns.asked_for(transaction, self, campaign, names, write=True)
             added = campaigns.add_batch(transaction, asked)
             charged = campaigns.batches_of(transaction, asked, added, self)
-            head = (added.seq, added.hash) if added else self._seen
+            head = (asked.charges.count, asked.charges.head) if added else self._seen
         self._knows_artifacts, self._seen = True, head  # the block has committed
         return charged
 
@@ -191,17 +197,17 @@ class Ledger:
     def account(self, recipient: str | None = None) -> Account:
         """What is spent and left, for one recipient or (None) for the one with the least left."""
         with self._transaction(write=False) as transaction:
-            return book.account(transaction, recipient)
+            return accounts.account(transaction, recipient)
 
     def accounts(self) -> list[Account]:
         """The accounts of all who got a row, those with the least left first."""
         with self._transaction(write=False) as transaction:
-            return book.accounts(transaction)[0]
+            return accounts.accounts(transaction)[0]
 
     def spends(self, recipient: str | None = None, *, latest: int | None = None) -> list[Spend]:
         """List all spends, so many of the latest, or those of one recipient, oldest first."""
         with self._transaction(write=False) as transaction:
-            return book.spends(transaction, recipient, latest)
+            return accounts.spends(transaction, recipient, latest)
 
     def entry(self, number: int | None = None) -> tuple[int, str] | None:
         """Number and hash of an entry of the chain, by default the last one; None if it lacks it.
@@ -218,7 +224,7 @@ class Ledger:
     def show(self) -> str:
         """Say in a few lines what is spent and left."""
         with self._transaction(write=False) as transaction:
-            lines = book.show(transaction)
+            lines = accounts.show(transaction)
         return "\n".join([f"ledger {self.location}", *lines])
 
     def verify(self, known_head: str | None = None, *, artifacts: bool = True) -> str:
@@ -228,11 +234,11 @@ class Ledger:
         fit. A `known_head` that was noted earlier, somewhere else, must still be part of the
         chain: only this finds every ledger that was put back to an older copy or rewritten.
         """
-        self._store.check(deep=True)
         folder = self._artifacts if artifacts else None
         # Before the ledger is read: what is written meanwhile has its spend already.
         there = files.keys_in(folder)
         with self._transaction(write=False) as transaction:
+            transaction.check_damage()
             found = chain.audit(transaction)
         if known_head is not None and known_head not in found.hashes:
             raise LedgerError(
@@ -257,7 +263,8 @@ class Ledger:
         seen = self._seen  # before the transaction begins: another thread may add to it
         with self._store.transaction(write=write) as transaction:
             transaction.header = chain.read_header(transaction)
-            if transaction.header != self._header:
+            self._known = self._known or transaction.header
+            if transaction.header != self._known:
                 raise LedgerError(f"{self.location} now holds another ledger than when opened")
             if seen and transaction.run(sql.HASH_AT, seen[0]) != [(seen[1],)]:
                 raise LedgerError(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgeveil.errors import BudgetError, ParameterError
-from edgeveil.ledger.book import Account
+from edgeveil.ledger.accounts import Account
 from edgeveil.ledger.costs import NANO
 
 _DAYS = {"day": 1.0, "week": 7.0, "month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25}
@@ -20,7 +20,7 @@ class Plan:
     """One way to spend a budget."""
 
     every: str  # how often there is a release
-    releases: int  # until the end; with a window, within it
+    releases: int  # until the end
     epsilon: float  # of each, cut to whole nano-epsilons: they never add up to more than is left
 
 
@@ -42,14 +42,12 @@ def plan(
     every: str,
     lasting: str,
     *,
-    window: int | None = None,
     pooled: Callable[[float], float] | None = None,
 ) -> list[Plan]:
     """What each release may cost if there is one every so often, and then the alternatives.
 
-    `account` is that of whoever has the least left. With the ledger's `window` a budget lasts for
-    ever. `pooled` says what all recipients together learn from one release at an epsilon; it is
-    needed where the ledger has a cap for that.
+    `account` is that of whoever has the least left. `pooled` says what all recipients together
+    learn from one release at an epsilon; it is needed where the ledger has a cap for that.
     """
     days, whole = days_of(every), days_of(lasting)
     if days > whole:
@@ -61,8 +59,6 @@ def plan(
     def one(unit: str) -> Plan:
         # The first release is at once, the last one before the end.
         count = math.ceil(whole / days_of(unit) - 1e-9)
-        if window is not None:
-            count = min(count, window)
         nano = (account.cap_nano - account.spent_nano) // count
         if account.pooled_cap_nano is not None and pooled is not None:
             left = (account.pooled_cap_nano - account.pooled_spent_nano) / count / NANO

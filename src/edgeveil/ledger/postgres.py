@@ -18,39 +18,6 @@ class PostgresTransaction(Transaction):
     """A transaction in PostgreSQL."""
 
     mark = "%s"
-    before = (
-        """
-        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$
-        """,
-        f"""
-        CREATE FUNCTION keep_until_released() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN
-            IF {sql.UNRELEASED} THEN RAISE EXCEPTION '{sql.STAYS}'; END IF;
-            RETURN OLD;
-        END $$
-        """,
-        "CREATE UNIQUE INDEX one_ledger ON ledger ((true))",
-    )
-    stamp = ()
-
-    def guard(self, table: str) -> list[str]:
-        """Triggers that call the functions in `before`."""
-        rows = [("no_change", "UPDATE OR DELETE ON {} FOR EACH ROW", "refuse")]
-        if table == "secrets":
-            rows = [
-                ("no_update", "UPDATE ON {} FOR EACH ROW", "refuse"),
-                ("no_delete", "DELETE ON {} FOR EACH ROW", "keep_until_released"),
-            ]
-        return [
-            f"CREATE TRIGGER {name} BEFORE {event.format(table)} EXECUTE FUNCTION {function}()"
-            for name, event, function in [*rows, ("no_truncate", "TRUNCATE ON {}", "refuse")]
-        ]
-
-    def unguard(self, table: str) -> list[str]:
-        """Drop them."""
-        names = ("no_change", "no_truncate")
-        return [f"DROP TRIGGER IF EXISTS {name} ON {table}" for name in names]
 
     def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """By COPY."""
@@ -93,7 +60,7 @@ class PostgresStore:
 
     def create(self, header: tuple[Any, ...]) -> None:
         """Make the schema and its tables in one transaction."""
-        with self.transaction(write=True) as transaction:
+        with self._begun(write=True) as transaction:
             if self._is_there(transaction):
                 raise LedgerError(
                     f"{self.shown} holds a ledger already; open it, or name another schema"
@@ -101,15 +68,19 @@ class PostgresStore:
             transaction.run(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
             sql.create(transaction, header)
 
-    def check(self, *, deep: bool = False) -> None:
-        """Raise LedgerError unless a ledger is there that can be relied on."""
-        with self.transaction(write=False) as transaction:
-            if not self._is_there(transaction):
-                raise LedgerError(f"there is no ledger at {self.shown}; create one first")
-
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
-        """Committed on leaving the block, undone by an exception. Writers exclude each other."""
+        """Committed on leaving the block, undone by an exception. Writers exclude each other.
+
+        LedgerError unless a ledger is there.
+        """
+        with self._begun(write=write) as transaction:
+            if not self._is_there(transaction):
+                raise LedgerError(f"there is no ledger at {self.shown}; create one first")
+            yield transaction
+
+    @contextmanager
+    def _begun(self, *, write: bool) -> Iterator[Transaction]:
         try:
             connection = self._psycopg.connect(
                 **{"connect_timeout": BUSY_SECONDS} | self._parameters,
@@ -152,12 +123,14 @@ class PostgresStore:
         )
 
     def _is_there(self, transaction: Transaction) -> bool:
-        if transaction.run("SHOW fsync")[0][0] != "on":
+        looked_up = "SELECT current_setting('fsync'), to_regclass(?)"
+        [(fsync, table)] = transaction.run(looked_up, f"{self._schema}.ledger")
+        if fsync != "on":
             raise LedgerError(
                 f"the server of {self.shown} runs with fsync = off, so a spend could be "
                 "forgotten; switch it on"
             )
-        return bool(transaction.run("SELECT to_regclass(?)", f"{self._schema}.ledger")[0][0])
+        return table is not None
 
     def _words(self, error: Exception) -> str:
         """First line of the driver's message, without any password."""

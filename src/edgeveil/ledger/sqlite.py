@@ -34,30 +34,11 @@ class SqliteTransaction(Transaction):
     """A transaction in SQLite."""
 
     mark = "?"
-    before = ()
-    stamp = (
-        f"PRAGMA application_id = {_APPLICATION_ID}",
-        f"PRAGMA user_version = {sql.SCHEMA_VERSION}",  # for programs that know older versions only
-    )
 
-    def guard(self, table: str) -> list[str]:
-        """One trigger for each way to change a row."""
-        fixed = f"{table} is append-only"
-        delete = (sql.UNRELEASED, sql.STAYS) if table == "secrets" else ("1", fixed)
-        return [
-            f"CREATE TRIGGER {table}_{name} BEFORE {event} ON {table} WHEN {condition} "
-            f"BEGIN SELECT RAISE(ABORT, '{why}'); END"
-            for name, event, condition, why in (
-                ("no_replace", "INSERT", sql.NO_INSERT[table].format(table=table), fixed),
-                ("no_update", "UPDATE", "1", fixed),
-                ("no_delete", "DELETE", *delete),
-            )
-        ]
-
-    def unguard(self, table: str) -> list[str]:
-        """Drop them."""
-        names = ("no_replace", "no_update", "no_delete")
-        return [f"DROP TRIGGER IF EXISTS {table}_{name}" for name in names]
+    def check_damage(self) -> None:
+        """By SQLite's own check of all pages."""
+        if self.run("PRAGMA integrity_check(1)") != [("ok",)]:
+            raise LedgerError("the ledger is damaged: SQLite's check fails")
 
     def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """By one prepared statement."""
@@ -83,31 +64,28 @@ class SqliteStore:
 
     def create(self, header: tuple[Any, ...]) -> None:
         """Make the file and fill it in one transaction."""
-        with self._new_file(self.path), self.transaction(write=True) as transaction:
-            sql.create(transaction, header)
+        with self._new_file(self.path), self._connected(self.path) as connection:
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            with _begun(connection, write=True) as transaction:
+                sql.create(transaction, header)
 
-    def check(self, *, deep: bool = False) -> None:
-        """Raise LedgerError unless a ledger is there that can be relied on, undamaged if deep."""
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[Transaction]:
+        """Committed on leaving the block, undone by an exception. Writers exclude each other.
+
+        LedgerError unless a ledger is there.
+        """
         if not self.path.is_file():
             refuse_unsafe_place(self.path)
             raise LedgerError(f"there is no ledger at {self.path}; create one first")
         with self._connected(self.path) as connection:
             if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
                 raise LedgerError(f"{self.path} is not an edgeveil ledger")
-            # Files of version 1 have a write-ahead log: it is written back and goes.
-            journal = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
-            damage = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] if deep else "ok"
-            if damage != "ok" or journal != "delete":
-                raise LedgerError(f"the ledger {self.path} is damaged: SQLite's check fails")
-
-    @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[Transaction]:
-        """Committed on leaving the block, undone by an exception. Writers exclude each other."""
-        with self._connected(self.path) as connection:  # closing undoes what is not committed
-            transaction = SqliteTransaction(connection)
-            transaction.run("BEGIN IMMEDIATE" if write else "BEGIN")
-            yield transaction
-            transaction.commit()
+            # Should somebody have given the file a write-ahead log, it is written back and goes.
+            if connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0] != "delete":
+                raise LedgerError(f"the ledger {self.path} cannot have a rollback journal")
+            with _begun(connection, write=write) as transaction:
+                yield transaction
 
     def backup(self, target: Path) -> None:
         """Write a consistent copy to a new file, with SQLite's own means."""
@@ -161,6 +139,15 @@ class SqliteStore:
             raise UnusableError(f"cannot use the ledger {path}: {error}") from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise LedgerError(f"{path} is not an edgeveil ledger or is damaged: {error}") from error
+
+
+@contextmanager
+def _begun(connection: sqlite3.Connection, *, write: bool) -> Iterator[Transaction]:
+    """A transaction; closing the connection undoes one that is not committed."""
+    transaction = SqliteTransaction(connection)
+    transaction.run("BEGIN IMMEDIATE" if write else "BEGIN")
+    yield transaction
+    transaction.commit()
 
 
 def mount_of(path: Path, mountinfo: str) -> tuple[Path, str]:

@@ -1,67 +1,61 @@
 """All SQL of the ledger, for SQLite and PostgreSQL, in one place.
 
-The tables and the statements are the same text for both (placeholders are written ``?``); only
-the triggers, which make the tables append-only, are written for each (`sqlite`, `postgres`).
+The statements are the same text for both (placeholders are written ``?``).
 
 - ``ledger``: one row, the caps.
-- ``spends``: one row for each batch, chained by hashes, with running totals; before a campaign's
-  first batch one that costs nothing, whose artifact is what all rows of the campaign share.
-- ``recipient_spends``: who got a row by a spend and what it cost them, with the recipient's
-  running total, sealed by a hash that ties it to its spend.
-- ``releases``: one row for each spend whose artifact is written, chained by hashes.
+- ``charges``: one row for each batch, chained by hashes, with running totals. Each campaign starts
+  with a zero-price entry whose artifact is its shared noisy statistics.
+- ``charge_members``: who has a row in which batch. It holds no amounts: in the joint model every
+  member of a batch is charged the batch's epsilon, in the public model nothing.
+- ``releases``: one row for each charge whose artifact is written, chained by hashes.
 - ``snapshots``: which snapshot of a label is the current one (no fingerprint yet), and which graph
   it turned out to be, chained by hashes.
-- ``secrets``: the secret of each spend that is not released yet. The only rows that go away.
+- ``secrets``: the secret of each charge that is not released yet. The only rows that are deleted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from itertools import islice
 from typing import Any, NamedTuple
 
 from edgeveil.errors import LedgerError
 
-SCHEMA_VERSION = 3
+FORMAT = 4
 BUSY_SECONDS = 60  # how long to wait for a lock or a server
 
 
 class Header(NamedTuple):
     """The one row of table ``ledger``."""
 
-    schema_version: int
+    format: int
     ledger_id: str
     epsilon_nano: int
     pooled_nano: int | None
     created: str
-    window: int | None = None
 
 
-class SpendRow(NamedTuple):
-    """A row of table ``spends``.
-
-    A row of version 1 has no `greatest_total`, and one before version 3 nothing of what follows.
-    `n_rows` are the rows of this batch, `campaign_rows` those of its campaign so far.
-    """
+class ChargeRow(NamedTuple):
+    """A row of table ``charges``."""
 
     seq: int
-    key: str
+    key: str  # names the artifact
+    campaign: str  # the key of the campaign's first entry
+    label: str
+    snapshot: int
     fingerprint: str
     model: str
-    epsilon_nano: int
-    pooled_nano: int
-    charge: str
+    epsilon_nano: int  # charged to each member (joint), or to everybody (public)
+    pooled_nano: int  # charged to all members together
+    n_rows: int  # of this batch,
+    campaign_rows: int  # and of its campaign so far
+    members: str  # digest of the batch's members
+    code: str
     note: str
     created: str
-    public_total: int
-    pooled_total: int
-    greatest_total: int | None
-    campaign: str | None
-    label: str | None
-    snapshot: int | None
-    n_rows: int | None
-    campaign_rows: int | None
-    code: str | None
+    public_total: int  # charged to everybody so far
+    pooled_total: int  # charged to all members together so far
+    greatest_total: int  # charged to any one member so far, by rows of its own
     hash: str = ""
 
 
@@ -87,77 +81,50 @@ class SnapshotRow(NamedTuple):
     hash: str = ""
 
 
-# What each version changes in the one before: a new ledger is made by all of them, an old one is
-# completed by the later ones.
-TABLES_1 = """
+TABLES = """
 CREATE TABLE ledger (
-    schema_version BIGINT NOT NULL,
+    format BIGINT NOT NULL,
     ledger_id TEXT NOT NULL,
     epsilon_nano BIGINT NOT NULL,
     pooled_nano BIGINT,
     created TEXT NOT NULL
 );
-CREATE TABLE spends (
+CREATE TABLE charges (
     seq BIGINT PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
+    campaign TEXT NOT NULL,
+    label TEXT NOT NULL,
+    snapshot BIGINT NOT NULL,
     fingerprint TEXT NOT NULL,
     model TEXT NOT NULL CHECK (model IN ('joint', 'public')),
     epsilon_nano BIGINT NOT NULL CHECK (epsilon_nano >= 0),
     pooled_nano BIGINT NOT NULL CHECK (pooled_nano >= 0),
-    charge TEXT NOT NULL,
+    n_rows BIGINT NOT NULL,
+    campaign_rows BIGINT NOT NULL,
+    members TEXT NOT NULL,
+    code TEXT NOT NULL,
     note TEXT NOT NULL,
     created TEXT NOT NULL,
     public_total BIGINT NOT NULL,
     pooled_total BIGINT NOT NULL,
+    greatest_total BIGINT NOT NULL,
     hash TEXT NOT NULL
 );
-CREATE TABLE recipient_spends (
-    seq BIGINT NOT NULL REFERENCES spends (seq),
-    recipient TEXT NOT NULL,
-    nano BIGINT NOT NULL CHECK (nano >= 0),
-    total BIGINT NOT NULL,
-    PRIMARY KEY (seq, recipient)
+CREATE INDEX charges_by_campaign ON charges (campaign, seq);
+CREATE TABLE charge_members (
+    seq BIGINT NOT NULL REFERENCES charges (seq),
+    member TEXT NOT NULL,
+    PRIMARY KEY (member, seq)
 );
-CREATE INDEX recipient_spends_by_recipient ON recipient_spends (recipient, total);
-CREATE INDEX recipient_spends_by_total ON recipient_spends (total);
+CREATE INDEX charge_members_by_seq ON charge_members (seq);
 CREATE TABLE releases (
     seq BIGINT PRIMARY KEY,
-    key TEXT NOT NULL UNIQUE REFERENCES spends (key),
+    key TEXT NOT NULL UNIQUE REFERENCES charges (key),
     name TEXT NOT NULL,
     sha256 TEXT NOT NULL,
     created TEXT NOT NULL,
     hash TEXT NOT NULL
 );
-CREATE TABLE secrets (
-    key TEXT PRIMARY KEY REFERENCES spends (key),
-    secret TEXT NOT NULL
-)
-"""
-TABLES_2 = """
-ALTER TABLE spends ADD COLUMN greatest_total BIGINT;
-ALTER TABLE recipient_spends ADD COLUMN seal TEXT NOT NULL DEFAULT '';
-DROP INDEX recipient_spends_by_recipient;
-CREATE INDEX recipient_spends_by_recipient ON recipient_spends (recipient, seq);
-CREATE TABLE node_sets (
-    seq BIGINT PRIMARY KEY,
-    label TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    created TEXT NOT NULL,
-    hash TEXT NOT NULL
-)
-"""
-
-TABLES_3 = """
-ALTER TABLE ledger ADD COLUMN window_size BIGINT;
-ALTER TABLE spends ADD COLUMN campaign TEXT;
-ALTER TABLE spends ADD COLUMN label TEXT;
-ALTER TABLE spends ADD COLUMN snapshot BIGINT;
-ALTER TABLE spends ADD COLUMN n_rows BIGINT;
-ALTER TABLE spends ADD COLUMN campaign_rows BIGINT;
-ALTER TABLE spends ADD COLUMN code TEXT;
-CREATE INDEX spends_by_campaign ON spends (campaign, seq);
-CREATE INDEX spends_by_snapshot ON spends (snapshot, seq);
-DROP TABLE node_sets;
 CREATE TABLE snapshots (
     seq BIGINT PRIMARY KEY,
     label TEXT NOT NULL,
@@ -165,26 +132,12 @@ CREATE TABLE snapshots (
     fingerprint TEXT,
     created TEXT NOT NULL,
     hash TEXT NOT NULL
+);
+CREATE TABLE secrets (
+    key TEXT PRIMARY KEY REFERENCES charges (key),
+    secret TEXT NOT NULL
 )
 """
-TABLES = (TABLES_1, TABLES_2, TABLES_3)
-
-# SQLite's INSERT OR REPLACE removes rows without firing DELETE triggers, so inserts are guarded
-# too: a new row must continue the sequence and must not meet an old one.
-_NEXT = "NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {table})"
-_SAME_KEY = "EXISTS (SELECT 1 FROM {table} WHERE key = NEW.key)"
-NO_INSERT = {
-    "ledger": "EXISTS (SELECT 1 FROM ledger)",
-    "spends": f"{_NEXT} OR {_SAME_KEY}",
-    "recipient_spends": """
-        NEW.seq IS NOT (SELECT max(seq) FROM spends) OR EXISTS (
-            SELECT 1 FROM recipient_spends WHERE seq = NEW.seq AND recipient = NEW.recipient)""",
-    "releases": f"{_NEXT} OR {_SAME_KEY}",
-    "snapshots": _NEXT,
-    "secrets": _SAME_KEY,
-}
-UNRELEASED = "NOT EXISTS (SELECT 1 FROM releases WHERE key = OLD.key)"
-STAYS = "a secret stays until its artifact is released"
 
 
 class UnusableError(LedgerError):
@@ -200,23 +153,16 @@ class Transaction:
 
     header: Header  # of the ledger, by the time that it was read
     mark: str  # the placeholder of a parameter
-    before: tuple[str, ...]  # statements that `guard` rests on
-    stamp: tuple[str, ...]  # statements that mark the database as one of ours
 
     def __init__(self, connection: Any) -> None:
         self._cursor = connection.cursor()
 
-    def guard(self, table: str) -> list[str]:
-        """Statements that make a table append-only."""
-        raise NotImplementedError
-
-    def unguard(self, table: str) -> list[str]:
-        """Statements that allow changes within a transaction."""
-        raise NotImplementedError
-
     def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add rows to a table: all its columns in order, or those named after it in brackets."""
+        """Add rows to a table, with all its columns in order."""
         raise NotImplementedError
+
+    def check_damage(self) -> None:
+        """Let the database check its own file, where it can; LedgerError if that fails."""
 
     def run(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Run one statement and fetch all it returns."""
@@ -225,17 +171,11 @@ class Transaction:
         self._cursor.execute(statement.replace("?", self.mark), *given)
         return [] if self._cursor.description is None else list(self._cursor.fetchall())
 
-    def among(self, statement: str, values: Iterable[Any], *more: Any) -> list[tuple[Any, ...]]:
-        """Run a statement with `more`, then ``IN ({})`` of the values, some hundred at a time."""
-        listed, rows = list(values), []
-        for start in range(0, len(listed), 500):  # below every database's limit of parameters
-            some = listed[start : start + 500]
-            rows += self.run(statement.format(", ".join("?" * len(some))), *more, *some)
-        return rows
-
-    def many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Run one statement for each row of parameters."""
-        self._cursor.executemany(statement.replace("?", self.mark), rows)
+    def among(self, statement: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        """Run a statement with ``IN ({})`` of the values, some hundred at a time."""
+        rest = iter(values)
+        while some := list(islice(rest, 500)):  # below every database's limit of parameters
+            yield from self.run(statement.format(", ".join("?" * len(some))), *some)
 
     def commit(self) -> None:
         """Return only when everything is on disk."""
@@ -243,85 +183,45 @@ class Transaction:
 
 
 def create(transaction: Transaction, header: tuple[Any, ...]) -> None:
-    """Make the tables of a new ledger, append-only, and write its header."""
-    guards = [line for table in NO_INSERT for line in transaction.guard(table)]
-    for statement in [*_tables_after(0), *transaction.before, *guards, *transaction.stamp]:
+    """Make the tables of a new ledger and write its header."""
+    for statement in TABLES.split(";"):
         transaction.run(statement)
-    transaction.fill("ledger", [(SCHEMA_VERSION, *header)])
+    transaction.fill("ledger", [(FORMAT, *header)])
 
 
-@contextmanager
-def completing(transaction: Transaction, version: int) -> Iterator[None]:
-    """Make a ledger of an older version one of the current version.
+GET_LEDGER = "SELECT * FROM ledger"  # in the order of `Header`; its first column is the format
 
-    In the block the tables are complete, and seals (`SET_SEAL`) can be written.
-    """
-    changed = ("ledger", "recipient_spends")
-    unguards = [line for table in changed for line in transaction.unguard(table)]
-    for statement in [*unguards, *_tables_after(version)]:
-        transaction.run(statement)
-    yield
-    transaction.run("UPDATE ledger SET schema_version = ?", SCHEMA_VERSION)
-    guards = [line for table in (*changed, "snapshots") for line in transaction.guard(table)]
-    for statement in [*guards, *transaction.stamp]:
-        transaction.run(statement)
-
-
-def _tables_after(version: int) -> list[str]:
-    return [line for later in TABLES[version:] for line in later.split(";")]
-
-
-GET_LEDGER = "SELECT * FROM ledger"  # in the order of `Header`; before version 3 one less
-
-_SPEND = ", ".join(SpendRow._fields)
-SPENDS = f"spends ({_SPEND})"  # for `Transaction.fill`
-GET_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq"
-SPENDS_AT = f"SELECT {_SPEND} FROM spends WHERE seq IN ({{}})"
-LAST_SPENDS = f"SELECT {_SPEND} FROM spends ORDER BY seq DESC LIMIT 2"
-SPEND_OF_KEY = f"SELECT {_SPEND} FROM spends WHERE key = ?"
-ROWS_SO_FAR = "SELECT campaign_rows FROM spends WHERE campaign = ? ORDER BY seq DESC LIMIT 1"
+_CHARGE = ", ".join(ChargeRow._fields)
+GET_CHARGES = f"SELECT {_CHARGE} FROM charges ORDER BY seq"
+CHARGES_AT = f"SELECT {_CHARGE} FROM charges WHERE seq IN ({{}})"
+LAST_CHARGES = f"SELECT {_CHARGE} FROM charges ORDER BY seq DESC LIMIT 2"
+CHARGE_OF_KEY = f"SELECT {_CHARGE} FROM charges WHERE key = ?"
+ROWS_SO_FAR = "SELECT campaign_rows FROM charges WHERE campaign = ? ORDER BY seq DESC LIMIT 1"
 OPEN_OF_CAMPAIGN = (
-    "SELECT seq FROM spends JOIN secrets ON secrets.key = spends.key WHERE campaign = ?"
+    "SELECT seq FROM charges JOIN secrets ON secrets.key = charges.key WHERE campaign = ?"
 )
-LAST_UP_TO_SNAPSHOT = "SELECT max(seq) FROM spends WHERE snapshot <= ?"
-_SHOWN_SPEND = (
-    "SELECT spends.seq, spends.created, spends.key, fingerprint, model, epsilon_nano, "
+_SHOWN_CHARGE = (
+    "SELECT charges.seq, charges.created, charges.key, fingerprint, model, epsilon_nano, "
     "pooled_nano, note, releases.key IS NOT NULL, campaign, label, snapshot, n_rows, "
-    "public_total + greatest_total FROM spends LEFT JOIN releases ON releases.key = spends.key "
+    "public_total + greatest_total FROM charges LEFT JOIN releases ON releases.key = charges.key "
 )
-SHOWN_SPENDS = f"{_SHOWN_SPEND} WHERE coalesce(n_rows, 1) > 0 ORDER BY spends.seq"
-LATEST_SPENDS = f"{SHOWN_SPENDS} DESC LIMIT ?"
-SPENDS_OF_RECIPIENT = (
-    f"{_SHOWN_SPEND} WHERE spends.seq IN (SELECT seq FROM recipient_spends WHERE recipient = ?) "
-    "ORDER BY spends.seq"
+SHOWN_CHARGES = f"{_SHOWN_CHARGE} WHERE n_rows > 0 ORDER BY charges.seq"
+LATEST_CHARGES = f"{SHOWN_CHARGES} DESC LIMIT ?"
+CHARGES_OF_MEMBER = (
+    f"{_SHOWN_CHARGE} WHERE charges.seq IN (SELECT seq FROM charge_members WHERE member = ?) "
+    "ORDER BY charges.seq"
 )
-HEAD = "SELECT seq, hash FROM spends ORDER BY seq DESC LIMIT 1"
-HASH_AT = "SELECT hash FROM spends WHERE seq = ?"
-KNOWN_KEYS = "SELECT key FROM spends WHERE key IN ({})"
+HEAD = "SELECT seq, hash FROM charges ORDER BY seq DESC LIMIT 1"
+HASH_AT = "SELECT hash FROM charges WHERE seq = ?"
+KNOWN_KEYS = "SELECT key FROM charges WHERE key IN ({})"
 
-RECIPIENTS_OF = "SELECT recipient, nano, total, seal FROM recipient_spends WHERE seq = ?"
-# Not a join: by recipient first, however many rows the campaign has.
-ROWS_OF_CAMPAIGN = (
-    "SELECT recipient, seq FROM recipient_spends AS entry "
-    "WHERE ? = (SELECT campaign FROM spends WHERE spends.seq = entry.seq) AND recipient IN ({})"
-)
-ORPHAN_RECIPIENT_SPENDS = (
-    "SELECT seq FROM recipient_spends WHERE seq NOT IN (SELECT seq FROM spends)"
-)
-SET_SEAL = "UPDATE recipient_spends SET seal = ? WHERE seq = ? AND recipient = ?"
-GREATEST_TOTAL = "SELECT recipient, total FROM recipient_spends ORDER BY total DESC LIMIT 1"
-# Totals only rise, so the largest of some entries is the latest of them.
-TOTALS_SINCE = (
-    "SELECT recipient, max(total) - coalesce(max(CASE WHEN seq <= ? THEN total END), 0) "
-    "FROM recipient_spends GROUP BY recipient HAVING max(total) > 0"
-)
-# The latest entry by its place in the chain, not the largest total: that may have been changed.
-LATEST_OF = (
-    "SELECT entry.recipient, nano, total, seal, hash FROM recipient_spends AS entry "
-    "JOIN (SELECT recipient, max(seq) AS seq FROM recipient_spends "
-    "WHERE seq <= ? AND recipient IN ({}) GROUP BY recipient) AS latest "
-    "ON entry.seq = latest.seq AND entry.recipient = latest.recipient "
-    "JOIN spends ON spends.seq = entry.seq"
+MEMBERS_OF = "SELECT member FROM charge_members WHERE seq = ?"
+ENTRIES_OF = "SELECT member, seq FROM charge_members WHERE member IN ({})"
+ENTRIES_WITHOUT_CHARGE = "SELECT seq FROM charge_members WHERE seq NOT IN (SELECT seq FROM charges)"
+TOTALS = (
+    "SELECT member, CAST(sum(epsilon_nano) AS BIGINT) FROM charge_members "
+    "JOIN charges ON charges.seq = charge_members.seq "
+    "WHERE model = 'joint' AND epsilon_nano > 0 GROUP BY member"
 )
 
 GET_RELEASES = "SELECT seq, key, name, sha256, created, hash FROM releases ORDER BY seq"

@@ -1,4 +1,4 @@
-"""Every private algorithm, one file each or one for a family, behind the one seam of `base`."""
+"""Every private algorithm, one file each or one for a family, with the interface of `base`."""
 
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.baselines import NonPrivate, OwnNeighbours
@@ -11,10 +11,10 @@ from edgeveil.mechanisms.capped_flow import (
 )
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
 from edgeveil.mechanisms.graph_diffusion import GraphDiffusion
+from edgeveil.mechanisms.own_list import OwnListEmbedding
 from edgeveil.mechanisms.push_flow import DPPushFlow
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.mechanisms.two_hop import DegreePrior, TwoHop
-from edgeveil.mechanisms.two_hop_embedding import TwoHopEmbedding
 
 __all__ = [
     "MECHANISMS",
@@ -29,17 +29,17 @@ __all__ = [
     "GraphDiffusion",
     "Mechanism",
     "NonPrivate",
+    "OwnListEmbedding",
     "OwnNeighbours",
     "Suggest",
     "TwoHop",
-    "TwoHopEmbedding",
 ]
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
     Suggest,
     TwoHop,
     DegreePrior,
-    TwoHopEmbedding,
+    OwnListEmbedding,
     DPPushFlowCap,
     DPForwardCap,
     DPPushFlow,

@@ -1,14 +1,14 @@
-"""The one seam: what every mechanism is, private or not.
+"""The interface of every mechanism, private or not, and base classes for the usual kinds.
 
 guarantee   what is protected; sees no graph, so it cannot depend on the data
-shared      numbers asked of the graph once for everybody, before their noise
-learn       what the noised ones tell: post-processing, once
-measure     numbers asked of the graph for some recipients, before their noise
-estimate    rows from noised numbers and the recipients' own lists: post-processing
+shared      statistics of the graph that all members share, before their noise
+learn       estimates from the noised shared statistics: post-processing, once
+measure     statistics of the graph for some sources, before their noise
+estimate    rows from noised statistics and the members' own lists: post-processing
 
-`edgeveil.mechanisms.run` drives it. Graphs go into `shared` and `measure` only, and what comes out
-of these two reaches nobody but through `privacy.statistic.randomise`; so a row is private if the
-statistics are what they say they are.
+`edgeveil.mechanisms.run` drives it. Only `shared` and `measure` see the graph, and their output
+passes through `privacy.statistic.randomise` before anybody sees it. So a row is private if the
+sensitivities that the statistics declare are true.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ Measuring = Generator[AnyStatistic, Noised, None]
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """A way to make rows of scores or embeddings from a graph, with its price.
+    """A way to make rows of scores, lists or embeddings from a graph, with its guarantee.
 
     Mechanisms are frozen, keyword-only dataclasses; their fields are public parameters and
-    are checked on construction, before any graph is near.
+    are checked on construction, before any graph is read.
     """
 
     name: ClassVar[str]
@@ -58,29 +58,29 @@ class Mechanism(Protocol):
         ...
 
     def shared(self, graph: Graph) -> AnyStatistic | None:
-        """What is asked once for everybody: a statistic of one row, or nothing."""
+        """A statistic of one row that all members share, or None."""
         ...
 
     def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """What the noised shared part tells, worked out once. It never sees the graph."""
+        """What follows from the noised shared statistic, computed once. Does not see the graph."""
         ...
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """What is asked for each of `own.sources`: statistics with one row for each.
+        """Yield statistics with one row for each of `own.sources`.
 
-        A generator: each statistic that it yields comes back noised, so that the next may
-        depend on it. Row i must be a function of the graph, `shared`, source i and what came
-        back for source i, not of the other sources: any grouping of them gives the same rows.
+        Each statistic is sent back noised, so that the next may depend on it. Row i must be a
+        function of the graph, `shared`, source i and the noised values of source i, not of the
+        other sources: any grouping of them gives the same rows.
         """
         ...
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Any:
-        """One row for each of `own.sources`. Sees released numbers and the own lists only.
+        """One row for each of `own.sources`, from released values and the own lists only.
 
         Rows are an array; where the mechanism gives suggestions they are `Evidence`, of which
         `MakesLists.lists` makes the lists.
 
-        `noised` is all that came back to `measure`, in order; its arrays may be overwritten.
+        `noised` has the noised statistics of `measure`, in order; its arrays may be overwritten.
         In the public model the lists in `own` are empty.
         """
         ...
@@ -116,38 +116,38 @@ class ChecksNodes(Protocol):
     """A mechanism that cannot be run on every public node set with its parameters."""
 
     def check_nodes(self, nodes: NodeSet) -> None:
-        """Refuse (ParameterError) what could never be made, before anything is charged."""
+        """Refuse (ParameterError) a node set that cannot be served, before anything is charged."""
         ...
 
 
 @runtime_checkable
 class KnowsUncertainty(Protocol):
-    """A mechanism that can say how far its noise may have moved a score.
+    """A mechanism that gives confidence intervals for its scores.
 
-    Post-processing: it reads no edge of anybody else and draws nothing.
+    Post-processing: it reads no private edge and draws nothing.
     """
 
     def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
         """Half-widths of 95 % intervals around the scores in `rows`, which `estimate` gave.
 
         Of shape (sources, 1) or (sources, nodes). A score without noise lies within this distance
-        of the released one, with probability 95 %. The mechanism says what "without noise" means
-        and what the probability is over. What the model leaves out (caps, far hops) is not in it.
+        of the released one, with probability 95 %. The mechanism documents what "without noise"
+        means and what the probability is over. Model error (caps, far hops) is not covered.
         """
         ...
 
 
 @runtime_checkable
 class HasHardPairs(Protocol):
-    """A mechanism that knows neighbouring graphs on which it comes near its bound."""
+    """A mechanism that names neighbouring graphs on which its privacy loss is near its epsilon."""
 
     def hard_pairs(self) -> Iterator[Pair]:
-        """Pairs for these parameters, made from public parameters alone."""
+        """Pairs for these parameters, a function of public parameters alone."""
         ...
 
     @classmethod
-    def hardest(cls) -> tuple[Mechanism, Pair]:
-        """Parameters and a pair for which the noised numbers use at least 0.9 of the claim."""
+    def tight_case(cls) -> tuple[Mechanism, Pair]:
+        """Parameters and a pair for which the privacy loss is at least 0.9 of epsilon."""
         ...
 
 
@@ -168,53 +168,52 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
 }
 
 
-class Checked:
-    """Parameters that are checked by their names: one name means the same in all mechanisms."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]  # every mechanism is a dataclass
-            if field.name in _CHECKS:
-                _CHECKS[field.name](getattr(self, field.name))
+def check_parameters(mechanism: Any) -> None:
+    """Check fields by their names: one name means the same in all mechanisms."""
+    for field in fields(mechanism):
+        if field.name in _CHECKS:
+            _CHECKS[field.name](getattr(mechanism, field.name))
 
 
-class NothingShared:
-    """Sources that share nothing."""
+def per_source_guarantee(mechanism: Any, n_sources: int) -> Guarantee:
+    """Epsilon per member (joint), or per source and added up (public)."""
+    model: Model = getattr(mechanism, "model", "joint")  # without such a field: joint only
+    rows = n_sources if model == "public" else 1
+    return Guarantee(
+        epsilon=float(exact_epsilon(mechanism.epsilon) * rows),
+        model=model,
+        n_sources=n_sources,
+        theorem=mechanism.theorem,
+    )
+
+
+class PerSource:
+    """Base for mechanisms that share nothing: each row is a release of its own."""
+
+    theorem: ClassVar[str]  # page of the proof
+    epsilon: float
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Epsilon per member (joint), or per source and added up (public)."""
+        return per_source_guarantee(self, n_sources)
 
     def shared(self, graph: Graph) -> AnyStatistic | None:
         """Nothing is shared between sources."""
         return None
 
     def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """Nothing is shared between sources."""
+        """Never called: nothing is shared between sources."""
         raise AssertionError("nothing is shared")
 
 
-class PerSource(NothingShared):
-    """Rows that share nothing: each is a release of its own, proved in `theorem`."""
-
-    theorem: ClassVar[str]  # page of the proof
-    epsilon: float
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon per recipient (joint) or per source, added up (public)."""
-        model: Model = getattr(self, "model", "joint")  # without such a field: joint only
-        rows = n_sources if model == "public" else 1
-        return Guarantee(
-            epsilon=float(exact_epsilon(self.epsilon) * rows),
-            model=model,
-            n_sources=n_sources,
-            theorem=self.theorem,
-        )
-
-
 class OnceForAll:
-    """All noise is drawn once for everybody; nothing is asked for one recipient alone."""
+    """Base for mechanisms whose noise is drawn once for everybody: nothing is asked per member."""
 
     theorem: ClassVar[str]  # page of the proof
     epsilon: float
 
     def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon, once for everything."""
+        """Epsilon, once for everything."""
         return Guarantee(
             epsilon=self.epsilon,
             model=getattr(self, "model", "joint"),
@@ -224,18 +223,33 @@ class OnceForAll:
         )
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Nothing is asked for one recipient alone."""
+        """Nothing is asked for one member alone."""
         yield from ()
 
 
-class NoiseLast(PerSource):
-    """Rows that are a bounded function of the graph plus Laplace noise, and nothing else.
+class LaplaceRows:
+    """Base for the Laplace mechanism: rows of bounded sensitivity plus noise, one by one.
 
-    The class gives `exact_rows` and `calibration`; the rest follows.
+    A subclass gives `exact_rows` and `calibration`. Nothing is shared between sources.
     """
 
+    theorem: ClassVar[str]  # page of the proof
+    epsilon: float
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Epsilon per member (joint), or per source and added up (public)."""
+        return per_source_guarantee(self, n_sources)
+
+    def shared(self, graph: Graph) -> AnyStatistic | None:
+        """Nothing is shared between sources."""
+        return None
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
+        """Never called: nothing is shared between sources."""
+        raise AssertionError("nothing is shared")
+
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
-        """The rows before their noise, freshly made; they do not depend on epsilon."""
+        """The rows before their noise, as a new array; they do not depend on epsilon."""
         raise NotImplementedError
 
     def calibration(self, n_nodes: int) -> Calibration:
@@ -243,7 +257,7 @@ class NoiseLast(PerSource):
         raise NotImplementedError
 
     def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
+        """Calibrate once before the charge, so that it cannot fail after it."""
         self.calibration(len(nodes))
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
@@ -252,14 +266,14 @@ class NoiseLast(PerSource):
         yield Statistic(rows, self.calibration(graph.n_nodes))
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
-        """Give the rows as they are."""
+        """The noised rows, unchanged."""
         return noised[0].values
 
     def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
         """Around the row without noise: P(|noise| > b ln 20) = 1/20 for noise of scale b.
 
         Rounding to the lattice moves a value by half a step more. What caps cut off, or further
-        rounds would add, is not in it.
+        rounds would add, is not covered.
         """
         calibration = self.calibration(rows.shape[1])
         half = math.log(20) * calibration.noise_scale + 2.0**calibration.step_log2
@@ -269,9 +283,9 @@ class NoiseLast(PerSource):
 def own_lists(
     graph: Graph, sources: npt.ArrayLike, model: str, own_edges: OwnEdges = "touching"
 ) -> OwnLists:
-    """What each recipient knows by itself: its list, which in the public model is nobody's.
+    """The neighbour list of each source, which its member knows; empty in the public model.
 
-    In a directed graph that is whom it follows, and with own edges "touching" who follows it.
+    In a directed graph those whom the member follows, and with own edges "touching" its followers.
     """
     at = np.asarray(sources, dtype=np.int64)
     if model == "public":
@@ -285,25 +299,25 @@ def own_lists(
 
 
 def check_mechanism(given: Any) -> Mechanism:
-    """Refuse a name or a class where a mechanism with its parameters is meant."""
+    """Refuse a name or a class in place of a mechanism with its parameters."""
     if isinstance(given, type) or not isinstance(given, Mechanism):
         shown = given.__name__ if isinstance(given, type) else repr(given)
         raise ParameterError(
-            f"a mechanism comes with its parameters, such as TwoHop(epsilon=1), got {shown}"
+            f"expected a mechanism with its parameters, such as TwoHop(epsilon=1), got {shown}"
         )
     return given
 
 
 def check_directions(mechanism: Mechanism, graph: Graph) -> None:
-    """Refuse a directed graph unless the mechanism is for these, and the other way round.
+    """Refuse a directed graph for a mechanism for undirected ones, and the other way round.
 
-    Which kind of graph it is, is public.
+    Whether a graph is directed is public.
     """
     wanted = bool(getattr(mechanism, "directed", False))
     if graph.directed and not wanted:
-        raise ParameterError(f"{mechanism.name} is not made for directed graphs; suggestions are")
+        raise ParameterError(f"{mechanism.name} does not support directed graphs; suggest does")
     if wanted and not graph.directed:
         raise ParameterError(
-            f"{mechanism.name} was asked for a directed graph, and this one is undirected; "
+            f"{mechanism.name} has directed=True, but the graph is undirected; "
             'read it with directed="keep"'
         )

@@ -1,4 +1,4 @@
-"""Baselines behind the same seam, for every comparison: the truth, and the own list alone."""
+"""Baselines with the same interface, for every comparison: the truth, and the own list alone."""
 
 from __future__ import annotations
 
@@ -10,21 +10,13 @@ import numpy as np
 
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import (
-    Checked,
-    Gives,
-    Measuring,
-    NothingShared,
-    OnceForAll,
-    OwnLists,
-    Rows,
-)
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows, check_parameters
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Exact, Noised
 
 
 @dataclass(frozen=True, kw_only=True)
-class NonPrivate(Checked, NothingShared):
+class NonPrivate(PerSource):
     """Exact Personalized PageRank: epsilon = infinity, for the curator only.
 
     Parameters
@@ -38,33 +30,32 @@ class NonPrivate(Checked, NothingShared):
     name: ClassVar[str] = "non-private"
     gives: ClassVar[Gives] = "scores"
     when_to_use: ClassVar[str] = "the truth, for the curator only"
+    theorem: ClassVar[str] = "docs/theory/baselines.md"
 
     restart: float = 0.15
     tol: float = 1e-9
 
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
     def guarantee(self, n_sources: int) -> Guarantee:
         """Promise nothing."""
-        return Guarantee(
-            epsilon=math.inf,
-            model="none",
-            n_sources=n_sources,
-            theorem="docs/theory/baselines.md",
-        )
+        return Guarantee(epsilon=math.inf, model="none", n_sources=n_sources, theorem=self.theorem)
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """Exact PageRank."""
         yield Exact(personalized_pagerank(graph, own.sources, restart=self.restart, tol=self.tol))
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
-        """Give it as it is."""
+        """The exact rows, unchanged."""
         return noised[0].values
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnNeighbours(Checked, OnceForAll, NothingShared):
-    """The source and its own neighbour list: one step of the walk, nothing of anybody else.
+class OwnNeighbours(PerSource):
+    """The source and its own neighbour list: one step of the walk, no edge of anybody else.
 
-    The floor that every private mechanism has to beat: it costs no budget. Joint model only,
+    The baseline that every private mechanism has to beat: its price is 0. Joint model only,
     because a row shows its source's edges. Proof: docs/theory/baselines.md.
 
     Parameters
@@ -75,12 +66,27 @@ class OwnNeighbours(Checked, OnceForAll, NothingShared):
 
     name: ClassVar[str] = "own-neighbours"
     gives: ClassVar[Gives] = "scores"
-    when_to_use: ClassVar[str] = "no budget at all: the floor that everything else has to beat"
-
+    when_to_use: ClassVar[str] = "no budget at all: the baseline that all others have to beat"
     theorem: ClassVar[str] = "docs/theory/baselines.md"
-    epsilon = 0.0  # nothing about edges elsewhere
 
     restart: float = 0.15
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Epsilon 0: a row says nothing about edges away from its source."""
+        return Guarantee(
+            epsilon=0.0,
+            model="joint",
+            n_sources=n_sources,
+            theorem=self.theorem,
+            pooling="shared",
+        )
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Nothing is asked of the graph beyond the own lists."""
+        yield from ()
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
         """`restart` at the source, the rest spread over its neighbours."""

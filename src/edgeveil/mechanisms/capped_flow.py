@@ -19,7 +19,15 @@ from edgeveil.flow.bounds import Bound, flow_error_bound
 from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows
 from edgeveil.graph import Graph
 from edgeveil.hashing import embedding_float_error, hash_nodes, instant_embedding
-from edgeveil.mechanisms.base import Checked, Gives, Measuring, NoiseLast, OwnLists, PerSource, Rows
+from edgeveil.mechanisms.base import (
+    Gives,
+    LaplaceRows,
+    Measuring,
+    OwnLists,
+    PerSource,
+    Rows,
+    check_parameters,
+)
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge, wedge_with_leaves
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -29,9 +37,10 @@ from edgeveil.privacy.statistic import Noised, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
-class CappedFlow(Checked, PerSource):
-    """The parameters of a flow that one edge moves by at most `sigma` in L1, and its noise.
+class CappedFlow:
+    """Parameters of the paper's capped push flow, and the flow itself.
 
+    One edge moves a row of flow by at most `sigma` in L1: docs/theory/push-flow-cap.md.
     Neighbouring graphs differ in one edge (joint: not at the source). Cost per source: `rounds`
     passes over the edges (fixed point: at most 137 at the defaults, about 20 in practice).
 
@@ -42,66 +51,9 @@ class CappedFlow(Checked, PerSource):
     sigma : float
         L1 sensitivity that the flow is capped to; smaller means less noise and more bias.
     model : {"joint", "public"}
-        Who sees a row: its source's owner alone, or anyone.
+        Who sees a row: the member at its source alone, or anyone.
     restart : float
         Restart probability of the ordinary walk.
-    rounds : int or None
-        Rounds of pushing; None for the fixed point, which allows most flow
-        (docs/theory/tight-bounds.md).
-    """
-
-    epsilon: float
-    sigma: float = 1e-6
-    model: Model = "joint"
-    restart: float = 0.15
-    rounds: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.recursion()
-
-    def recursion(self) -> Recursion:
-        """What is computed; refuses wrong parameters."""
-        raise NotImplementedError
-
-    def flow(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
-        """One row of flow for each source, without noise."""
-        return capped_rows(graph, sources, self.recursion())
-
-    def flow_error(self, n: int) -> float:
-        """L1 distance of a computed row from the defined one, at most, on any graph."""
-        return flow_error_bound(n, sigma=self.sigma, restart=self.restart, rounds=self.rounds)
-
-    def flow_noise(self, n: int, epsilon: Fraction) -> Calibration:
-        """One edge moves a row by at most sigma in L1."""
-        error = self.flow_error(n)
-        return calibrate(coordinates=n, sensitivity=self.sigma, epsilon=epsilon, error=error)
-
-    def hard_pairs(self) -> Iterator[Pair]:
-        """The shapes on which capped flows change most."""
-        return capped_flow_pairs(self.model)
-
-
-class NoisedFlow(CappedFlow, NoiseLast):
-    """A flow plus its noise, and nothing else."""
-
-    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
-        """The flow."""
-        return self.flow(graph, sources)
-
-    def calibration(self, n_nodes: int) -> Calibration:
-        """The noise of the flow, for all of epsilon."""
-        return self.flow_noise(n_nodes, exact_epsilon(self.epsilon))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PaperFlow(CappedFlow):
-    """The paper's capped push flow: docs/theory/push-flow-cap.md.
-
-    Parameters
-    ----------
-    epsilon, sigma, model, restart
-        As for `CappedFlow`.
     rounds : int or None
         Rounds of pushing. None: the fixed point, which allows a tenth more flow for the same
         sigma and restart 0.15 (docs/theory/tight-bounds.md).
@@ -112,9 +64,17 @@ class PaperFlow(CappedFlow):
         sigma; it is kept for reproduction.
     """
 
+    epsilon: float
+    sigma: float = 1e-6
+    model: Model = "joint"
+    restart: float = 0.15
     rounds: int | None = 100
     prepush: bool = False
     bound: Bound = "tight"
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        self.recursion()  # refuses wrong parameters
 
     @classmethod
     def paper(cls, epsilon: float, *, model: Model = "joint", **others: Any) -> Self:
@@ -123,29 +83,54 @@ class PaperFlow(CappedFlow):
         sigma = 1e-6, R = 100, its own bound on the sensitivity, restart 0.15, embeddings of 256
         numbers, and in the joint model its extra start. `others` replace any of them.
         """
-        how: dict[str, Any] = {"sigma": 1e-6, "rounds": 100, "bound": "paper", **others}
-        return cls(epsilon=epsilon, model=model, **{"prepush": model == "joint"} | how)
+        defaults = {"sigma": 1e-6, "rounds": 100, "bound": "paper", "prepush": model == "joint"}
+        return cls(epsilon=epsilon, model=model, **{**defaults, **others})
 
     def recursion(self) -> Recursion:
-        """That of `push_flow_cap`."""
-        numbers = self.sigma, self.model, self.restart, self.rounds
-        return capped_recursion(*numbers, prepush=self.prepush, bound=self.bound)
+        """The recursion of `push_flow_cap`."""
+        return capped_recursion(
+            self.sigma,
+            self.model,
+            self.restart,
+            self.rounds,
+            prepush=self.prepush,
+            bound=self.bound,
+        )
+
+    def flow(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """One row of flow for each source, without noise."""
+        return capped_rows(graph, sources, self.recursion())
 
     @property
-    def half(self) -> Fraction:
-        """Half of epsilon, for a mechanism of two parts: first it chooses large coordinates."""
+    def half_epsilon(self) -> Fraction:
+        """What each part of a two-part mechanism gets: the choice of coordinates, the values."""
         return exact_epsilon(self.epsilon) / 2
 
     def is_large(self, noised: Rows) -> npt.NDArray[np.bool_]:
-        """Which noised coordinates count as large: from the paper's 3 sigma ln(n) / half on."""
-        return noised >= 3 * self.sigma * math.log(noised.shape[1]) / float(self.half)
+        """Which noised coordinates reach the paper's threshold 3 sigma ln(n) / half epsilon."""
+        return noised >= 3 * self.sigma * math.log(noised.shape[1]) / float(self.half_epsilon)
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """The shapes on which capped flows change most."""
+        return capped_flow_pairs(self.model)
+
+
+def flow_error(flow: CappedFlow | DPForwardCap, n: int) -> float:
+    """L1 distance of a computed row from the defined one, at most, on any graph."""
+    return flow_error_bound(n, sigma=flow.sigma, restart=flow.restart, rounds=flow.rounds)
+
+
+def flow_noise(flow: CappedFlow | DPForwardCap, n: int, epsilon: Fraction) -> Calibration:
+    """One edge moves a row by at most sigma in L1."""
+    error = flow_error(flow, n)
+    return calibrate(coordinates=n, sensitivity=flow.sigma, epsilon=epsilon, error=error)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPPushFlowCap(PaperFlow, NoisedFlow):
+class DPPushFlowCap(CappedFlow, LaplaceRows):
     """Capped push flow plus Laplace noise of scale sigma / epsilon on every node.
 
-    Proof: docs/theory/dp-push-flow-cap.md. Parameters as for `PaperFlow`.
+    Proof: docs/theory/dp-push-flow-cap.md. Parameters as for `CappedFlow`.
     """
 
     name: ClassVar[str] = "push-flow-cap"
@@ -155,19 +140,34 @@ class DPPushFlowCap(PaperFlow, NoisedFlow):
     )
     theorem: ClassVar[str] = "docs/theory/dp-push-flow-cap.md"
 
+    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """The capped flow."""
+        return self.flow(graph, sources)
+
+    def calibration(self, n_nodes: int) -> Calibration:
+        """The noise of the flow, for all of epsilon."""
+        return flow_noise(self, n_nodes, exact_epsilon(self.epsilon))
+
     @classmethod
-    def hardest(cls) -> tuple[DPPushFlowCap, Pair]:
+    def tight_case(cls) -> tuple[DPPushFlowCap, Pair]:
         """With one round and prepush a wedge attains the bound."""
         return cls(epsilon=1.0, rounds=1, prepush=True, sigma=1e-3), wedge()
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPForwardCap(NoisedFlow):
+class DPForwardCap(LaplaceRows):
     """Flow capped on the edges but not where it is absorbed, plus Laplace noise sigma / epsilon.
 
     For the same noise a node's own value is not cut at its cap, which is what the paper's
-    prepush is for, without its bias. Proof: docs/theory/forward-cap.md. Parameters as for
-    `CappedFlow`; at least 2 rounds.
+    prepush is for, without its bias. Proof: docs/theory/forward-cap.md.
+
+    Parameters
+    ----------
+    epsilon, sigma, model, restart
+        As for `CappedFlow`.
+    rounds : int or None
+        Rounds of pushing, at least 2; None for the fixed point, which allows most flow
+        (docs/theory/tight-bounds.md).
     """
 
     name: ClassVar[str] = "forward-cap"
@@ -175,23 +175,43 @@ class DPForwardCap(NoisedFlow):
     when_to_use: ClassVar[str] = "as push-flow-cap, with nodes' own values uncut"
     theorem: ClassVar[str] = "docs/theory/forward-cap.md"
 
-    def recursion(self) -> Recursion:
-        """Everything that arrives is absorbed."""
-        numbers = self.sigma, self.model, self.restart, self.rounds
-        return capped_recursion(*numbers, forward=True)
+    epsilon: float
+    sigma: float = 1e-6
+    model: Model = "joint"
+    restart: float = 0.15
+    rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        self._recursion()  # refuses wrong parameters
+
+    def _recursion(self) -> Recursion:
+        return capped_recursion(self.sigma, self.model, self.restart, self.rounds, forward=True)
+
+    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
+        """The flow that arrives at each node, all of which is absorbed."""
+        return capped_rows(graph, sources, self._recursion())
+
+    def calibration(self, n_nodes: int) -> Calibration:
+        """One edge moves a row by at most sigma in L1."""
+        return flow_noise(self, n_nodes, exact_epsilon(self.epsilon))
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """The shapes on which capped flows change most."""
+        return capped_flow_pairs(self.model)
 
     @classmethod
-    def hardest(cls) -> tuple[DPForwardCap, Pair]:
+    def tight_case(cls) -> tuple[DPForwardCap, Pair]:
         """Three rounds of a walk that nearly always restarts."""
         return cls(epsilon=1.0, restart=0.98, rounds=3), wedge()
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSparsePPR(PaperFlow):
+class DPSparsePPR(CappedFlow, PerSource):
     """Choose the large coordinates privately, then noise those; all others are 0.
 
     Half of epsilon goes to the choice (DPSparsification), half to the values. Proof:
-    docs/theory/sparse.md. Parameters as for `PaperFlow`.
+    docs/theory/sparse.md. Parameters as for `CappedFlow`.
     """
 
     name: ClassVar[str] = "sparse-ppr"
@@ -200,29 +220,52 @@ class DPSparsePPR(PaperFlow):
     theorem: ClassVar[str] = "docs/theory/sparse.md"
 
     def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
-        self.flow_noise(len(nodes), self.half)
+        """Calibrate once before the charge, so that it cannot fail after it."""
+        flow_noise(self, len(nodes), self.half_epsilon)
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """The flow twice: to choose coordinates, and for their values."""
-        rows, noise = self.flow(graph, own.sources), self.flow_noise(graph.n_nodes, self.half)
+        rows = self.flow(graph, own.sources)
+        noise = flow_noise(self, graph.n_nodes, self.half_epsilon)
         yield Statistic(rows.copy(), noise)
         yield Statistic(rows, noise)
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
-        """The values where the choice says so; that coordinate i is chosen is algorithm 6."""
+        """The noised values of the chosen coordinates (the choice is the paper's algorithm 6)."""
         choice, values = (part.values for part in noised)
         return np.where(self.is_large(choice), values, 0.0)
 
     @classmethod
-    def hardest(cls) -> tuple[DPSparsePPR, Pair]:
+    def tight_case(cls) -> tuple[DPSparsePPR, Pair]:
         """With one round and prepush a wedge attains the bound of the flow."""
         return cls(epsilon=1.0, rounds=1, prepush=True, sigma=1e-3), wedge()
 
 
+def _embedded(mechanism: DPInstantEmbedding | DPEmbeddingSparse, graph: Graph, rows: Rows) -> Rows:
+    """The embedding of each row, without noise."""
+    hashed = hash_nodes(graph.nodes, mechanism.dimension, mechanism.hash_key)
+    return instant_embedding(rows, hashed)
+
+
+@lru_cache(maxsize=256)  # exact arithmetic, the same for all rows with as many coordinates
+def embedding_noise(
+    mechanism: DPInstantEmbedding | DPEmbeddingSparse, n: int, coordinates: int, epsilon: Fraction
+) -> Calibration:
+    """If so many coordinates move by sigma in all, an embedding moves by m log(1 + sigma n / m)."""
+    moved = coordinates * math.log1p(mechanism.sigma * (n / coordinates))
+    return calibrate(
+        coordinates=mechanism.dimension,
+        sensitivity=moved * (1 + 2**-48),  # rounded up
+        epsilon=epsilon,
+        error=embedding_float_error(n, flow_error(mechanism, n)),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
-class FlowEmbedding(PaperFlow):
-    """InstantEmbedding of the capped flow, or of some of its coordinates.
+class DPInstantEmbedding(CappedFlow, LaplaceRows):
+    """InstantEmbedding of the capped flow plus Laplace noise of scale n log(1+sigma) / epsilon.
+
+    Proof: docs/theory/instant-embedding.md.
 
     Parameters
     ----------
@@ -231,40 +274,7 @@ class FlowEmbedding(PaperFlow):
     hash_key : str
         Chooses the public hash of nodes to dimensions.
     epsilon, sigma, model, restart, rounds, prepush, bound
-        As for `PaperFlow`.
-    """
-
-    dimension: int = 256
-    hash_key: str = "edgeveil"
-
-    def embedded(self, graph: Graph, rows: Rows) -> Rows:
-        """The embedding of each row, without noise."""
-        return instant_embedding(rows, hash_nodes(graph.nodes, self.dimension, self.hash_key))
-
-    def hard_pairs(self) -> Iterator[Pair]:
-        """Those of the flow; the embedding looks at n p and not below 1: lone nodes raise n."""
-        return capped_flow_pairs(self.model, lone=True)
-
-
-@lru_cache(maxsize=256)  # exact arithmetic, the same for all rows with as many coordinates
-def embedding_noise(
-    mechanism: FlowEmbedding, n: int, coordinates: int, epsilon: Fraction
-) -> Calibration:
-    """If so many coordinates move by sigma in all, an embedding moves by m log(1 + sigma n / m)."""
-    moved = coordinates * math.log1p(mechanism.sigma * (n / coordinates))
-    return calibrate(
-        coordinates=mechanism.dimension,
-        sensitivity=moved * (1 + 2**-48),  # rounded up
-        epsilon=epsilon,
-        error=embedding_float_error(n, mechanism.flow_error(n)),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class DPInstantEmbedding(FlowEmbedding, NoiseLast):
-    """InstantEmbedding of the capped flow plus Laplace noise of scale n log(1+sigma) / epsilon.
-
-    Proof: docs/theory/instant-embedding.md. Parameters as for `FlowEmbedding`.
+        As for `CappedFlow`.
     """
 
     name: ClassVar[str] = "instant-embedding"
@@ -275,16 +285,23 @@ class DPInstantEmbedding(FlowEmbedding, NoiseLast):
     )
     theorem: ClassVar[str] = "docs/theory/instant-embedding.md"
 
+    dimension: int = 256
+    hash_key: str = "edgeveil"
+
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
         """The embedding of the capped flow."""
-        return self.embedded(graph, self.flow(graph, sources))
+        return _embedded(self, graph, self.flow(graph, sources))
 
     def calibration(self, n_nodes: int) -> Calibration:
         """All n coordinates may move: n log(1 + sigma) in L1."""
         return embedding_noise(self, n_nodes, max(n_nodes, 1), exact_epsilon(self.epsilon))
 
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Isolated nodes raise n: the embedding looks at max(n p, 1)."""
+        return capped_flow_pairs(self.model, isolated=True)
+
     @classmethod
-    def hardest(cls) -> tuple[DPInstantEmbedding, Pair]:
+    def tight_case(cls) -> tuple[DPInstantEmbedding, Pair]:
         """A cap at which two values just reach 1 / n, below which an embedding does not look."""
         sigma = 2 / 210 * (1 + 1e-9)
         mechanism = cls(epsilon=1.0, dimension=64, restart=0.6, rounds=None, sigma=sigma)
@@ -292,12 +309,12 @@ class DPInstantEmbedding(FlowEmbedding, NoiseLast):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPEmbeddingSparse(FlowEmbedding):
+class DPEmbeddingSparse(CappedFlow, PerSource):
     """Choose the large coordinates privately, embed those, noise the embedding.
 
     Half of epsilon goes to the choice S, half to Laplace noise of scale m log(1 + sigma n / m)
     over epsilon / 2, m = max(|S|, 1). Proof: docs/theory/sparse.md, which also covers an empty S.
-    Parameters as for `FlowEmbedding`.
+    Parameters as for `DPInstantEmbedding`.
     """
 
     name: ClassVar[str] = "embedding-sparse"
@@ -305,29 +322,36 @@ class DPEmbeddingSparse(FlowEmbedding):
     when_to_use: ClassVar[str] = "to compare with the paper's sparse embeddings"
     theorem: ClassVar[str] = "docs/theory/sparse.md"
 
+    dimension: int = 256
+    hash_key: str = "edgeveil"
+
     def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
-        self.flow_noise(len(nodes), self.half)
+        """Calibrate once before the charge, so that it cannot fail after it."""
+        flow_noise(self, len(nodes), self.half_epsilon)
         for chosen in (1, max(len(nodes), 1)):
-            embedding_noise(self, len(nodes), chosen, self.half)
+            embedding_noise(self, len(nodes), chosen, self.half_epsilon)
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """The flow, to choose coordinates; then the embedding of those that were chosen."""
         n, rows = graph.n_nodes, self.flow(graph, own.sources)
-        choice = yield Statistic(rows.copy(), self.flow_noise(n, self.half))
+        choice = yield Statistic(rows.copy(), flow_noise(self, n, self.half_epsilon))
         chosen = self.is_large(choice.values)
         # A function of the private choice only: S empty leaves w = 0, and m = 1 noises it
         # like any other.
         sizes = np.maximum(chosen.sum(axis=1), 1)
-        noises = tuple(embedding_noise(self, n, int(m), self.half) for m in sizes)
-        yield Statistic(self.embedded(graph, np.where(chosen, rows, 0.0)), noises)
+        noises = tuple(embedding_noise(self, n, int(m), self.half_epsilon) for m in sizes)
+        yield Statistic(_embedded(self, graph, np.where(chosen, rows, 0.0)), noises)
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
-        """Give the embeddings as they are."""
+        """The noised embeddings, unchanged."""
         return noised[1].values
 
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Isolated nodes raise n: the embedding looks at max(n p, 1)."""
+        return capped_flow_pairs(self.model, isolated=True)
+
     @classmethod
-    def hardest(cls) -> tuple[DPEmbeddingSparse, Pair]:
+    def tight_case(cls) -> tuple[DPEmbeddingSparse, Pair]:
         """A cap at which two values just reach 1 / n, below which an embedding does not look."""
         sigma = 2 / 50 * (1 + 1e-9)
         mechanism = cls(epsilon=1.0, dimension=64, restart=0.6, rounds=None, sigma=sigma)

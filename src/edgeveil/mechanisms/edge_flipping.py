@@ -13,24 +13,24 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Checked, Gives, OnceForAll, OwnLists, Rows
+from edgeveil.mechanisms.base import Gives, OnceForAll, OwnLists, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.statistic import Bits, Noised
 
-_BYTES_PER_PAIR = 64  # places, their sorted union, both ends, and the graph made of them
+_BYTES_PER_PAIR = 64  # pair numbers, their sorted union, both ends, and the graph
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeFlipping(Checked, OnceForAll):
+class EdgeFlipping(OnceForAll):
     """The paper's baseline: keep every pair with probability e^eps / (1 + e^eps), else flip it.
 
-    The flips are drawn once for all sources and cost epsilon once. In the joint model each
-    source's own edges are put back for its owner; whatever a coalition pools, it learns at
-    most epsilon about an edge that touches none of its members. Proof:
-    docs/theory/edge-flipping.md. Cost: time and memory go with the number of flipped pairs,
+    The flips are drawn once for all sources, at the price of epsilon once. In the joint model each
+    member's own edges are restored in its row; a coalition of members learns at most epsilon
+    about an edge that touches none of them. Proof:
+    docs/theory/edge-flipping.md. Cost: time and memory grow with the number of flipped pairs,
     about n^2 / (2 (1 + e^eps)), never with n^2; then exact PageRank per source.
 
     Parameters
@@ -38,7 +38,7 @@ class EdgeFlipping(Checked, OnceForAll):
     epsilon : float
         Privacy loss of the whole release.
     model : {"joint", "public"}
-        Who sees a row: its source's owner alone, or anyone.
+        Who sees a row: the member at its source alone, or anyone.
     restart : float
         Restart probability of the ordinary walk.
     tol : float
@@ -58,16 +58,19 @@ class EdgeFlipping(Checked, OnceForAll):
     restart: float = 0.15
     tol: float = 1e-6
 
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
     def check_nodes(self, nodes: NodeSet) -> None:
         """Refuse a node set whose flipped pairs would not fit into memory."""
         pairs = len(nodes) * (len(nodes) - 1) // 2
         flips = pairs / (1 + math.exp(min(self.epsilon, 700.0)))
-        needed, there = flips * _BYTES_PER_PAIR, total_memory()
-        if needed > there:
+        needed, available = flips * _BYTES_PER_PAIR, total_memory()
+        if needed > available:
             raise ParameterError(
                 f"edge-flipping at epsilon {self.epsilon:g} flips about {flips:.2g} of "
                 f"{pairs:.2g} pairs of nodes, which takes {needed / 2**30:,.0f} GiB of memory; "
-                f"there are {there / 2**30:,.0f}"
+                f"this machine has {available / 2**30:,.0f} GiB"
             )
 
     def shared(self, graph: Graph) -> Bits:
@@ -84,25 +87,25 @@ class EdgeFlipping(Checked, OnceForAll):
         return Graph.from_edges(*_pair_ends(noised.values, len(nodes)), nodes)
 
     def estimate(self, noised: tuple[Noised, ...], shared: Graph, own: OwnLists) -> Rows:
-        """PageRank on the flipped graph; in the joint model with the source's own edges back.
+        """PageRank on the flipped graph; in the joint model with the member's own edges restored.
 
-        The graph in here is the released one.
+        `shared` is the flipped graph, which is released, not the private one.
         """
         options = {"restart": self.restart, "tol": self.tol}
         if self.model == "public":
             return personalized_pagerank(shared, own.sources, **options)
         rows = np.empty((len(own.sources), len(own.nodes)))
         for i, source in enumerate(own.sources):
-            seen = _with_own_edges(shared, int(source), own.of(i))
-            rows[i] = personalized_pagerank(seen, [int(source)], **options)[0]
+            known = _with_own_edges(shared, int(source), own.of(i))
+            rows[i] = personalized_pagerank(known, [int(source)], **options)[0]
         return rows
 
     def hard_pairs(self) -> Iterator[Pair]:
-        """One bit."""
+        """Two graphs that differ in one bit."""
         yield single_pair(at_source=self.model == "public")
 
     @classmethod
-    def hardest(cls) -> tuple[EdgeFlipping, Pair]:
+    def tight_case(cls) -> tuple[EdgeFlipping, Pair]:
         """At any epsilon."""
         return cls(epsilon=1.0), single_pair(at_source=False)
 
@@ -136,5 +139,5 @@ def _pair_ends(
     """Ends u < v of the numbered pairs."""
     starts = _row_starts(n)
     u = np.searchsorted(starts, numbers, side="right") - 1
-    # The last row is empty and starts where the one before it ends; its number is never meant.
+    # The last row is empty and starts where the one before it ends: no pair is in it.
     return u, numbers - starts[u] + u + 1

@@ -14,7 +14,7 @@ from edgeveil._check import positive, whole
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Checked, Gives, Measuring, OwnLists, PerSource, Rows
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -23,8 +23,8 @@ from edgeveil.privacy.statistic import Noised, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphDiffusion(Checked, PerSource):
-    """A rival to measure against: power iteration with noise and degree clipping in every step.
+class GraphDiffusion(PerSource):
+    """A baseline: power iteration with noise and degree clipping in every step.
 
     x <- clip((1-b) s + b W x + noise) on the lazy walk W, clipped to [0, eta d(v)], and to
     [0, 1] at the source; the last step is not clipped. Its authors' projection to the simplex
@@ -38,7 +38,7 @@ class GraphDiffusion(Checked, PerSource):
     epsilon : float
         Privacy loss of one row.
     eta : float
-        Most that a node passes on over one edge, before b; the noise grows with it.
+        Cap on the flow over one edge, before the factor b; the noise is proportional to it.
     restart : float
         Restart probability of the ordinary walk; 1/3 is the authors' b = 0.8.
     steps : int
@@ -60,7 +60,7 @@ class GraphDiffusion(Checked, PerSource):
     bound: Bound = "tight"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_parameters(self)
         positive("eta", self.eta)
         whole("steps", self.steps, 2, 100_000)
 
@@ -74,37 +74,38 @@ class GraphDiffusion(Checked, PerSource):
         return 2 * (1 - alpha) * float(self.eta) / alpha * spread * (1 + 2**-48)
 
     def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
+        """Calibrate once before the charge, so that it cannot fail after it."""
         self._noise(len(nodes))
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """Noise for every step but the last, then the last step."""
-        n, alpha, m = graph.n_nodes, lazy_restart(self.restart), len(own.sources)
-        step, draws, usual = _lazy_walk(graph, alpha), self._draws, self._noise(n)
+        n, m, draws = graph.n_nodes, len(own.sources), self._draws
+        alpha = lazy_restart(self.restart)
+        step, calibration = _lazy_walk(graph, alpha), self._noise(n)
         caps = np.tile(self.eta * graph.degrees, (m, 1))
         x = np.zeros((m, n))
         at = np.arange(m), own.sources
         caps[at] = x[at] = 1.0
-        most_noise = np.zeros(m)
+        largest_noise = np.zeros(m)
         for _ in range(1, self.steps):
             y = step(x, own.sources)
-            # Drawn apart from y: in the proof it is the same noise on both graphs.
+            # Drawn separately from y: the proof couples both graphs by the same noise.
             for _draw in range(draws):
-                z = (yield Statistic(np.zeros((m, n)), usual, spends=False)).values
-                most_noise = np.maximum(most_noise, draws * np.abs(z).sum(axis=1))
+                z = (yield Statistic(np.zeros((m, n)), calibration, spends=False)).values
+                largest_noise = np.maximum(largest_noise, draws * np.abs(z).sum(axis=1))
                 y += z
             x = np.clip(y, 0.0, caps)
-        # The noise so far does not depend on the graph: the last scale may look at it.
+        # The noise so far does not depend on the graph, so the last scale may depend on it.
         last = tuple(
             self._noise(n, (n + 16) * 2.0**-52 * (1 + float(noise)) / alpha**2)
-            for noise in most_noise
+            for noise in largest_noise
         )
         yield Statistic(step(x, own.sources), last)
         if draws == 2:
             yield Statistic(np.zeros((m, n)), last, spends=False)
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
-        """The last step; as its authors draw it, with noise once more."""
+        """The last step; for bound "paper" with a second draw of noise, as its authors do."""
         last = noised[-self._draws].values
         return last + noised[-1].values if self._draws == 2 else last
 
@@ -113,7 +114,7 @@ class GraphDiffusion(Checked, PerSource):
         return capped_flow_pairs("joint")
 
     @classmethod
-    def hardest(cls) -> tuple[GraphDiffusion, Pair]:
+    def tight_case(cls) -> tuple[GraphDiffusion, Pair]:
         """Two steps on a wedge."""
         return cls(epsilon=1.0, steps=2, eta=1e-3), wedge()
 

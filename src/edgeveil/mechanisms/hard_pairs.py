@@ -1,7 +1,7 @@
 """Neighbouring graphs on which mechanisms come near their bounds: the shapes, by name.
 
-Each shape was found by search (`edgeveil.auditing.anneal`) and then understood. None looks at data.
-Which mechanism is near its bound on which shape is said in the mechanism's own file.
+Each shape was found by search (`edgeveil.auditing.anneal`), then explained. None depends on data.
+Each mechanism names the shapes that are worst for it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def graph_of_pairs(n: int, pairs: npt.ArrayLike, *, directed: bool = False) -> G
 
 
 def wedge(n: int = 3, *, directed: bool = False) -> Pair:
-    """Source 0 joined to 1 and 2, which get joined; further nodes are alone.
+    """Source 0 with neighbours 1 and 2, which get joined; further nodes are isolated.
 
-    Both ends are full in both graphs, and the new edge lifts the cap of each: the change is
-    2 alpha T, and for one round with prepush that is sigma: the bound is tight.
+    Both ends are at their caps in both graphs, and the new edge raises the cap of each: the change
+    is 2 alpha T. For one round with prepush that is sigma: the bound is tight.
     """
     return _pair(n, [(0, 1), (0, 2)], (1, 2), directed=directed)
 
@@ -44,22 +44,23 @@ def wedge(n: int = 3, *, directed: bool = False) -> Pair:
 def two_cliques(own: int, other: int, *, at_source: bool) -> Pair:
     """The new edge joins the source's clique to another one.
 
-    All that goes over the new edge reaches nodes that had nothing, and most of it stays
-    there. Better than `wedge` for many rounds and a small restart probability, and the best
-    shape where a minimum degree D is promised (own = D + 1). In the public model the edge is
-    at the source, which may be alone before (own = 1).
+    All flow over the new edge reaches nodes that had none, and most of it stays there. Worse
+    than `wedge` for many rounds and a small restart probability, and the worst known shape where
+    a minimum degree D is promised (own = D + 1). In the public model the edge is at the source,
+    which may be isolated before (own = 1).
     """
     edges = [*combinations(range(own), 2), *combinations(range(own, own + other), 2)]
     return _pair(own + other, edges, (0 if at_source else 1, own))
 
 
 def hanging_cliques(near: int, far: int, *, at_source: bool, spare: int = 0) -> Pair:
-    """A node of one clique gets joined to another clique; the source hangs on that node.
+    """A node of one clique gets joined to another clique; the source's neighbour is that node.
 
-    The end near the source tells all of its clique that it has one edge more, and what goes over
-    the new edge spreads in a clique that had nothing. Near its bound for many rounds and at the
-    fixed point, if the cap is what passes over one edge (docs/theory/tight-bounds.md). `spare`
-    further friends of the source make that small. In the public model the near end is the source.
+    The end near the source passes less to each node of its own clique, and the flow over the new
+    edge spreads in a clique that had none. The change is near its bound for many rounds and at
+    the fixed point, if the flow over one edge is at the cap (docs/theory/tight-bounds.md). `spare`
+    further neighbours of the source lower that flow. In the public model the near end is the
+    source itself.
     """
     x = 0 if at_source else 1
     n = x + near + far
@@ -76,18 +77,18 @@ def wedge_with_leaves(leaves: int) -> Pair:
     return _pair(3 + 2 * leaves, [(0, 1), (0, 2), *ends], (1, 2))
 
 
-def wedge_with_pools(degree: int) -> Pair:
+def wedge_with_cliques(degree: int) -> Pair:
     """A wedge in which every node has at least `degree` neighbours: each friend has a clique."""
     edges, n = [(0, i) for i in range(1, degree + 1)], degree + 1
     for i in range(1, degree + 1):
-        pool = range(n, n + degree + 1)
+        clique = range(n, n + degree + 1)
         n += degree + 1
-        edges += [*combinations(pool, 2), *((i, v) for v in pool[: degree - 1])]
+        edges += [*combinations(clique, 2), *((i, v) for v in clique[: degree - 1])]
     return _pair(n, edges, (1, 2))
 
 
 def single_pair(*, at_source: bool) -> Pair:
-    """The least graph whose row shows one bit: whether there is an edge."""
+    """The smallest graphs whose rows differ in one bit: whether there is an edge."""
     return _pair(2, [], (0, 1)) if at_source else _pair(3, [(0, 1)], (1, 2))
 
 
@@ -95,15 +96,15 @@ def two_hubs(near: int, far: int) -> Pair:
     """Source 0 has one friend, 1, who gets joined to 2; these have `near` and `far` leaves.
 
     The edge moves the degrees of 1 and 2 by one each, and the two-hop sum of 2 from 0 to the
-    largest weight there is: all that two-hop protects. Degrees that are far apart in units of
-    the noise are not pulled together by estimating them, so that a row shows the noise.
+    largest possible weight: all that two-hop protects. Degrees far apart in units of the noise
+    are not shrunk towards each other, so that a row shows the noise.
     """
     leaves = [(1, 3 + i) for i in range(near)] + [(2, 3 + near + i) for i in range(far)]
     return _pair(3 + near + far, [(0, 1), *leaves], (1, 2))
 
 
 def two_followed(far: int) -> Pair:
-    """Directed. Source 0 follows 1, who begins to follow 2, whom `far` others follow.
+    """Directed. Source 0 follows 1, who gets an edge to 2, whom `far` others follow.
 
     The edge moves the in-degree of 2 by one, and the sum of 2 from 0 to the largest weight.
     """
@@ -120,8 +121,8 @@ def _pair(
     )
 
 
-def capped_flow_pairs(model: str, *, lone: bool = False) -> Iterator[Pair]:
-    """The shapes for capped flows; with `lone`, wedges beside lone nodes as well."""
+def capped_flow_pairs(model: str, *, isolated: bool = False) -> Iterator[Pair]:
+    """The shapes for capped flows; with `isolated`, wedges beside isolated nodes as well."""
     if model == "public":
         yield from (two_cliques(1, k, at_source=True) for k in (2, 4, 8, 16, 64))
         yield hanging_cliques(51, 51, at_source=True)
@@ -129,5 +130,5 @@ def capped_flow_pairs(model: str, *, lone: bool = False) -> Iterator[Pair]:
     yield wedge()
     yield from (two_cliques(2, k, at_source=False) for k in (1, 2, 4, 8, 16))
     yield hanging_cliques(51, 51, at_source=False)
-    if lone:
+    if isolated:
         yield from (wedge(n) for n in range(4, 65))

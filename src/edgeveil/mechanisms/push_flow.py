@@ -16,20 +16,20 @@ from edgeveil.flow.bounds import Bound, float_error_bound
 from edgeveil.flow.push_flow import push_flow
 from edgeveil.flow.walk import check_rounds, lazy_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Checked, Gives, NoiseLast, Rows
-from edgeveil.mechanisms.hard_pairs import Pair, two_cliques, wedge_with_pools
+from edgeveil.mechanisms.base import Gives, LaplaceRows, Rows, check_parameters
+from edgeveil.mechanisms.hard_pairs import Pair, two_cliques, wedge_with_cliques
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import Calibration, calibrate
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPPushFlow(Checked, NoiseLast):
-    """Push flow plus Laplace noise that is enough if every possible graph has min degree >= D.
+class DPPushFlow(LaplaceRows):
+    """Push flow plus Laplace noise for graphs that are promised to have minimum degree >= D.
 
     The promise is public knowledge, not something read off the graph; a graph that breaks it
     is refused before anything is drawn, and that refusal is outside of the guarantee. The
-    noise goes with 1 / D^2 in the joint and 1 / D in the public model. Neighbouring graphs
+    noise scales with 1 / D^2 in the joint and 1 / D in the public model. Neighbouring graphs
     differ in one edge (joint: not at the source) and both keep the promise. Proof:
     docs/theory/dp-push-flow.md. Cost per source: `rounds` passes over the edges.
 
@@ -40,7 +40,7 @@ class DPPushFlow(Checked, NoiseLast):
     promised_min_degree : int
         D, which every graph that could have been the input is promised to reach.
     model : {"joint", "public"}
-        Who sees a row: its source's owner alone, or anyone.
+        Who sees a row: the member at its source alone, or anyone.
     restart : float
         Restart probability of the ordinary walk.
     rounds : int
@@ -63,15 +63,15 @@ class DPPushFlow(Checked, NoiseLast):
     bound: Bound = "tight"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_parameters(self)
         check_rounds(self.rounds)
         whole("promised_min_degree", self.promised_min_degree)
 
     @classmethod
     def paper(cls, epsilon: float, promised_min_degree: int, **others: Any) -> Self:
         """As in the paper: R = 100 and its own bound; `others` replace any of it."""
-        how: dict[str, Any] = {"rounds": 100, "bound": "paper", **others}
-        return cls(epsilon=epsilon, promised_min_degree=promised_min_degree, **how)
+        options: dict[str, Any] = {"rounds": 100, "bound": "paper", **others}
+        return cls(epsilon=epsilon, promised_min_degree=promised_min_degree, **options)
 
     @property
     def sensitivity(self) -> Fraction:
@@ -86,7 +86,7 @@ class DPPushFlow(Checked, NoiseLast):
         return unit * min(Fraction(1), restart + (1 - restart) * (2 - restart) / d) / (d + 1)
 
     def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon per recipient (joint) or per source, added up (public)."""
+        """Epsilon per member (joint), or per source and added up (public); with the promise."""
         promise = f"every node has at least {self.promised_min_degree} neighbours"
         return replace(super().guarantee(n_sources), promise=promise)
 
@@ -100,11 +100,11 @@ class DPPushFlow(Checked, NoiseLast):
             )
 
     def shared(self, graph: Graph) -> None:
-        """Refuse a graph that breaks the promise, whoever calls; nothing is shared."""
+        """Nothing is shared; refuses a graph that breaks the promise on every path."""
         self.check_promise(graph)
 
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
-        """The flow of `rounds` rounds, which is short of PageRank by (1-a)^rounds in all."""
+        """The flow of `rounds` rounds; its L1 distance from PageRank is (1 - alpha)^rounds."""
         return push_flow(graph, sources, restart=self.restart, rounds=self.rounds)
 
     def calibration(self, n_nodes: int) -> Calibration:
@@ -121,9 +121,9 @@ class DPPushFlow(Checked, NoiseLast):
         own, public = self.promised_min_degree + 1, self.model == "public"
         yield from (two_cliques(max(own, 2), own * k, at_source=public) for k in (1, 2, 4))
         if not public and own > 2:
-            yield wedge_with_pools(own - 1)
+            yield wedge_with_cliques(own - 1)
 
     @classmethod
-    def hardest(cls) -> tuple[DPPushFlow, Pair]:
-        """Two friends with cliques of their own, and a walk that nearly always restarts."""
-        return cls(epsilon=1.0, promised_min_degree=2, restart=0.98), wedge_with_pools(2)
+    def tight_case(cls) -> tuple[DPPushFlow, Pair]:
+        """Two friends with a clique each, and a walk that nearly always restarts."""
+        return cls(epsilon=1.0, promised_min_degree=2, restart=0.98), wedge_with_cliques(2)

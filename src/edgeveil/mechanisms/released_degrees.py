@@ -1,4 +1,4 @@
-"""Shared by mechanisms that release all degrees once, and measure a recipient's second hop."""
+"""Shared by mechanisms that release all degrees once, and measure a member's second hop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Checked
+from edgeveil.mechanisms.base import check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs, wedge
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
@@ -24,7 +24,7 @@ _DEGREE_EPSILON = 0.4
 
 
 def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fraction, Fraction]:
-    """Epsilon of the shared degrees and of one recipient's second hop; they add up exactly.
+    """Epsilon of the shared degrees and of one member's second hop; they add up exactly.
 
     By default min(epsilon, 0.4 max(1, sqrt epsilon)) goes to the degrees: both parts grow with
     epsilon, so that more budget never makes either part worse.
@@ -48,8 +48,8 @@ def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fractio
 def two_hop_guarantee(
     epsilon: float, shared: Fraction, n_sources: int, theorem: str = "docs/theory/two-hop.md"
 ) -> Guarantee:
-    """Epsilon to each recipient, of which `shared` is drawn once for all."""
-    nearest = float(shared)  # not rounded up: k recipients learn no more than it says
+    """Epsilon to each member, of which `shared` is drawn once for all members."""
+    nearest = float(shared)  # rounded down: it counts once, however many members combine lists
     below = nearest if exact_epsilon(nearest) <= shared else math.nextafter(nearest, 0.0)
     return Guarantee(
         epsilon=epsilon,
@@ -61,60 +61,65 @@ def two_hop_guarantee(
 
 
 @lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release
-def _degree_noise(n: int, epsilon: Fraction) -> Calibration:
+def degree_noise(n: int, epsilon: Fraction) -> Calibration:
     """One edge changes two degrees by one each; degrees are exact, so there is no float error."""
     return calibrate(coordinates=max(n, 1), sensitivity=2, epsilon=epsilon)
 
 
 @lru_cache(maxsize=16)
-def _second_hop_noise(coordinates: int, epsilon: Fraction) -> Calibration:
-    """One edge moves a recipient's two-hop sums, friends' halved or left out, by 1 in L1: exactly.
+def second_hop_noise(coordinates: int, epsilon: Fraction) -> Calibration:
+    """One edge moves a member's two-hop sums, friends' halved or left out, by 1 in L1: exactly.
 
-    So does it if they are hashed: added up with signs.
+    Hashing them (adding them up with signs) does not increase that.
     """
     return calibrate(coordinates=max(coordinates, 1), sensitivity=1, epsilon=epsilon)
 
 
-class DegreesOnce(Checked):
-    """All degrees once, for everybody; what else is asked is the mechanism's own."""
+def degree_statistic(graph: Graph, epsilon: Fraction) -> Statistic:
+    """All degrees as one row, with their noise."""
+    degrees = graph.degrees.astype(np.float64)[None, :]
+    return Statistic(degrees, degree_noise(graph.n_nodes, epsilon))
+
+
+class DegreesOnce:
+    """Base for mechanisms that share all degrees and measure each member's second hop."""
 
     epsilon: float
     degree_epsilon: float | None
     theorem: ClassVar[str] = "docs/theory/two-hop.md"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_parameters(self)
         self.split  # noqa: B018  (refuses a wrong degree_epsilon)
 
     @property
     def split(self) -> tuple[Fraction, Fraction]:
-        """Epsilon of the degrees and of one recipient's second hop."""
+        """Epsilon of the degrees and of one member's second hop."""
         return split_epsilon(self.epsilon, self.degree_epsilon)
 
     def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon to each recipient, of which the degrees' part is shared by all."""
+        """Epsilon to each member, of which the degrees' part is shared by all."""
         return two_hop_guarantee(self.epsilon, self.split[0], n_sources, self.theorem)
 
     def coordinates(self, n_nodes: int) -> int:
-        """How many numbers one recipient's second hop is."""
+        """How many numbers one member's second hop is."""
         return n_nodes
 
     def second_hop_noise(self, n_nodes: int) -> Calibration | None:
-        """Their noise; None if no epsilon is left for them."""
+        """Noise of the second hop; None if no epsilon is left for it."""
         epsilon = self.split[1]
-        return _second_hop_noise(self.coordinates(n_nodes), epsilon) if epsilon else None
+        return second_hop_noise(self.coordinates(n_nodes), epsilon) if epsilon else None
 
     def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate both parts: that fails before the charge or not at all."""
-        _degree_noise(len(nodes), self.split[0])
+        """Calibrate both parts once before the charge, so that it cannot fail after it."""
+        degree_noise(len(nodes), self.split[0])
         self.second_hop_noise(len(nodes))
 
     def shared(self, graph: Graph) -> Statistic:
         """All degrees."""
-        noise = _degree_noise(graph.n_nodes, self.split[0])
-        return Statistic(graph.degrees.astype(np.float64)[None, :], noise)
+        return degree_statistic(graph, self.split[0])
 
     def hard_pairs(self) -> Iterator[Pair]:
-        """Two hubs get joined: both parts of the release are moved as far as an edge can."""
+        """Two hubs get joined: both parts of the release move as far as one edge can move them."""
         yield two_hubs(1, 4)
         yield wedge()  # both ends are friends

@@ -147,7 +147,7 @@ class Suggest:
         yield wedge(directed=self.directed)
 
     @classmethod
-    def hardest(cls) -> tuple[Suggest, Pair]:
+    def tight_case(cls) -> tuple[Suggest, Pair]:
         """At any epsilon."""
         return cls(epsilon=1.0), two_hubs(1, 4)
 

@@ -1,48 +1,80 @@
 """Rows from everybody's noisy degrees, the own list, and its noisy second hop.
 
-`TwoHop`, and `DegreePrior` without a second hop. `shared` and `measure` are the only places where
-they touch private edges of others; all else is post-processing of what comes back noised.
+`TwoHop`, and `DegreePrior` without a second hop. Only `shared` and `measure` read private edges;
+the rest is post-processing of noised statistics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
-from edgeveil.estimate.rows import complete_rows, over_degrees, prior_rows, two_hop_weights
-from edgeveil.estimate.uncertainty import RowUncertainty, prior_uncertainty, two_hop_uncertainty
+from edgeveil.estimate.rows import (
+    Vector,
+    complete_rows,
+    over_degrees,
+    prior_rows,
+    two_hop_weights,
+)
+from edgeveil.estimate.uncertainty import (
+    RowUncertainty,
+    half_widths,
+    prior_uncertainty,
+    two_hop_uncertainty,
+)
 from edgeveil.flow.two_hop import two_hop_sums_of_lists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OnceForAll, OwnLists, Rows
+from edgeveil.mechanisms.base import Gives, Measuring, OnceForAll, OwnLists, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
-from edgeveil.mechanisms.released_degrees import DegreesOnce
+from edgeveil.mechanisms.released_degrees import DegreesOnce, degree_noise, degree_statistic
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.statistic import Noised, Statistic
 
 
-class TwoHopRelease(DegreesOnce):
-    """All degrees once, then each recipient's second hop, and rows from both.
+@dataclass(frozen=True, kw_only=True)
+class TwoHop(DegreesOnce):
+    """Noisy degrees for everybody, plus each member's two-hop sums with noise of their own.
 
-    Where no epsilon is left for the second hop, it is not measured.
+    With public weights w_u = min(1 / d_u, 1 / D0) from the released degrees, the sum of w_u
+    over the common neighbours u of s and v is linear in the edges: an edge moves one sum of a
+    stranger, or two sums of friends, by at most 1 / D0. So noise of scale 1 / (D0 epsilon) on
+    strangers and twice that on friends protects every edge elsewhere. Everything after that is
+    post-processing. Joint model only. Proof: docs/theory/two-hop.md. Cost per source: its
+    two-hop neighbourhood and n draws.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss to one member, both parts together.
+    degree_epsilon : float, optional
+        The part of epsilon for the shared degrees; by default
+        min(epsilon, 0.4 max(1, sqrt epsilon)).
+    restart : float
+        Restart probability of the ordinary walk.
+    score : {"pagerank", "lift"}
+        ``lift`` divides by the released degree: closeness beyond popularity.
     """
 
-    restart: float
-    score: str = "pagerank"
+    name: ClassVar[str] = "two-hop"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = (
+        "the default for rankings in the joint model: from epsilon 0.4 on it measures the second "
+        "hop; below, it equals degree-prior"
+    )
 
-    @property
-    def known_hops(self) -> int:
-        """Hops of the walk that a recipient knows by itself; 0: its list may not be used."""
-        return 1
+    epsilon: float
+    degree_epsilon: float | None = None
+    restart: float = 0.15
+    score: Literal["pagerank", "lift"] = "pagerank"
 
     def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
-        """What the released degrees tell about the true ones."""
+        """Estimate the true degrees from the released ones."""
         return estimate_all(noised.values[0], noised.scale)
 
     def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
@@ -60,7 +92,7 @@ class TwoHopRelease(DegreesOnce):
             floors, weights = two_hop_weights(own, shared.degrees, float(epsilon))
             complete_rows(rows, own, weights, floors, shared, noised[0].scale, self.restart)
         else:
-            rows = prior_rows(own, shared, self.restart, self.known_hops)
+            rows = prior_rows(own, shared, self.restart)
         if self.score == "lift":
             over_degrees(rows, own, shared)
         return rows
@@ -68,80 +100,40 @@ class TwoHopRelease(DegreesOnce):
     def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
         """Around the score that the same formula gives for the true sums and degrees.
 
-        With the same public weights. It covers the noise on both and what pulling them towards
-        their priors did, for 95 % of the nodes, over the noise and the nodes
-        (docs/theory/two-hop.md, docs/theory/degree-prior.md). That far hops do not follow the
-        degrees exactly is not in it, nor, where it is not measured, what the second hop does.
+        With the same public weights. It covers the noise on both and the bias of shrinking them
+        to their priors, for 95 % of the nodes, over the noise and the nodes
+        (docs/theory/two-hop.md). Not covered: that far hops do not follow the degrees exactly,
+        and, where it is not measured, the second hop.
         """
-        out, n, lift = np.empty_like(rows), len(own.nodes), self.score == "lift"
-        if noise := self.second_hop_noise(n):
-            floors, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
-        for i, scores in enumerate(rows):
+        noise = self.second_hop_noise(len(own.nodes))
+        floors, weights = two_hop_weights(own, shared.degrees, float(self.split[1] or 1))
+
+        def of_row(i: int, row: Vector, seen: DegreeEstimates) -> RowUncertainty:
             friends = own.of(i)
-            seen = shared.seen_by(friends)
-            row = scores * seen.degrees if lift else scores
-            if self.known_hops and len(friends) == 0:
-                about = RowUncertainty(0.0, np.zeros(n))
-            elif noise is None:
-                about = prior_uncertainty(friends, seen, self.restart, self.known_hops)
-            else:
-                scales = np.full(n, noise.noise_scale / floors[i])
-                scales[friends] *= 2
-                weight = weights[own.starts[i] : own.starts[i + 1]] / floors[i]
-                whose = int(own.sources[i]), friends, seen
-                about = two_hop_uncertainty(row, *whose, weight, scales, self.restart)
-            out[i] = about.of_lift(row, seen) if lift else about.of_pagerank(seen)
-        return out
+            if noise is None or len(friends) == 0:
+                return prior_uncertainty(friends, seen, self.restart)
+            scales = np.full(len(row), noise.noise_scale / floors[i])
+            scales[friends] *= 2
+            weight = weights[own.starts[i] : own.starts[i + 1]] / floors[i]
+            return two_hop_uncertainty(
+                row, int(own.sources[i]), friends, seen, weight, scales, self.restart
+            )
 
-
-@dataclass(frozen=True, kw_only=True)
-class TwoHop(TwoHopRelease):
-    """Noisy degrees for everybody, plus each recipient's two-hop sums with noise of their own.
-
-    With public weights w_u = min(1 / d_u, 1 / D0) from the released degrees, the sum of w_u
-    over the common neighbours u of s and v is linear in the edges: an edge moves one sum of a
-    stranger, or two sums of friends, by at most 1 / D0. So noise of scale 1 / (D0 epsilon) on
-    strangers and twice that on friends protects every edge elsewhere. Everything after that is
-    post-processing. Joint model only. Proof: docs/theory/two-hop.md. Cost per source: its
-    two-hop neighbourhood and n draws.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy loss to one recipient, both parts together.
-    degree_epsilon : float, optional
-        What of it goes to the shared degrees; by default min(epsilon, 0.4 max(1, sqrt epsilon)).
-    restart : float
-        Restart probability of the ordinary walk.
-    score : {"pagerank", "lift"}
-        ``lift`` divides by the released degree: closeness beyond popularity.
-    """
-
-    name: ClassVar[str] = "two-hop"
-    gives: ClassVar[Gives] = "scores"
-    when_to_use: ClassVar[str] = (
-        "the default for rankings in the joint model: from epsilon 0.4 on it measures the second "
-        "hop, below it is the degree prior"
-    )
-
-    epsilon: float
-    degree_epsilon: float | None = None
-    restart: float = 0.15
-    score: Literal["pagerank", "lift"] = "pagerank"
+        return half_widths(rows, own, shared, of_row, lift=self.score == "lift")
 
     @classmethod
-    def hardest(cls) -> tuple[TwoHop, Pair]:
+    def tight_case(cls) -> tuple[TwoHop, Pair]:
         """At any epsilon."""
         return cls(epsilon=1.0), two_hubs(1, 4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DegreePrior(OnceForAll, TwoHopRelease):
+class DegreePrior(OnceForAll):
     """One shared release of all degrees with Laplace noise of scale 2 / epsilon.
 
-    Each recipient combines it with its own neighbour list: hops 0 and 1 of the walk exactly,
+    Each member combines it with its own neighbour list: hops 0 and 1 of the walk exactly,
     all further hops by degree. The noise is drawn once for everybody and the rest is the
-    recipient's own data, so any coalition learns at most epsilon about the edges of others.
+    member's own data, so any coalition learns at most epsilon about the edges of others.
     In the public model the own list is left out. Neighbouring graphs differ in one edge (joint:
     not at the source). Proof: docs/theory/degree-prior.md. Cost: n draws once, then
     O(n) per source.
@@ -151,7 +143,7 @@ class DegreePrior(OnceForAll, TwoHopRelease):
     epsilon : float
         Privacy loss of the whole release, for any number of sources.
     model : {"joint", "public"}
-        Who sees a row: its source's owner alone, or anyone.
+        Who sees a row: the member at its source alone, or anyone.
     restart : float
         Restart probability of the ordinary walk.
     score : {"pagerank", "lift"}
@@ -161,7 +153,7 @@ class DegreePrior(OnceForAll, TwoHopRelease):
     name: ClassVar[str] = "degree-prior"
     gives: ClassVar[Gives] = "scores"
     when_to_use: ClassVar[str] = (
-        "many recipients who may collude, epsilon below 0.4, or the public model: one release for "
+        "many members who may collude, epsilon below 0.4, or the public model: one release for "
         "everybody"
     )
     theorem: ClassVar[str] = "docs/theory/degree-prior.md"
@@ -171,21 +163,51 @@ class DegreePrior(OnceForAll, TwoHopRelease):
     restart: float = 0.15
     score: Literal["pagerank", "lift"] = "pagerank"
 
-    @property
-    def split(self) -> tuple[Fraction, Fraction]:
-        """All of epsilon for the degrees, nothing for a second hop."""
-        return exact_epsilon(self.epsilon), Fraction(0)
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate once before the charge, so that it cannot fail after it."""
+        degree_noise(len(nodes), exact_epsilon(self.epsilon))
+
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees."""
+        return degree_statistic(graph, exact_epsilon(self.epsilon))
+
+    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+        """Estimate the true degrees from the released ones."""
+        return estimate_all(noised.values[0], noised.scale)
 
     @property
-    def known_hops(self) -> int:
-        """In the public model the own list is not used."""
+    def _known_hops(self) -> int:
+        """Hops of the walk that the reader of a row knows: in the public model none."""
         return int(self.model == "joint")
+
+    def estimate(self, noised: tuple[Noised, ...], shared: DegreeEstimates, own: OwnLists) -> Rows:
+        """The prior: hops beyond the known ones follow the degrees."""
+        rows = prior_rows(own, shared, self.restart, self._known_hops)
+        if self.score == "lift":
+            over_degrees(rows, own, shared)
+        return rows
+
+    def uncertainty(self, rows: Rows, shared: DegreeEstimates, own: OwnLists) -> Rows:
+        """Around the score that the same formula gives for the true degrees.
+
+        It covers the noise and the bias of shrinking the degrees to their prior, for 95 % of the
+        nodes, over the noise and the nodes (docs/theory/degree-prior.md). Not covered: that far
+        hops do not follow the degrees exactly.
+        """
+
+        def of_row(i: int, row: Vector, seen: DegreeEstimates) -> RowUncertainty:
+            return prior_uncertainty(own.of(i), seen, self.restart, self._known_hops)
+
+        return half_widths(rows, own, shared, of_row, lift=self.score == "lift")
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Two hubs get joined: an edge moves two degrees by one each, whatever the graph."""
         yield two_hubs(4, 10)
 
     @classmethod
-    def hardest(cls) -> tuple[DegreePrior, Pair]:
+    def tight_case(cls) -> tuple[DegreePrior, Pair]:
         """At any epsilon."""
         return cls(epsilon=1.0), two_hubs(4, 10)

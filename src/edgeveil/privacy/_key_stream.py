@@ -359,9 +359,15 @@ class NoiseRows:
 
 
 class RowStream:
-    """One row of `NoiseRows`, word after word: counter mode over its blocks."""
+    """One row of `NoiseRows`, word after word: counter mode over its blocks.
+
+    As a `NoiseSource` it belongs to the process that made it, and cannot be pickled or copied.
+    """
+
+    __slots__ = ("_name", "_position", "_process", "_secret", "_stream")
 
     def __init__(self, secret: bytes, key: bytes, name: int, place: int) -> None:
+        self._process = _process()
         self._name = name.to_bytes(8, "big", signed=True)
         self._secret, self._position = secret, place
         first = modes.CTR(self._name + (place // 2).to_bytes(8, "big"))
@@ -369,6 +375,7 @@ class RowStream:
 
     def _fill(self, words: NDArray[np.uint64]) -> int:
         """As `NoiseSource._fill`."""
+        self._check()
         count, position = words.size - 2, self._position
         self._stream.update_into(_ZEROS[: 8 * count], words.view(np.uint8).data)
         self._position += count
@@ -377,8 +384,16 @@ class RowStream:
 
     def _rare_bits(self, position: int) -> RareBits:
         """As `NoiseSource._rare_bits`."""
+        self._check()
         place = self._name + position.to_bytes(8, "big")
         return RareBits(_tagged(self._secret, _TAG_ROW_RARE, place))
+
+    def _check(self) -> None:
+        if self._process != _process():
+            raise ParameterError(_FORKED)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(_NO_COPY)
 
 
 def _to_native(words: NDArray[np.uint64]) -> None:

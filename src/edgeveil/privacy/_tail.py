@@ -1,15 +1,13 @@
-"""Rows of different lengths with noise, and rows of which only what reaches a threshold is drawn.
+"""Noisy rows of which only what reaches a threshold is kept, without drawing all of their noise.
 
 A row of a tail is n coordinates, m of them given and the others zero. *Densely* all n get noise,
-and what reaches the threshold is kept: the definition. *Lazily* the zeros that reach the threshold
-are drawn directly, as marks: how many (`_tail_marks`), where, and by how much they exceed it. So
-are, in blocks, the noises of given values that would lift the largest of the small ones to it; a
-value that is not small gets its own. All has the same distribution (docs/theory/lazy-noise.md), but
+and what reaches the threshold is kept: the definition. *Lazily* only the m given values get a draw
+each; for the zeros one samples how many exceed the threshold (a binomial count, `_tail_counts`),
+then their positions and excesses. Both have the same distribution (docs/theory/lazy-noise.md), but
 not the same bits.
 
-A lazy row takes of its stream the words of its blocks, two for each value that is not small, and
-those of the marks among all coordinates: one for their number, one for each place (more where words
-repeat a place), two for each excess. A block whose words do not do goes on at a place of its own.
+A lazy row takes from its stream two words for each given value, then one for the count, one for
+each position (more where positions repeat), and two for each excess.
 """
 
 from __future__ import annotations
@@ -17,16 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeveil.errors import ParameterError
 from edgeveil.privacy import _sampler
-from edgeveil.privacy._tail_kernels import BLOCK, draw_marks, merge_rows, noise_rows, rising
-from edgeveil.privacy._tail_marks import MarkLaw, exact_excess, exact_marks, mark_law, value_law
+from edgeveil.privacy._tail_counts import CountLaw, count_law, exact_exceedances, exact_excess
+from edgeveil.privacy._tail_kernels import draw_exceedances, merge_rows, noise_rows, rising, totals
 from edgeveil.privacy.noise import Calibration, NoiseRows, _check_streams, _split
 
 Values = NDArray[np.float64]
@@ -37,11 +35,12 @@ Found = tuple[Places, Values, Starts]
 DENSE_CHUNK = 1 << 16  # coordinates at a time
 BATCH_WORDS = 1 << 18  # words at a time: two megabytes
 
-FAR = 1 << 40  # words: no row has as many before this place
+FAR = 5  # scales of noise: most values are farther than that below the threshold
 
-# What a lazy row costs beyond the draws of its values, in draws: for itself and for each mark.
+# What a lazy row costs beyond the draws of its values, in draws: for itself and for each zero that
+# exceeds the threshold.
 ROW_COST = 300
-MARK_COST = 4
+EXCEEDANCE_COST = 4
 
 
 def threshold_in_steps(at_least: float, calibration: Calibration) -> int:
@@ -57,25 +56,6 @@ def threshold_in_steps(at_least: float, calibration: Calibration) -> int:
         else:
             least = middle
     return most
-
-
-def add_laplace_to_ragged(
-    values: Values, starts: Starts, calibration: Calibration, noises: NoiseRows
-) -> None:
-    """INOUT ``values``: in each row what `add_laplace_to_rows` gives for it."""
-    _check_rows(starts, len(values), noises)
-    lengths = np.diff(starts)
-    if lengths.max(initial=0) > calibration.coordinates:
-        raise ParameterError("a row has more coordinates than its noise is calibrated for")
-    if not values.flags.writeable or not values.flags.c_contiguous:
-        raise ParameterError("values must be writeable and contiguous")
-    sampler, room = _Sampler(calibration), _room(2 * lengths)
-    for rows in _batches(2 * lengths):
-        row_words = _RowWords(noises[rows], 2 * lengths[rows], room)
-        part, begin = values[starts[rows.start] : starts[rows.stop]], starts[rows]
-        before, marks = part.copy(), np.zeros(len(part), dtype=np.bool_)
-        _sampler._fill_noisy(row_words.all, *sampler.scale, before, *sampler.lattice, part, marks)
-        sampler.settle(before, part, marks, begin - starts[rows.start], row_words, 0 * begin)
 
 
 def draw_tail(
@@ -102,11 +82,11 @@ def draw_tail(
         raise ParameterError("the places of a row must rise, from 0 to width - 1")
     lengths, law = np.diff(starts), None
     if not densely:
-        law = mark_law(width, calibration.scale, threshold_in_steps(at_least, calibration))
+        law = count_law(width, calibration.scale, threshold_in_steps(at_least, calibration))
     if law is None:
         lazy = np.zeros(len(lengths), dtype=np.bool_)
     else:
-        lazy = lengths + (MARK_COST * law.most + ROW_COST) <= width
+        lazy = lengths + (EXCEEDANCE_COST * law.most + ROW_COST) <= width
         lazy |= densely is False
     found: list[Found] = []
     for run in _runs(lazy):
@@ -200,22 +180,32 @@ class _Sampler:
         self,
         values: Values,
         noisy: Values,
-        marks: NDArray[np.bool_],
+        undecided: NDArray[np.bool_],
         starts: Starts,
         words: _RowWords,
-        skip: NDArray[np.int64],
     ) -> None:
-        """OUT ``noisy`` where marked: drawn from the two words of a value, and more bits.
-
-        The words of a row's values begin at its word ``skip``.
-        """
-        for j in np.flatnonzero(marks).tolist():
+        """OUT ``noisy`` where undecided: drawn from the two words of a value, and more bits."""
+        for j in np.flatnonzero(undecided).tolist():
             row = int(np.searchsorted(starts, j, side="right")) - 1
-            at = int(skip[row]) + 2 * (j - int(starts[row]))
+            at = 2 * (j - int(starts[row]))
             pair = words.word(row, at), words.word(row, at + 1)
             high, low, negative = _sampler.exact_draw(*pair, self.T, self.a, words.rare(row, at))
             drawn = (high << self.a) + low
             noisy[j] = self.total(float(values[j]), -drawn if negative else drawn)
+
+    def far_below(self, threshold: int) -> tuple[float, int, int]:
+        """Edge, low and high: a value up to the edge stays below the threshold for such a draw.
+
+        That is, if the first 52 bits of its first word lie strictly between low and high. Then
+        U > e^-5, so the noise is below 5 t, and U < e^(-1/T), so no negative zero is drawn again.
+        """
+        edge = threshold - FAR * (self.T << self.a)
+        if edge < 0:
+            return -math.inf, 0, 0
+        bits = 1 << _sampler.PREFIX_BITS
+        low = int(math.exp(-FAR) * bits) + 2  # rounded up, whatever exp does with its last bit
+        high = int(math.exp(-1 / self.T) * bits * (1 - 2.0**-50)) - 2
+        return math.nextafter(float(edge), 0.0) * 2.0**self.step_log2, low, high
 
     def total(self, value: float, drawn: int) -> float:
         """The float for a value with so many steps of noise."""
@@ -226,150 +216,95 @@ def _lazy_rows(
     places: NDArray[np.integer],
     values: Values,
     starts: Starts,
-    law: MarkLaw,
+    law: CountLaw,
     calibration: Calibration,
     at_least: float,
     noises: NoiseRows,
 ) -> list[Found]:
     """The rows in batches, without drawing what cannot be seen."""
     sampler = _Sampler(calibration)
-    small = _Small(values, starts, law, sampler)
-    counts = small.words + law.words
+    counts = 2 * np.diff(starts) + law.words
     room, found = _room(counts), []
     for rows in _batches(counts):
         words = _RowWords(noises[rows], counts[rows], room)
-        given = places, values, starts[rows.start : rows.stop + 1]
-        found.append(_lazy_batch(given, rows, law, sampler, small, at_least, words))
+        begin, end = starts[rows.start], starts[rows.stop]
+        given = places[begin:end], values[begin:end], starts[rows.start : rows.stop + 1] - begin
+        found.append(_lazy_batch(given, law, sampler, at_least, words))
     return found
-
-
-class _Small:
-    """Which of the given values are small, and where in a row's stream the words for values lie.
-
-    Attributes
-    ----------
-    law : MarkLaw or None
-        Of a block of noises that lift the largest small value to the threshold; None: no value
-        is small.
-    edge : float
-        Values up to here are small.
-    blocks : array of shape (rows,)
-        How many blocks of values a row has.
-    beyond, starts : array of int
-        Indices of the values that are not small, those of row i at ``starts[i] : starts[i + 1]``.
-    skip, words : array of shape (rows,)
-        The word of a row where those of its blocks end, and where those of all its values do.
-    """
-
-    def __init__(self, values: Values, starts: Starts, law: MarkLaw, sampler: _Sampler) -> None:
-        found = value_law(BLOCK, law.scale, sampler.a, law.threshold)
-        self.law, self.edge, self.blocks = None, math.nan, np.zeros(len(starts) - 1, np.int64)
-        if found is not None:
-            self.law, self.edge = found[1], float(found[0]) * 2.0**sampler.step_log2
-            self.blocks = -(-np.diff(starts) // BLOCK)
-        self.beyond = np.flatnonzero(~(values <= self.edge))  # NaN is not, and none is up to NaN
-        self.starts = np.searchsorted(self.beyond, starts)
-        self.skip = self.blocks * (self.law.words if self.law else 0)
-        self.words = self.skip + 2 * np.diff(self.starts)
 
 
 def _lazy_batch(
     given: tuple[NDArray[np.integer], Values, Starts],
-    rows: slice,
-    law: MarkLaw,
+    law: CountLaw,
     sampler: _Sampler,
-    small: _Small,
     at_least: float,
     words: _RowWords,
 ) -> Found:
-    """Some of the rows, whose words are drawn; of these ``given`` has the starts."""
-    size, skip = rows.stop - rows.start, small.skip[rows]
-    begins = small.starts[rows.start : rows.stop + 1]
-    beyond, begins = small.beyond[begins[0] : begins[-1]], begins - begins[0]
-    values = given[1][beyond]
-    noisy, open_values = np.empty(len(values)), np.empty(len(values), dtype=np.bool_)
+    """Some rows, whose words are there."""
+    places, values, starts = given
+    noisy, undecided = np.empty(len(values)), np.empty(len(values), dtype=np.bool_)
     noise_rows(
-        words.all, words.starts[:-1] + skip, values, begins, sampler.scale, sampler.lattice,
-        noisy, open_values,
+        words.all, words.starts, values, starts, sampler.scale, sampler.lattice,
+        sampler.far_below(law.threshold), noisy, undecided,
     )  # fmt: skip
-    sampler.settle(values, noisy, open_values, begins, words, skip)
-    blocks = np.concatenate(([0], np.cumsum(small.blocks[rows])))
-    of_block, apart = np.repeat(np.arange(size), small.blocks[rows]), small.law or law
-    first = (np.arange(blocks[-1]) - blocks[of_block]) * apart.words
-    of_values = _Marks(apart, sampler, words, of_block, first, far=True)
-    of_zeros = _Marks(law, sampler, words, np.arange(size), small.words[rows])
-    most = int(np.count_nonzero(noisy >= at_least) + of_zeros.size + of_values.size)
+    sampler.settle(values, noisy, undecided, starts, words)
+    zeros = _exceedances(law, sampler, words, 2 * np.diff(starts))
+    most = int(np.count_nonzero(noisy >= at_least) + zeros.counts.sum())
     out_places, out_values = np.empty(most, dtype=np.int64), np.empty(most)
-    out_starts = np.empty(size + 1, dtype=np.int64)
-    reach = [float(x) for y in (law, apart) for x in divmod(y.threshold, 1 << sampler.a)]
-    merge_rows(
-        given, small.edge, of_zeros.found, of_values.found, blocks,
-        (beyond, noisy, begins), tuple(reach), sampler.lattice, at_least,
-        out_places, out_values, out_starts,
-    )  # fmt: skip
+    out_starts = np.empty(len(starts), dtype=np.int64)
+    merge_rows(places, noisy, starts, zeros, at_least, out_places, out_values, out_starts)
     used = out_starts[-1]
     return out_places[:used].copy(), out_values[:used].copy(), out_starts
 
 
-class _Marks:
-    """The marks of some vectors of zeros: by `draw_marks`, and the exact way for the rest.
+class _Exceedances(NamedTuple):
+    """Where rows of zeros exceed the threshold: row i at ``starts[i]``, ``counts[i]`` of them."""
 
-    The words of a vector begin at word ``first`` of its row. Beyond those that its law counts on
-    it takes the next ones, or with ``far`` others at a place that only this vector has.
+    places: Places  # rising within a row
+    values: Values  # noisy values
+    starts: Starts
+    counts: NDArray[np.int64]
+
+
+def _exceedances(
+    law: CountLaw, sampler: _Sampler, words: _RowWords, skip: NDArray[np.int64]
+) -> _Exceedances:
+    """Sample count, positions and excesses; their words begin at word ``skip`` of each row.
+
+    By `draw_exceedances` where the words decide by a margin, else by the definition.
     """
-
-    def __init__(
-        self,
-        law: MarkLaw,
-        sampler: _Sampler,
-        words: _RowWords,
-        rows: NDArray[np.int64],
-        first: NDArray[np.int64],
-        *,
-        far: bool = False,
-    ) -> None:
-        self._law, self._words, self._rows, self._first, self._far = law, words, rows, first, far
-        count, room = len(rows), law.most
-        places, excess = np.empty(count * room, dtype=np.int64), np.empty((2, count * room))
-        undecided = np.zeros(count * room, dtype=np.bool_)
-        counts, pairs = np.empty((2, count), dtype=np.int64)
-        last_word = (1 << 64) // law.n * law.n - 1
-        draw_marks(
-            words.all, words.starts[rows] + first, law.words,
-            (law.first, law.limits, np.uint64(law.n), np.uint64(last_word)), sampler.scale,
-            room, places, excess[0], excess[1], undecided, counts, pairs,
-        )  # fmt: skip
-        starts, block = np.arange(count, dtype=np.int64) * room, 1 << sampler.a
-        for at in np.flatnonzero(undecided).tolist():
-            vector, j = divmod(at, room)
-            i = int(pairs[vector]) + 2 * j
-            pair = self._word(vector, i), self._word(vector, i + 1)
-            exact = exact_excess(*pair, sampler.T, sampler.a, self._rare(vector, i))
-            excess[:, at] = divmod(exact, block)
-        for vector in np.flatnonzero(counts < 0).tolist():
-            exactly, drawn = exact_marks(
-                law, sampler.T, sampler.a, partial(self._word, vector), partial(self._rare, vector)
-            )
-            starts[vector], counts[vector] = len(places), len(exactly)
-            places = np.append(places, np.array(exactly, dtype=np.int64))
-            parts = [divmod(steps - law.threshold, block) for steps in drawn]
-            excess = np.append(excess, np.array(parts, dtype=np.float64).reshape(-1, 2).T, axis=1)
-        self.size = counts.sum()
-        highs, lows = np.ascontiguousarray(excess)
-        self.found = places, highs, lows, starts, counts
-
-    def _place(self, vector: int, i: int) -> int:
-        """Where in its row's stream word i of a vector is."""
-        first = int(self._first[vector])
-        if self._far and i >= self._law.words:
-            return (first // self._law.words + 1) * FAR + i
-        return first + i
-
-    def _word(self, vector: int, i: int) -> int:
-        return self._words.word(int(self._rows[vector]), self._place(vector, i))
-
-    def _rare(self, vector: int, i: int) -> _sampler.Bits:
-        return self._words.rare(int(self._rows[vector]), self._place(vector, i))
+    rows, room = len(skip), law.most
+    places, excess = np.empty(rows * room, dtype=np.int64), np.empty((2, rows * room))
+    undecided = np.zeros(rows * room, dtype=np.bool_)
+    counts, pairs = np.empty((2, rows), dtype=np.int64)
+    last_word = (1 << 64) // law.n * law.n - 1
+    draw_exceedances(
+        words.all, words.starts[:-1] + skip, law.words,
+        (law.first, law.limits, np.uint64(law.n), np.uint64(last_word)), sampler.scale,
+        room, places, excess[0], excess[1], undecided, counts, pairs,
+    )  # fmt: skip
+    starts, block = np.arange(rows, dtype=np.int64) * room, 1 << sampler.a
+    for at in np.flatnonzero(undecided).tolist():
+        row, j = divmod(at, room)
+        i = int(skip[row]) + int(pairs[row]) + 2 * j
+        pair = words.word(row, i), words.word(row, i + 1)
+        excess[:, at] = divmod(exact_excess(*pair, sampler.T, sampler.a, words.rare(row, i)), block)
+    for row in np.flatnonzero(counts < 0).tolist():
+        first = int(skip[row])
+        exactly, drawn = exact_exceedances(
+            law,
+            sampler.T,
+            sampler.a,
+            lambda i, row=row, first=first: words.word(row, first + i),  # type: ignore[misc]
+            lambda i, row=row, first=first: words.rare(row, first + i),  # type: ignore[misc]
+        )
+        starts[row], counts[row] = len(places), len(exactly)
+        places = np.append(places, np.array(exactly, dtype=np.int64))
+        parts = [divmod(steps - law.threshold, block) for steps in drawn]
+        excess = np.append(excess, np.array(parts, dtype=np.float64).reshape(-1, 2).T, axis=1)
+    reach = tuple(float(x) for x in divmod(law.threshold, block))
+    highs, lows = np.ascontiguousarray(excess)
+    return _Exceedances(places, totals(reach, highs, lows, sampler.lattice), starts, counts)
 
 
 def _dense_rows(

@@ -1,4 +1,4 @@
-"""Compiled loops for `_tail`: noise and marks of many rows, and what of them is released.
+"""Compiled loops for `_tail`: noise of many rows, and what of them is released.
 
 Also a digest of what is released, by which `mechanisms.run` sees that nobody wrote to it.
 
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from edgeveil._compiled import compiled, inlined, inner
-from edgeveil.privacy._sampler import _decide, _fill_noisy
+from edgeveil.privacy._sampler import PREFIX_BITS, _decide, _fill_noisy
 
 _NO_SIGN = np.uint64(2**64 - 2)
-BLOCK = 1024  # values that share a vector of marks
+_NOT_PREFIX = np.uint64(64 - PREFIX_BITS)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _LEFT, _RIGHT = np.uint64(29), np.uint64(35)  # a rotation: no bit stays at the top
 
@@ -46,42 +46,51 @@ def rising(places: Any, starts: Any, width: Any) -> bool:
 @compiled
 def noise_rows(
     words: Any,  # IN
-    begins: Any,  # IN   (rows) where the words of each row begin
+    begins: Any,  # IN   (rows + 1) where the words of each row begin
     values: Any,  # IN   of all rows
     starts: Any,  # IN   (rows + 1)
     scale: Any,  # T, mask of L, acceptance, margin: as for `_sampler._fill_noisy`
     lattice: Any,  # per_step, step, block, per_block, limit: as for `_sampler._fill_noisy`
-    noisy: Any,  # OUT  as long as `values`
-    marks: Any,  # OUT  as long as `values`: undecided
+    far_below: Any,  # edge, low, high: from `_Sampler.far_below`
+    noisy: Any,  # OUT  as long as `values`; -inf: below the threshold
+    undecided: Any,  # OUT  as long as `values`
 ) -> None:
-    """Noise on the values, two words each, as far as the words decide."""
+    """Noise on the values, two words each, as far as the words decide.
+
+    Where the first word shows that a value stays below the threshold, the draw is not worked out.
+    """
     T, mask, accept, margin = scale
     per_step, step, block, per_block, limit = lattice
-    for i in range(len(begins)):
-        first, last = starts[i], starts[i + 1]
-        _fill_noisy(
-            words[begins[i] : begins[i] + 2 * (last - first)], T, mask, accept, margin,
-            values[first:last], per_step, step, block, per_block, limit,
-            noisy[first:last], marks[first:last],
-        )  # fmt: skip
+    edge, low, high = far_below
+    for i in range(len(starts) - 1):
+        for j in range(starts[i], starts[i + 1]):
+            at = begins[i] + 2 * (j - starts[i])
+            prefix = np.int64(words[at] >> _NOT_PREFIX)
+            if values[j] <= edge and low < prefix and prefix < high:
+                noisy[j], undecided[j] = -np.inf, False
+            else:
+                _fill_noisy(
+                    words[at : at + 2], T, mask, accept, margin, values[j : j + 1],
+                    per_step, step, block, per_block, limit, noisy[j : j + 1], undecided[j : j + 1],
+                )  # fmt: skip
 
 
 @compiled
-def draw_marks(
+def draw_exceedances(
     words: Any,  # IN
-    begins: Any,  # IN   (vectors) where the words of each vector of zeros begin
+    begins: Any,  # IN   (rows) where the words of each row of zeros begin
     size: Any,  # how many these are
     law: Any,  # first, limits, coordinates, last word that is used
     scale: Any,  # as in `noise_rows`
-    room: Any,  # marks of vector i lie from i * room on
-    places: Any,  # OUT  (vectors * room) of marks, rising
-    highs: Any,  # OUT  (vectors * room) their excesses, high * 2**a + low
+    room: Any,  # those of row i lie from i * room on
+    places: Any,  # OUT  (rows * room) positions, rising
+    highs: Any,  # OUT  (rows * room) their excesses, high * 2**a + low
     lows: Any,  # OUT
-    undecided: Any,  # OUT  (vectors * room) of excesses
-    counts: Any,  # OUT  (vectors) number of marks; -1: `exact_marks` must decide the vector
-    pairs: Any,  # OUT  (vectors) the word, counted in its vector, where excesses begin
+    undecided: Any,  # OUT  (rows * room) excesses
+    counts: Any,  # OUT  (rows) how many; -1: `exact_exceedances` must decide the row
+    pairs: Any,  # OUT  (rows) the word, counted from `begins`, where excesses begin
 ) -> None:
-    """Marks among zeros, as far as the words decide."""
+    """Where zeros exceed the threshold, and by how much, as far as the words decide."""
     T, mask, accept, margin = scale
     for i in range(len(begins)):
         own = words[begins[i] : begins[i] + size]
@@ -95,7 +104,7 @@ def draw_marks(
 
 @inner
 def _place(words: Any, law: Any, places: Any) -> Any:
-    """Number of marks (-1: undecided) and words used; OUT ``places``: distinct, rising."""
+    """Count (-1: undecided) and words used; OUT ``places``: distinct, rising."""
     first, limits, coordinates, last_word = law
     at = np.searchsorted(limits, words[0], side="right")
     if at > 0 and limits[at - 1] == words[0]:
@@ -153,84 +162,49 @@ def _sort(places: Any, coordinates: Any) -> None:
 
 @compiled
 def merge_rows(
-    rows: Any,  # IN   places, rising within a row, their values, starts (rows + 1)
-    edge: Any,  # of values up to here the noise hangs on marks
-    of_zeros: Any,  # IN   a vector for each row: places, highs, lows, starts, counts
-    of_values: Any,  # IN   the same for each block of values
-    blocks: Any,  # IN   (rows + 1) the first block of each row
-    beyond: Any,  # IN   indices of values beyond the edge, noisy values, starts (rows + 1)
-    reach: Any,  # the threshold and the distance from it to the edge, by 2**a: high, low of each
-    lattice: Any,  # as in `noise_rows`
+    places: Any,  # IN   rising within a row
+    noisy: Any,  # IN   noisy values there
+    starts: Any,  # IN   (rows + 1)
+    zeros: Any,  # IN   positions, noisy values, starts, counts of the zeros that exceed
     at_least: Any,
-    out_places: Any,  # OUT  room for all marks and all values beyond the edge that are kept
+    out_places: Any,  # OUT  room for all that is kept
     out_values: Any,  # OUT
     out_starts: Any,  # OUT  (rows + 1)
 ) -> None:
-    """What reaches the threshold: values there, and marks among zeros that lie on no value."""
-    places, values, starts = rows
-    mark_places, highs, lows, mark_starts, counts = of_zeros
-    value_places, value_highs, value_lows, value_starts, value_counts = of_values
-    indices, noisy, noisy_starts = beyond
-    kept, totals = np.empty(len(out_places), dtype=np.int64), np.empty(len(out_places))
+    """What reaches the threshold: given values, and zeros at positions that have no value."""
+    zero_places, zero_values, zero_starts, counts = zeros
     used = 0
     out_starts[0] = 0
     for i in range(len(starts) - 1):
-        count, first, end = 0, starts[i], starts[i + 1]
-        for b in range(blocks[i], blocks[i + 1]):
-            for j in range(value_starts[b], value_starts[b] + value_counts[b]):
-                at = first + (b - blocks[i]) * BLOCK + value_places[j]
-                if at < end and values[at] <= edge:
-                    total = _total(values[at], reach[2:], value_highs[j], value_lows[j], lattice)
-                    if total >= at_least:
-                        kept[count], totals[count] = at, total
-                        count += 1
-        small = count  # in order, and so are those beyond the edge: merged from the last on
-        for j in range(noisy_starts[i], noisy_starts[i + 1]):
+        at, end = zero_starts[i], zero_starts[i] + counts[i]
+        for j in range(starts[i], starts[i + 1]):
+            while at < end and zero_places[at] < places[j]:
+                out_places[used], out_values[used] = zero_places[at], zero_values[at]
+                used, at = used + 1, at + 1
+            if at < end and zero_places[at] == places[j]:
+                at += 1  # a value has noise of its own
             if noisy[j] >= at_least:
-                count += 1
-        to = count
-        for j in range(noisy_starts[i + 1] - 1, noisy_starts[i] - 1, -1):
-            if noisy[j] >= at_least:
-                while small > 0 and kept[small - 1] > indices[j]:
-                    small, to = small - 1, to - 1
-                    kept[to], totals[to] = kept[small], totals[small]
-                to -= 1
-                kept[to], totals[to] = indices[j], noisy[j]
-        low = first
-        j = 0
-        for mark in range(mark_starts[i], mark_starts[i] + counts[i]):
-            place, high = mark_places[mark], end
-            while low < high:  # the first value from this place on
-                middle = (low + high) >> 1
-                if places[middle] < place:
-                    low = middle + 1
-                else:
-                    high = middle
-            while j < count and kept[j] < low:
-                out_places[used], out_values[used] = places[kept[j]], totals[j]
-                used, j = used + 1, j + 1
-            if low == end or places[low] != place:  # a value has noise of its own
-                out_places[used] = place
-                out_values[used] = _total(0.0, reach[:2], highs[mark], lows[mark], lattice)
+                out_places[used], out_values[used] = places[j], noisy[j]
                 used += 1
-        while j < count:
-            out_places[used], out_values[used] = places[kept[j]], totals[j]
-            used, j = used + 1, j + 1
+        while at < end:
+            out_places[used], out_values[used] = zero_places[at], zero_values[at]
+            used, at = used + 1, at + 1
         out_starts[i + 1] = used
 
 
-@inner
-def _total(value: Any, reach: Any, high: Any, low: Any, lattice: Any) -> Any:
-    """A value with this much noise. As in `_sampler._fill_noisy`: a function of the sum alone."""
-    per_step, step, block, per_block, limit = lattice
-    if not abs(value) < np.inf:
-        value = 0.0
-    y = np.rint(min(max(value * per_step, -limit), limit))
-    y_high = np.floor(y * per_block)
-    below = (y - y_high * block) + (reach[1] + low)
-    carry = np.floor(below * per_block)
-    total = (y_high + (reach[0] + (high + carry))) * block + (below - carry * block)
-    return total * step + 0.0
+@compiled
+def totals(reach: Any, highs: Any, lows: Any, lattice: Any) -> Any:
+    """Threshold plus excess as floats. As in `_sampler._fill_noisy`: a function of the sum alone.
+
+    The threshold and the excesses are high * 2**a + low steps.
+    """
+    _, step, block, per_block, _ = lattice
+    found = np.empty(len(highs))
+    for i in range(len(highs)):
+        below = reach[1] + lows[i]
+        carry = np.floor(below * per_block)
+        found[i] = ((reach[0] + (highs[i] + carry)) * block + (below - carry * block)) * step + 0.0
+    return found
 
 
 @compiled

@@ -52,8 +52,6 @@ class Guarantee:
         Model ``joint``: which edges a recipient is taken to know itself, so that they are not
         protected from it: all that touch its source, or, in a directed graph, only those that
         start there (whom it follows, not who follows it).
-    window : int or None
-        Over how many snapshots of the graph the ledger counts that was charged; None: over all.
     """
 
     epsilon: float
@@ -66,7 +64,6 @@ class Guarantee:
     private: bool = True
     shared_epsilon: float = 0.0
     own_edges: OwnEdges = "touching"
-    window: int | None = None
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
@@ -125,12 +122,10 @@ class Guarantee:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for files. What is as in most releases is left out."""
-        usual = {"own_edges": "touching", "window": None}
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in usual or value != usual[name]
-        }
+        data = asdict(self)
+        if self.own_edges == "touching":
+            del data["own_edges"]
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
@@ -142,7 +137,7 @@ class Guarantee:
             If an entry is missing or too many. A default must not stand in for one: `private`
             is True by default.
         """
-        if {*data, "own_edges", "window"} != {field.name for field in fields(cls)}:
+        if {*data, "own_edges"} != {field.name for field in fields(cls)}:
             raise InputError("part of the guarantee is missing")
         return cls(**{**data, "epsilon": float(data["epsilon"])})
 
@@ -176,7 +171,10 @@ class Guarantee:
             what = f"every edge that does not {verb} that source"
         how = f"with or without the edge, no outcome's probability changes by more than {factor}"
         if self.epsilon == 0:
-            how = "the rows hold only what their owners know already"
+            how = (
+                "no such edge is used, so this costs nothing; the rows hold only what their owners "
+                "know already"
+            )
         if self.model == "joint" and self.pooling == "shared" and self.epsilon:
             how += (
                 "; recipients who pool their rows learn no more than that about edges that touch "
@@ -196,10 +194,4 @@ class Guarantee:
             parts.append("publishing the rows, or training one model on all of them")
         parts.append("further releases from the same graph (they add up)")
         parts.append("running time, memory, logs and errors")
-        said = f"Not covered: {'; '.join(parts)}."
-        if self.window is not None:
-            said += (
-                f" The ledger counts over {self.window} snapshots: what happens to an edge within "
-                "them is protected, not an edge that stays for ever."
-            )
-        return said
+        return f"Not covered: {'; '.join(parts)}."

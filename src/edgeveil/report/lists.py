@@ -26,8 +26,8 @@ _NOTE = (
     "A tenth of the edges was hidden, and lists were made from the others. {metric}: of a member's "
     "hidden friends, the share that is on a list of {k}. Popularity gives nearly the same list to "
     "everybody. Without privacy, strangers are ordered by resource allocation, a usual score of "
-    "common friends. No private list that knows only the edges finds more than the limit on "
-    "average (docs/theory/limits.md)."
+    "common friends. No private list finds more than the limit on average, as long as popularity "
+    "is the best guide beside common friends (docs/theory/limits.md)."
 )
 
 

@@ -24,7 +24,7 @@ def spending_rows(spends: Sequence[Spend]) -> list[tuple[Any, ...]]:
         (
             spend.seq,
             spend.created,
-            spend.label or "",
+            spend.label,
             spend.snapshot,
             *(spend.note.get(name, "") for name in _NOTED),
             "everybody" if spend.model == "public" else spend.n_rows,
@@ -59,16 +59,15 @@ def spending_of(ledger: Ledger, recipient: str | None = None) -> Spending:
 
 def _words(ledger: Ledger, recipient: str | None) -> list[str]:
     """Who may know how much, in sentences."""
-    account, window = ledger.account(recipient), ledger.window
-    over = "in all" if window is None else f"within any {window} consecutive snapshots"
+    account = ledger.account(recipient)
     said = [
-        f"Any one recipient may learn epsilon = {ledger.epsilon:g} {over} about a connection "
+        f"Any one recipient may learn epsilon = {ledger.epsilon:g} in all about a connection "
         "between others: with or without it, what it is given is at most e to that power times as "
         "likely. Everything that was given out counts, also from earlier states of the graph."
     ]
     if recipient is not None:
         said.append(f"{recipient} has learnt {account.spent:g}; {account.left:g} is left.")
-    elif account.recipient is not None:
+    elif account.spent_nano > account.public_nano:
         said.append(
             f"The recipient who has learnt the most has learnt {account.spent:g}; "
             f"{account.left:g} is left for it."
@@ -84,20 +83,13 @@ def _words(ledger: Ledger, recipient: str | None) -> list[str]:
             else f"; {account.pooled_left:g} of {ledger.pooled_epsilon:g} is left."
         )
     )
-    if window is not None:
-        said.append(
-            f"The window protects what happens to a connection within {window} consecutive "
-            "snapshots, not a connection that stays for ever."
-        )
     return said
 
 
 def _steps(spends: Sequence[Spend], recipient: str | None) -> list[tuple[str, float]]:
     """What the recipient, or the one who learnt the most, had learnt by the time of each spend."""
-    steps, own, most = list[tuple[str, float]](), 0.0, 0.0
+    steps, own = list[tuple[str, float]](), 0.0
     for spend in spends:
         own += spend.epsilon_nano / 1e9
-        if spend.most_nano is not None:  # nobody wrote it down before version 2
-            most = spend.most_nano / 1e9
-        steps.append((spend.created, most if recipient is None else own))
+        steps.append((spend.created, spend.most_nano / 1e9 if recipient is None else own))
     return steps

@@ -134,7 +134,7 @@ def _plan(making: Making) -> list[dict[str, Any]]:
         return Suggest(epsilon=epsilon).guarantee(members).pooled_epsilon if epsilon else 0.0
 
     ledger = making.ledger
-    found = plan(ledger.account(), "week", "1y", window=ledger.window, pooled=pooled)
+    found = plan(ledger.account(), "week", "1y", pooled=pooled)
     return [{"every": p.every, "releases": p.releases, "epsilon": p.epsilon} for p in found]
 
 
@@ -144,7 +144,7 @@ def _charges(making: Making) -> list[dict[str, Any]]:
             "number": spend.seq,
             "time": spend.created,
             "epsilon": spend.epsilon_nano / 1e9,
-            "lists": spend.n_rows or 0,
+            "lists": spend.n_rows,
             "snapshot": spend.snapshot,
             "released": spend.released,
         }

@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
-from edgeveil.ledger import Account, Campaign, Ledger
+from edgeveil.ledger import Account, Ledger
 from edgeveil.ledger.tables import UnusableError
-from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.serve.lists import ListStore, digest_of, render
 
 if TYPE_CHECKING:
@@ -199,18 +198,9 @@ class Making:
 
         It depends on the graph, so it is raised here and not to members.
         """
-        any_question = Campaign(
-            question="",
-            guarantee=lambda rows: Guarantee(
-                epsilon=self.offer.epsilon, model="joint", theorem="", n_sources=rows
-            ),
-            label=self.offer.label,
-            fingerprint=graph.fingerprint,
-        )
-        self.ledger.price(any_question, ["anybody"])
-        graph.nodes.find(
-            "" if graph.nodes.kind == "str" else 0
-        )  # builds the index of ids now, not at the first request
+        self.ledger.check_snapshot(graph.fingerprint, self.offer.label)
+        # Builds the index of ids now, not at the first request.
+        graph.nodes.find("" if graph.nodes.kind == "str" else 0)
         about = {
             "snapshot": snapshot,
             "epsilon": self.offer.epsilon,

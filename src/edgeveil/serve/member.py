@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
@@ -131,7 +130,7 @@ def _protection(making: Making) -> dict[str, Any]:
             f"Random noise was added to your list, so that it does not show {hidden}. Seeing the "
             "list can make somebody more or less sure of such a connection, but not certain."
         ),
-        "odds": round(math.exp(offer.epsilon), 2),
+        "odds": math.ceil(100 * math.exp(offer.epsilon)) / 100,  # a bound: rounded up
         "epsilon": offer.epsilon,
-        "in_full": str(replace(mechanism.guarantee(1), window=making.ledger.window)),
+        "in_full": str(mechanism.guarantee(1)),
     }

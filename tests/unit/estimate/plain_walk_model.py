@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from edgeveil.estimate._kernels import IN_COMMON
+from edgeveil.estimate._kernels import CLOSURE_EXCESS
 
 
 def best_degree_floor(own_degrees, n, epsilon):
@@ -42,21 +42,21 @@ def prior_shares(own, degrees, restart, known_hops):
     if not known_hops:
         return 0.0, follow
     friends = restart * follow * (1 + follow**2 * np.mean(1 / degrees[own]))
-    friends += IN_COMMON * (restart * follow**2 + follow**3 * echo_share(restart))
+    friends += CLOSURE_EXCESS * (restart * follow**2 + follow**3 * persistent_share(restart))
     return min(friends, follow), max(follow - friends, 0.0)
 
 
-def echo_share(restart, closure=1.0):
+def persistent_share(restart, closure=1.0):
     more = max(closure - 1, 0.0)
-    survives = 0.5 + 0.3 * more**2 / (more**2 + 9)
-    return sum(restart * (1 - restart) ** j * survives ** (j + 1) for j in range(300))
+    persists = 0.5 + 0.3 * more**2 / (more**2 + 9)
+    return sum(restart * (1 - restart) ** j * persists ** (j + 1) for j in range(300))
 
 
 def two_hop_shares(own, degrees, weights, restart):
     follow, k = 1 - restart, len(own)
     carried = min(weights @ degrees[own] / k, 1.0)
     back = restart * follow**3 * np.mean(1 / degrees[own])
-    back += restart * follow**2 * (1 - carried) * IN_COMMON
+    back += restart * follow**2 * (1 - carried) * CLOSURE_EXCESS
     far = follow**3 + restart * follow**2 * (1 - carried) - back
     return restart * follow**2 / k, restart * follow + back, far
 
@@ -74,7 +74,7 @@ def complete_row(noisy, source, own, known, weights, floor, scale, restart):
     noisy[own] *= 2
     belief = 0.01 / (0.01 + (2 * scales[own] ** 2).sum() / mass**2)
     measured = (noisy[own].sum() - prior[own].sum()) / mass
-    closed = belief * measured + (1 - belief) * IN_COMMON
+    closed = belief * measured + (1 - belief) * CLOSURE_EXCESS
     more = max(closed, 0.0) * min(mass / len(own), floor)
     prior[own] += more
     sums = shrink(noisy, scales, prior, grain)
@@ -98,12 +98,12 @@ def shrink(noisy, scales, prior, grain):
 def two_hop_row(source, own, degrees, weights, sums, restart):
     direct, friends, far = two_hop_shares(own, degrees, weights, restart)
     closure = sums[own].sum() / expected_sums(own, degrees, weights)[own].sum()
-    echo = echo_share(restart, closure)
+    share = persistent_share(restart, closure)
     by_degree = degrees / degrees.sum()
     seen = sums.copy()
     seen[source] = 0.0
     seen = seen / seen.sum() if seen.sum() > 0 else by_degree
-    row = direct * sums + far * ((1 - echo) * by_degree + echo * seen)
+    row = direct * sums + far * ((1 - share) * by_degree + share * seen)
     row[own] += friends / len(own)
     row[source] += restart
     return row

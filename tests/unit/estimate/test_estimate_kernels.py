@@ -62,7 +62,7 @@ def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
     scales[own] *= 2
     noisy = rng.poisson(np.minimum(prior, 1e9)) + rng.laplace(0, scales)
     sums = noisy.copy()
-    _kernels.shrunk(sums, -1, prior.copy(), 1.0, grain, 2 * scales**2)
+    _kernels.shrink(sums, -1, prior.copy(), 1.0, grain, 2 * scales**2)
     wanted = plain.shrink(noisy, scales, prior, grain)
     np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12 * wanted.max())
 

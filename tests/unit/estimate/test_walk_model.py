@@ -59,7 +59,7 @@ def test_shrinkage_trusts_exact_sums_and_ignores_hopeless_ones():
 
     def shrink(noisy, scale):
         sums, noise = noisy.copy(), np.full(len(noisy), 2 * scale**2)
-        _kernels.shrunk(sums, -1, prior.copy(), 1.0, 1.0, noise)
+        _kernels.shrink(sums, -1, prior.copy(), 1.0, 1.0, noise)
         return sums
 
     for scale, low, high in ((1e-6, 0.99, 1.01), (1000.0, 0.0, 0.05)):

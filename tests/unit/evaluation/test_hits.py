@@ -1,4 +1,4 @@
-"""Hits by degree group, scores without privacy, and the limit that no private list crosses."""
+"""Hits by degree group, and scores without privacy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from edgeveil.evaluation import hits as measured
 from edgeveil.evaluation.hits import HiddenEdges, hide_edges
 from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
-from tests.unit.estimate.suggestion_release import SimulatedRelease
 
 
 @pytest.fixture(scope="module")
@@ -61,52 +60,32 @@ def test_members_are_drawn_by_degree_and_have_hidden_friends(split):
         assert (split.hidden.degrees[members] > 0).all()
 
 
-# -- the limit ------------------------------------------------------------------------------
+def test_a_group_has_the_same_members_whatever_the_other_groups_are(split):
+    every = measured.members_by_degree(split, groups=measured.ALL_GROUPS, per_group=20)
+    for group, members in measured.members_by_degree(split, per_group=20).items():
+        np.testing.assert_array_equal(members, every[group])
+    degrees = split.left.degrees + split.hidden.degrees
+    assert (degrees[every[0, 5]] < 5).all()
+    assert len(every[0, None]) == 20
+    assert (degrees[every[200, None]] >= 200).all()
 
 
-def test_the_limit_grows_by_e_to_the_epsilon_with_each_common_friend():
-    bound = measured.limit_of(np.arange(20), 0.5, 10_000)
-    assert bound[0] == pytest.approx(0.002)
-    np.testing.assert_allclose(bound[1:12] / bound[:11], np.exp(0.5))
-    assert bound.max() == 1
-    assert measured.limit_of([10_000], 50.0, 100)[0] == 1
+def test_sizes_count_all_members_and_groups_without_hidden_friends_are_left_out():
+    graph = social_network(1500, average_degree=20, communities=5, seed=6).graph
+    results = measured.measure_suggestions(
+        "g", graph, [], groups=[*measured.ALL_GROUPS, (3000, None)], per_group=5
+    )
+    sizes = {r.scope: r.mean for r in results if r.metric == measured.SIZE}
+    assert sizes["all members"] == 1500
+    assert sizes["20-50 friends"] == ((graph.degrees >= 20) & (graph.degrees < 50)).sum()
+    groups = ["5-20 friends", "20-50 friends", "50-200 friends", "all members"]
+    assert list(dict.fromkeys(r.scope for r in results)) == list(sizes) == groups
 
 
-def test_the_limit_rises_with_epsilon_up_to_1(split):
-    members = measured.members_by_degree(split, per_group=30)[20, 50]
-    means = [measured.limit(split, members, e).mean() for e in (0.01, 0.5, 2.0, 50.0)]
-    assert means == sorted(means)
-    assert means[0] < 0.1
-    assert 0.8 < means[-1] <= 1
-
-
-def exchangeable(rng, strangers, friends, common):
-    """A graph in which a random stranger has `common` friends of node 0; the others none."""
-    lucky = rng.choice(strangers, 1, replace=False) + friends + 1
-    known = rng.choice(friends, common, replace=False) + 1
-    ends = np.concatenate([np.zeros(friends, dtype=int), np.repeat(lucky, common)])
-    others = np.concatenate([np.arange(1, friends + 1), known])
-    nodes = NodeSet.range(strangers + friends + 1)
-    return HiddenEdges(Graph.from_edges(ends, others, nodes), Graph.from_edges([0], lucky, nodes))
-
-
-@pytest.mark.parametrize(("epsilon", "common"), [(0.5, 6), (1.0, 4), (1.0, 8)])
-def test_no_private_list_crosses_the_limit_where_strangers_are_alike(epsilon, common):
-    rng = np.random.default_rng(1)
-    found = {"suggestions": [], "noisy counts": []}
-    bound = []
-    for i in range(80):
-        split = exchangeable(rng, 400, 12, common)
-        ours = SimulatedRelease(split.left, epsilon, seed=i).score
-        # one edge moves one stranger's count by 1
-        noisy = measured.common_neighbours(split.left)(0) + rng.laplace(size=413) / epsilon
-        found["suggestions"].append(measured.hits(split, [0], ours, k=5).mean())
-        found["noisy counts"].append(measured.hits(split, [0], lambda s, x=noisy: x, k=5).mean())
-        bound.append(measured.limit(split, [0], epsilon, k=5).mean())
-    assert np.ptp(bound) == 0
-    assert bound[0] == pytest.approx(min(1, np.exp(common * epsilon) * 5 / 400))
-    for values in found.values():
-        assert np.mean(values) <= bound[0] + 3 * np.std(values) / np.sqrt(len(values))
-    if bound[0] < 1:
-        # the line is near: a list without noise is above it, one with noise not far below
-        assert np.mean(found["noisy counts"]) > 0.3 * bound[0]
+def test_the_share_of_mostly_popular_lists_falls_with_epsilon():
+    graph = social_network(1500, average_degree=20, communities=5, seed=6).graph
+    results = measured.measure_suggestions(
+        "g", graph, measured.default_mechanisms([0.1, 4.0]), groups=[(0, None)], per_group=40
+    )
+    low, high = (r.mean for r in results if r.metric == measured.POPULAR)
+    assert 1 >= low > high >= 0

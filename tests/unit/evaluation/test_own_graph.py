@@ -9,7 +9,7 @@ import pytest
 from edgeveil.datasets import social_network
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.evaluation.own_graph import evaluate
-from edgeveil.mechanisms import DegreePrior, NonPrivate, Suggest, TwoHop, TwoHopEmbedding
+from edgeveil.mechanisms import DegreePrior, NonPrivate, OwnListEmbedding, Suggest, TwoHop
 
 GRAPH = social_network(400, average_degree=16).graph
 SMALL = {"sources": 4, "k": 20, "min_degree": 16, "protocol": "rankings"}
@@ -32,7 +32,7 @@ def test_ours_the_papers_and_the_floors_are_compared(found):
 
 def test_what_is_printed_says_that_it_is_the_curators(found):
     for text in (str(found), repr(found), found._repr_html_()):
-        assert "FOR THE CURATOR, NOT PRIVATE" in text
+        assert "FOR THE CURATOR ONLY, NOT PRIVATE" in text
         assert "push-flow-cap (paper)" in text
     assert "#b00020" in found._repr_html_()
     assert found.to_pandas().attrs["edgeveil"]["statement"].startswith("FOR THE CURATOR")
@@ -86,7 +86,7 @@ def test_where_any_order_is_right_there_is_no_number():
         ({"min_degree": 10**6}, "lower min_degree"),
         ({"epsilons": [-1]}, "epsilon must be a positive number"),
         ({"epsilons": 1.0, "mechanisms": [NonPrivate()]}, "give epsilons or mechanisms"),
-        ({"mechanisms": [TwoHopEmbedding(epsilon=1)]}, "gives no scores"),
+        ({"mechanisms": [OwnListEmbedding()]}, "gives no scores"),
     ],
 )
 def test_wrong_arguments_are_named(wrong, expected):
@@ -103,7 +103,7 @@ def lists():
 
 
 def test_hits_of_private_lists_stand_beside_popularity_the_truth_and_the_limit(lists):
-    rows = {(row[0], row[1]): row[2:] for row in lists.rows()}
+    rows = {row[:2]: row[4:7] for row in lists.rows() if row[2] == "hits@20"}
     assert [name for name, loss in rows if loss is None] == [
         *("popularity", "common neighbours", "resource allocation", "pagerank")
     ]
@@ -114,8 +114,22 @@ def test_hits_of_private_lists_stand_beside_popularity_the_truth_and_the_limit(l
         assert many > 2 * rows["popularity", None][at]
         assert many > few
         assert many <= rows["resource allocation", None][at] + 0.15
-    assert "FOR THE CURATOR, NOT PRIVATE" in str(lists)
-    assert lists.columns[2] == "hits@20, 5-20 friends"
+    assert "FOR THE CURATOR ONLY, NOT PRIVATE" in str(lists)
+
+
+def test_groups_have_their_sizes_and_the_share_of_mostly_popular_lists(lists):
+    groups = ["under 5", "5-20", "20-50", "50-200", "all members"]  # nobody has 200
+    assert lists.columns == ["mechanism", "epsilon", "measure", *groups]
+    first = lists.rows()[0]
+    assert first[:3] == ("graph", None, "members")
+    assert sum(first[3:7]) == first[7] == 1500
+    assert all(isinstance(size, int) for size in first[3:])
+    popular = {row[1]: row[3:] for row in lists.rows() if row[2] == "mostly popular"}
+    assert set(popular) == {0.25, 4.0}
+    assert popular[4.0][-1] < popular[0.25][-1] <= 1
+    assert {row[2] for row in lists.rows() if row[0] == "suggest"} == {
+        *("hits@20", "mostly popular", "most suggested")
+    }
 
 
 def test_what_mechanisms_give_decides_what_is_measured():
@@ -147,8 +161,10 @@ def test_figure_1_of_any_graph_in_one_line(found, tmp_path):
 def test_the_figure_of_lists_has_a_panel_for_every_degree_group():
     figure = evaluate(GRAPH, [0.5, 2.0], sources=5, k=10).plot()
     assert [axes.get_title() for axes in figure.axes] == [
+        "hits@10, under 5 friends",
         "hits@10, 5-20 friends",
         "hits@10, 20-50 friends",
+        "hits@10, all members",
     ]
 
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,9 @@ def test_parts_of_several_formats_are_one_graph(tmp_path, parts, directed, memor
     built = build_graph(parts, tmp_path / "graph", directed=directed, memory=memory)
     assert_like_one_file(built, tmp_path / "whole.csv", directed=directed)
     assert not [*tmp_path.glob(".*")]
+    if os.name != "nt":
+        modes = {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "graph").iterdir()}
+        assert modes == {0o600}
 
 
 def test_the_order_of_parts_is_of_no_consequence(tmp_path, parts):
@@ -171,9 +175,9 @@ def test_parts_that_were_read_are_not_read_again(tmp_path, parts):
     with pytest.raises(KeyboardInterrupt):
         build_graph(parts, tmp_path / "graph", progress=stop)
     about = [(path, path.stat()) for path in parts]
-    for path, stat in about:  # as long as before, at the same time, and no longer readable
-        path.write_bytes(b"?" * stat.st_size)
-        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    for path, was in about:  # as long as before, at the same time, and no longer readable
+        path.write_bytes(b"?" * was.st_size)
+        os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
     assert_like_one_file(build_graph(parts, tmp_path / "graph"), tmp_path / "whole.csv")
 
 

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,8 @@ def test_several_processes_open_one_folder(saved):
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 def test_a_saved_graph_is_for_its_owner_only(saved):
     assert stat.S_IMODE(saved.stat().st_mode) == 0o700
+    for file in saved.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
 
 
 # -- whole or not at all ------------------------------------------------------------------
@@ -116,10 +119,27 @@ def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(np, "save", fail)
+    monkeypatch.setattr(folder, "flush", fail)
     with pytest.raises(EdgeveilError, match=r"not saved in .*graph: No space left on device$"):
         save_graph(GRAPHS["str"], tmp_path / "graph")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
+@pytest.mark.parametrize("room", [100, 128, 130, 230, 231])
+def test_a_disk_that_takes_all_but_the_end_is_noticed(tmp_path, room):
+    """numpy's own way of writing loses what is left in a buffer, and says nothing."""
+    code = (
+        "import resource, sys, numpy as np\n"
+        "from pathlib import Path\n"
+        "from edgeveil.io.folder import save_array\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
+        "try: save_array(Path(sys.argv[1]), np.ones(103, np.uint8))\n"
+        "except OSError: sys.exit(9)\n"
+    )
+    file = tmp_path / "array.npy"
+    done = subprocess.run([sys.executable, "-c", code, file], timeout=120)
+    assert done.returncode == (0 if room == 231 else 9)
 
 
 @pytest.mark.parametrize("failing_rename", [1, 2])
@@ -215,8 +235,8 @@ def test_what_is_no_saved_graph_is_one_sentence(tmp_path):
 
 
 def test_a_graph_of_the_future_says_to_update(saved):
-    edit(saved, version=3)
-    with pytest.raises(InputError, match="format version 3, this edgeveil reads up to 2: update"):
+    edit(saved, version=4)
+    with pytest.raises(InputError, match="format version 4, this edgeveil reads up to 3: update"):
         open_graph(saved)
 
 
@@ -228,6 +248,28 @@ def test_a_directed_graph_comes_back_directed_and_an_undirected_one_keeps_its_fo
         assert json.loads((place / "graph.json").read_text())["version"] == version
         assert open_graph(place, verify=True) == graph
         assert open_graph(place).directed == directed
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_births_are_saved_and_older_versions_cannot_read_them(tmp_path, directed):
+    plain = Graph.from_edges([0, 1, 2], [1, 2, 0], NodeSet.range(4), directed=directed)
+    births = np.array([3, 4, 1] if directed else [1, 7, 1, 2, 7, 2], np.uint16)
+    graph = replace(plain, births=births)
+    place = save_graph(graph, tmp_path / "graph")
+    assert json.loads((place / "graph.json").read_text())["version"] == 3
+    for opened in (open_graph(place), open_graph(place, verify=True)):
+        assert opened == graph != plain
+        assert opened.fingerprint == graph.fingerprint != plain.fingerprint
+        assert opened.births.tolist() == births.tolist()
+
+
+@pytest.mark.parametrize(("births", "verify"), [([1, 0, 1, 0], False), ([1, 2, 3, 2], True)])
+def test_births_of_0_and_those_that_depend_on_the_direction_are_refused(tmp_path, births, verify):
+    plain = Graph.from_edges([0, 1], [1, 2], NodeSet.range(3))
+    graph = replace(plain, births=np.array(births, np.uint16))
+    place = save_graph(graph, tmp_path / "graph")
+    with pytest.raises(InputError, match="damaged"):
+        open_graph(place, verify=verify)
 
 
 def test_a_directed_graph_with_a_repeated_edge_is_refused(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -110,3 +112,72 @@ def test_a_corrupt_parquet_file_is_one_sentence(tmp_path, damage):
     path.write_bytes(path.read_bytes()[:-20] if damage is None else damage)
     with pytest.raises(InputError, match=r"edges\.parquet is not a readable Parquet file"):
         read_graph(path)
+
+
+# -- lists of pairs, LazyFrames, addresses ------------------------------------------------
+
+
+@pytest.mark.parametrize("outer", [list, tuple])
+def test_a_list_of_pairs_is_an_edge_list(outer):
+    graph = as_graph(outer([(1, 2), (2, 3), (3, 3)]))
+    assert graph == INT_GRAPH
+    assert graph.intake.self_loops == 1
+    assert graph.intake.nodes_from_edges
+    assert as_graph(outer([("bob", "zoë"), ("ann", "bob")])) == NAME_GRAPH
+    assert as_graph(outer([[1, 2], [2, 3], [1, 2]])) == INT_GRAPH
+    assert as_graph([(np.int64(1), 2), (2, np.int64(3))]) == INT_GRAPH
+    assert as_graph(outer([]), nodes=[1, 2]).n_edges == 0
+
+
+def test_a_list_of_pairs_is_read_on_the_node_list_and_with_directions():
+    graph = as_graph([("ann", "bob")], nodes=["zoë", "bob", "ann"])
+    assert [int(d) for d in graph.degrees] == [0, 1, 1]
+    with pytest.raises(InputError, match=r"row 2: an edge names a node .* \(1 edges do\)"):
+        as_graph([("ann", "bob"), ("bob", "zoë")], nodes=["ann", "bob"])
+    arcs = as_graph([("ann", "bob"), ("zoë", "bob")], directed="keep")
+    assert arcs.directed
+    assert [int(d) for d in arcs.degrees] == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("thing", "words"),
+    [
+        ([[0, 1], [1, 0]], "2 x 2: it may be a matrix or two edges"),
+        ([[0, 1, 0], [1, 0, 0], [0, 0, 0]], "a pair of ids, .* a matrix or an edge_index as a"),
+        ([[0, 1, 2], [1, 2, 3]], "a pair of ids, .* a matrix or an edge_index as a"),
+        ([(1, 2), (2, 3, 0.5)], "entry 2: an edge in a list is a pair"),
+        (["ab", "cd"], "a pair of ids"),
+        ([(1, 2), ("x", 3)], "mixes ids of several kinds"),
+        ([(1.5, 2)], "ids must be integers or text"),
+        ([(1, None), (2, 3)], "row 1: the id in column 'b' is missing"),
+    ],
+)
+def test_a_list_that_may_be_something_else_is_refused_in_words(thing, words):
+    with pytest.raises(InputError, match=words):
+        as_graph(thing)
+
+
+def test_a_lazy_frame_is_read_when_it_is_needed(tmp_path):
+    assert as_graph(pl.LazyFrame(NAMES)) == NAME_GRAPH
+    pl.DataFrame(INTS).write_parquet(tmp_path / "edges.parquet")
+    lazy = pl.scan_parquet(tmp_path / "edges.parquet")
+    assert as_graph(lazy.filter(pl.col("w") < 2)) == INT_GRAPH
+    with pytest.raises(InputError, match="the polars LazyFrame cannot be read"):
+        as_graph(pl.scan_parquet(tmp_path / "nowhere.parquet"))
+
+
+@pytest.mark.parametrize("read", [as_graph, read_graph])
+@pytest.mark.parametrize(
+    "address", ["s3://bucket/edges.parquet", "https://example.org/e.csv", "gs://bucket/folder"]
+)
+def test_an_address_is_refused_in_one_sentence(read, address):
+    for given in (address, Path(address)):  # a path has one slash left
+        with pytest.raises(InputError, match=r"^\w+:// is an address, .* download it first"):
+            read(given)
+    with pytest.raises(InputError, match=r"the node list cannot be read: \w+:// is an address"):
+        as_graph([(1, 2)], nodes=address)
+
+
+def test_a_drive_is_no_address():
+    with pytest.raises(InputError, match="there is no file"):
+        read_graph("C:/edges.csv")

@@ -50,15 +50,6 @@ class Place:
         finally:
             connection.close()
 
-    def drop_triggers(self, table: str) -> None:
-        if self.is_sqlite:
-            names = self.raw(
-                f"SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = '{table}'"
-            )
-            self.raw(*[f"DROP TRIGGER {name}" for (name,) in names])
-        else:
-            self.raw(f"ALTER TABLE {table} DISABLE TRIGGER USER")
-
     def start(self, *arguments: str) -> Process:
         """Start worker.py on this place."""
         words = (self.location, str(self.artifacts), *arguments)

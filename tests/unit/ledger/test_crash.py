@@ -31,7 +31,7 @@ def test_rows_killed_anywhere_and_asked_for_again_are_one_spend_one_noise_one_ar
     place.create(epsilon=0.01)  # exactly one row each fits
     killed(place, "release", "killed", point)
 
-    spent = len(place.raw("SELECT key FROM spends"))
+    spent = len(place.raw("SELECT key FROM charges"))
     assert spent == (0 if point == "before the charge commits" else 2)
     done = len(place.raw("SELECT key FROM releases"))
     names = list(worker.POINTS)

@@ -9,14 +9,12 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from edgeveil.errors import BudgetError, LedgerError
-from edgeveil.ledger import Ledger
-from edgeveil.ledger.sqlite import SqliteStore
-
-APPEND_ONLY = ("ledger", "spends", "recipient_spends", "releases", "snapshots")
+from edgeveil.ledger import Ledger, campaigns
 
 
 @pytest.fixture
@@ -28,39 +26,6 @@ def filled(place, public, joint, reserve):
     reserve(ledger, "2", joint(1, "alice", "bob"), note={"for": "people"})
     reserve(ledger, "3", joint(1, "alice")).store(lambda path: path.write_text("three"))
     return ledger
-
-
-@pytest.mark.parametrize("table", APPEND_ONLY)
-def test_rows_can_neither_be_updated_nor_deleted(place, filled, table):
-    column = {"recipient_spends": "recipient"}.get(table, "created")
-    before = place.raw(f"SELECT * FROM {table}")
-    for statement in (f"UPDATE {table} SET {column} = 'x'", f"DELETE FROM {table}"):
-        with pytest.raises(Exception, match=f"{table} is append-only"):
-            place.raw(statement)
-    if not place.is_sqlite:
-        with pytest.raises(Exception, match=r"append-only|referenced in a foreign key"):
-            place.raw(f"TRUNCATE {table}")
-    assert place.raw(f"SELECT * FROM {table}") == before
-    assert before
-
-
-@pytest.mark.parametrize("table", APPEND_ONLY)
-def test_sqlite_rows_cannot_be_replaced_either(sqlite_place, public, joint, reserve, table):
-    ledger = sqlite_place.create(epsilon=4)
-    reservation = reserve(ledger, "1", joint(1, "alice"))
-    reservation.store(lambda path: path.write_text("one"))
-    before = sqlite_place.raw(f"SELECT * FROM {table}")
-    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-        sqlite_place.raw(f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
-    assert sqlite_place.raw(f"SELECT * FROM {table}") == before
-
-
-def test_a_secret_stays_until_its_release_and_never_changes(place, filled):
-    with pytest.raises(Exception, match="stays until its artifact is released"):
-        place.raw("DELETE FROM secrets")
-    with pytest.raises(Exception, match="append-only"):
-        place.raw("UPDATE secrets SET secret = ''")
-    assert len(place.raw("SELECT * FROM secrets")) == 1
 
 
 def test_after_the_release_no_file_of_the_ledger_holds_the_secret(
@@ -86,77 +51,115 @@ def test_after_the_release_no_file_of_the_ledger_holds_the_secret(
 
 
 @pytest.mark.parametrize(
-    ("table", "change", "found"),
+    ("change", "found"),
     [
-        ("spends", "UPDATE spends SET epsilon_nano = 1 WHERE seq = 2", "spend 2 was changed"),
-        ("spends", "UPDATE spends SET note = '{}' WHERE seq = 4", "spend 4 was changed"),
-        ("spends", "UPDATE spends SET public_total = 0 WHERE seq = 6", "spend 6 was changed"),
-        ("recipient_spends", "UPDATE recipient_spends SET nano = 0", "recipients do not fit"),
-        ("recipient_spends", "UPDATE recipient_spends SET total = 0", "total does not fit"),
-        (
-            "recipient_spends",
-            "DELETE FROM recipient_spends WHERE seq = 4 AND recipient = 'bob'",
-            "recipients do not fit",
-        ),
-        ("releases", "DELETE FROM releases WHERE seq = 1", "release 1 is missing"),
-        ("releases", "UPDATE releases SET created = '' WHERE seq = 1", "release 1 was changed"),
-        ("releases", "DELETE FROM releases WHERE seq = 5", "open reservations do not match"),
-        ("spends", "UPDATE spends SET campaign_rows = 9 WHERE seq = 6", "spend 6 was changed"),
-        ("snapshots", "UPDATE snapshots SET label = 'x'", "snapshot 1 was changed"),
-        ("secrets", "DELETE FROM secrets", "open reservations do not match"),
+        ("UPDATE charges SET epsilon_nano = 1 WHERE seq = 2", "charge 2 was changed"),
+        ("UPDATE charges SET note = '{}' WHERE seq = 4", "charge 4 was changed"),
+        ("UPDATE charges SET public_total = 0 WHERE seq = 6", "charge 6 was changed"),
+        ("UPDATE charges SET model = 'public' WHERE seq = 4", "charge 4 was changed"),
+        ("UPDATE charges SET campaign_rows = 9 WHERE seq = 6", "charge 6 was changed"),
+        ("UPDATE charges SET created = 'x'", "charge 1 was changed"),
+        ("UPDATE charge_members SET member = 'carol' WHERE member = 'bob'", "members do not fit"),
+        ("DELETE FROM charge_members", "members do not fit"),
+        ("DELETE FROM charge_members WHERE member = 'bob'", "members do not fit"),
+        ("INSERT INTO charge_members VALUES (6, 'bob')", "members do not fit"),
+        ("DELETE FROM releases", "open batches do not match"),
+        ("DELETE FROM releases WHERE seq = 1", "release 1 is missing"),
+        ("UPDATE releases SET created = '' WHERE seq = 1", "release 1 was changed"),
+        ("DELETE FROM releases WHERE seq = 5", "open batches do not match"),
+        ("UPDATE snapshots SET label = 'x'", "snapshot 1 was changed"),
+        ("DELETE FROM snapshots", "a snapshot is missing"),
+        ("DELETE FROM secrets", "open batches do not match"),
+        ("DELETE FROM ledger", "it has no header"),
     ],
 )
-def test_verify_finds_a_row_changed_behind_the_triggers(place, filled, table, change, found):
+def test_verify_finds_what_was_changed_or_deleted(place, filled, change, found):
     filled.verify()
-    place.drop_triggers(table)
     place.raw(change)
     with pytest.raises(LedgerError, match=found):
         filled.verify()
 
 
+@pytest.mark.parametrize("last", [1, 2, 5])
+def test_verify_finds_a_charge_that_was_removed(sqlite_place, public, joint, reserve, last):
+    """With all that belongs to it, and those before it; PostgreSQL's foreign keys refuse that."""
+    ledger = sqlite_place.create(epsilon=4)
+    for question, asked in (("1", public(0.5)), ("2", joint(1, "alice")), ("3", joint(1, "bob"))):
+        reserve(ledger, question, asked)
+    ledger.verify()
+    sqlite_place.raw(
+        f"DELETE FROM releases WHERE key IN (SELECT key FROM charges WHERE seq <= {last})",
+        f"DELETE FROM secrets WHERE key IN (SELECT key FROM charges WHERE seq <= {last})",
+        f"DELETE FROM charge_members WHERE seq <= {last}",
+        f"DELETE FROM charges WHERE seq <= {last}",
+    )
+    with pytest.raises(LedgerError, match="charge 1 is missing"):
+        ledger.verify(artifacts=False)
+
+
 @pytest.mark.parametrize(
-    ("table", "change"),
+    "change",
     [
-        ("recipient_spends", "UPDATE recipient_spends SET total = 0"),
-        ("recipient_spends", "UPDATE recipient_spends SET total = 0 WHERE seq = 6"),
-        ("recipient_spends", "UPDATE recipient_spends SET total = 0, nano = 0"),
-        ("recipient_spends", "UPDATE recipient_spends SET seal = '' WHERE recipient = 'alice'"),
-        ("spends", "UPDATE spends SET public_total = 0, pooled_total = 0"),
-        ("spends", "UPDATE spends SET greatest_total = 0"),
-        ("spends", "UPDATE spends SET greatest_total = NULL"),
+        "public_total = 0, pooled_total = 0",
+        "public_total = 0 WHERE seq = 6",
+        "greatest_total = 0",
+        "greatest_total = 0 WHERE seq = 6",
+        "epsilon_nano = 0",
     ],
 )
 def test_a_changed_total_is_noticed_by_the_next_charge(
-    place, filled, public, joint, reserve, table, change
+    place, filled, public, joint, reserve, change
 ):
-    place.drop_triggers(table)
-    place.raw(change)
-    charges = [joint(1, "alice")]
-    if table == "spends" or "total" in change:  # what everybody has learnt counts for all
-        charges += [public(0.5), joint(1, "carol")]
-    for charge in charges:
+    place.raw(f"UPDATE charges SET {change}")
+    for asked in (joint(1, "alice"), public(0.5), joint(1, "carol")):
         with pytest.raises(LedgerError, match="fails its check"):
-            reserve(place.open(), "9", charge)
-    assert place.raw("SELECT count(*) FROM spends") == [(6,)]
+            reserve(place.open(), "9", asked)
+    assert place.raw("SELECT count(*) FROM charges") == [(6,)]
 
 
-def test_a_total_that_is_not_the_largest_is_checked_when_its_recipient_is_charged(
-    place, filled, joint, reserve
+@pytest.mark.parametrize(
+    "change", ["epsilon_nano = 0 WHERE seq = 4", "model = 'public' WHERE seq = 4"]
+)
+def test_every_charge_of_a_member_is_checked_when_the_member_is_charged(
+    place, filled, joint, reserve, change
 ):
-    place.drop_triggers("recipient_spends")
-    place.raw("UPDATE recipient_spends SET total = 0 WHERE recipient = 'bob'")
-    with pytest.raises(LedgerError, match="running total"):
-        reserve(filled, "9", joint(1, "bob"))
-    reserve(filled, "9", joint(1, "alice"))
+    place.raw(f"UPDATE charges SET {change}")
+    for member in ("alice", "bob"):
+        with pytest.raises(LedgerError, match="charge 4 was changed"):
+            reserve(place.open(), "9", joint(1, member))
+        with pytest.raises(LedgerError, match="charge 4 was changed"):
+            place.open().account(member)
+    reserve(place.open(), "9", joint(1, "carol"))  # whom it does not concern
+
+
+def test_accounts_that_do_not_fit_the_chain_are_not_shown(place, filled):
+    place.raw("DELETE FROM charge_members WHERE member = 'alice'")
+    for shown in (filled.accounts, filled.show):
+        with pytest.raises(LedgerError, match="total does not fit"):
+            shown()
 
 
 def test_a_changed_cap_is_noticed_at_once_and_by_verify(place, filled, public, reserve):
-    place.drop_triggers("ledger")
     place.raw("UPDATE ledger SET epsilon_nano = 99000000000")
     with pytest.raises(LedgerError, match="another ledger"):
         reserve(filled, "9", public(50))
-    with pytest.raises(LedgerError, match="spend 1 was changed"):
+    with pytest.raises(LedgerError, match="charge 1 was changed"):
         place.open().verify()
+
+
+def test_verify_finds_a_cap_that_was_exceeded(place, joint, reserve, monkeypatch):
+    ledger = place.create(epsilon=2)
+    priced = campaigns._priced
+    monkeypatch.setattr(
+        campaigns,
+        "_priced",
+        lambda *asked: (priced(*asked)[0], replace(priced(*asked)[1], short="")),
+    )
+    reserve(ledger, "1", joint(1.5, "bob"))
+    ledger.verify()
+    reserve(ledger, "2", joint(1, "bob"))
+    with pytest.raises(LedgerError, match="more is charged than the cap allows"):
+        ledger.verify()
 
 
 def test_verify_finds_a_changed_artifact(place, filled, reserve):
@@ -255,11 +258,18 @@ def test_opening_what_is_not_there_creates_nothing(place, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_ledger_of_another_schema_version_is_refused(place, filled):
-    place.drop_triggers("ledger")
-    place.raw("UPDATE ledger SET schema_version = 4")
-    with pytest.raises(LedgerError, match="schema version 4, this edgeveil knows 3"):
-        place.open()
+@pytest.mark.parametrize("version", [1, 3, 5])
+def test_a_ledger_of_another_format_is_refused_in_one_sentence(place, filled, version):
+    place.raw(f"UPDATE ledger SET format = {version}")
+    before = place.raw("SELECT * FROM charges")
+    for opened in (place.open, filled.account):
+        with pytest.raises(LedgerError) as error:
+            opened()
+        assert str(error.value) == (
+            f"the ledger has format {version}, and this version of edgeveil reads format 4 only; "
+            "use the version that made it"
+        )
+    assert place.raw("SELECT * FROM charges") == before
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"SQLite format 3\0" + b"\xff" * 4096])
@@ -314,7 +324,7 @@ def test_only_the_owner_can_read_the_file_and_the_artifacts(sqlite_place, public
 
 def test_every_commit_waits_for_the_disk(sqlite_place):
     sqlite_place.create(epsilon=1)
-    store = SqliteStore(sqlite_place.open()._store.path)
+    store = sqlite_place.open()._store
     with store.transaction(write=True) as transaction:
         assert transaction.run("PRAGMA synchronous") == [(3,)]  # EXTRA
         assert transaction.run("PRAGMA journal_mode") == [("delete",)]

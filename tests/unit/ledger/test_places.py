@@ -161,7 +161,7 @@ def test_a_server_that_may_forget_commits_is_refused(postgres_place):
     postgres_place.create(epsilon=1)  # nothing was left behind
 
 
-def test_a_role_that_may_only_append_can_release_but_not_lift_the_triggers(
+def test_a_role_that_may_only_append_can_release_but_change_nothing(
     postgres_place, public, reserve
 ):
     postgres_place.create(epsilon=1)
@@ -178,8 +178,8 @@ def test_a_role_that_may_only_append_can_release_but_not_lift_the_triggers(
     )
     reserve(place.open(), "1", public(1)).store(lambda path: path.write_text("x"))
     place.open().verify()
-    for statement in ("ALTER TABLE spends DISABLE TRIGGER USER", "DELETE FROM spends"):
-        with pytest.raises(Exception, match=r"must be owner|permission denied"):
+    for statement in ("UPDATE charges SET epsilon_nano = 0", "DELETE FROM charges"):
+        with pytest.raises(Exception, match="permission denied"):
             place.raw(statement)
 
 

@@ -32,7 +32,7 @@ def restored(sqlite_place, public, release, tmp_path):
 
 def forgotten(place):
     """Artifacts that the ledger does not know."""
-    known = {key for (key,) in place.raw("SELECT key FROM spends")}
+    known = {key for (key,) in place.raw("SELECT key FROM charges")}
     return [path for path in place.artifacts.iterdir() if path.name not in known]
 
 
@@ -98,7 +98,7 @@ def test_a_ledger_put_back_while_it_is_open_is_noticed_without_any_artifact(
 def test_a_plain_copy_of_the_file_alone_has_every_spend(sqlite_place, public, reserve, tmp_path):
     ledger = sqlite_place.create(epsilon=4)
     reader = sqlite3.connect(sqlite_place.location)  # somebody has it open
-    assert reader.execute("SELECT count(*) FROM spends").fetchall() == [(0,)]
+    assert reader.execute("SELECT count(*) FROM charges").fetchall() == [(0,)]
     reserve(ledger, "1", public(1))
     shutil.copy(sqlite_place.location, tmp_path / "copy")
     reader.close()

@@ -1,6 +1,5 @@
 """Another process that uses a ledger, and may be told to kill itself on the way.
 
-worker.py LOCATION ARTIFACTS migrate N               open an old ledger, SIGKILL at statement N
 worker.py LOCATION ARTIFACTS advance POINT           declare a snapshot, SIGKILL at POINT
 worker.py LOCATION ARTIFACTS release QUESTION POINT  charge, store all, SIGKILL at POINT
 worker.py LOCATION ARTIFACTS race NAME TRIES         spend until refused; print how often it worked
@@ -128,8 +127,6 @@ def race(ledger: Ledger, name: str, tries: int) -> int:
 
 def main() -> None:
     location, folder, task, *arguments = sys.argv[1:]
-    if task == "migrate":
-        die_around(Transaction, "run", before=int(arguments[0]))
     ledger = Ledger.open(location, artifacts=folder)
     if task == "advance":
         arm(arguments[0])

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from edgeveil.auditing.verdict import draw
-from edgeveil.mechanisms import DPSparsePPR
+from edgeveil.mechanisms import DPSparsePPR, capped_flow
 from edgeveil.mechanisms.capped_flow import CappedFlow
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.noise import NoiseSource
@@ -74,7 +74,7 @@ def shares(monkeypatch):
                 CappedFlow, "flow", lambda self, graph, s: np.full((len(s), graph.n_nodes), flow)
             )
             if error is not None:
-                patch.setattr(CappedFlow, "flow_error", lambda self, n: error)
+                patch.setattr(capped_flow, "flow_error", lambda flow, n: error)
             (row,) = run(mechanism, graph_of_pairs(MANY, []), [0], seed)
         return row != 0  # that the noise takes a value to 0 exactly is too rare to matter
 

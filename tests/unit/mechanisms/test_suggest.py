@@ -10,6 +10,7 @@ import pytest
 from edgeveil.datasets import social_network
 from edgeveil.engine import suggest
 from edgeveil.errors import ParameterError, UnknownNodeError
+from edgeveil.estimate.lists import Reason
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import Suggest, TwoHop
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
@@ -60,27 +61,52 @@ def test_candidates_are_the_only_ones_suggested_and_unknown_ones_cost_nothing(tm
 
 def test_a_list_says_what_everybody_gets_where_epsilon_is_small_and_names_more_where_it_is_not():
     members = [int(v) for v in np.argsort(-GRAPH.degrees)[:60]]
-    small, large = lists_of(0.1, members), lists_of(8.0, members)
-    assert all(small.mostly_popularity(m) for m in members)
+    small, large = lists_of(0.01, members), lists_of(8.0, members)
+    assert all(small.mostly_popular(m) for m in members)
     assert "this list is mostly what everybody gets" in small.remark(members[0])
-    assert f"with {GRAPH.degrees[members[0]]} friends at epsilon 0.1" in small.remark(members[0])
-    assert "60 lists are mostly popularity" in small.summary
-    assert sum(large.mostly_popularity(m) for m in members) < 30
-    kinds = {s.why for m in members for s in large.for_member(m)}
-    assert any("common friends" in why for why in kinds)
+    assert "60 lists are mostly popular names" in small.summary
+    assert sum(large.mostly_popular(m) for m in members) < 30
+    assert large.stand_out(members[0]) > 5
+    assert f"{large.stand_out(members[0])} of 20 names stand out" in large.remark(members[0])
+    assert any("common friends" in s.why for m in members for s in large.for_member(m))
 
 
-def test_first_to_last_contains_the_rank_itself():
+def test_a_place_says_how_many_common_friends_and_how_likely_by_chance():
     made = lists_of(1.0, range(50))
     for member in range(50):
         for s in made.for_member(member):
-            assert 1 <= s.first <= s.rank <= s.last <= GRAPH.n_nodes
+            assert 0 <= s.common <= GRAPH.degrees[member]
+            assert 0 < s.chance <= 1
+            if s.reason == Reason.POPULAR:
+                assert s.why == "popular"
+
+
+def test_without_noise_in_sight_the_estimated_common_friends_are_the_true_ones():
+    graph = graph_of_pairs(7, [(0, 1), (0, 2), (0, 3), (4, 1), (4, 2), (4, 3), (5, 1), (5, 6)])
+    best = suggest(graph, [0], 200.0, k=2, noise=NoiseSource.insecure(2)).for_member(0)
+    assert [s.node for s in best] == [4, 5]
+    assert [s.common for s in best] == pytest.approx([3, 1], abs=0.5)
+
+
+def test_another_k_other_candidates_and_another_format_are_the_stored_ones_for_nothing(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
+    first = suggest(GRAPH, [3, 4], 1.0, k=20, ledger=ledger)
+    shorter = suggest(GRAPH, [3, 4], 1.0, k=10, ledger=ledger)
+    longer = suggest(GRAPH, [3], 1.0, k=100, ledger=ledger)
+    assert len(ledger.spends()) == 1
+    for member in (3, 4):
+        assert shorter.for_member(member) == first.for_member(member)[:10]
+    assert longer.for_member(3)[:20] == first.for_member(3)
+    only = [s.node for s in first.for_member(3)][5:9]
+    among = suggest(GRAPH, [3], 1.0, candidates=only, ledger=ledger)
+    assert [s.node for s in among.for_member(3)] == only
+    assert len(ledger.spends()) == 1
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 2.0])
 def test_no_pair_of_graphs_on_five_nodes_tells_more_than_epsilon(epsilon):
-    """Exhaustive up to the choice of the edge: friends' sums first, strangers' after."""
-    mechanism, worst = Suggest(epsilon=epsilon, top=3), 0.0
+    """Exhaustive up to the choice of the edge."""
+    mechanism, worst = Suggest(epsilon=epsilon), 0.0
     graphs = dict(every_graph(4))
     pairs = list(combinations(range(4), 2))
     for mask, graph in graphs.items():
@@ -93,29 +119,27 @@ def test_no_pair_of_graphs_on_five_nodes_tells_more_than_epsilon(epsilon):
     assert worst >= 0.99 * epsilon
 
 
-def test_an_edge_between_friends_and_one_to_a_stranger_cost_the_same_and_not_both():
+def test_an_edge_to_a_stranger_costs_epsilon_and_one_between_friends_only_the_degrees():
     mechanism = Suggest(epsilon=1.0)
-    friends = [(0, 1), (0, 2), (0, 3)]
-    both = Pair(
-        graph=graph_of_pairs(8, friends), neighbour=graph_of_pairs(8, [*friends, (1, 2)]), source=0
-    )
-    stranger = Pair(
-        graph=graph_of_pairs(8, friends), neighbour=graph_of_pairs(8, [*friends, (1, 5)]), source=0
-    )
-    for pair in (both, stranger):
-        assert exact_loss(mechanism, pair) == pytest.approx(1.0, rel=1e-4)
+    friends = graph_of_pairs(8, [(0, 1), (0, 2), (0, 3)])
+    for edge, claim in (((1, 5), 1.0), ((1, 2), 0.03), ((5, 6), 0.03)):
+        other = friends.with_edge_flipped(*edge)
+        pair = Pair(graph=friends, neighbour=other, source=0)
+        assert exact_loss(mechanism, pair) == pytest.approx(claim, rel=1e-4)
 
 
-def test_lists_may_be_drawn_densely_and_name_as_many_friends_of_friends():
+def test_lists_may_be_drawn_densely_and_have_the_same_distribution():
     graph = social_network(4000, average_degree=20, communities=20, seed=3).graph
     members = [int(v) for v in np.argsort(-graph.degrees)[100:180]]
     both = [
         rows_of(Suggest(epsilon=2.0, densely=densely), graph, members, NoiseSource.insecure(seed))
         for seed, densely in enumerate((False, True))
     ]
-    scores = [rows[:, :, 1].mean() for rows in both]
-    assert (both[0] != both[1]).any()
-    assert scores[0] == pytest.approx(scores[1], rel=0.1)
+    counts = [len(rows.nodes) / len(members) for rows in both]
+    best = [rows.sums[rows.starts[:-1]].mean() for rows in both]
+    assert not np.array_equal(both[0].sums, both[1].sums)
+    assert counts[0] == pytest.approx(counts[1], rel=0.1)
+    assert best[0] == pytest.approx(best[1], rel=0.1)
 
 
 def test_another_call_says_so():
@@ -123,7 +147,7 @@ def test_another_call_says_so():
         suggest(GRAPH, [1], mechanism=TwoHop(epsilon=1))
     with pytest.raises(ParameterError, match="epsilon is given twice"):
         suggest(GRAPH, [1], 0.5, mechanism=Suggest(epsilon=1))
-    with pytest.raises(ParameterError, match="say how much may be learnt"):
+    with pytest.raises(ParameterError, match="epsilon is required"):
         suggest(GRAPH, [1])
 
 

@@ -11,7 +11,7 @@ import pytest
 from edgeveil.datasets import social_network
 from edgeveil.estimate.rows import exact_weights
 from edgeveil.flow.two_hop import two_hop_sums_of_lists
-from edgeveil.mechanisms import DegreePrior, TwoHop, TwoHopEmbedding
+from edgeveil.mechanisms import DegreePrior, TwoHop
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.mechanisms.released_degrees import split_epsilon
@@ -72,7 +72,6 @@ def test_rows_are_the_plain_ones(graph, options):
         TwoHop(epsilon=1),
         TwoHop(epsilon=0.3),
         TwoHop(epsilon=3, score="lift"),
-        TwoHopEmbedding(epsilon=1, dimension=16),
         DegreePrior(epsilon=1),
         DegreePrior(epsilon=1, model="public", score="lift"),
     ],

@@ -1,23 +1,22 @@
-"""Ragged rows and tails as statistics: noise, no noise, losses, and what parts cost."""
+"""Tails as statistics: noise, no noise, losses, and what they cost."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
 
 from edgeveil.errors import ParameterError
-from edgeveil.privacy import _sampler, _tail
+from edgeveil.privacy import _tail
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import Calibration, NoiseSource, calibrate
 from edgeveil.privacy.statistic import (
     Bits,
     Exact,
     NoisedTail,
-    Ragged,
     Statistic,
     Tail,
     randomise,
@@ -45,49 +44,6 @@ def tail(rows, at_least=4.0, calibration=STEPS, width=9, **more):
         np.array(places, np.int32), np.array(values, float), starts, width, calibration, at_least,
         **more,
     )  # fmt: skip
-
-
-# --- Ragged rows -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("margin", [_sampler.MARGIN, 0.5])
-@pytest.mark.parametrize("batch", [_tail.BATCH_WORDS, 100])
-def test_ragged_rows_are_those_of_single_calls(margin, batch, monkeypatch):
-    rng, starts = np.random.default_rng(0), np.cumsum([0, 3, 0, 500, 1, 40, 0])
-    values = rng.exponential(3, starts[-1])
-    values[1] = np.nan
-    wanted = np.concatenate(
-        [noisy_row(values[a:b], NOISE, streams(6), i) for i, (a, b) in enumerate(pairwise(starts))]
-    )
-    monkeypatch.setattr(_sampler, "MARGIN", margin)
-    monkeypatch.setattr(_tail, "BATCH_WORDS", batch)
-    found = randomise(Ragged(values, starts, NOISE), SEED, range(6))
-    assert np.shares_memory(found.values, values)
-    assert found.scale == NOISE.noise_scale
-    np.testing.assert_array_equal(values, wanted)
-
-
-def test_ragged_rows_are_refused_if_they_do_not_fit():
-    for values, starts, count, message in (
-        (np.zeros(501), [0, 501], 1, "calibrated"),
-        (np.zeros(5), [0, 4], 1, "starts"),
-        (np.zeros(5), [0, 5], 2, "as many streams"),
-        (np.broadcast_to(0.0, 5), [0, 5], 1, "writeable"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            randomise(Ragged(values, np.array(starts), NOISE), SEED, range(count))
-
-
-def test_the_loss_of_ragged_rows_is_their_distance():
-    starts = np.array([0, 2, 3])
-    one = Ragged(np.array([1.0, 2.0, 3.0]), starts, NOISE)
-    other = Ragged(np.array([1.0, 2.5, 2.75]), starts, NOISE)
-    loss, outcome = largest_loss(one, other)
-    assert loss == pytest.approx(0.75 / NOISE.noise_scale)
-    np.testing.assert_array_equal(outcome.values, one.values)
-    shifted = Ragged(other.values, np.array([0, 1, 3]), NOISE)
-    assert largest_loss(one, shifted)[0] == math.inf
-    assert largest_loss(one, Statistic(one.values[None], NOISE))[0] == math.inf
 
 
 # --- Tails -----------------------------------------------------------------------------------
@@ -169,22 +125,19 @@ def test_different_questions_are_told_apart():
     assert largest_loss(one, Exact(np.zeros((1, 9))))[0] == math.inf
 
 
-# --- Parts -----------------------------------------------------------------------------------
+# --- Prices ----------------------------------------------------------------------------------
 
 
-def test_a_part_costs_its_dearest_statistic_and_parts_add_up():
+def test_prices_add_up_and_noise_alone_is_free():
     half, fifth = NOISE, calibrate(coordinates=9, sensitivity=1, epsilon=0.2)
-    starts, values = np.array([0, 2]), np.zeros(2)
+    values = np.zeros(2)
     asked = [
-        Ragged(values, starts, half, part="second hop"),
-        tail([{}], calibration=fifth, part="second hop"),
-        Statistic(values[None], fifth, part="other"),
-        Ragged(values, starts, fifth),
+        tail([{}], calibration=fifth),
+        Statistic(values[None], half),
         Bits(np.array([1]), 9, 0.1),
         Statistic(values[None], half, spends=False),
     ]
-    exact_fifth = Fraction(fifth.epsilon)
-    assert total_epsilon(asked) == Fraction(1, 2) + 2 * exact_fifth + Fraction(1, 10)
+    assert total_epsilon(asked) == Fraction(1, 2) + Fraction(fifth.epsilon) + Fraction(1, 10)
     assert total_epsilon([]) == 0
     with pytest.raises(ParameterError, match="no epsilon"):
         total_epsilon([Exact(values[None])])

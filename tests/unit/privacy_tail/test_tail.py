@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from edgeveil.errors import ParameterError
-from edgeveil.privacy import _sampler, _tail, _tail_marks
+from edgeveil.privacy import _sampler, _tail, _tail_counts
 from edgeveil.privacy._tail import draw_tail, threshold_in_steps
 from edgeveil.privacy.noise import Calibration, NoiseSource, calibrate
 from tests.seam import noisy_row
@@ -110,14 +110,14 @@ def test_lazy_and_dense_have_one_distribution(n, scale, threshold, places, value
 
 def test_the_comparison_notices_a_wrong_probability(monkeypatch):
     """Control: an error of 12 % in p, and nothing else."""
-    original = _tail_marks._chance
+    original = _tail_counts._chance
 
     def a_little_more(*given):
         return tuple(p * 28 / 25 for p in original(*given))
 
-    monkeypatch.setattr(_tail_marks, "_chance", a_little_more)
-    law = _tail_marks.mark_law.__wrapped__(400, 2 * UNIT, 7 * UNIT)
-    monkeypatch.setattr(_tail, "mark_law", lambda *_: law)
+    monkeypatch.setattr(_tail_counts, "_chance", a_little_more)
+    law = _tail_counts.count_law.__wrapped__(400, 2 * UNIT, 7 * UNIT)
+    monkeypatch.setattr(_tail, "count_law", lambda *_: law)
     dense, lazy = both_ways(400, 2, 7, [], [])
     assert min(p_values(dense, lazy, 400, 7)) < 1e-6
 
@@ -134,12 +134,12 @@ def test_the_comparison_notices_a_wrong_excess(monkeypatch):
     assert min(p_values(dense, lazy, 400, 7)) < 1e-6
 
 
-def test_the_comparison_notices_marks_that_stay_on_values(monkeypatch):
-    """Control: a mark on a place with a value is kept beside it."""
+def test_the_comparison_notices_zeros_that_stay_on_values(monkeypatch):
+    """Control: a zero that exceeds the threshold at a place with a value is kept beside it."""
     original = _tail.merge_rows
 
-    def keep_all(rows, *rest):
-        original((rows[0] - 2000, *rows[1:]), *rest)  # no mark meets a value
+    def keep_all(places, *rest):
+        original(places - 2000, *rest)  # no position meets a value
 
     monkeypatch.setattr(_tail, "merge_rows", keep_all)
     dense, lazy = both_ways(400, 3, 9, list(range(0, 400, 2)), [2.0] * 200, rows=1000)
@@ -147,28 +147,15 @@ def test_the_comparison_notices_marks_that_stay_on_values(monkeypatch):
     assert min(p_values(dense, lazy, 400, 9)) < 1e-6
 
 
-def test_the_comparison_notices_a_wrong_law_of_small_values(monkeypatch):
-    """Control: marks as rare as 5.3 scales beyond the edge, but drawn as if they were 5."""
-    original = _tail.value_law
+def test_the_comparison_notices_values_that_are_given_up_too_early(monkeypatch):
+    """Control: a draw that could still lift a value to the threshold is taken for hopeless."""
+    original = _tail._Sampler.far_below
 
-    def farther(n, scale, a, threshold):
-        c, law = original(n, scale, a, threshold)
-        other = _tail_marks.mark_law(n, scale, law.threshold + 3 * scale // 10)
-        return c, dataclasses.replace(other, threshold=law.threshold)
+    def too_high(self, threshold):
+        edge, low, high = original(self, threshold)
+        return edge + 3 * 1000, low, high
 
-    monkeypatch.setattr(_tail, "value_law", farther)
-    dense, lazy = both_ways(*CONFIGURATIONS[-2], rows=2000)
-    assert min(p_values(dense, lazy, 3000, 11)) < 1e-6
-
-
-def test_the_comparison_notices_small_values_that_get_noise_twice(monkeypatch):
-    """Control: every value is drawn for itself, and the marks of the blocks are not dropped."""
-    original = _tail.merge_rows
-
-    def all_small(rows, edge, *rest):
-        original(rows, math.inf, *rest)
-
-    monkeypatch.setattr(_tail, "merge_rows", all_small)
+    monkeypatch.setattr(_tail._Sampler, "far_below", too_high)
     dense, lazy = both_ways(*CONFIGURATIONS[-1], rows=1000)
     assert min(p_values(dense, lazy, 3000, 6)) < 1e-6
 
@@ -200,8 +187,8 @@ def test_marks_follow_their_laws_to_a_single_step(n, scale, threshold, monkeypat
     given, rows = equal_rows([], [], 3000), 3000
     found = draw_tail(given, n, lattice(scale, n), float(threshold), streams(rows), densely=False)
     assert law_p_value(found, n, scale, threshold) > P_VALUE
-    law = _tail_marks.mark_law(n, scale, threshold + 1)
-    monkeypatch.setattr(_tail, "mark_law", lambda *_: law)
+    law = _tail_counts.count_law(n, scale, threshold + 1)
+    monkeypatch.setattr(_tail, "count_law", lambda *_: law)
     shifted = draw_tail(given, n, lattice(scale, n), float(threshold), streams(rows), densely=False)
     assert law_p_value(shifted, n, scale, threshold) < 1e-6
 
@@ -276,72 +263,46 @@ def test_dense_rows_are_filtered_rows_of_add_laplace():
         np.testing.assert_array_equal(values[starts[i] : starts[i + 1]], noisy[kept])
 
 
-def small_up_to(calibration, threshold):
-    """The edge up to which values are small, and the law of their blocks."""
-    a = _tail._split(calibration.scale)[1]
-    c, law = _tail_marks.value_law(_tail.BLOCK, calibration.scale, a, threshold)
-    return c * 2.0**calibration.step_log2, law
-
-
-def test_values_that_are_not_small_get_the_noise_of_add_laplace_however_many_they_are():
+def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
     n, lengths = 10**6, [3, 40_000, 0, 2000]  # more words than one call of the cipher gives
     given = some_rows(lengths, n)
     calibration = calibrate(coordinates=n, sensitivity=1, epsilon=1)
-    edge, law = small_up_to(calibration, threshold_in_steps(8.0, calibration))
-    assert 2.9 < edge < 3.1
     places, values, starts = draw_tail(given, n, calibration, 8.0, streams(4), densely=False)
     seen = 0
     for i in range(4):
         part = slice(given[2][i], given[2][i + 1])
-        large = given[1][part] > edge
-        before = -(-lengths[i] // _tail.BLOCK) * law.words // 2  # behind the words of the blocks
-        filled = np.concatenate([np.zeros(before), given[1][part][large]])
-        noisy = noisy_row(filled, calibration, streams(4), i)[before:]
+        noisy = noisy_row(given[1][part], calibration, streams(4), i)
         mine = slice(starts[i], starts[i + 1])
         found = dict(zip(places[mine], values[mine], strict=True))
         assert len(found) == starts[i + 1] - starts[i]
-        for place, value in zip(given[0][part][large].tolist(), noisy.tolist(), strict=True):
+        for place, value in zip(given[0][part].tolist(), noisy.tolist(), strict=True):
             assert found.get(place) == (value if value >= 8.0 else None)
             seen += value >= 8.0
         assert (np.diff(places[mine]) > 0).all()
     assert seen > 100
 
 
-@pytest.mark.parametrize("scale", [1, 3, (2**24 + 1) << 3])
-def test_small_values_get_the_noise_of_the_marks_in_their_blocks(scale):
-    """The definition, block by block: `exact_marks` of as many zeros, and the value on top."""
-    n, size = 10**5, 2500
+@pytest.mark.parametrize("scale", [1, 2, 3, 40, (2**24 + 1) << 3])
+def test_a_draw_that_is_not_worked_out_is_below_the_threshold_by_the_definition(scale):
+    """At the ends of what is passed over, and inside: the exact draw plus the edge is below T."""
     threshold, (T, a) = 9 * scale, _tail._split(scale)
-    rng = np.random.default_rng(3)
-    edge, law = small_up_to(lattice(scale, n), threshold)
-    steps = rng.integers(2 * scale, 4 * scale, size)
-    steps[7], steps[8] = 4 * scale, -scale
-    assert edge == steps.max() == 4 * scale
-    given = equal_rows(np.arange(size), steps, 5)
-    places, values, starts = draw_tail(
-        given, n, lattice(scale, n), float(threshold), streams(5), densely=False
-    )
-    kept = 0
-    for i in range(5):
-        wanted = {}
-        for block in range(3):
-            words = words_of(streams(5), i, 3 * law.words)[block * law.words :]
-            inside, drawn = _tail_marks.exact_marks(
-                law,
-                T,
-                a,
-                lambda j, words=words: int(words[j]),
-                lambda j, i=i, skip=block * law.words: streams(5).row(i)._rare_bits(skip + j),
-            )
-            for at, noise in zip(inside, drawn, strict=True):
-                place = block * _tail.BLOCK + at
-                if place < size and steps[place] + noise >= threshold:
-                    wanted[place] = float(steps[place] + noise)
-        mine = slice(starts[i], starts[i + 1])
-        found = {p: v for p, v in zip(places[mine], values[mine], strict=True) if p < size}
-        assert found == wanted
-        kept += len(wanted)
-    assert kept > 10
+    sampler = _tail._Sampler(lattice(scale, 100))
+    edge, low, high = sampler.far_below(threshold)
+    assert edge <= threshold - 5 * scale
+    assert edge == pytest.approx(threshold - 5 * scale)
+    rng = np.random.default_rng(0)
+    bits = lambda count: int(rng.integers(0, 2**63)) % (1 << count)  # noqa: E731
+    prefixes = [low + 1, low + 2, high - 1, high - 2, *rng.integers(low + 1, high, 50).tolist()]
+    for prefix in prefixes:
+        for sign in (0, 1):
+            for second in (0, 2**64 - 1, int(rng.integers(0, 2**63))):
+                drawn = _sampler.exact_draw(prefix << 12 | sign, second, T, a, bits)
+                noise = (drawn[0] << a) + drawn[1]
+                assert drawn[2] == bool(sign), "not drawn again"
+                assert (threshold - 5 * scale) + noise < threshold
+    # Control: just outside of it a draw reaches the threshold, or is drawn again.
+    outside = _sampler.exact_draw((low - 4) << 12, 2**40 - 1, T, a, bits)
+    assert outside[0] >= 5 * T - 1
 
 
 HUGE = 3 * 2**61 + 1  # one word in four is beyond a multiple of it
@@ -350,14 +311,14 @@ LAWS = [(60, 1, 3), (10**4, 2, 15), (10**5, (2**24 + 1) << 3, (2**24 + 1) << 6),
 
 @pytest.mark.parametrize(("n", "scale", "threshold"), LAWS)
 def test_what_the_loops_decide_is_the_definition(n, scale, threshold):
-    calibration, law = lattice(scale, n), _tail_marks.mark_law(n, scale, threshold)
+    calibration, law = lattice(scale, n), _tail_counts.count_law(n, scale, threshold)
     T, a = _tail._split(scale)
     places, values, starts = draw_tail(
         equal_rows([], [], 5), n, calibration, float(threshold), streams(5), densely=False
     )
     for i in range(5):
         words = words_of(streams(5), i, 8 * law.words)
-        exact, drawn = _tail_marks.exact_marks(
+        exact, drawn = _tail_counts.exact_exceedances(
             law, T, a, lambda j, words=words: int(words[j]), streams(5).row(i)._rare_bits
         )
         assert places[starts[i] : starts[i + 1]].tolist() == exact
@@ -373,64 +334,27 @@ def test_the_rare_ways_give_the_same_bits(n, scale, threshold, monkeypatch):
     def drawn():
         return draw_tail(given, n, calibration, float(threshold), streams(4), densely=False)
 
-    wanted, law = drawn(), _tail_marks.mark_law(n, scale, threshold)
+    wanted, law = drawn(), _tail_counts.count_law(n, scale, threshold)
     for change in ({"words": 2}, {"words": law.words // 6 * 2}, {"most": 0}):
         other = dataclasses.replace(law, **change)
-        monkeypatch.setattr(_tail, "mark_law", lambda *_, other=other: other)
+        monkeypatch.setattr(_tail, "count_law", lambda *_, other=other: other)
         same(drawn(), wanted)
     monkeypatch.undo()
-    found = _tail_marks.value_law(_tail.BLOCK, scale, _tail._split(scale)[1], threshold)
-    if found is not None:
-        exactly = found[0], dataclasses.replace(found[1], most=0)
-        monkeypatch.setattr(_tail, "value_law", lambda *_: exactly)
-        same(drawn(), wanted)
-        monkeypatch.undo()
     monkeypatch.setattr(_sampler, "MARGIN", 0.5)
     same(drawn(), wanted)
 
 
-def marks_of(law, words, rows, first, *, far):
-    marks = _tail._Marks(
-        law, _tail._Sampler(lattice(law.scale, law.n)), words, rows, first, far=far
-    )
-    places, _, _, starts, counts = marks.found
-    return [places[s : s + c].tolist() for s, c in zip(starts, counts, strict=True)]
-
-
 def test_a_word_on_a_limit_goes_the_exact_way_in_the_loops_too():
-    law, counts = _tail_marks.mark_law(10**4, 2, 15), np.full(3, 0)
+    law, counts = _tail_counts.count_law(10**4, 2, 15), np.full(3, 0)
     counts += law.words
     words = _tail._RowWords(streams(3), counts, _tail._room(counts))
     tie = int(law.limits[4])
     words.all[words.starts[1]] = tie
-    found = marks_of(law, words, np.arange(3), np.zeros(3, dtype=np.int64), far=False)
+    sampler = _tail._Sampler(lattice(law.scale, law.n))
+    found = _tail._exceedances(law, sampler, words, np.zeros(3, dtype=np.int64))
     wanted = law.exactly(tie, streams(3).row(1)._rare_bits(0))
     assert wanted in (law.first + 4, law.first + 5)
-    assert len(found[1]) == wanted
-
-
-def test_blocks_that_need_more_words_share_none(monkeypatch):
-    """Two blocks of one row with two words each: what follows is at places of their own."""
-    law = dataclasses.replace(_tail_marks.mark_law(50, 2, 4), words=2)
-    counts, asked = np.array([4]), list[int]()
-    words = _tail._RowWords(streams(1), counts, _tail._room(counts))
-    original = words.word
-    monkeypatch.setattr(words, "word", lambda row, at: asked.append(at) or original(row, at))
-    rows, first = np.zeros(2, dtype=np.int64), np.array([0, 2])
-    found = marks_of(law, words, rows, first, far=True)
-    assert min(map(len, found)) > 0
-    own = [set(range(2)), set(range(2, 4))]
-    far = [{at for at in asked if at // _tail.FAR == b + 1} for b in range(2)]
-    assert min(map(len, far)) > 2
-    assert set(asked) == own[0] | own[1] | far[0] | far[1]
-    # As `exact_marks` of one block alone, from the same words.
-    alone, _ = _tail_marks.exact_marks(
-        law,
-        *_tail._split(2),
-        lambda i: original(0, i + 2 if i < 2 else 2 * _tail.FAR + i),
-        lambda i: streams(1).row(0)._rare_bits(i + 2 if i < 2 else 2 * _tail.FAR + i),
-    )
-    assert found[1] == alone
+    assert found.counts[1] == wanted
 
 
 def test_any_grouping_gives_the_same_rows(monkeypatch):

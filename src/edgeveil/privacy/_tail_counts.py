@@ -22,29 +22,27 @@ from edgeveil.privacy._sampler import Bits, _accepts, _context, _floor_of_expone
 WORD = 64
 # Digits beyond those of a word: raising 1 - p to the power n loses at most as many as n has.
 SPARE_BITS = 200
-# Values this many scales below the threshold reach it by a mark, others by a draw of their own.
-APART = 5
-# A table has about as many entries as there are marks.
+# A table has about as many entries as the expected count.
 MOST_EXPECTED = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class MarkLaw:
-    """The law of the number of marks, and the words that decide it.
+class CountLaw:
+    """The law of the binomial count, and the words that decide it.
 
     Attributes
     ----------
     n, scale, threshold : int
         Coordinates, t and T in steps.
     first : int
-        The number of marks that belongs to words below ``limits[0]``.
+        The count that belongs to words below ``limits[0]``.
     limits : array of uint64
-        floor(2**64 F(k)) for k = first, first + 1, ...: a word below means at most k marks, a word
+        floor(2**64 F(k)) for k = first, first + 1, ...: a word below means at most k, a word
         above means more, and the word itself is undecided.
     most : int
-        More marks than this have probability at most 2**-64.
+        A count above this has probability at most 2**-64.
     words : int
-        What a row's marks take almost always.
+        What count, positions and excesses take almost always.
     """
 
     n: int
@@ -56,7 +54,7 @@ class MarkLaw:
     words: int
 
     def exactly(self, word: int, bits: Bits, size: int = WORD) -> int:
-        """The number of marks for the uniform whose first ``size`` bits are ``word``."""
+        """The count for the uniform whose first ``size`` bits are ``word``."""
         prefix, count = word, size
         while True:
             found = _least_above(self, prefix, count)
@@ -65,7 +63,7 @@ class MarkLaw:
             prefix, count = prefix << size | bits(size), count + size
 
 
-def _least_above(law: MarkLaw, prefix: int, count: int) -> int | None:
+def _least_above(law: CountLaw, prefix: int, count: int) -> int | None:
     """The least k with U < F(k) for every U that begins like this; None if they differ."""
     # m / 2**c = m 5**c / 10**c: the constructor is exact, whatever the context.
     lower, upper = (Decimal(f"{m * 5**count}E-{count}") for m in (prefix, prefix + 1))
@@ -79,11 +77,11 @@ def _least_above(law: MarkLaw, prefix: int, count: int) -> int | None:
 
 
 @lru_cache(maxsize=64)
-def mark_law(n: int, scale: int, threshold: int) -> MarkLaw | None:
+def count_law(n: int, scale: int, threshold: int) -> CountLaw | None:
     """The law; None where drawing all coordinates is no slower.
 
     That is for T < 2 t, where more than one in 15 reaches the threshold, and for more than
-    65,536 expected marks.
+    an expected count of 65,536.
     """
     if n < 1 or threshold < 2 * scale or n * _chance(scale, threshold, WORD)[1] > MOST_EXPECTED:
         return None
@@ -94,18 +92,7 @@ def mark_law(n: int, scale: int, threshold: int) -> MarkLaw | None:
     # One for the number, one for each place and two for each excess; some places come twice.
     words = 1 + 3 * most + most // 8 + 16
     words += words % 2  # two are a block of a stream
-    return MarkLaw(n, scale, threshold, first, table, most, words)
-
-
-@lru_cache(maxsize=64)
-def value_law(n: int, scale: int, a: int, threshold: int) -> tuple[int, MarkLaw] | None:
-    """For given values, up to a c >= 0 in steps: c, a float, and the law of n noises >= T - c.
-
-    About one in 300 is. None where c would be negative, or T not a float with the low bits apart.
-    """
-    c = int(float(min(threshold - APART * scale, 1 << (52 + a))))
-    law = None if c < 0 or threshold >> (52 + a) else mark_law(n, scale, threshold - c)
-    return None if law is None else (c, law)
+    return CountLaw(n, scale, threshold, first, table, most, words)
 
 
 def _limits(n: int, scale: int, threshold: int, size: int) -> tuple[int, list[int]]:
@@ -186,7 +173,7 @@ def _power(
     return result
 
 
-# --- The definition of a row's marks -----------------------------------------------------------
+# --- The definition of what exceeds the threshold in a row of zeros ------------------------------
 
 
 def exact_excess(first: int, second: int, T: int, a: int, bits: Bits) -> int:
@@ -197,15 +184,15 @@ def exact_excess(first: int, second: int, T: int, a: int, bits: Bits) -> int:
     return (high << a) + (second & ((1 << a) - 1))
 
 
-def exact_marks(
-    law: MarkLaw, T: int, a: int, word: Callable[[int], int], rare: Callable[[int], Bits]
+def exact_exceedances(
+    law: CountLaw, T: int, a: int, word: Callable[[int], int], rare: Callable[[int], Bits]
 ) -> tuple[list[int], list[int]]:
-    """Places, rising, and noise in steps of the marks of a row of zeros.
+    """Positions, rising, and noise in steps where a row of zeros exceeds the threshold.
 
     Parameters
     ----------
-    law : MarkLaw
-        Of the number of marks.
+    law : CountLaw
+        Of the count.
     T, a : int
         The scale, 2**a T.
     word : callable

@@ -1,4 +1,4 @@
-"""The number of marks: its table, and what is done where a word does not decide."""
+"""The binomial count: its table, and what is done where a word does not decide."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgeveil.privacy import _tail_marks
-from edgeveil.privacy._tail_marks import exact_excess, mark_law
+from edgeveil.privacy import _tail_counts
+from edgeveil.privacy._tail_counts import count_law, exact_excess
 
 
 def chance(scale, threshold):
@@ -39,7 +39,7 @@ def distribution(n, p):
     ("n", "scale", "threshold"), [(1, 1, 3), (7, 1, 3), (40, 2, 7), (40, 5, 15), (60, 1, 30)]
 )
 def test_limits_are_those_of_the_binomial_law(n, scale, threshold):
-    law = mark_law(n, scale, threshold)
+    law = count_law(n, scale, threshold)
     exact = [math.floor(f * 2**64) for f in distribution(n, chance(scale, threshold))]
     for k, limit in enumerate(law.limits.tolist(), start=law.first):
         assert limit == exact[k]
@@ -54,7 +54,7 @@ def test_limits_are_those_of_the_binomial_law(n, scale, threshold):
 )
 def test_large_tables_agree_with_floating_point(n, scale, mean):
     threshold = math.ceil(scale * math.log(n / 2 / mean))
-    law = mark_law(n, scale, threshold)
+    law = count_law(n, scale, threshold)
     p = math.exp(-threshold / scale) / (1 + math.exp(-1 / scale))
     wanted = stats.binom.cdf(law.first + np.arange(len(law.limits)), n, p)
     np.testing.assert_allclose(law.limits / 2.0**64, wanted, atol=1e-9)
@@ -80,7 +80,7 @@ def from_list(numbers):
 @pytest.mark.parametrize(("n", "scale", "threshold"), [(5, 1, 3), (30, 2, 6), (200, 1, 5)])
 def test_all_short_words_are_decided_as_the_law_says(n, scale, threshold):
     """Words of three bits, up to three of them: every uniform with nine bits."""
-    law, size = mark_law(n, scale, threshold), 3
+    law, size = count_law(n, scale, threshold), 3
     exact = [Fraction(0), *distribution(n, chance(scale, threshold))]
     undecided, mass = 0, [0] * (n + 1)
     for words in product(range(2**size), repeat=3):
@@ -103,8 +103,8 @@ def test_all_short_words_are_decided_as_the_law_says(n, scale, threshold):
 
 @pytest.mark.parametrize(("n", "scale", "threshold"), [(5, 1, 3), (30, 2, 6), (200, 1, 5)])
 def test_short_limits_and_the_exact_way_agree(n, scale, threshold):
-    law, size = mark_law(n, scale, threshold), 6
-    first, limits = _tail_marks._limits(n, scale, threshold, size)
+    law, size = count_law(n, scale, threshold), 6
+    first, limits = _tail_counts._limits(n, scale, threshold, size)
     for word in range(2**size):
         at = int(np.searchsorted(limits, word, side="right"))
         tie = at > 0 and limits[at - 1] == word
@@ -116,7 +116,7 @@ def test_short_limits_and_the_exact_way_agree(n, scale, threshold):
 
 
 def test_a_word_on_a_limit_is_decided_by_further_ones():
-    law = mark_law(1000, 2, 9)
+    law = count_law(1000, 2, 9)
     exact = distribution(1000, chance(2, 9))
     for i in (0, 1, len(law.limits) // 2):
         k, limit = law.first + i, int(law.limits[i])
@@ -129,32 +129,32 @@ def test_a_word_on_a_limit_is_decided_by_further_ones():
 
 def test_numbers_that_share_a_first_word_are_told_apart_by_the_second():
     """The last word of all belongs to all numbers in the upper tail, the first to the lower."""
-    law = mark_law(1000, 2, 9)
+    law = count_law(1000, 2, 9)
     last = [law.exactly(2**64 - 1, from_list([w])) for w in (5, 2**64 - 2**40, 2**64 - 2**9)]
     assert law.most - 1 <= last[0] < last[1] < last[2]
-    many = mark_law(10**6, 2, 15)
+    many = count_law(10**6, 2, 15)
     least = [many.exactly(0, from_list([w])) for w in (2**20, 2**40, 2**63)]
     assert least[0] < least[1] < least[2] <= many.first + 1
 
 
 def test_too_narrow_bounds_are_made_finer(monkeypatch):
-    wanted = mark_law(1000, 2, 9)
-    monkeypatch.setattr(_tail_marks, "SPARE_BITS", -60)
-    found = mark_law.__wrapped__(1000, 2, 9)
+    wanted = count_law(1000, 2, 9)
+    monkeypatch.setattr(_tail_counts, "SPARE_BITS", -60)
+    found = count_law.__wrapped__(1000, 2, 9)
     np.testing.assert_array_equal(found.limits, wanted.limits)
     assert found.exactly(12345, from_list([])) == wanted.exactly(12345, from_list([]))
 
 
 def test_where_the_table_does_not_pay_there_is_none():
-    assert mark_law(10**6, 5, 9) is None  # T < 2 t
-    assert mark_law(10**6, 5, 0) is None
-    assert mark_law(10**6, 5, -7) is None
-    assert mark_law(10**8, 5, 16) is None  # a million marks
-    assert mark_law(0, 5, 20) is None
+    assert count_law(10**6, 5, 9) is None  # T < 2 t
+    assert count_law(10**6, 5, 0) is None
+    assert count_law(10**6, 5, -7) is None
+    assert count_law(10**8, 5, 16) is None  # a million marks
+    assert count_law(0, 5, 20) is None
 
 
 def test_a_threshold_that_nothing_reaches():
-    law = mark_law(10**8, 5, 10**300)
+    law = count_law(10**8, 5, 10**300)
     assert (law.first, law.limits.tolist()) == (0, [2**64 - 1])
 
 

@@ -1,0 +1,84 @@
+"""numba's cache of compiled functions, in the folder of `_loops` instead of numba's own places.
+
+numba's keys hold its version, the processor, the types, and the function's own bytecode; of what
+is inlined into a function, or called by it, they hold nothing. Here the folder's name does.
+
+numba lets a program choose another cache for all functions of a process, not for its own alone,
+so this builds on parts of numba that may change. `_compiled` compiles without a cache where they
+are missing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+
+from edgeveil import _source
+from edgeveil._files import is_own_folder
+from edgeveil._loops import kept, log
+
+
+class _Locator(_CacheLocator):  # type: ignore[misc]  # numba has no types
+    """Where the loops of one file are kept. Only of files that the digest covers."""
+
+    def __init__(self, folder: Path, line: int) -> None:
+        self._folder, self._line = folder, line
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Locator | None:
+        folder = kept().folder
+        if folder is None or Path(file) not in _source.loops().stamps or _source.loops_changed():
+            return None
+        below = Path(file).parent.relative_to(_source.PACKAGE)
+        return cls(folder / below, function.__code__.co_firstlineno)
+
+    def ensure_cache_path(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return _source.loops().digest
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _Impl(CompileResultCacheImpl):  # type: ignore[misc]  # numba has no types
+    _locator_classes = (_Locator,)
+
+
+class LoopCache(FunctionCache):  # type: ignore[misc]  # numba has no types
+    """What is kept of one loop; a RuntimeError when made says that nothing can be.
+
+    A loop that cannot be loaded, or not be kept, is compiled in each process anew.
+    """
+
+    _impl_class = _Impl
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        if not isinstance(self._impl.locator, _Locator):  # NUMBA_CACHE_LOCATOR_CLASSES is set
+            raise RuntimeError("numba was told to keep compiled functions elsewhere")
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        folder = kept().folder
+        try:
+            if folder is None or not is_own_folder(folder):
+                return None
+            return super().load_overload(signature, target)
+        except Exception as error:  # noqa: BLE001  (a damaged pickle may raise anything)
+            if not isinstance(error, FileNotFoundError):
+                log.info("a compiled loop could not be loaded: %s", type(error).__name__)
+            return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        if _source.loops_changed():  # in memory is not what the folder is named by
+            return
+        try:
+            super().save_overload(signature, compiled)
+        except OSError as error:
+            log.warning("compiled loops cannot be kept in %s: %s", self.cache_path, error.strerror)

@@ -1,0 +1,115 @@
+"""Compiled loops: where they are kept between processes, and who hears that one is compiled.
+
+They are kept in a folder named by a digest of the source of all loops: after a change in any of
+them, what was compiled before is never loaded, and is removed. It holds machine code that later
+processes run. So the folder must belong to the user that runs this process, and nobody else may
+be able to write to it, or to put another one in its place; that holds for root, too.
+
+This module does not load numba.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from edgeveil import _source
+from edgeveil._files import is_own_folder, user_cache, why_replaceable
+
+VARIABLE = "NUMBA_CACHE_DIR"  # numba's own, for a folder of the user's choice
+
+log = logging.getLogger("edgeveil")
+log.addHandler(logging.NullHandler())
+
+# Who is told of a loop's module and name: when it begins to be compiled, and when it is ready.
+Watcher = Callable[[str, str, bool], None]
+watchers: list[Watcher] = []
+
+_told: set[str] = set()
+
+
+class Kept(NamedTuple):
+    """Where loops are kept; or, without a folder, why they are not."""
+
+    folder: Path | None
+    problem: str = ""
+
+
+@cache
+def kept() -> Kept:
+    """Where this process keeps compiled loops: the first of three places that will do.
+
+    The folder that NUMBA_CACHE_DIR names, and then no other; the package; the user's cache.
+    """
+    digest = _source.loops().digest
+    if not digest:
+        return Kept(None, "edgeveil's source is not in files")
+    # Two installations that share a folder do not remove each other's.
+    place = hashlib.sha256(str(_source.PACKAGE).encode()).hexdigest()[:12]
+    prefix = f"edgeveil-loops-{place}-"
+    if chosen := os.environ.get(VARIABLE):
+        return _in(Path(chosen), prefix, digest)
+    found = _in(_source.PACKAGE / "__pycache__", prefix, digest, inside=True)
+    if found.folder is not None:
+        return found
+    own = user_cache()
+    return Kept(None, "this user has no cache folder") if own is None else _in(own, prefix, digest)
+
+
+def _in(parent: Path, prefix: str, digest: str, *, inside: bool = False) -> Kept:
+    """The folder in `parent`, made if need be. `inside`: of the package itself.
+
+    Whoever can write above a folder inside of the package can change the code as well.
+    """
+    folder = parent / f"{prefix}{digest[:32]}"
+    try:
+        if not inside:
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not folder.is_dir():
+            parent.mkdir(exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _remove_others(folder, prefix)
+        if not is_own_folder(folder):
+            return Kept(None, f"{folder} belongs to another user, or others can write to it")
+        if not inside and (problem := why_replaceable(folder)):
+            return Kept(None, problem)
+    except OSError as error:
+        return Kept(None, f"{parent} cannot be written to ({error.strerror})")
+    return Kept(folder)
+
+
+def _remove_others(folder: Path, prefix: str) -> None:
+    """Remove what this installation has kept of other sources, and nothing else."""
+    for other in folder.parent.glob(f"{prefix}{'[0-9a-f]' * 32}"):
+        if other != folder and is_own_folder(other):
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def is_kept(module: str) -> bool:
+    """Whether something of a module is kept already."""
+    folder = kept().folder
+    *packages, name = module.split(".")[1:]
+    return folder is not None and any(folder.joinpath(*packages).glob(f"{name}.*.nbi"))
+
+
+def tell(module: str, loop: str, *, ready: bool) -> None:
+    """Tell everybody that a loop of ours begins to be compiled, or is ready."""
+    if module not in _told:
+        _told.add(module)
+        folder, problem = kept()
+        log.info("compiling loops of %s for this machine", module)
+        if folder is None and len(_told) == 1:
+            log.warning("compiled loops are not kept: %s", not_kept(problem))
+    for watcher in watchers:
+        watcher(module, loop, ready)
+
+
+def not_kept(problem: str) -> str:
+    """Why loops are not kept, and what to do."""
+    return f"{problem}. Set {VARIABLE} to a folder of yours that nobody else can write to"

@@ -1,0 +1,211 @@
+"""``edgeveil history create | add | show | forget``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App
+
+import edgeveil as ev
+from edgeveil.cli import options
+from edgeveil.cli.options import Flag, Format, GraphPath, default, option
+from edgeveil.cli.output import counted, print_table, say
+from edgeveil.errors import ParameterError
+
+if TYPE_CHECKING:
+    from edgeveil.graph import Directed
+
+history = App(
+    name="history",
+    help="All snapshots of a graph as one: every edge, and when it was first seen.\n\n"
+    "Example: edgeveil history create friends.history",
+    help_format="plaintext",
+)
+
+HistoryPlace = Annotated[Path, option("The folder of the history.")]
+
+
+@history.command
+def create(
+    location: Annotated[Path, option("A new folder. It will hold private edges.")],
+    edges: Annotated[Path | None, default("no snapshot yet")] = None,
+    /,
+    *,
+    time: Annotated[str | None, default("none")] = None,
+    periods: str = "weekly",
+    reading: options.GraphFile = options.GRAPH_FILE,
+    keep_directions: Flag = False,
+) -> None:
+    """Make a history, empty or from an edge list with a column of times.
+
+    Example: edgeveil history create friends.history
+
+    Example: edgeveil history create f.history friends.csv --time since --periods monthly
+
+    Parameters
+    ----------
+    edges
+        Edge list, text or Parquet, in which each edge has the time of its beginning.
+    time
+        The column with times: its name in the first line, or its position from 0. Dates, dates
+        with a time of day, seconds since 1970, or any numbers.
+    periods
+        What becomes a snapshot: weekly, monthly, a number of equal periods, or cut points
+        (2026-01-01,2026-04-01). Unless you give cut points, the first and the last time of all
+        edges become public.
+    keep_directions
+        Keep who follows whom.
+    """
+    if edges is None:
+        if time is not None:
+            raise ParameterError("--time is a column of an edge list: name the list, too")
+        ev.History.create(location)
+        say(f"{location}: no snapshot yet; add one with edgeveil history add {location} GRAPH")
+        return
+    if time is None:
+        raise ParameterError("--time is required with an edge list: the column with times")
+    made = ev.History.from_edges(
+        location,
+        edges,
+        time=int(time) if time.isdecimal() else time,
+        periods=_periods(periods),
+        nodes=reading.nodes,
+        header=reading.header,
+        columns=reading.pair,
+        directed="keep" if keep_directions else False,
+    )
+    _say_counts(made)
+
+
+def _periods(words: str) -> str | int | list[str | float]:
+    """Read --periods as `History.from_edges` takes it."""
+    if words in ("weekly", "monthly"):
+        return words
+    if words.isdecimal():
+        return int(words)
+    return [_number_or_date(word.strip()) for word in words.split(",")]
+
+
+def _number_or_date(word: str) -> str | float:
+    try:
+        return float(word)
+    except ValueError:
+        return word
+
+
+@history.command
+def add(
+    location: HistoryPlace,
+    graph: GraphPath,
+    /,
+    *,
+    date: Annotated[str | None, default("now")] = None,
+    again: Flag = False,
+    reading: options.GraphFile = options.GRAPH_FILE,
+    directed: options.ArcsAsEdges = False,
+    keep_directions: Flag = False,
+) -> None:
+    """Merge the graph as it is today: the next snapshot. Print its number.
+
+    The graph holds all edges of today, on the members of today; whoever stayed keeps their id.
+    Interrupted, nothing was added. Example: edgeveil history add friends.history friends.csv
+
+    Parameters
+    ----------
+    date
+        Of the snapshot, later than that of the last one: 2026-11-16.
+    again
+        Count a graph that is the same as the last snapshot as a new one.
+    keep_directions
+        Keep who follows whom.
+    """
+    from edgeveil.cli.reading import read_and_say
+
+    if keep_directions and directed:
+        raise ParameterError("--directed drops directions: leave it or --keep-directions out")
+    opened = ev.History.open(location)
+    arcs: Directed = "keep" if keep_directions else directed
+    read = read_and_say(graph, reading, directed=arcs, counts=True)
+    before = len(opened)
+    number = opened.add(read, date, again=again)
+    sys.stdout.write(f"{number}\n")
+    if number == before:
+        say(f"{location}: snapshot {number} is this graph, of this date: nothing was added")
+    else:
+        _say_counts(opened)
+
+
+@history.command
+def show(
+    location: HistoryPlace,
+    /,
+    *,
+    counts: Flag = False,
+    format: Format = "table",  # noqa: A002  (the option's name)
+) -> None:
+    """Show the snapshots of a history: their dates and how many members they had.
+
+    Example: edgeveil history show friends.history
+
+    Parameters
+    ----------
+    counts
+        Also the exact number of edges that were first seen in each: for the curator only.
+    """
+    opened = ev.History.open(location)
+    columns = ["snapshot", "date", "members"]
+    rows: list[tuple[int | str | None, ...]]
+    rows = [(one.number, one.date, one.n_nodes) for one in opened.snapshots]
+    warning = ""
+    if counts:
+        warning = "FOR THE CURATOR ONLY, NOT PRIVATE: exact numbers of edges"
+        columns.append("new_edges")
+        born = opened.new_edges().tolist()
+        rows = [(*row, count) for row, count in zip(rows, born, strict=True)]
+    about = {
+        "history": str(location),
+        "nodes": len(opened.nodes),
+        "forgotten": len(opened.forgotten),
+        "directed": opened.directed,
+        **({"warning": warning} if counts else {}),
+    }
+    print_table(columns, rows, style=format, about=about, title=str(location), warning=warning)
+    if format == "table":
+        gone = len(opened.forgotten)
+        forgotten = f", {gone:,} of them forgotten" if gone else ""
+        say(f"{counted(len(opened.nodes), 'member')} in all{forgotten}")
+
+
+@history.command
+def forget(
+    location: HistoryPlace,
+    /,
+    *members: Annotated[str, option("Who is to be forgotten: ids.")],
+) -> None:
+    """Erase all edges and the ids of members who have left.
+
+    Who comes back is a new member, and pays anew. Nobody who is in the latest snapshot can be
+    forgotten. Example: edgeveil history forget friends.history alice
+
+    Lists that were made, the files that snapshots were read from, and backups are not touched.
+    """
+    from edgeveil.cli.reading import as_id
+
+    if not members:
+        raise ParameterError("name at least one member to forget")
+    opened = ev.History.open(location)
+    opened.forget([as_id(opened.nodes, word) for word in members])
+    say(f"{location}: {counted(len(set(members)), 'member')} forgotten; their edges are erased")
+
+
+def _say_counts(made: ev.History) -> None:
+    """Say how large a history is: for commands whose words only the curator sees."""
+    latest = made.snapshots[-1]
+    new, now = made.new_edges(), made.current_edges
+    say(
+        f"{made.path}: snapshot {latest.number}, {counted(latest.n_nodes, 'member')}; "
+        f"{counted(int(new[-1]), 'new edge')}, {now:,} now, {int(new.sum()):,} ever "
+        "(exact counts, for the curator only)"
+    )

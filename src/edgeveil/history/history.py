@@ -1,0 +1,447 @@
+"""`History`: the union of all snapshots of a label, and the birth of every edge."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import InputError, ParameterError
+from edgeveil.graph import MOST_BIRTHS, Directed, Graph
+from edgeveil.history.ids import IntArray, grow, places_of, without_ids
+from edgeveil.history.merging import Merge, rows_without, write_rows
+from edgeveil.history.state import (
+    Snapshot,
+    State,
+    create_folder,
+    read_state,
+    tidy_up,
+    write_state,
+    writing,
+)
+from edgeveil.history.timed import Periods, read_timed, write_timed
+from edgeveil.io.node_lists import Nodes
+from edgeveil.io.picking import Columns
+from edgeveil.nodes import NodeId, NodeSet
+
+_BLOCK = 1 << 20  # births that are counted at a time
+
+
+class _UnchangedError(Exception):
+    """The snapshot is the last one once more."""
+
+
+class History:
+    """All edges of a label so far, with the number of the snapshot in which each was first seen.
+
+    A folder, for its owner only. It holds every edge that any snapshot had, and is at least as
+    private as each of them. Members keep their index for ever, whoever joins or leaves. An edge
+    that ends and begins again keeps its first birth. Make one with `create` or `from_edges`, open
+    it with `open`.
+
+    An object sees the history as it was when it was opened, or last written to through this
+    object, whatever other processes add meanwhile.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> nodes = NodeSet.of(["ann", "bob", "cem"])
+    >>> with TemporaryDirectory() as folder:
+    ...     history = History.create(f"{folder}/friends.history")
+    ...     first = history.add(Graph.from_edges([0], [1], nodes), date="2026-11-02")
+    ...     second = history.add(Graph.from_edges([1], [2], nodes), date="2026-11-09")
+    ...     history
+    ...     history.graph.neighbours(1), history.births(1), history.friends(1)
+    History(2 snapshots, 3 nodes)
+    (array([0, 2], dtype=int32), array([1, 2], dtype=uint16), array([2], dtype=int32))
+    """
+
+    def __init__(self, path: Path, state: State) -> None:
+        self.path = path
+        self._state = state
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> History:
+        """Make a history without a snapshot, in a new folder whose parent exists.
+
+        Raises
+        ------
+        ParameterError
+            If the place is taken.
+        EdgeveilError
+            If the disk refuses.
+        """
+        path = Path(path)
+        create_folder(path)
+        nodes = NodeSet.range(0)
+        with writing(path):
+            if (path / "history.json").exists():
+                raise ParameterError(f"{path} exists; nothing was written")
+            write_state(
+                *(path, secrets.token_hex(16), (), (), nodes, np.zeros(0, np.bool_)),
+                lambda folder: write_rows(folder, iter(())),
+                directed=False,
+                nodes_from_edges=False,
+            )
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify: bool = False) -> History:
+        """Open a history; its arrays are mapped into memory, not read.
+
+        Parameters
+        ----------
+        path : path
+            The folder. It must be this user's, and closed to all others.
+        verify : bool
+            Check everything, as `edgeveil.open_graph` does, and that no birth lies in the future.
+
+        Raises
+        ------
+        InputError
+            If it is no history, is damaged, belongs to somebody else or is open to others.
+        """
+        path = Path(path)
+        state = read_state(path, verify=verify)
+        tidy_up(path)
+        return cls(path, state)
+
+    @classmethod
+    def from_edges(
+        cls,
+        path: str | os.PathLike[str],
+        edges: str | os.PathLike[str],
+        *,
+        time: str | int,
+        periods: Periods = "weekly",
+        nodes: Nodes | None = None,
+        directed: Directed = False,
+        header: bool | None = None,
+        columns: Columns | None = None,
+        delimiter: str | None = None,
+    ) -> History:
+        r"""Make a history from one edge list, text or Parquet, with a column of times.
+
+        Every period is a snapshot: it has all edges up to its end, on all nodes. An edge that
+        occurs more than once is born with the earliest. The file is read at once, as
+        `edgeveil.read_graph` does.
+
+        Parameters
+        ----------
+        path : path
+            The new folder.
+        edges : path
+            The edge list.
+        time : str or int
+            The column with times, by name or by position from 0: dates, dates with a time of day
+            (ISO 8601; UTC if they do not say), seconds or milliseconds since 1970, or any numbers.
+        periods : "weekly", "monthly", int, or sequence
+            Weeks from Monday to Sunday or months, in UTC; so many periods of equal length; or
+            cut points, strictly increasing: an edge belongs to the first that is not before its
+            time, and those after the last one to a last period. **Without cut points the first and
+            the last time of all edges decide, and are treated as public.**
+        nodes, directed, header, columns, delimiter
+            As in `edgeveil.read_graph`.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or a time is missing or is none.
+        ParameterError
+            If the place is taken, or the periods do not fit the times.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     file = Path(folder, "friends.csv")
+        ...     _ = file.write_text("a,b,since\n1,2,2026-01-30\n2,3,2026-02-11\n1,2,2026-03-01\n")
+        ...     history = History.from_edges(
+        ...         f"{folder}/friends.history", file, time="since", periods="monthly"
+        ...     )
+        ...     [one.date for one in history.snapshots], history.births(1).tolist()
+        (['2026-02-01', '2026-03-01', '2026-04-01'], [1, 2])
+        """
+        path = Path(path)
+        timed = read_timed(
+            Path(edges),
+            time=time,
+            periods=periods,
+            nodes=nodes,
+            directed=directed,
+            header=header,
+            columns=columns,
+            delimiter=delimiter,
+        )
+        graph = timed.graph
+        digest = graph.nodes.digest().hexdigest()
+        snapshots = tuple(
+            Snapshot(number, when, graph.n_nodes, digest, secrets.token_hex(8))
+            for number, when in enumerate(timed.dates, 1)
+        )
+        create_folder(path)
+        with writing(path):
+            if (path / "history.json").exists():
+                raise ParameterError(f"{path} exists; nothing was written")
+            write_state(
+                *(path, secrets.token_hex(16), snapshots, ()),
+                *(graph.nodes, np.ones(graph.n_nodes, np.bool_)),
+                lambda folder: write_timed(folder, graph),
+                directed=graph.directed,
+                nodes_from_edges=graph.intake.nodes_from_edges,
+            )
+        return cls.open(path)
+
+    # -- what is public -------------------------------------------------------------------
+
+    @property
+    def identity(self) -> str:
+        """Random, made with the history: tells it from every other one."""
+        return self._state.about.identity
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """What is public of every snapshot; number i is ``snapshots[i - 1]``."""
+        return self._state.about.snapshots
+
+    def __len__(self) -> int:
+        """Number of snapshots: the number of the latest one."""
+        return len(self.snapshots)
+
+    @property
+    def nodes(self) -> NodeSet:
+        """Everybody who was ever in a snapshot. Indices never change.
+
+        A forgotten member is still there, without its id: a mark is in its place.
+        """
+        return self._state.graph.nodes
+
+    @property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """For every node whether it is in the latest snapshot; read-only."""
+        return self._state.present
+
+    @property
+    def forgotten(self) -> IntArray:
+        """Indices of the forgotten, in increasing order: they have no edge, no id, no return."""
+        return np.array(self._state.about.forgotten, dtype=np.int64)
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges have a direction; decided by the first snapshot."""
+        return self._state.graph.directed
+
+    def indices_of(self, nodes: NodeSet) -> IntArray:
+        """Index in the history of every node of a snapshot; -1 if it was never in one."""
+        return places_of(self.nodes, nodes)
+
+    def indices_in(self, nodes: NodeSet) -> IntArray:
+        """Index in a snapshot of every node of the history; -1 if it is not in that one."""
+        places = self.indices_of(nodes)
+        known = places >= 0
+        found = np.full(len(self.nodes), -1, dtype=np.int64)
+        found[places[known]] = np.flatnonzero(known)
+        return found
+
+    # -- what is private ------------------------------------------------------------------
+
+    @property
+    def graph(self) -> Graph:
+        """All edges ever seen, with their births, over `nodes` (private; mapped)."""
+        return self._state.graph
+
+    @property
+    def current(self) -> npt.NDArray[np.bool_]:
+        """For every entry of ``graph.indices`` whether the latest snapshot has it (private)."""
+        return self._state.current
+
+    def friends(self, index: int) -> npt.NDArray[np.int32]:
+        """Neighbours of a node in the latest snapshot, sorted; directed: whom it follows."""
+        row = slice(*self.graph.indptr[index : index + 2].tolist())
+        return self.graph.indices[row][self.current[row]]
+
+    def births(self, index: int) -> npt.NDArray[np.uint16]:
+        """Births of the edges of a node, in the order of ``graph.neighbours(index)``."""
+        assert self.graph.births is not None
+        return self.graph.births[slice(*self.graph.indptr[index : index + 2].tolist())]
+
+    def new_edges(self) -> IntArray:
+        """Number of edges first seen in each snapshot. For the curator only."""
+        assert self.graph.births is not None
+        counts = np.zeros(len(self) + 1, dtype=np.int64)
+        for start in range(0, len(self.graph.births), _BLOCK):  # takes 8 bytes for each
+            block = self.graph.births[start : start + _BLOCK]
+            counts += np.bincount(block, minlength=len(counts))
+        return counts[1:] // (1 if self.directed else 2)
+
+    @property
+    def current_edges(self) -> int:
+        """Number of edges in the latest snapshot. For the curator only."""
+        return int(np.count_nonzero(self.current)) // (1 if self.directed else 2)
+
+    # -- writing --------------------------------------------------------------------------
+
+    def add(
+        self, graph: Graph, date: str | date | datetime | None = None, *, again: bool = False
+    ) -> int:
+        """Merge the next snapshot, and give its number.
+
+        All at once or not at all, whatever interrupts it; then the same call can be made again.
+        Takes memory for all nodes, and for a block of entries.
+
+        Parameters
+        ----------
+        graph : Graph
+            The snapshot: all edges of today, on the members of today. Whoever is in it under an
+            id that was there before is the same node, in whatever order the ids come.
+        date : str, date or datetime, optional
+            Of the snapshot, later than the last one's; by default now (UTC). With the date of the
+            last snapshot the same graph is that snapshot, and nothing is added: a call that was
+            interrupted can be made again without knowing how far it came.
+        again : bool
+            Count a graph that is the same as the last snapshot as a new one.
+
+        Raises
+        ------
+        ParameterError
+            If the graph is the same as the last snapshot, or the date is not later. Whether a
+            graph has changed is private: this is for the curator only.
+        InputError
+            If ids or directions are not those of the history.
+        EdgeveilError
+            If another process is writing, or the disk is full; nothing was changed.
+        """
+        when = None if date is None else _as_date(date)
+        with writing(self.path):
+            old = read_state(self.path, verify=False)
+            about, number = old.about, len(old.about.snapshots) + 1
+            last = about.snapshots[-1] if about.snapshots else None
+            repeated = _is_repeated(last, when)
+            if number > 1 and graph.directed != old.graph.directed:
+                kinds = ("without directions", "with directions")
+                raise InputError(
+                    f"the history is {kinds[old.graph.directed]}, the snapshot "
+                    f"{kinds[graph.directed]}"
+                )
+            if number > MOST_BIRTHS and not repeated:
+                raise ParameterError(f"a history has at most {MOST_BIRTHS:,} snapshots")
+            nodes, places = grow(old.graph.nodes, graph.nodes)
+            present = np.zeros(len(nodes), np.bool_)
+            present[places] = True
+            same_members = len(nodes) == len(old.present) and np.array_equal(present, old.present)
+            merge = Merge(old.graph, old.current, graph, places, len(nodes), number)
+
+            def write(folder: Path) -> None:
+                write_rows(folder, merge.rows())
+                same = last is not None and same_members and not merge.changed
+                if same and (repeated or not again):
+                    raise _UnchangedError
+                if repeated:
+                    raise ParameterError(
+                        f"snapshot {number - 1} has this date already, and is another graph; "
+                        "give a later date"
+                    )
+
+            digest = graph.nodes.digest().hexdigest()
+            made = Snapshot(number, when or _now(), graph.n_nodes, digest, secrets.token_hex(8))
+            try:
+                write_state(
+                    *(self.path, about.identity, (*about.snapshots, made), about.forgotten),
+                    *(nodes, present, write),
+                    directed=graph.directed,
+                    nodes_from_edges=(
+                        old.graph.intake.nodes_from_edges or graph.intake.nodes_from_edges
+                    ),
+                )
+            except _UnchangedError:
+                self._state = old
+                if repeated:
+                    return number - 1
+                raise ParameterError(
+                    f"the graph is the same as snapshot {number - 1}: nothing was added; pass "
+                    f"again=True (--again) to count it as snapshot {number}"
+                ) from None
+        self._state = read_state(self.path, verify=False)
+        return number
+
+    def forget(self, members: NodeId | Iterable[NodeId]) -> None:
+        """Erase all edges, and the ids, of members who have left.
+
+        Their indices stay, without an edge, and are never given to anybody else: who comes back
+        is a new node. The old files are removed. What the disk itself, backups, and files that
+        snapshots were read from still hold is beyond that.
+
+        Parameters
+        ----------
+        members : id or ids
+            Who is to be forgotten. None of them may be in the latest snapshot.
+
+        Raises
+        ------
+        UnknownNodeError
+            If an id is not in the history.
+        ParameterError
+            If somebody is still in the latest snapshot. Nobody is forgotten then.
+        EdgeveilError
+            If another process is writing, or the disk is full; nothing was changed.
+        """
+        with writing(self.path):
+            old = read_state(self.path, verify=False)
+            wanted: Sequence[NodeId]
+            wanted = [members] if isinstance(members, (str, int)) else list(members)
+            gone = np.unique(old.graph.nodes.indices(wanted))
+            if old.present[gone].any():
+                raise ParameterError(
+                    "only who has left can be forgotten, and somebody named is in the latest "
+                    "snapshot: add one without them first"
+                )
+            mask = np.zeros(old.graph.n_nodes, np.bool_)
+            mask[gone] = True
+            if len(gone):
+                write_state(
+                    *(self.path, old.about.identity, old.about.snapshots),
+                    tuple(sorted({*old.about.forgotten, *gone.tolist()})),
+                    *(without_ids(old.graph.nodes, gone), old.present),
+                    lambda folder: write_rows(folder, rows_without(old.graph, old.current, mask)),
+                    directed=old.graph.directed,
+                    nodes_from_edges=old.graph.intake.nodes_from_edges,
+                )
+        self._state = read_state(self.path, verify=False)
+
+    def __repr__(self) -> str:
+        snapshots = f"{len(self)} snapshot{'' if len(self) == 1 else 's'}"
+        return f"History({snapshots}, {len(self.nodes)} nodes)"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _as_date(given: str | date | datetime) -> str:
+    """Give the date as it is noted: a day, or a time in UTC."""
+    text = given if isinstance(given, str) else given.isoformat()
+    try:
+        if len(text) == len("2026-11-16"):
+            return date.fromisoformat(text).isoformat()
+        return _in_utc(text).isoformat(timespec="seconds")
+    except ValueError:
+        raise ParameterError(f"date must be like 2026-11-16, got {text!r}") from None
+
+
+def _in_utc(text: str) -> datetime:
+    read = datetime.fromisoformat(text)
+    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+
+
+def _is_repeated(last: Snapshot | None, when: str | None) -> bool:
+    """Tell whether this is the date of the last snapshot; refuse an earlier one."""
+    if last is None or last.date is None or when is None:
+        return False
+    if _in_utc(when) < _in_utc(last.date):
+        raise ParameterError(f"snapshot {last.number} is of {last.date}: give a later date")
+    return when == last.date

@@ -1,0 +1,85 @@
+"""Labels and their snapshots: declared by the curator, never detected.
+
+Every function works inside a transaction that the caller holds.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from edgeveil.errors import LedgerError
+from edgeveil.ledger import tables as sql
+from edgeveil.ledger.chain import chained, first_hash, now
+from edgeveil.ledger.tables import SnapshotRow, Transaction
+
+
+def plain_label(label: str) -> str:
+    """A label without what people overlook: case, blanks, ways to write a letter."""
+    return " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+
+
+def all_snapshots(transaction: Transaction) -> list[SnapshotRow]:
+    """All that was declared and used, oldest first."""
+    return [SnapshotRow(*row) for row in transaction.run(sql.GET_SNAPSHOTS)]
+
+
+def current_snapshot(transaction: Transaction, label: str) -> SnapshotRow | None:
+    """A label's current snapshot; None before its first release."""
+    same = plain_label(label)  # "Friends " is no second graph
+    of_label = [row for row in all_snapshots(transaction) if plain_label(row.label) == same]
+    return of_label[-1] if of_label else None
+
+
+def _add_snapshot(transaction: Transaction, row: SnapshotRow) -> None:
+    rows = all_snapshots(transaction)
+    previous = rows[-1].hash if rows else first_hash(transaction.header, "snapshots")
+    row = row._replace(seq=len(rows) + 1, created=now())
+    transaction.fill("snapshots", [chained(row, previous)])
+
+
+def advance(transaction: Transaction, label: str) -> int:
+    """Declare the next snapshot of a label; one that nothing was released from stays the next."""
+    current = current_snapshot(transaction, label)
+    if current is None:
+        raise LedgerError(
+            f"nothing was released under the label {label!r} so far, so its first snapshot is "
+            "still to come; `edgeveil ledger show` lists the labels"
+        )
+    if current.fingerprint is not None:
+        current = current._replace(number=current.number + 1, fingerprint=None)
+        _add_snapshot(transaction, current)
+    return current.number
+
+
+def snapshot_for(
+    transaction: Transaction,
+    label: str,
+    fingerprint: str,
+    *,
+    wanted: int | None = None,
+    write: bool = False,
+) -> SnapshotRow:
+    """The label's current snapshot, of this graph; its first use fixes which graph it is.
+
+    That another graph is refused is for the curator's eyes: it depends on the graph.
+    """
+    found = current_snapshot(transaction, label) or SnapshotRow(0, label, 1, None, "")
+    if found.fingerprint not in (None, fingerprint):
+        of_label = f" of {label!r}" if label else ""
+        raise LedgerError(
+            f"the graph is another one than snapshot {found.number}{of_label}; if it is the "
+            "next state of the same graph, declare a new snapshot (edgeveil ledger advance, "
+            "Ledger.advance), and do so by a public schedule, such as every Monday: a new one "
+            "just when the graph has changed tells that it has. Whoever stayed must have kept "
+            "their id: one person under two ids would have two budgets. (The same data read in "
+            "another way, such as with directions, is another graph: give it another label)"
+        )
+    if wanted not in (None, found.number):
+        raise LedgerError(
+            f"snapshot {found.number} was declared while rows of snapshot {wanted} were made; what "
+            "is stored stays, but nothing more is drawn from a state that is over"
+        )
+    used = found._replace(fingerprint=fingerprint)
+    if write and found.fingerprint is None:
+        _add_snapshot(transaction, used)
+    return used

@@ -1,0 +1,98 @@
+"""OwnListEmbedding: a member's own friend list as an embedding, at no price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from edgeveil.errors import ParameterError
+from edgeveil.graph import Graph
+from edgeveil.hashing import NodeHash, hash_nodes, unhashed
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows, check_parameters
+from edgeveil.nodes import NodeSet
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.privacy.statistic import Noised
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnListEmbedding(PerSource):
+    """A member's own friend list as a vector of unit length. It costs nothing.
+
+    Each friend counts 1, with the sign and in the dimension that a public hash gives it. A row is
+    a function of its member's own list, so it holds nothing about edges elsewhere: epsilon is 0.
+    Joint model only, because a row shows its member's edges. Proof: docs/theory/baselines.md.
+
+    A wider hash costs no budget and loses less, because fewer friends share a dimension; without a
+    hash nothing is lost (docs/choosing.md has figures). `Release.to_scipy` gives the rows as a
+    sparse matrix: a row has at most as many values other than 0 as its member has friends.
+
+    Parameters
+    ----------
+    dimension : int
+        Length of an embedding.
+    hash_key : str
+        Chooses the public hash of nodes to dimensions.
+    hashed : bool
+        False: no hash, and dimension i is node i; then `dimension` must be the number of nodes
+        (see `unhashed`).
+    """
+
+    name: ClassVar[str] = "own-list-embedding"
+    gives: ClassVar[Gives] = "embeddings"
+    when_to_use: ClassVar[str] = (
+        "the default for embeddings in the joint model: it costs nothing, and what a noisy second "
+        "hop adds at epsilon <= 2 is less than a point of accuracy"
+    )
+    theorem: ClassVar[str] = "docs/theory/baselines.md"
+    epsilon = 0.0  # nothing about edges elsewhere
+
+    dimension: int = 1024
+    hash_key: str = "edgeveil"
+    hashed: bool = True
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        if not isinstance(self.hashed, bool):
+            raise ParameterError(f"hashed must be True or False, got {self.hashed!r}")
+
+    @classmethod
+    def unhashed(cls, n_nodes: int) -> OwnListEmbedding:
+        """The own list as it is, a column for each of so many nodes."""
+        return cls(dimension=n_nodes, hashed=False)
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Epsilon 0: a row says nothing about edges away from its member."""
+        return Guarantee(
+            epsilon=0.0,
+            model="joint",
+            n_sources=n_sources,
+            theorem=self.theorem,
+            pooling="shared",
+        )
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Nothing is asked of the graph beyond the own lists."""
+        yield from ()
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Refuse another width than the number of nodes where nothing is hashed."""
+        if not self.hashed and self.dimension != len(nodes):
+            raise ParameterError(
+                f"without a hash an embedding has a dimension for each of the {len(nodes):,} "
+                f"nodes, not {self.dimension:,}"
+            )
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """Every friend with weight 1, scaled to unit length; zeros for a member without friends."""
+        node_hash, rows = self._hash(own.nodes), np.zeros((len(own.sources), self.dimension))
+        for i, row in enumerate(rows):
+            row += node_hash.add_up(own.of(i))
+            row /= max(float(np.linalg.norm(row)), 1.0)  # at least 1, unless all friends cancel out
+        return rows
+
+    def _hash(self, nodes: NodeSet) -> NodeHash:
+        if self.hashed:
+            return hash_nodes(nodes, self.dimension, self.hash_key)
+        return unhashed(nodes)
