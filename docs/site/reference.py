@@ -19,7 +19,7 @@ _GROUPS = {
     "The budget": "Ledger NoiseSource",
     "For the curator only": "evaluate audit flow.personalized_pagerank flow.push_flow "
     "flow.push_flow_cap",
-    "Mechanisms": "mechanisms.Suggest mechanisms.TwoHop mechanisms.TwoHopEmbedding "
+    "Mechanisms": "mechanisms.Suggest mechanisms.TwoHop mechanisms.OwnListEmbedding "
     "mechanisms.DegreePrior mechanisms.DPForwardCap mechanisms.DPPushFlowCap "
     "mechanisms.DPPushFlow mechanisms.DPSparsePPR mechanisms.DPInstantEmbedding "
     "mechanisms.DPEmbeddingSparse mechanisms.EdgeFlipping mechanisms.GraphDiffusion "

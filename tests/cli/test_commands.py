@@ -127,6 +127,7 @@ def test_an_embedding_of_the_own_list_costs_nothing_and_says_so(folder, run):
         assert made.guarantee.epsilon == 0
         (folder / "own.parquet").unlink()
     assert edgeveil.Ledger.open(folder / "f.ledger").account("alice").spent_nano == 0
+    assert "nobody keeps count" not in run("embed follows.csv --out own.parquet").stderr
 
 
 def test_an_old_backup_that_was_put_back_is_noticed(folder, run):
