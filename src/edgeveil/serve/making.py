@@ -97,8 +97,9 @@ class Making:
         self._stopped = self._lost = False
         self._ahead = 0 if offer.ahead else None  # index of the next member to make a list for
         self.trouble = ""  # why lists cannot be made, for the curator
+        kept = self._kept_lists()
         self.edition = self._edition(ledger.snapshot(offer.label), read())
-        self._earlier = self._kept_editions()
+        self._earlier = [one for one in kept if one.about["snapshot"] < self.edition.snapshot]
         self._thread = threading.Thread(target=self._work, name="lists", daemon=True)
 
     def start(self) -> None:
@@ -231,13 +232,16 @@ class Making:
         """Identifies ledger and label."""
         return self.ledger.key_of(json.dumps(["lists", self.offer.label]))
 
-    def _kept_editions(self) -> list[ListStore]:
-        """ListStore of earlier snapshots, the oldest first."""
+    def _kept_lists(self) -> list[ListStore]:
+        """Lists that earlier runs have stored, the oldest first; LedgerError if any is unknown.
+
+        Before a file is opened for use: one with another k would be replaced.
+        """
         found = [ListStore.open_earlier(path) for path in sorted(self._folder.glob("*.lists"))]
         kept = [one for one in found if one and one.about.get("series") == self._series]
-        for lists in kept:  # also those of a snapshot that is still to come
+        for lists in kept:
             self._refuse_unknown(lists)
-        return [one for one in kept if one.about["snapshot"] < self.edition.snapshot]
+        return kept
 
     def _work(self) -> None:
         with self._wake:  # loading slows down answers: stored lists come first
