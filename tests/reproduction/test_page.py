@@ -280,15 +280,15 @@ def test_suggestions_in_words():
     friends = [d for d in dict.fromkeys(r.dataset for r in hits) if d != "BlogCatalog"]
     assert len(friends) == 4
     first = {"50-200 friends": 0.25, "20-50 friends": 0.5, "5-20 friends": 1.0}  # who gains
-    one, two, popular = [], [], []
+    one, popular = [], []
     for scope, start in first.items():
         lines = in_percent(hits, friends, scope, epsilons)
         gain = lines[:, epsilons.index(start) : -1] > lines[:, -1:]
         assert gain.all()
+        if start > 0.25:
+            assert not (lines[:, epsilons.index(start / 2)] > lines[:, -1]).all()
         mean = lines.mean(axis=0)
-        assert start == 0.25 or mean[epsilons.index(start / 2)] < 1.5 * mean[-1]
-        one.append(f"{mean[2]:.0f} %")
-        two.append(f"{mean[3]:.0f} %")
+        one.append(f"{round(mean[2], -1):.0f} %")  # other noise moves it by a few points
         popular.append(f"{mean[-1]:.0f} %")
 
     def listed(words):
@@ -296,14 +296,14 @@ def test_suggestions_in_words():
 
     _holds(
         "docs/reproduction.md",
-        f"At ε = 1 they find {listed(one)} of what common friends find without privacy (mean of "
-        f"the networks; popularity {listed(popular)}), at ε = 2 {listed(two)}.",
+        f"At ε = 1 they find about {listed(one)} of what common friends find without privacy (mean "
+        f"of the networks; popularity {listed(popular)}).",
     )
     few, some, many = (words.removesuffix(" %") for words in reversed(one))
     _holds(
         "README.md",
-        f"**private lists** find {many} for members with 50 to 200 friends, {some} with 20 to 50, "
-        f"{few} with 5 to 20;",
+        f"**private lists** find about {many} for members with 50 to 200 friends, {some} with 20 "
+        f"to 50, {few} with 5 to 20;",
     )
     # Who does not: fewer than 5 friends up to epsilon 2, and where hubs are everybody's friends.
     fewest = in_percent(hits, friends, "under 5 friends", epsilons).mean(axis=0)

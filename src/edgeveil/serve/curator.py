@@ -141,12 +141,12 @@ def _plan(making: Making) -> list[dict[str, Any]]:
 def _charges(making: Making) -> list[dict[str, Any]]:
     return [
         {
-            "number": spend.seq,
-            "time": spend.created,
-            "epsilon": spend.epsilon_nano / 1e9,
-            "lists": spend.n_rows,
-            "snapshot": spend.snapshot,
-            "released": spend.released,
+            "number": charge.seq,
+            "time": charge.created,
+            "epsilon": charge.epsilon_nano / 1e9,
+            "lists": charge.n_rows,
+            "snapshot": charge.snapshot,
+            "released": charge.released,
         }
-        for spend in making.ledger.spends(latest=_LATEST)
+        for charge in making.ledger.charges(latest=_LATEST)
     ]

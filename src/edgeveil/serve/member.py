@@ -69,8 +69,8 @@ def member_app(
             found = await asyncio.to_thread(making.ledger.account, str(asking.member))
         except (EdgeveilError, OSError):
             return error(503, "the ledger cannot be read now; try again later")
-        cap = found.spent + found.left
-        return JSONResponse({"charged": found.spent, "left": found.left, "cap": cap})
+        cap = found.charged + found.left
+        return JSONResponse({"charged": found.charged, "left": found.left, "cap": cap})
 
     def route(path: str, answer: _Answer) -> Route:
         async def endpoint(request: Request) -> Response:
