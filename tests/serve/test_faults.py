@@ -156,7 +156,7 @@ def test_a_full_disk_is_an_honest_error_and_costs_nobody_anything(own_service, n
     assert running.curator("/health").status == 503
     files_of_at_most(running.ledger.stat().st_size + (1 << 18))  # copies in their slots cannot
     assert statuses(300, 300) == [200, 200]
-    assert "cannot be kept" in running.curator("/status").json["trouble"]
+    assert "cannot be stored" in running.curator("/status").json["trouble"]
     files_of_at_most(unlimited[0])
     away = running.artifacts.rename(running.folder / "away")
     running.artifacts.write_text("")  # charged, and then it cannot be stored

@@ -24,6 +24,7 @@ COMMANDS = {
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the members of a graph, each for itself: by default its own list, at no cost.",
     "serve": "Give each member its own list over HTTP, and nobody else's.",
+    "token": "Print a test token for a member of the service.",
     "history": "All snapshots of a graph as one: every edge, and when it was first seen.",
     "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.",
     "mechanisms": "List what there is, what each protects, and when to use it.",
