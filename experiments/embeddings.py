@@ -160,6 +160,6 @@ def draw(results: list[Result]) -> Figure:
         axes.set_xticks(range(len(line)), ticks)
         axes.set_xlabel("dimensions of the own list")
         axes.set_title(f"{dataset}: Micro-F1 x 100")
-    title = "Lines without marks have 256 dimensions. Shaded: 95 % intervals over the splits."
+    title = "Both InstantEmbeddings have 256 dimensions. Shaded: 95 % intervals over the splits."
     legend_below(figure, grid, columns=2, title=title)
     return figure

@@ -119,7 +119,7 @@ def _draw_networks(axes: Axes, hits: Sequence[Result], networks: Sequence[str]) 
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axes.minorticks_off()
     axes.set_xlim(first * 0.9, last * 3.1)  # room for the names of the lines
-    axes.set_ylim(0, 125)
+    axes.set_ylim(0, 140)
     axes.grid(axis="x", visible=False)
     _label(axes, ends, last * 1.13)
 
@@ -147,7 +147,7 @@ def _label(axes: Axes, ends: Sequence[tuple[float, str, str]], x: float) -> None
     ends = sorted(ends)
     places = np.array([y for y, _, _ in ends])
     for _ in range(100):  # neighbours push each other apart
-        short = np.maximum(0, 7.5 - np.diff(places)) / 2
+        short = np.maximum(0, 8 - np.diff(places)) / 2
         places[:-1] -= short
         places[1:] += short
     for y, (_, name, colour) in zip(places, ends, strict=True):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.base import OwnLists, own_lists
@@ -19,14 +20,16 @@ from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic, randomis
 
 
 def run(mechanism: Mechanism, graph: Graph, sources, seed: int | None = 1) -> np.ndarray:
-    """Rows of a release with this seed; None: without noise."""
-    return rows_of(mechanism, graph, sources, None if seed is None else NoiseSource.insecure(seed))
+    """Rows of a release with this seed; None: without noise. Evidence as an array of its sums."""
+    noise = None if seed is None else NoiseSource.insecure(seed)
+    rows = rows_of(mechanism, graph, sources, noise)
+    return rows.dense(graph.n_nodes) if isinstance(rows, Evidence) else rows
 
 
 def run_in_parts(
     mechanism: Mechanism, graph: Graph, sources, seed: int = 1
 ) -> tuple[Any, np.ndarray, OwnLists]:
-    """What everybody learns, the same rows as of `run`, and what the recipients know."""
+    """What everybody learns, the same rows as of `run`, and what the members know."""
     noise = NoiseSource.insecure(seed)
     shared = shared_part(mechanism, graph, noise.derive("shared"))
     rows, own = make_rows(mechanism, graph, shared, sources, noise.derive("rows"))

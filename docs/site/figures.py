@@ -16,10 +16,7 @@ from typing import Any
 __all__ = ["SOURCES", "digest", "draw_all"]
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = {
-    "recall.svg": "results/beyond/results.csv",
-    "embeddings.svg": "results/figure2/results.csv",
-}
+SOURCES = {"recall.svg": "results/beyond/results.csv"}
 _BLUE, _GREEN, _ORANGE, _PURPLE, _GREY = "#2f5bd0", "#1a8a5a", "#d2691e", "#8a4fbf", "#777777"
 _STYLE: Any = {
     "svg.hashsalt": "edgeveil",
@@ -47,7 +44,6 @@ def draw_all(folder: Path) -> None:
     with mpl.rc_context(_STYLE):
         _odds(folder / "odds.svg")
         _recall(folder / "recall.svg")
-        _embeddings(folder / "embeddings.svg")
 
 
 def _rows(name: str) -> list[Row]:
@@ -143,35 +139,5 @@ def _recall(path: Path) -> None:
         axes.set_ylabel("Recall@100")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), ncol=3, loc="upper center")
     figure.tight_layout(rect=(0, 0, 1, 0.9))
-    _save(figure, path)
-    plt.close(figure)
-
-
-def _embeddings(path: Path) -> None:
-    """Micro-F1 of a classifier on embeddings, against epsilon, on both data sets."""
-    from matplotlib import pyplot as plt
-
-    rows = _rows(path.name)
-    figure, grid = plt.subplots(1, 2, figsize=(10, 3.6))
-    floors = (
-        ("non-private", "black", "--", "InstantEmbedding, not private"),
-        ("own list, unit length", _BLUE, "-", "own list, unit length, no budget"),
-        ("majority labels", _GREY, ":", "majority labels"),
-    )
-    for dataset, axes in zip(("BlogCatalog", "POS"), grid, strict=True):
-        wanted = {"dataset": dataset, "metric": "micro-F1 x 100"}
-        for mechanism, colour, label in (
-            ("instant-embedding", _ORANGE, "DPInstantEmbedding (paper, joint)"),
-            ("edge flipping + InstantEmbedding", _PURPLE, "on a flipped graph (joint)"),
-        ):
-            line = _series(rows, mechanism=mechanism, **wanted)
-            axes.plot(*line, "o-", color=colour, markersize=3, label=label)
-        for mechanism, colour, style, label in floors:
-            level = _series(rows, mechanism=mechanism, **wanted)[1][0]
-            axes.axhline(level, color=colour, linestyle=style, label=label)
-        axes.set(xscale="log", xlabel="epsilon", ylabel="Micro-F1 x 100", title=dataset)
-        axes.set_xticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
-    figure.legend(*grid[0].get_legend_handles_labels(), ncol=3, loc="upper center")
-    figure.tight_layout(rect=(0, 0, 1, 0.84))
     _save(figure, path)
     plt.close(figure)

@@ -13,13 +13,14 @@ __all__ = ["api_directives", "cli_sections"]
 
 # The order in which people meet things; what is not named here follows, so nothing is lost.
 _GROUPS = {
-    "Reading graphs": "as_graph read_graph open_graph save_graph io.build_graph Graph NodeSet",
+    "Reading graphs": "as_graph read_graph open_graph save_graph io.build_graph Graph NodeSet "
+    "History history.Snapshot",
     "Releasing": "suggest rank embed release release_to price recommended PrivateEmbedding",
     "What comes out": "Suggestions Release Guarantee release_folder.ReleaseFolder",
     "The budget": "Ledger NoiseSource",
     "For the curator only": "evaluate audit flow.personalized_pagerank flow.push_flow "
     "flow.push_flow_cap",
-    "Mechanisms": "mechanisms.Suggest mechanisms.TwoHop mechanisms.TwoHopEmbedding "
+    "Mechanisms": "mechanisms.Suggest mechanisms.TwoHop mechanisms.OwnListEmbedding "
     "mechanisms.DegreePrior mechanisms.DPForwardCap mechanisms.DPPushFlowCap "
     "mechanisms.DPPushFlow mechanisms.DPSparsePPR mechanisms.DPInstantEmbedding "
     "mechanisms.DPEmbeddingSparse mechanisms.EdgeFlipping mechanisms.GraphDiffusion "

@@ -32,11 +32,11 @@ def recommended(
     60 to 30,000 nodes with average degrees of 8 to 160, edge flipping finds more of the
     nearest nodes from there on. a mechanism's `when_to_use` says why in words.
 
-    Embeddings: in the joint model own-list-embedding, which costs nothing. What the second hop adds
-    to it at epsilon <= 2 is less than a point of accuracy (docs/choosing.md). In the public model
-    instant-embedding, **where every row costs epsilon**: it is for a few rows. For many, release
-    ``EdgeFlipping(model="public")`` and hash the scores by `edgeveil.postprocess.embed`: epsilon in
-    all, useful under the rule above.
+    Embeddings: in the joint model own-list-embedding, which costs nothing. Wide or
+    without a hash, a noisy second hop added at most a point of accuracy to it at epsilon <= 2
+    (docs/choosing.md). In the public model instant-embedding, **where every row costs epsilon**: it
+    is for a few rows. For many, release ``EdgeFlipping(model="public")`` and hash the scores by
+    `edgeveil.postprocess.embed`: epsilon in all, useful under the rule above.
 
     Parameters
     ----------

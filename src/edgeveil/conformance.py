@@ -270,8 +270,7 @@ def randomness_comes_from_the_engine(mechanism: Mechanism) -> None:
     _require(repeats, "the same noise gave different rows: it has randomness or state of its own")
     noisy = claim.protects and claim.epsilon > 0
     if noisy and _same(made(noise), made(NoiseSource.insecure(4))):
-        harmless = _depends_on_answers(mechanism, graph) or _rows_are_own_lists(mechanism, graph)
-        _require(harmless, "other noise gave the same rows")
+        _require(_depends_on_answers(mechanism, graph), "other noise gave the same rows")
 
 
 def rows_are_new_arrays(mechanism: Mechanism) -> None:
@@ -419,20 +418,6 @@ def _large_answer(rng: np.random.Generator, noise: NoiseSource, asked: Any) -> N
     if isinstance(asked, Tail):
         values = asked.at_least + np.abs(values)
     return randomise(dataclasses.replace(asked, values=values), noise)
-
-
-def _rows_are_own_lists(mechanism: Mechanism, graph: Graph) -> bool:
-    """Whether rows depend on the members' own edges alone, as an embedding of one dimension may."""
-    claim, pairs = mechanism.guarantee(1), np.argwhere(graph.adjacency().toarray())
-    if claim.model != "joint" or isinstance(mechanism, RestsOnPromise):
-        return False
-    ends, noise, alone = 2 if claim.own_edges == "touching" else 1, NoiseSource.insecure(0), []
-    for source in range(_NODES):
-        known = pairs[(pairs == source)[:, :ends].any(axis=1)]
-        own_edges = graph_of_pairs(_NODES, known, directed=graph.directed)
-        alone += [*rows_of(mechanism, own_edges, [source], noise)]
-    rows = rows_of(mechanism, graph, range(_NODES), noise)
-    return _same(rows, alone) and bool((rows != rows[0]).any())
 
 
 def _copy(noised: Noised) -> Noised:

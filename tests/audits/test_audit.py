@@ -60,7 +60,7 @@ AUDITED = [  # mechanism, trials, share of the claim that the audit has to reach
     (DegreePrior(epsilon=4), 500, 0.3),
     (DegreePrior(epsilon=4, model="public"), 500, 0.3),
     (TwoHop(epsilon=4), 500, 0.15),
-    (Suggest(epsilon=4, top=3), 100, 0.0),
+    (Suggest(epsilon=4), 100, 0.0),
     (OwnNeighbours(), 100, 0.0),
     (OwnListEmbedding(dimension=4), 100, 0.0),
     (NonPrivate(), 100, 0.0),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from edgeveil.conformance import Conformance
 from edgeveil.engine import release
 from edgeveil.errors import BudgetError, ParameterError, PromiseError, UnknownNodeError
+from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
@@ -45,7 +46,7 @@ from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.release_folder import read_result
 from edgeveil.releases import Release
-from edgeveil.suggestions import FIELDS
+from edgeveil.suggestions import Suggestions
 from tests.seam import run
 from tests.strategies import graphs_with_source
 
@@ -79,15 +80,15 @@ INSTANCES: dict[str, Mechanism] = {
     "two-hop": TwoHop(epsilon=1),
     "two-hop-degrees-only": TwoHop(epsilon=0.25, restart=0.4),
     "two-hop-lift": TwoHop(epsilon=5, score="lift"),
-    "suggest": Suggest(epsilon=1, top=5),
-    "suggest-more-than-there-are": Suggest(epsilon=0.3, top=50),
+    "suggest": Suggest(epsilon=1),
+    "suggest-densely": Suggest(epsilon=0.3, densely=True),
     "own": OwnNeighbours(),
     "own-restart": OwnNeighbours(restart=0.5),
     "own-list": OwnListEmbedding(dimension=16, hash_key="ü"),
     "exact": NonPrivate(),
     "exact-coarse": NonPrivate(restart=0.5, tol=1e-3),
 }
-# What all recipients get rests on the same randomness.
+# What all members get rests on the same randomness.
 SHARED = (DegreePrior, EdgeFlipping, OwnNeighbours, OwnListEmbedding)
 NOISELESS = (OwnNeighbours, OwnListEmbedding, NonPrivate)
 NOISY = {name: m for name, m in INSTANCES.items() if not isinstance(m, NOISELESS)}
@@ -114,17 +115,19 @@ def keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
 def check_rows(mechanism: Mechanism, rows: np.ndarray, graph: Graph, n_sources: int) -> None:
     assert isinstance(rows, np.ndarray)
     assert rows.dtype == np.float64
-    if mechanism.gives == "suggestions":
-        assert rows.shape == (n_sources, mechanism.top, len(FIELDS))
-        # A list ends once and for all its numbers; up to there all are numbers.
-        ended = np.isnan(rows)
-        assert (ended == ended[:, :, :1]).all()
-        assert (ended[:, 1:, 0] >= ended[:, :-1, 0]).all()
-        assert not np.isinf(rows).any()
-        return
-    width = graph.n_nodes if mechanism.gives == "scores" else mechanism.dimension
+    width = mechanism.dimension if mechanism.gives == "embeddings" else graph.n_nodes
     assert rows.shape == (n_sources, width)
-    assert np.isfinite(rows).all()
+    if mechanism.gives == "suggestions":  # NaN: nothing is stored about this node
+        assert not np.isinf(rows).any()
+    else:
+        assert np.isfinite(rows).all()
+
+
+def values_of(made: Release | Suggestions) -> np.ndarray:
+    """The values of a release; of lists the scores, with the nodes that have them."""
+    if isinstance(made, Release):
+        return made.values
+    return np.stack([made.lists.nodes.astype(np.float64), made.lists.scores])
 
 
 class TestEveryMechanism(Conformance):
@@ -189,8 +192,6 @@ BAD = {
     "dimension": [0, -1, 2.0, math.nan, math.inf, True, "8", None, [8]],
     "hash_key": [None, 3, b"key", "\ud800", ["key"]],
     "promised_min_degree": [0, -1, 1.0, math.nan, math.inf, True, "2", None, [2]],
-    "top": [0, -1, 10_001, 1.0, math.nan, True, "5", None, [5]],
-    "candidates": [(), [], [1], "ann", 3, {1}],
     "tol": [0, -1, 1e-14, math.nan, math.inf, True, "1e-6", None, [1e-6], 1e-6j],
 }
 
@@ -289,7 +290,10 @@ def test_the_range_of_epsilon_that_must_work(mechanism, tmp_path):
     for epsilon in [1e-9, 1, 50, np.float64(0.1), np.float32(0.1), np.int64(2)]:
         at = dataclasses.replace(mechanism, epsilon=epsilon)
         made = release(graph, at, [0, 7])
-        check_rows(at, made.values, graph, 2)
+        if mechanism.gives == "suggestions":
+            assert np.isfinite(values_of(made)).all()
+        else:
+            check_rows(at, made.values, graph, 2)
         made.write(tmp_path / "release.json")
         assert read_result(tmp_path / "release.json", at.gives).guarantee == at.guarantee(2)
 
@@ -318,9 +322,8 @@ def test_a_broken_promise_is_refused_before_anything_is_drawn_and_without_quotin
 @each(NOISY)
 def test_two_secure_releases_differ(mechanism):
     graph = a_graph()
-    assert not np.array_equal(
-        release(graph, mechanism, [0]).values, release(graph, mechanism, [0]).values
-    )
+    first, second = (release(graph, mechanism, [0, 4]) for _ in range(2))
+    assert not np.array_equal(values_of(first), values_of(second))
 
 
 @each({name: m for name, m in NOISY.items() if not isinstance(m, SHARED)})
@@ -330,9 +333,7 @@ def test_noise_of_two_sources_is_not_the_same(mechanism):
     graph = graph_of_pairs(n, [(v, (v + 1) % n) for v in range(n)])
     if mechanism.gives == "suggestions":
         first, second = run(mechanism, graph, [0, 1])
-        shifted = np.where(np.isnan(second[:, 0]), -1, (second[:, 0] - 1) % n)
-        same = np.nan_to_num(first[:, 0], nan=-1) == shifted
-        assert not same.all() or not np.array_equal(first[:, 1], second[:, 1], equal_nan=True)
+        assert not np.array_equal(first, np.roll(second, -1), equal_nan=True)
     elif mechanism.gives == "scores":
         first, second = run(mechanism, graph, [0, 1])
         assert not np.allclose(first, np.roll(second, -1), rtol=1e-14, atol=0)
@@ -346,14 +347,14 @@ def test_noise_of_two_sources_is_not_the_same(mechanism):
 FORKS = """
 import hashlib, os, sys
 sys.path.insert(0, {root!r})
-from tests.conformance.test_every_mechanism import NOISY, a_graph
+from tests.conformance.test_every_mechanism import NOISY, a_graph, values_of
 from edgeveil.engine import release
 
 graph = a_graph()
 
 
 def digests():
-    made = [release(graph, m, [0, 4]).values.tobytes() for m in NOISY.values()]
+    made = [values_of(release(graph, m, [0, 4])).tobytes() for m in NOISY.values()]
     return [hashlib.sha256(m).hexdigest() for m in made]
 
 
@@ -474,7 +475,7 @@ def observed(mechanism: Mechanism, on_ask=None, on_rows=None) -> Mechanism:
         def estimate(self, noised, shared, own):
             rows = super().estimate(noised, shared, own)
             if on_rows:
-                on_rows(rows.copy())
+                on_rows(rows.dense(len(own.nodes)) if isinstance(rows, Evidence) else rows.copy())
             return rows
 
     return Observed(**dataclasses.asdict(mechanism))
@@ -487,12 +488,12 @@ def test_the_spend_is_on_disk_before_anything_is_drawn(mechanism, tmp_path):
     seen = []
 
     def look(*_):
-        spends = Ledger.open(path).spends()
+        spends = Ledger.open(path).charges()
         seen.append([(spend.released, spend.note["mechanism"]) for spend in spends])
 
     made = release(a_graph(), observed(mechanism, look, look), [0, 4], ledger=ledger)
     assert seen == [[(False, mechanism.name)]] * 3
-    (spend,) = Ledger.open(path).spends()
+    (spend,) = Ledger.open(path).charges()
     assert spend.released
     guarantee = mechanism.guarantee(2)
     assert spend.epsilon_nano == round(guarantee.epsilon * 1e9)
@@ -512,7 +513,7 @@ def test_a_refused_budget_means_that_the_mechanism_was_never_called(mechanism, t
     with pytest.raises(BudgetError):
         release(a_graph(), observed(mechanism, note, note), [0], ledger=ledger)
     assert called == []
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 @each(NOISY)
@@ -528,30 +529,29 @@ def test_a_crash_keeps_the_spend_and_the_retry_draws_the_very_same_noise(mechani
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             release(graph, observed(mechanism, on_rows=crash), [0, 4], ledger=ledger)
-        (spend,) = Ledger.open(path).spends()
+        (spend,) = Ledger.open(path).charges()
         assert not spend.released
-    made = release(graph, observed(mechanism), [0, 4], ledger=Ledger.open(path))
-    if mechanism.gives == "suggestions":  # by names: a stored list knows only nodes that are in it
-        there = ~np.isnan(lost[0][:, :, 0])
-        named = made.nodes.take(made.values[there][:, 0].astype(int).tolist())
-        assert named == graph.nodes.take(lost[0][there][:, 0].astype(int).tolist())
-        made = dataclasses.replace(made, values=lost[0])
-    np.testing.assert_array_equal(made.values, lost[0])
+    kept = []
+    finished = observed(mechanism, on_rows=kept.append)
+    made = release(graph, finished, [0, 4], ledger=Ledger.open(path))
+    np.testing.assert_array_equal(kept[0], lost[0])
     np.testing.assert_array_equal(lost[0], lost[1])
-    (spend,) = Ledger.open(path).spends()
+    if mechanism.gives != "suggestions":
+        np.testing.assert_array_equal(made.values, lost[0])
+    (spend,) = Ledger.open(path).charges()
     assert spend.released
     # In another snapshot it is another draw.
     ledger.advance()
-    other = release(graph, observed(mechanism), [0, 4], ledger=ledger)
-    assert not np.array_equal(other.values, made.values)
-    assert len(ledger.spends()) == 2
+    release(graph, finished, [0, 4], ledger=ledger)
+    assert not np.array_equal(kept[1], kept[0], equal_nan=True)
+    assert len(ledger.charges()) == 2
 
 
 def test_no_budget_buys_a_release_that_protects_nothing(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1e9)
     with pytest.raises(BudgetError, match="not private"):
         release(a_graph(), NonPrivate(), [0], ledger=ledger)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_string_ids_work_with_every_mechanism():
@@ -560,4 +560,7 @@ def test_string_ids_work_with_every_mechanism():
     for mechanism in INSTANCES.values():
         made = release(graph, mechanism, ["1", "source"], noise=NoiseSource.insecure(1))
         assert made.sources == ("1", "source")
-        np.testing.assert_array_equal(made.values, run(mechanism, graph, [3, 1]))
+        if mechanism.gives == "suggestions":
+            assert {line.node for line in made.for_member("1")} <= set(names) - {"1"}
+        else:
+            np.testing.assert_array_equal(made.values, run(mechanism, graph, [3, 1]))

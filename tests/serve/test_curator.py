@@ -69,7 +69,7 @@ def test_lists_are_made_ahead_and_then_served_at_once(own_service, network):
     assert first.status == 200
     assert first.seconds < 0.15
     ledger = Ledger.open(running.ledger)
-    assert sum((spend.n_rows or 0) for spend in ledger.spends()) == network.n_nodes
+    assert sum((spend.n_rows or 0) for spend in ledger.charges()) == network.n_nodes
 
 
 def test_a_new_snapshot_gives_new_lists_until_the_budget_is_used_up(own_service, network):

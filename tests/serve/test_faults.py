@@ -41,7 +41,7 @@ def check(running, members, seen):
     opened = running.open_ledger()
     opened.verify()
     for member in members:
-        assert opened.account(str(member)).spent in ((0.5,) if member in lists else (0.0, 0.5))
+        assert opened.account(str(member)).charged in ((0.5,) if member in lists else (0.0, 0.5))
     return lists
 
 
@@ -161,7 +161,7 @@ def test_a_full_disk_is_an_honest_error_and_costs_nobody_anything(own_service, n
     away = running.artifacts.rename(running.folder / "away")
     running.artifacts.write_text("")  # charged, and then it cannot be stored
     assert statuses(4, 5) == [503, 503]
-    assert running.open_ledger().account(members[4]).spent == 0.5
+    assert running.open_ledger().account(members[4]).charged == 0.5
     running.artifacts.unlink()
     away.rename(running.artifacts)
     seen = [(members[i], running.get(member=members[i]).body) for i in (0, 1, 2, 300, 4, 5) * 2]

@@ -127,7 +127,7 @@ def test_what_another_instance_declares_is_followed(tmp_path, graphs):
         assert advance(first) == 2
         assert made(run(second.make(2))) == (2, 2)  # not of the state before, as number 2
         assert made(run(first.make(2))) == (2, 2)
-        assert first.ledger.account("2").spent == 0.5
+        assert first.ledger.account("2").charged == 0.5
     finally:
         first.stop()
         second.stop()
@@ -324,7 +324,7 @@ def test_lists_of_a_snapshot_that_a_restored_ledger_lacks_are_not_shown(tmp_path
     try:
         assert again.edition.lists.get(2) is None
         assert run(again.make(2)) != unknown
-        assert again.ledger.account("2").spent == 0.5
+        assert again.ledger.account("2").charged == 0.5
     finally:
         again.stop()
 
@@ -370,7 +370,7 @@ def test_a_disk_that_takes_no_copies_takes_nobody_s_list(tmp_path, graphs, monke
             assert "cannot be kept" in making.trouble
         assert run(making.make(1)) == first == making.edition.lists.get(1)
         assert making.trouble == ""
-        assert making.ledger.account("1").spent == 0.5
+        assert making.ledger.account("1").charged == 0.5
     finally:
         making.stop()
 

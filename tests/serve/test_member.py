@@ -47,10 +47,10 @@ def test_the_list_is_the_one_that_the_ledger_holds(service, network):
     member = network.nodes[6]
     served = service.get(member=member).json["list"]["suggestions"]
     ledger = Ledger.open(service.ledger)
-    before = len(ledger.spends())
+    before = len(ledger.charges())
     kept = suggest(network, [member], epsilon=0.5, k=10, ledger=ledger).for_member(member)
     assert [line.node for line in kept] == [line["node"] for line in served]
-    assert len(ledger.spends()) == before
+    assert len(ledger.charges()) == before
 
 
 def test_everybody_is_told_what_is_protected(service, network):

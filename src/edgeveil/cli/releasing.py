@@ -119,7 +119,8 @@ def _spending(quoted: Callable[[], Quote], how: Releasing, ledger: Ledger | None
     """
     if ledger is None:
         yield
-        say("No ledger was named (--ledger): nobody keeps count of what was released.")
+        if quoted().guarantee.epsilon:  # else there is nothing to count
+            say("No ledger was named (--ledger): nobody keeps count of what was released.")
         return
 
     def look_up() -> Price:
@@ -132,7 +133,8 @@ def _spending(quoted: Callable[[], Quote], how: Releasing, ledger: Ledger | None
     name = ledger.location if "://" in str(how.ledger) else str(how.ledger)
     try:
         if before.n_new and not before.short:
-            if not how.yes and sys.stdin.isatty() and sys.stderr.isatty():
+            asks = before.epsilon and not how.yes and sys.stdin.isatty() and sys.stderr.isatty()
+            if asks:
                 _ask(f"{name}: {_spends(before)}")
         elif before.n_open:
             say(_free(before))

@@ -205,9 +205,8 @@ def embed(
 ) -> Release:
     """Embed members, each for itself alone (joint model): by default its own list, for nothing.
 
-    A member knows its own list, so an embedding of that list costs no budget: epsilon is 0. No
-    private embedding that we tried classifies better at epsilon <= 2 (docs/choosing.md). One that
-    spends a budget is named as `mechanism`.
+    A member knows its own list, so an embedding of that list costs no budget: epsilon is 0. What
+    spends a budget is named as `mechanism`; docs/choosing.md says what it gains.
 
     Parameters
     ----------

@@ -268,7 +268,7 @@ class Paid:
                 if batch.stored:
                     stored.append(batch)
                     continue
-                indices = question.indices_of(batch.recipients)
+                indices = question.indices_of(batch.members)
                 begun[batch.number] = batch, _Whole(indices, question.graph.n_nodes)
                 key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
                 yield from _parts(question, batch.number, indices, key)

@@ -29,12 +29,12 @@ from edgeveil.estimate.rows import OwnLists, exact_weights
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 
-CIRCLE = 1000  # K: strangers with whom a member may share a circle, before anything is measured
-_LARGEST_PRIOR = 0.2  # of the odds K / n, where there are few nodes
-_FLOOR = 2.0  # scales of noise below which a released degree tells nothing
-_HUB = 2.0  # friends with a released degree above so many floors count less
+CIRCLE = 2000  # K: strangers with whom a member may share a circle, before anything is measured
+_LARGEST_PRIOR = 1.0  # of the odds K / n, where there are few nodes
+_FLOOR = 1.5  # scales of noise below which a released degree tells nothing
+_HUB = 3.0  # friends with a released degree above so many floors count less
 _SPREAD = 0.3  # expected common friends of a stranger in a circle, for each friend by weight
-_NOISE_NAMES = 100  # strangers whom noise alone lifts to the threshold, on average
+_NOISE_NAMES = 200  # strangers whom noise alone lifts to the threshold, on average
 STORED = 200  # names that are stored for a member, those with the best scores
 STANDS_OUT = 0.5  # a place stands out if its `chance` is below this
 
@@ -146,6 +146,7 @@ def gather(
     own: OwnLists,
     tail: tuple[npt.NDArray[np.int64], Indices, Vector],
     rate: float,
+    weight: Vector | None = None,
 ) -> Evidence:
     """Turn released sums into evidence: strangers only, at most `STORED` a member.
 
@@ -157,10 +158,24 @@ def gather(
         What reached the threshold; row i is at ``starts[i] : starts[i + 1]``.
     rate : float
         1 / scale of the noise on the sums.
+    weight : array of shape (members,), optional
+        Total weight of the friends that were asked about; by default of all friends.
     """
+    if weight is None:
+        weight = weight_of_friends(popularity, own)
+    rates = log_odds_rate(rate, weight)
+    return _best(popularity, own, tail, rates)
+
+
+def _best(
+    popularity: Popularity,
+    own: OwnLists,
+    tail: tuple[npt.NDArray[np.int64], Indices, Vector],
+    rates: Vector,
+) -> Evidence:
+    """The `STORED` strangers with the best scores of each member."""
     starts, nodes, sums = tail
     n, size = len(popularity.log_degrees), len(nodes)
-    rates = log_odds_rate(rate, _weight_of_friends(popularity, own))
     out_starts = np.empty(len(own.sources) + 1, dtype=np.int64)
     out_nodes: Indices = np.empty(size, dtype=np.int32 if n <= 2**31 else np.int64)
     out_sums = np.empty(size, dtype=np.float32)
@@ -183,6 +198,26 @@ def gather(
     return Evidence(out_starts, out_nodes[:used].copy(), out_sums[:used].copy(), rates)
 
 
+def merge(popularity: Popularity, own: OwnLists, old: Evidence, new: Evidence) -> Evidence:
+    """Add up the log odds of two windows of the same members, at most `STORED` names a member.
+
+    The rate of the sum is the larger one of the two, in whose units its sums are.
+    """
+    m, n = len(own.sources), len(popularity.log_degrees)
+    rates = np.maximum(old.rates, new.rates)
+    scale = np.where(rates > 0, rates, 1.0)
+    keys, odds = [], []
+    for part in (old, new):
+        rows = np.repeat(np.arange(m), np.diff(part.starts))
+        keys.append(rows * n + part.nodes)
+        odds.append((np.where(rates > 0, part.rates, 1.0) / scale)[rows] * part.sums)
+    found, where = np.unique(np.concatenate(keys), return_inverse=True)
+    sums: Vector = np.zeros(len(found))
+    np.add.at(sums, where, np.concatenate(odds))
+    starts = np.searchsorted(found, np.arange(m + 1) * n).astype(np.int64)
+    return _best(popularity, own, (starts, found % n, sums), rates)
+
+
 def log_odds_rate(rate: float, weight: Vector) -> Vector:
     """The rate r at which a noisy sum adds to the log odds, given the total weight of friends.
 
@@ -199,6 +234,7 @@ def make_lists(
     rate: float,
     k: int,
     candidates: Indices | None = None,
+    windows: npt.NDArray[np.int64] | None = None,
 ) -> Lists:
     """The best k strangers of each member.
 
@@ -213,6 +249,8 @@ def make_lists(
         Length of a list, at most.
     candidates : array of int, optional
         Who may be suggested; public.
+    windows : array of shape (members,), optional
+        How many times noise was drawn for the evidence of each member; by default once.
     """
     m, n = len(own.sources), len(popularity.log_degrees)
     allowed, order = np.zeros(0, dtype=np.bool_), popularity.order
@@ -249,11 +287,13 @@ def make_lists(
     )
     used = starts[-1]
     nodes, scores, sums = nodes[:used], scores[:used], sums[:used]
+    friends, rows = np.diff(own.starts), np.repeat(np.arange(m), np.diff(starts))
     # As many strangers as (n / 2) e^(-rate z) get a sum of z or more from noise alone.
     by_noise = n / 2 * np.exp(-rate * np.maximum(sums, 0.0))
+    if windows is not None:
+        by_noise *= windows[rows]
     chance = np.where(sums > 0, np.minimum(1.0, by_noise / np.maximum(above[:used], 1)), 1.0)
-    friends, rows = np.diff(own.starts), np.repeat(np.arange(m), np.diff(starts))
-    per_weight = friends / np.maximum(_weight_of_friends(popularity, own), 1e-9)
+    per_weight = friends / np.maximum(weight_of_friends(popularity, own), 1e-9)
     common = np.clip(sums * per_weight[rows] * (1 - chance), 0.0, friends[rows])
     reasons = _reasons(own, starts, nodes, chance)
     return Lists(starts, nodes, scores, common, chance, reasons)
@@ -276,7 +316,7 @@ def _log_prior(n: int) -> float:
     return math.log(min(_LARGEST_PRIOR, CIRCLE / n))
 
 
-def _weight_of_friends(popularity: Popularity, own: OwnLists) -> Vector:
+def weight_of_friends(popularity: Popularity, own: OwnLists) -> Vector:
     """The total weight of each member's friends."""
     rows = np.repeat(np.arange(len(own.sources)), np.diff(own.starts))
     weights = friend_weights(popularity, own)

@@ -1,5 +1,5 @@
 """How good a private result is, on any graph: metrics and protocols.
 
-Everything in here is the curator's analysis. It compares with exact values, so none of its
-numbers may be published as if they were private.
+For the curator only: results are compared with exact values, so none of the numbers may be
+published as if they were private.
 """

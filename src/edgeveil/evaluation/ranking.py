@@ -11,9 +11,9 @@ lift            non-neighbours of degree >= 20, exact values divided by exact de
                 left when popularity is taken out. Scores are divided by degrees released at the
                 mechanism's own epsilon: those of its release (the learnt `degrees`, those of the
                 flipped graph), or, where it releases none, d + Laplace(2 / epsilon) beside it.
-                The latter would cost another epsilon that is not counted: a mechanism must not
-                lose for releasing no degrees. True degrees where nothing is protected; none,
-                where epsilon is 0.
+                The price of the latter, another epsilon, is not counted, so that a mechanism
+                does not lose because it releases no degrees. True degrees where nothing is
+                protected; none where epsilon is 0.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def measure_ranking(
     }
     shared, done = False, 0
     made = draw(graph, mechanism, sources, repeats, noise)
-    # By the handful: enough for fast metrics, few enough for the memory.
+    # In batches: large enough for fast metrics, small enough for memory.
     while batch := list(islice(made, _BATCH)):
         shared = shared or any(known is not None for _, known in batch)
         degrees = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,12 +45,24 @@ def two_hop_sums_of_lists(
     return out
 
 
+class Windows(NamedTuple):
+    """Which paths source - friend - stranger count, by the births of both edges.
+
+    A path is born when its later edge is. Source i counts those born in (since[i], until].
+    """
+
+    own_births: npt.NDArray[np.uint16]  # of the edge from the source to each friend in `lists`
+    since: npt.NDArray[np.int64]  # (m)
+    until: int
+
+
 def two_hop_tail_of_lists(
     graph: Graph,
     sources: npt.NDArray[np.integer],
     lists: npt.NDArray[np.integer],
     starts: npt.NDArray[np.int64],
     weights: Vector,
+    windows: Windows | None = None,
 ) -> tuple[npt.NDArray[np.integer], Vector, npt.NDArray[np.int64]]:
     """Sums of the weights of common neighbours, for strangers that have one and only for them.
 
@@ -63,6 +75,8 @@ def two_hop_tail_of_lists(
         As for `two_hop_sums_of_lists`; each list is sorted.
     sources : array of shape (m,)
         The sources themselves. They and their friends are left out.
+    windows : Windows, optional
+        For a graph with births: count only paths that are born in these windows.
 
     Returns
     -------
@@ -74,8 +88,12 @@ def two_hop_tail_of_lists(
         Those of source i are at ``starts[i] : starts[i + 1]``.
     """
     own, sources = lists.astype(graph.indices.dtype), np.asarray(sources, dtype=np.int64)
+    births = own_births = since = until = None
+    if windows is not None:
+        births, (own_births, since, until) = graph.births, windows
     return _tails(  # type: ignore[no-any-return]
-        graph.indptr, graph.indices, graph.n_nodes, sources, own, starts, weights
+        *(graph.indptr, graph.indices, graph.n_nodes, sources, own, starts, weights),
+        *(births, own_births, since, until),
     )
 
 
@@ -117,6 +135,10 @@ def _tails(
     lists: Any,  # IN, of the type of indices
     starts: Any,  # IN  (m + 1)
     weights: Any,  # IN  as long as `lists`
+    births: Any,  # IN  (nnz), or None: then all paths count, and the next three are None
+    own_births: Any,  # IN  as long as `lists`
+    since: Any,  # IN  (m)
+    until: Any,
 ) -> Any:
     """Collect, sort, and leave out the source and its friends, row by row."""
     m, used, room = len(sources), 0, 0
@@ -131,7 +153,12 @@ def _tails(
         most = np.int64(0)
         for k in range(len(own)):
             most += indptr[own[k] + 1] - indptr[own[k]]
-        if most >= _WIDE_SHARE * n:
+        if births is not None:
+            own_born = own_births[starts[i] : starts[i + 1]]
+            keys, found = _collect_born(
+                indptr, indices, own, theirs, most, n, births, own_born, since[i], until
+            )
+        elif most >= _WIDE_SHARE * n:
             if len(wide) == 0:
                 wide = np.full(n, -1.0)
             keys, found = _collect_wide(indptr, indices, own, theirs, wide)
@@ -184,9 +211,40 @@ def _collect(indptr: Any, indices: Any, own: Any, weights: Any, most: Any, n: An
         for j in range(indptr[own[i]], indptr[own[i] + 1]):
             keys[count], sums[count] = indices[j], weight
             count += 1
-    keys, sums = _sorted_pairs(keys, sums, n)
+    return _added_up(*_sorted_pairs(keys, sums, n))
+
+
+@inner
+def _collect_born(
+    indptr: Any,
+    indices: Any,
+    own: Any,
+    weights: Any,
+    most: Any,
+    n: Any,
+    births: Any,
+    own_births: Any,
+    since: Any,
+    until: Any,
+) -> Any:
+    """The same of paths whose later edge is born in (since, until]."""
+    keys, sums, count = np.empty(most, dtype=indices.dtype), np.empty(most), 0
+    for i in range(len(own)):
+        if own_births[i] > until:
+            continue
+        weight, new = weights[i], own_births[i] > since
+        for j in range(indptr[own[i]], indptr[own[i] + 1]):
+            if births[j] <= until and (new or births[j] > since):
+                keys[count], sums[count] = indices[j], weight
+                count += 1
+    return _added_up(*_sorted_pairs(keys[:count], sums[:count], n))
+
+
+@inner
+def _added_up(keys: Any, sums: Any) -> Any:
+    """Each of the sorted keys once, with the sum of its values."""
     count = 0
-    for j in range(most):
+    for j in range(len(keys)):
         if count > 0 and keys[count - 1] == keys[j]:
             sums[count - 1] += sums[j]  # exact, so the order does not matter
         else:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import fields
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -187,6 +188,21 @@ def per_source_guarantee(mechanism: Any, n_sources: int) -> Guarantee:
     )
 
 
+def partly_shared_guarantee(
+    epsilon: float, shared: Fraction, n_sources: int, theorem: str
+) -> Guarantee:
+    """Epsilon to each member, of which `shared` is drawn once for all members."""
+    nearest = float(shared)  # rounded down: it counts once, however many members combine lists
+    below = nearest if exact_epsilon(nearest) <= shared else math.nextafter(nearest, 0.0)
+    return Guarantee(
+        epsilon=epsilon,
+        model="joint",
+        n_sources=n_sources,
+        theorem=theorem,
+        shared_epsilon=below,
+    )
+
+
 class PerSource:
     """Base for mechanisms that share nothing: each row is a release of its own."""
 
@@ -224,6 +240,24 @@ class OnceForAll:
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
         """Nothing is asked for one member alone."""
+        yield from ()
+
+
+class OwnListOnly(PerSource):
+    """Base for mechanisms that use nothing but the member's own list: epsilon 0."""
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Epsilon 0: a row says nothing about edges away from its source."""
+        return Guarantee(
+            epsilon=0.0,
+            model="joint",
+            n_sources=n_sources,
+            theorem=self.theorem,
+            pooling="shared",
+        )
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+        """Nothing is asked of the graph beyond the own lists."""
         yield from ()
 
 

@@ -10,7 +10,15 @@ import numpy as np
 
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows, check_parameters
+from edgeveil.mechanisms.base import (
+    Gives,
+    Measuring,
+    OwnListOnly,
+    OwnLists,
+    PerSource,
+    Rows,
+    check_parameters,
+)
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Exact, Noised
 
@@ -52,7 +60,7 @@ class NonPrivate(PerSource):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnNeighbours(PerSource):
+class OwnNeighbours(OwnListOnly):
     """The source and its own neighbour list: one step of the walk, no edge of anybody else.
 
     The baseline that every private mechanism has to beat: its price is 0. Joint model only,
@@ -73,20 +81,6 @@ class OwnNeighbours(PerSource):
 
     def __post_init__(self) -> None:
         check_parameters(self)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Epsilon 0: a row says nothing about edges away from its source."""
-        return Guarantee(
-            epsilon=0.0,
-            model="joint",
-            n_sources=n_sources,
-            theorem=self.theorem,
-            pooling="shared",
-        )
-
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Nothing is asked of the graph beyond the own lists."""
-        yield from ()
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
         """`restart` at the source, the rest spread over its neighbours."""

@@ -8,16 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edgeveil.errors import ParameterError
-from edgeveil.graph import Graph
 from edgeveil.hashing import NodeHash, hash_nodes, unhashed
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows, check_parameters
+from edgeveil.mechanisms.base import Gives, OwnListOnly, OwnLists, Rows, check_parameters
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Noised
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnListEmbedding(PerSource):
+class OwnListEmbedding(OwnListOnly):
     """A member's own friend list as a vector of unit length. It costs nothing.
 
     Each friend counts 1, with the sign and in the dimension that a public hash gives it. A row is
@@ -42,11 +40,10 @@ class OwnListEmbedding(PerSource):
     name: ClassVar[str] = "own-list-embedding"
     gives: ClassVar[Gives] = "embeddings"
     when_to_use: ClassVar[str] = (
-        "the default for embeddings in the joint model: it costs nothing, and what a noisy second "
-        "hop adds at epsilon <= 2 is less than a point of accuracy"
+        "the default for embeddings in the joint model: it costs nothing; wide or without a hash, "
+        "it gained at most a point of accuracy from a noisy second hop at epsilon <= 2"
     )
     theorem: ClassVar[str] = "docs/theory/baselines.md"
-    epsilon = 0.0  # nothing about edges elsewhere
 
     dimension: int = 1024
     hash_key: str = "edgeveil"
@@ -61,20 +58,6 @@ class OwnListEmbedding(PerSource):
     def unhashed(cls, n_nodes: int) -> OwnListEmbedding:
         """The own list as it is, a column for each of so many nodes."""
         return cls(dimension=n_nodes, hashed=False)
-
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Epsilon 0: a row says nothing about edges away from its member."""
-        return Guarantee(
-            epsilon=0.0,
-            model="joint",
-            n_sources=n_sources,
-            theorem=self.theorem,
-            pooling="shared",
-        )
-
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Nothing is asked of the graph beyond the own lists."""
-        yield from ()
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Refuse another width than the number of nodes where nothing is hashed."""

@@ -14,11 +14,10 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence, Lists, Popularity
-from edgeveil.flow.two_hop import two_hop_tail_of_lists
+from edgeveil.flow.two_hop import Windows, two_hop_tail_of_lists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists
+from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, partly_shared_guarantee
 from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs, wedge
-from edgeveil.mechanisms.released_degrees import two_hop_guarantee
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -80,7 +79,7 @@ class Suggest:
     def guarantee(self, n_sources: int) -> Guarantee:
         """Give epsilon to each member, of which the degrees' part is shared by all."""
         theorem = "docs/theory/suggestions.md"
-        claim = two_hop_guarantee(self.epsilon, self.split[0], n_sources, theorem)
+        claim = partly_shared_guarantee(self.epsilon, self.split[0], n_sources, theorem)
         if self.directed and not self.knows_followers:
             return replace(claim, own_edges="starting")
         return claim
@@ -109,11 +108,16 @@ class Suggest:
 
     def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Measuring:
         """Strangers' sums of the weights of common friends."""
+        yield self._tail(graph, shared, own)
+
+    def _tail(
+        self, graph: Graph, shared: Popularity, own: OwnLists, windows: Windows | None = None
+    ) -> Tail:
         weights = lists.friend_weights(shared, own)
         nodes, sums, starts = two_hop_tail_of_lists(
-            graph, own.sources, own.lists, own.starts, weights
+            graph, own.sources, own.lists, own.starts, weights, windows
         )
-        yield Tail(
+        return Tail(
             nodes,
             sums,
             starts,
@@ -150,6 +154,50 @@ class Suggest:
     def tight_case(cls) -> tuple[Suggest, Pair]:
         """At any epsilon."""
         return cls(epsilon=1.0), two_hubs(1, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuggestWindow(Suggest):
+    """One window of a series: as `Suggest`, but only paths born in (since, until] are counted.
+
+    For a graph with births. A path member - friend - stranger is born with its later edge, so it is
+    in exactly one window of a member: all windows together cost what one list does. Friends are all
+    friends ever, and nobody who was one is asked about. Proof: docs/theory/series.md.
+
+    Parameters
+    ----------
+    since : array of shape (n,)
+        Where the last window of each node ended, 0 before its first one. A function of the
+        member's own list and of what was released to it.
+    until : int
+        The latest snapshot of the graph.
+    """
+
+    name: ClassVar[str] = "suggest-window"
+
+    since: npt.NDArray[np.integer]
+    until: int
+
+    def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Measuring:
+        """Strangers' sums over the paths of the window."""
+        windows = Windows(
+            births_of(graph, own), self.since[own.sources].astype(np.int64), self.until
+        )
+        yield self._tail(graph, shared, own, windows)
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Popularity, own: OwnLists) -> Evidence:
+        """What the released sums of this window tell about strangers."""
+        (tail,) = noised
+        assert isinstance(tail, NoisedTail)
+        found = tail.starts, tail.places, tail.values
+        return lists.gather(shared, own, found, float(self.split[1]))
+
+
+def births_of(graph: Graph, own: OwnLists) -> npt.NDArray[np.uint16]:
+    """Births of the edges from the members to their friends, as `OwnLists.lists`."""
+    assert graph.births is not None
+    rows = [graph.births[graph.indptr[s] : graph.indptr[s + 1]] for s in own.sources.tolist()]
+    return np.concatenate([np.empty(0, np.uint16), *rows])
 
 
 @lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release

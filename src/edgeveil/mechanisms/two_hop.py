@@ -6,12 +6,16 @@ the rest is post-processing of noised statistics.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
 from edgeveil.estimate.rows import (
     Vector,
@@ -28,17 +32,70 @@ from edgeveil.estimate.uncertainty import (
 )
 from edgeveil.flow.two_hop import two_hop_sums_of_lists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OnceForAll, OwnLists, Rows, check_parameters
-from edgeveil.mechanisms.hard_pairs import Pair, two_hubs
-from edgeveil.mechanisms.released_degrees import DegreesOnce, degree_noise, degree_statistic
+from edgeveil.mechanisms.base import (
+    Gives,
+    Measuring,
+    OnceForAll,
+    OwnLists,
+    Rows,
+    check_parameters,
+    partly_shared_guarantee,
+)
+from edgeveil.mechanisms.hard_pairs import Pair, two_hubs, wedge
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy.epsilon import exact_epsilon
-from edgeveil.privacy.guarantee import Model
+from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
+from edgeveil.privacy.guarantee import Guarantee, Model
+from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic
+
+_DEGREE_EPSILON = 0.4
+
+
+def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fraction, Fraction]:
+    """Epsilon of the shared degrees and of one member's second hop; they add up exactly.
+
+    By default min(epsilon, 0.4 max(1, sqrt epsilon)) goes to the degrees: both parts grow with
+    epsilon, so that more budget never makes either part worse.
+    """
+    check_epsilon(epsilon)
+    whole = exact_epsilon(epsilon)
+    if degree_epsilon is None:
+        shared = exact_epsilon(_DEGREE_EPSILON * max(1.0, math.sqrt(epsilon)))
+        return min(whole, shared), whole - min(whole, shared)
+    try:
+        too_much = check_epsilon(degree_epsilon) > epsilon
+    except ParameterError:
+        too_much = True
+    if too_much:
+        raise ParameterError(
+            f"degree_epsilon must be a positive number, at most epsilon, got {degree_epsilon!r}"
+        )
+    return exact_epsilon(degree_epsilon), whole - exact_epsilon(degree_epsilon)
+
+
+@lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release
+def degree_noise(n: int, epsilon: Fraction) -> Calibration:
+    """One edge changes two degrees by one each; degrees are exact, so there is no float error."""
+    return calibrate(coordinates=max(n, 1), sensitivity=2, epsilon=epsilon)
+
+
+@lru_cache(maxsize=16)
+def second_hop_noise(n: int, epsilon: Fraction) -> Calibration | None:
+    """One edge moves a member's two-hop sums, friends' halved, by 1 in L1: exactly.
+
+    None if no epsilon is left for them: then they are not measured.
+    """
+    return calibrate(coordinates=max(n, 1), sensitivity=1, epsilon=epsilon) if epsilon else None
+
+
+def degree_statistic(graph: Graph, epsilon: Fraction) -> Statistic:
+    """All degrees as one row, with their noise."""
+    degrees = graph.degrees.astype(np.float64)[None, :]
+    return Statistic(degrees, degree_noise(graph.n_nodes, epsilon))
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoHop(DegreesOnce):
+class TwoHop:
     """Noisy degrees for everybody, plus each member's two-hop sums with noise of their own.
 
     With public weights w_u = min(1 / d_u, 1 / D0) from the released degrees, the sum of w_u
@@ -73,13 +130,36 @@ class TwoHop(DegreesOnce):
     restart: float = 0.15
     score: Literal["pagerank", "lift"] = "pagerank"
 
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        split_epsilon(self.epsilon, self.degree_epsilon)  # refuses a wrong degree_epsilon
+
+    @property
+    def split(self) -> tuple[Fraction, Fraction]:
+        """Epsilon of the degrees and of one member's second hop."""
+        return split_epsilon(self.epsilon, self.degree_epsilon)
+
+    def guarantee(self, n_sources: int) -> Guarantee:
+        """Epsilon to each member, of which the degrees' part is shared by all."""
+        theorem = "docs/theory/two-hop.md"
+        return partly_shared_guarantee(self.epsilon, self.split[0], n_sources, theorem)
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate both parts once before the charge, so that it cannot fail after it."""
+        degree_noise(len(nodes), self.split[0])
+        second_hop_noise(len(nodes), self.split[1])
+
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees."""
+        return degree_statistic(graph, self.split[0])
+
     def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
         """Estimate the true degrees from the released ones."""
         return estimate_all(noised.values[0], noised.scale)
 
     def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
         """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
-        if noise := self.second_hop_noise(graph.n_nodes):
+        if noise := second_hop_noise(graph.n_nodes, self.split[1]):
             _, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
             sums = two_hop_sums_of_lists(graph, own.lists, own.starts, weights)
             yield Statistic(sums, noise)
@@ -105,8 +185,9 @@ class TwoHop(DegreesOnce):
         (docs/theory/two-hop.md). Not covered: that far hops do not follow the degrees exactly,
         and, where it is not measured, the second hop.
         """
-        noise = self.second_hop_noise(len(own.nodes))
-        floors, weights = two_hop_weights(own, shared.degrees, float(self.split[1] or 1))
+        noise = second_hop_noise(len(own.nodes), self.split[1])
+        if noise is not None:
+            floors, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
 
         def of_row(i: int, row: Vector, seen: DegreeEstimates) -> RowUncertainty:
             friends = own.of(i)
@@ -120,6 +201,11 @@ class TwoHop(DegreesOnce):
             )
 
         return half_widths(rows, own, shared, of_row, lift=self.score == "lift")
+
+    def hard_pairs(self) -> Iterator[Pair]:
+        """Two hubs get joined: both parts of the release move as far as one edge can move them."""
+        yield two_hubs(1, 4)
+        yield wedge()  # both ends are friends
 
     @classmethod
     def tight_case(cls) -> tuple[TwoHop, Pair]:

@@ -148,5 +148,5 @@ def _spends(making: Making) -> list[dict[str, Any]]:
             "snapshot": spend.snapshot,
             "released": spend.released,
         }
-        for spend in making.ledger.spends(latest=_LATEST)
+        for spend in making.ledger.charges(latest=_LATEST)
     ]

@@ -69,8 +69,8 @@ def member_app(
             found = await asyncio.to_thread(making.ledger.account, str(asking.member))
         except (EdgeveilError, OSError):
             return error(503, "the ledger cannot be read now; try again later")
-        whole = found.spent + found.left
-        return JSONResponse({"spent": found.spent, "left": found.left, "whole": whole})
+        whole = found.charged + found.left
+        return JSONResponse({"spent": found.charged, "left": found.left, "whole": whole})
 
     def route(path: str, answer: _Answer) -> Route:
         async def endpoint(request: Request) -> Response:

@@ -80,8 +80,8 @@ def test_shrinking_and_how_far_it_may_be_off(view, scale, grain):
 
 
 @st.composite
-def recipients(draw):
-    """What is known about the degrees, and lists of several recipients; some are empty."""
+def members(draw):
+    """What is known about the degrees, and lists of several members; some are empty."""
     rng, _, degrees, _ = draw(views())
     n = len(degrees)
     if draw(st.booleans()):
@@ -98,7 +98,7 @@ def recipients(draw):
     return rng, own, lists, known
 
 
-@given(recipients(), st.sampled_from([0.1, 3.0, 40.0]), st.sampled_from([0.05, 1.0, 300.0]))
+@given(members(), st.sampled_from([0.1, 3.0, 40.0]), st.sampled_from([0.05, 1.0, 300.0]))
 def test_rows_with_a_second_hop(drawn, epsilon, scale):
     rng, own, lists, known = drawn
     n = len(known.degrees)
@@ -121,7 +121,7 @@ def test_rows_with_a_second_hop(drawn, epsilon, scale):
         )
 
 
-@given(recipients(), st.sampled_from([0, 1]))
+@given(members(), st.sampled_from([0, 1]))
 def test_rows_without_one_and_over_degrees(drawn, known_hops):
     _, own, lists, known = drawn
     n = len(known.degrees)
@@ -150,7 +150,7 @@ def test_shares(view):
 
 
 def test_the_least_degree_is_that_of_a_friend_only():
-    """The grid of degrees begins at the least one that the recipient sees."""
+    """The grid of degrees begins at the least one that the member sees."""
     degrees = np.array([1.0, 2.0, 5.0, 9.0, 30.0])
     known = DegreeEstimates(degrees, degrees + 3, np.ones(5), 1.0)
     for friends in ([0], [0, 1], [0, 1, 2, 3], [1, 3]):

@@ -42,7 +42,7 @@ def oracle(popularity, own, i, tail, rate, k, among=None):
     """The list of member i, stranger by stranger: node, score."""
     n, friends = len(popularity.log_degrees), own.of(i).tolist()
     weights = [
-        min(1.0, 2 * popularity.floor / math.exp(popularity.log_degrees[u])) for u in friends
+        min(1.0, 3 * popularity.floor / math.exp(popularity.log_degrees[u])) for u in friends
     ]
     r = max(0.0, rate - 1 / (1 + 0.3 * sum(weights)))
     starts, nodes, sums = tail
@@ -57,7 +57,7 @@ def oracle(popularity, own, i, tail, rate, k, among=None):
         scored.append(
             (
                 popularity.log_degrees[v]
-                + math.log1p(min(0.2, lists.CIRCLE / n) * math.exp(evidence)),
+                + math.log1p(min(1.0, lists.CIRCLE / n) * math.exp(evidence)),
                 v,
             )
         )

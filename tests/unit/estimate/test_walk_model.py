@@ -26,8 +26,8 @@ def row_of_exact_sums(graph, source, degrees):
     """From sums with next to no noise, with the weights 1 / degree."""
     own, weights = graph.neighbours(source), 1 / np.maximum(degrees, 1)
     rows = two_hop_sums(graph, source, weights)[None]
-    recipient = own_list(source, own, graph.n_nodes)
-    complete_rows(rows, recipient, weights[own], np.ones(1), known(degrees), 1e-9, 0.15)
+    member = own_list(source, own, graph.n_nodes)
+    complete_rows(rows, member, weights[own], np.ones(1), known(degrees), 1e-9, 0.15)
     return rows[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import permutations
 
 import numpy as np
@@ -16,7 +17,7 @@ from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.flow.two_hop import two_hop_tail_of_lists
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
-from edgeveil.mechanisms import MECHANISMS, DPPushFlow, NonPrivate, OwnNeighbours, Suggest
+from edgeveil.mechanisms import MECHANISMS, DPPushFlow, Suggest
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import exact_loss, rows_of
 from edgeveil.privacy.noise import NoiseSource
@@ -163,7 +164,7 @@ def test_evaluation_of_a_directed_graph_has_no_pagerank():
 
 def instances():
     for kind in MECHANISMS:
-        needed = {} if kind in (NonPrivate, OwnNeighbours) else {"epsilon": 1.0}
+        needed = {"epsilon": 1.0} if "epsilon" in {f.name for f in fields(kind)} else {}
         yield kind(**needed, **({"promised_min_degree": 1} if kind is DPPushFlow else {}))
 
 
@@ -175,7 +176,7 @@ def test_every_mechanism_refuses_a_directed_graph_before_anything_is_charged(mec
             call(graph, mechanism, [0], ledger=ledger)
     with pytest.raises(ParameterError, match="does not support directed graphs"):
         rows_of(mechanism, graph, [0], NoiseSource.insecure(1))
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_an_undirected_graph_is_refused_where_directions_are_needed():

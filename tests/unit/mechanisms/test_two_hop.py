@@ -14,7 +14,7 @@ from edgeveil.flow.two_hop import two_hop_sums_of_lists
 from edgeveil.mechanisms import DegreePrior, TwoHop
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from edgeveil.mechanisms.released_degrees import split_epsilon
+from edgeveil.mechanisms.two_hop import split_epsilon
 from edgeveil.privacy.noise import NoiseSource, calibrate
 from tests.seam import noisy_row, run, run_in_parts, statistics_of, streams_of
 from tests.two_hop import two_hop_sums

@@ -21,7 +21,7 @@ from edgeveil.mechanisms import (
 )
 from edgeveil.mechanisms.base import KnowsUncertainty, own_lists
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from edgeveil.mechanisms.released_degrees import split_epsilon
+from edgeveil.mechanisms.two_hop import split_epsilon
 from tests.flows import forward_flow
 from tests.seam import run_in_parts
 from tests.two_hop import two_hop_sums
@@ -126,7 +126,7 @@ def test_more_budget_makes_it_narrower():
 
 
 @pytest.mark.parametrize("mechanism", [TwoHop(epsilon=1), DegreePrior(epsilon=1), SHRUNK[5]])
-def test_it_reads_no_edge_but_the_recipients_own(mechanism):
+def test_it_reads_no_edge_but_the_members_own(mechanism):
     """On another graph with the same list of the source, from the same released values."""
     graph = social_network(300, average_degree=10).graph
     source = 7
