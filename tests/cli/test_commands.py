@@ -126,7 +126,7 @@ def test_an_embedding_of_the_own_list_costs_nothing_and_says_so(folder, run):
         assert made.values.shape == (5, columns)
         assert made.guarantee.epsilon == 0
         (folder / "own.parquet").unlink()
-    assert edgeveil.Ledger.open(folder / "f.ledger").account("alice").spent_nano == 0
+    assert edgeveil.Ledger.open(folder / "f.ledger").account("alice").charged_nano == 0
     assert "nobody keeps count" not in run("embed follows.csv --out own.parquet").stderr
 
 

@@ -199,6 +199,17 @@ class Ledger:
             asked = campaigns.asked_for(transaction, self, campaign, names, write=False)
             return campaigns.price(transaction, asked)
 
+    def campaign_key(self, campaign: Campaign) -> str:
+        """The key of a campaign on its label's current snapshot."""
+        with self._transaction(write=False) as transaction:
+            return campaigns.asked_for(transaction, self, campaign, [], write=False).key
+
+    def members_of(self, campaign: Campaign) -> set[str]:
+        """Who has a row in a campaign, stored or not."""
+        with self._transaction(write=False) as transaction:
+            asked = campaigns.asked_for(transaction, self, campaign, [], write=False)
+            return {row[0] for row in transaction.run(sql.MEMBERS_OF_CAMPAIGN, asked.key)}
+
     def account(self, member: str | None = None) -> Account:
         """What was charged and is left, for one member or (None) the one with the least left."""
         with self._transaction(write=False) as transaction:
