@@ -13,9 +13,9 @@ from edgeveil import _loops
 from edgeveil.cli.output import plain, say
 
 # CPU seconds of compiling at a command's first call with nothing kept, by the default mechanism:
-# measured with numba 0.68 on one machine (Intel Xeon). `edgeveil warmup` took 16 there.
-_SECONDS = {"demo": 5, "evaluate": 5, "embed": 2, "convert": 1}
-_USUALLY = 4  # suggest, report, serve, rank, audit
+# measured with numba 0.68 on one machine (Intel Xeon). `edgeveil warmup` took 18 there.
+_SECONDS = {"demo": 8, "evaluate": 7, "embed": 1, "convert": 1}
+_USUALLY = 6  # suggest, report, serve, rank, audit
 
 
 @contextmanager
@@ -53,11 +53,13 @@ def only(watcher: _loops.Watcher) -> Iterator[None]:
 def _sentence(command: str) -> str:
     folder, problem = _loops.kept()
     seconds = _SECONDS.get(command, _USUALLY)
-    if folder is None:
+    some = folder is not None and any(folder.rglob("*.nbi"))
+    if problem:
+        long = "a few seconds" if some else f"about {seconds} s"
         return (
-            f"Compiling for this machine, about {seconds} s at every call, because what is "
-            f"compiled cannot be kept: {_loops.not_kept(problem)}."
+            f"Compiling for this machine, {long} at every call, because what is compiled cannot "
+            f"be kept: {_loops.not_kept()}."
         )
-    if any(folder.rglob("*.nbi")):
+    if some:
         return "Compiling what was not needed before for this machine, once: a few seconds."
     return f"Compiling for this machine, once: about {seconds} s (`edgeveil warmup` does it ahead)."

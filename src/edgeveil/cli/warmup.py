@@ -24,8 +24,9 @@ def warmup() -> None:
     Example: edgeveil warmup
     """
     folder, problem = _loops.kept()
+    refused = EdgeveilError(f"what is compiled cannot be kept: {_loops.not_kept()}")
     if folder is None:
-        raise EdgeveilError(f"nothing that is compiled can be kept: {_loops.not_kept(problem)}")
+        raise refused
     compiled: list[str] = []
     begun, cpu = time.monotonic(), time.process_time()
 
@@ -41,6 +42,8 @@ def warmup() -> None:
     if not compiled:
         say(f"Everything was compiled before; it is kept in {folder}.")
         return
+    if problem:
+        raise refused
     took = f"{time.monotonic() - begun:.0f} s, {time.process_time() - cpu:.0f} s of CPU time"
     say(f"{counted(len(compiled), 'loop')} compiled in {took}; kept in {folder}.")
 
