@@ -196,7 +196,7 @@ class SuggestWindow(Suggest):
         share = _OLDER * np.minimum((self.until - since) / _YEAR, 1.0)
         counts = np.where(own.births > since[rows], 1.0, share[rows])
         weights = counts * lists.friend_weights(shared, own)
-        weight = np.bincount(rows, weights, minlength=len(since))
+        weight = np.bincount(rows, weights, minlength=len(since)).astype(np.float64)
         return lists.gather(shared, own, found, float(self.split[1]), weight)
 
     def _since(self, own: OwnLists) -> npt.NDArray[np.int64]:
