@@ -109,7 +109,7 @@ def refresh(
     place = SeriesFolder(series_folder(ledger, label, folder))
     with place.writing():
         history = _history(place.path / "history")
-        how = rule or WindowRule(), engine or Local(), progress
+        how = rule or WindowRule.for_epsilon(epsilon), engine or Local(), progress
         note = {"purpose": purpose, "operator": operator}
         pending = place.pending()
         if pending is not None:  # finish first what was interrupted: the history has what it needs
