@@ -35,7 +35,7 @@ MECHANISMS = [
     EdgeFlipping(epsilon=0.5),
     DegreePrior(epsilon=0.5),
     TwoHop(epsilon=0.5),
-    Suggest(epsilon=1.0, top=2),
+    Suggest(epsilon=1.0),
 ]
 SLACK = 1e-6  # prices are whole nano-epsilons, losses are floats
 

@@ -38,8 +38,8 @@ def test_suggestions_stand_beside_those_without_privacy_and_popularity(network):
         )
     ]  # fmt: skip
     private, _, exact, popular = page.lists[:4]
-    assert [(r.node, r.first, r.last, r.why) for r in private.rows] == [
-        (s.node, s.first, s.last, s.why) for s in made[0].for_member(member)
+    assert [(r.node, r.chance, r.why) for r in private.rows] == [
+        (s.node, s.chance, s.why) for s in made[0].for_member(member)
     ]
     best = {row.node for row in exact.rows}
     assert len(best) == 12
