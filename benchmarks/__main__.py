@@ -23,7 +23,7 @@ PARTS = (
 # file of figures of their own.
 MORE = (
     *("streaming", "cluster", "beyond-memory"),
-    *("tail", "lists", "billion", "ledger", "service"),
+    *("tail", "lists", "billion", "ledger", "service", "history"),
 )
 HOME = Path(__file__).resolve().parent
 

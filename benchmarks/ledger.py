@@ -112,7 +112,7 @@ def _kills(place: Path, rounds: int) -> dict[str, Any]:
             time.sleep(chosen.uniform(0, 0.5))
             process.kill()
         Ledger.open(location).verify()
-    spends = Ledger.open(location).spends()
+    spends = Ledger.open(location).charges()
     print(f"  {rounds} kills: {len(spends):,} spends, each with its artifact or its secret")
     return {"rounds": rounds, "spends": len(spends), "open": sum(not s.released for s in spends)}
 

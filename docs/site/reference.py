@@ -13,7 +13,8 @@ __all__ = ["api_directives", "cli_sections"]
 
 # The order in which people meet things; what is not named here follows, so nothing is lost.
 _GROUPS = {
-    "Reading graphs": "as_graph read_graph open_graph save_graph io.build_graph Graph NodeSet",
+    "Reading graphs": "as_graph read_graph open_graph save_graph io.build_graph Graph NodeSet "
+    "History history.Snapshot",
     "Releasing": "suggest rank embed release release_to price recommended PrivateEmbedding",
     "What comes out": "Suggestions Release Guarantee release_folder.ReleaseFolder",
     "The budget": "Ledger NoiseSource",

@@ -76,7 +76,8 @@ class LoopCache(FunctionCache):  # type: ignore[misc]  # numba has no types
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        if _source.loops_changed():  # in memory is not what the folder is named by
+        # After a change, what is in memory is not what the folder is named by.
+        if kept().problem or _source.loops_changed():
             return
         try:
             super().save_overload(signature, compiled)

@@ -35,7 +35,7 @@ _told: set[str] = set()
 
 
 class Kept(NamedTuple):
-    """Where loops are kept; or, without a folder, why they are not."""
+    """Where kept loops are, if anywhere, and why no more can be kept, if that is so."""
 
     folder: Path | None
     problem: str = ""
@@ -59,7 +59,8 @@ def kept() -> Kept:
     if found.folder is not None:
         return found
     own = user_cache()
-    return Kept(None, "this user has no cache folder") if own is None else _in(own, prefix, digest)
+    other = Kept(None, "this user has no home") if own is None else _in(own, prefix, digest)
+    return other if other.folder else Kept(None, f"{found.problem}, and {other.problem}")
 
 
 def _in(parent: Path, prefix: str, digest: str, *, inside: bool = False) -> Kept:
@@ -81,6 +82,8 @@ def _in(parent: Path, prefix: str, digest: str, *, inside: bool = False) -> Kept
             return Kept(None, problem)
     except OSError as error:
         return Kept(None, f"{parent} cannot be written to ({error.strerror})")
+    if not os.access(folder, os.W_OK):  # of an image, for instance, that was warmed up
+        return Kept(folder, f"{folder} cannot be written to")
     return Kept(folder)
 
 
@@ -91,25 +94,17 @@ def _remove_others(folder: Path, prefix: str) -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def is_kept(module: str) -> bool:
-    """Whether something of a module is kept already."""
-    folder = kept().folder
-    *packages, name = module.split(".")[1:]
-    return folder is not None and any(folder.joinpath(*packages).glob(f"{name}.*.nbi"))
-
-
 def tell(module: str, loop: str, *, ready: bool) -> None:
     """Tell everybody that a loop of ours begins to be compiled, or is ready."""
     if module not in _told:
         _told.add(module)
-        folder, problem = kept()
         log.info("compiling loops of %s for this machine", module)
-        if folder is None and len(_told) == 1:
-            log.warning("compiled loops are not kept: %s", not_kept(problem))
+        if kept().problem and len(_told) == 1:
+            log.warning("compiled loops are not kept: %s", not_kept())
     for watcher in watchers:
         watcher(module, loop, ready)
 
 
-def not_kept(problem: str) -> str:
+def not_kept() -> str:
     """Why loops are not kept, and what to do."""
-    return f"{problem}. Set {VARIABLE} to a folder of yours that nobody else can write to"
+    return f"{kept().problem}. Set {VARIABLE} to a folder of yours that nobody else can write to"

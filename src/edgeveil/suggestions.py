@@ -175,8 +175,8 @@ class Suggestions(Tabular):
         if friends < _FEW_FRIENDS:
             return f"{words}; with {own} this list is mostly what everybody gets"
         return (
-            f"{words}; of {own}, too few are known to have friends in common with anybody else, so "
-            "this list is mostly what everybody gets"
+            f"{words}; with {own}, hardly anybody shares enough of them to be told apart from "
+            "noise, so this list is mostly what everybody gets"
         )
 
     @property

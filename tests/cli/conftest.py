@@ -23,8 +23,12 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(folder, capfd):
-    """Give a command in this process: the same code, without the second for its start."""
+def run(folder, capfd, monkeypatch):
+    """Give a command in this process: the same code, without the second for its start.
+
+    What it says of compiling depends on the tests that ran before (test_compiling.py has it).
+    """
+    monkeypatch.setattr("edgeveil.cli.compiling.say", lambda text: None)
 
     def command(line: str) -> subprocess.CompletedProcess[str]:
         capfd.readouterr()

@@ -30,14 +30,14 @@ def test_without_a_yes_nothing_is_spent(ledger, answer, on_a_terminal):
     assert code == 1
     assert "f.ledger: this spends epsilon = 1 of the 3 left for alice. Go on? [y/N]" in said
     assert "nothing was spent" in said
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_ctrl_c_at_the_question_spends_nothing(ledger, on_a_terminal):
     code, said = on_a_terminal(RANK, "\x03")
     assert code == 130
     assert "interrupted; nothing was charged" in said
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_yes_spends_once_and_a_repeat_is_not_asked(ledger, on_a_terminal):
@@ -48,7 +48,7 @@ def test_yes_spends_once_and_a_repeat_is_not_asked(ledger, on_a_terminal):
     assert code == 0
     assert "[y/N]" not in said
     assert "stored already: to get it again costs nothing" in said
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
 
 
 def test_a_new_snapshot_is_charged_anew(ledger, run):
@@ -56,7 +56,7 @@ def test_a_new_snapshot_is_charged_anew(ledger, run):
     assert run("ledger advance f.ledger").stdout == "2\n"
     assert run(RANK).returncode == 0
     assert "stored already" in run(f"{RANK} --dry-run").stderr
-    assert [spend.snapshot for spend in ledger.spends()] == [1, 2]
+    assert [spend.snapshot for spend in ledger.charges()] == [1, 2]
     refused = run("ledger advance f.ledger another")
     assert refused.returncode == 1
     assert "nothing was released under the label 'another'" in refused.stderr
@@ -80,9 +80,9 @@ def test_only_new_members_are_charged(folder, ledger, run):
     said = run(f"{lists} --all --purpose weekly --operator ann").stderr
     assert "f.ledger: charged epsilon = 1 for 3 of 5 rows; 2 left for " in said
     assert "who has the least left of 3 recipients, enough for 2 more like it." in said
-    assert [spend.n_rows for spend in ledger.spends()] == [2, 3]
-    assert ledger.spends()[-1].note["purpose"] == "weekly"
-    assert ledger.spends()[-1].note["operator"] == "ann"
+    assert [spend.n_rows for spend in ledger.charges()] == [2, 3]
+    assert ledger.charges()[-1].note["purpose"] == "weekly"
+    assert ledger.charges()[-1].note["operator"] == "ann"
 
 
 def test_a_folder_can_be_written_again_elsewhere_for_nothing(folder, ledger, run):
@@ -92,7 +92,7 @@ def test_a_folder_can_be_written_again_elsewhere_for_nothing(folder, ledger, run
         again = run(f"{embed} {place}")
         assert again.returncode == 0
         assert "stored already" in again.stderr
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
 
 
 @pytest.mark.parametrize("dry", ["", " --dry-run"])
@@ -105,7 +105,7 @@ def test_a_changed_graph_is_refused_until_a_snapshot_is_declared(folder, ledger,
     assert "public schedule" in refused.stderr
     assert run("ledger advance f.ledger").returncode == 0
     assert run(RANK + dry).returncode == 0
-    assert len(ledger.spends()) == (1 if dry else 2)
+    assert len(ledger.charges()) == (1 if dry else 2)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_price_says_what_a_charge_will_do(folder, nano, model, recipients):
     campaign = Campaign(question="q", guarantee=guarantee)
     price = ledger.price(campaign, recipients)
     assert price.n_new == len(recipients)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
     if price.short:
         with pytest.raises(BudgetError, match=re.escape(price.short)):
             ledger.charge(campaign, recipients)
@@ -221,7 +221,7 @@ def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_no
         "--ledger f.ledger"
     )
     process = forks.start(EDGEVEIL, *line.split(), folder=folder, stderr="stderr")
-    while not ledger.spends() and process.poll() is None:
+    while not ledger.charges() and process.poll() is None:
         time.sleep(0.02)
     secret = _secret(folder)
     process.send_signal(signal.SIGINT)
@@ -232,14 +232,14 @@ def test_ctrl_c_in_the_middle_leaves_the_ledger_consistent_and_the_rest_costs_no
         "and goes on with the same noise"
     )
     assert not (folder / "e.parquet").exists()
-    [spend] = ledger.spends()
+    [spend] = ledger.charges()
     assert not spend.released
     assert ledger.verify()
     assert secret[spend.key] == _secret(folder)[spend.key], "the noise comes from this alone"
     again = run(line)
     assert again.returncode == 0
     assert "going on costs nothing" in again.stderr
-    [spend] = ledger.spends()
+    [spend] = ledger.charges()
     assert spend.released
     assert ledger.account("7").left == 3
     assert ledger.verify()
@@ -263,6 +263,6 @@ def test_ctrl_c_while_a_charged_ranking_is_put_out_says_so(ledger, run, monkeypa
         done = run(f"{RANK}{option}")
     assert done.returncode == 130
     assert done.stderr.splitlines()[-1].startswith("edgeveil: interrupted; the release is charged")
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     assert run(f"{RANK}{option}").returncode == 0
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1

@@ -68,7 +68,7 @@ def test_known_nodes_can_be_left_out_of_the_ranking_for_its_owner_only(folder, r
     (folder / "some.txt").write_text("bob\nzed\n")
     edgeveil.Ledger.create(folder / "f.ledger", epsilon=1)
     assert run(f"{asked} --candidates some.txt --ledger f.ledger").returncode == 2
-    assert edgeveil.Ledger.open(folder / "f.ledger").spends() == []
+    assert edgeveil.Ledger.open(folder / "f.ledger").charges() == []
     assert run(f"{asked} --leave-out-source --out r.csv").returncode == 2
 
 
@@ -109,10 +109,10 @@ def test_the_budget_is_kept_over_commands_and_refused_with_exit_code_3(folder, r
     assert refused.stdout == ""
     assert refused.stderr == (
         "edgeveil: the budget does not allow this: it needs epsilon 0.5, "
-        "0 of 2 is left for recipient 'alice'\n"
+        "0 of 2 is left for member 'alice'\n"
     )
     shown = run("ledger show f.ledger").stdout
-    assert "'alice': 2 spent, 0 left" in shown
+    assert "'alice': 2 charged, 0 left" in shown
     assert run("ledger verify f.ledger").returncode == 0
 
 
@@ -126,7 +126,7 @@ def test_an_embedding_of_the_own_list_costs_nothing_and_says_so(folder, run):
         assert made.values.shape == (5, columns)
         assert made.guarantee.epsilon == 0
         (folder / "own.parquet").unlink()
-    assert edgeveil.Ledger.open(folder / "f.ledger").account("alice").spent_nano == 0
+    assert edgeveil.Ledger.open(folder / "f.ledger").account("alice").charged_nano == 0
     assert "nobody keeps count" not in run("embed follows.csv --out own.parquet").stderr
 
 

@@ -79,7 +79,7 @@ def test_plan_of_a_pooled_cap_asks_how_many_there_are(tmp_path, monkeypatch, cap
 def test_report_lists_every_spend_with_what_is_known_of_it(used, capsys):
     assert main(["ledger", "report", "friends.ledger", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
-    assert [row["recipients"] for row in rows] == [2, 1]
+    assert [row["members"] for row in rows] == [2, 1]
     assert [row["snapshot"] for row in rows] == [1, 2]
     assert [row["purpose"] for row in rows] == ["<b>weekly</b>", ""]
     assert [row["operator"] for row in rows] == ["", "ops"]
@@ -94,7 +94,7 @@ def test_report_to_a_file_is_the_same_table(used, suffix, tmp_path, capsys):
     assert capsys.readouterr().out == ""
     text = (tmp_path / f"report{suffix}").read_text()
     if suffix == ".csv":
-        assert [row["recipients"] for row in csv.DictReader(io.StringIO(text))] == ["2", "1"]
+        assert [row["members"] for row in csv.DictReader(io.StringIO(text))] == ["2", "1"]
     else:
         assert len(json.loads(text)["rows"]) == 2
 
@@ -105,11 +105,9 @@ def _spending(file) -> dict:
 
 
 def test_report_of_one_recipient_names_it_and_nobody_else(used, tmp_path):
-    assert (
-        main(["ledger", "report", "friends.ledger", "--recipient", "8", "--out", "eight.html"]) == 0
-    )
+    assert main(["ledger", "report", "friends.ledger", "--member", "8", "--out", "eight.html"]) == 0
     spending = _spending(tmp_path / "eight.html")
-    assert "8 has learnt 1; 3 is left." in spending["words"]
+    assert "8 was charged 1; 3 is left." in spending["words"]
     assert len(spending["rows"]) == 1
     assert [total for _, total in spending["steps"]] == [1.0]
 
@@ -125,7 +123,7 @@ def test_report_page_in_a_browser(used, tmp_path, browser, capsys):
     picture = page.get_by_role("img", name="Spent over time: 1.5 of 4")
     assert picture.count() == 1
     assert page.locator("tbody tr").count() == 2
-    assert "has learnt 1.5; 2.5 is left" in page.locator("#spending").inner_text()
+    assert "is 1.5 in all; 2.5 is left" in page.locator("#spending").inner_text()
     assert "<b>weekly</b>" in page.locator("#spending").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert [url for url in asked if not url.startswith("data:")] == [

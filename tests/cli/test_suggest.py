@@ -50,7 +50,7 @@ def test_files_per_member_are_for_their_owner_alone_and_a_ledger_is_charged_once
         assert run(line).returncode == 0
     assert sorted(path.name for path in (folder / "own").iterdir()) == ["alice.csv", "erin.csv"]
     assert (folder / "own" / "erin.csv").stat().st_mode & 0o777 == 0o600
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     assert run(f"{line} --dry-run").returncode == 0
     assert run(line.replace("--epsilon 1", "--epsilon 1.5")).returncode == 3
 
@@ -82,7 +82,7 @@ def test_an_id_that_cannot_name_a_file_is_refused_before_the_charge(run, folder)
         done = run(line)
         assert done.returncode == 2, done.stderr
         assert "use --out instead" in done.stderr
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_an_error_after_the_charge_says_what_was_charged_and_one_before_it_does_not(
@@ -102,7 +102,7 @@ def test_an_error_after_the_charge_says_what_was_charged_and_one_before_it_does_
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
     assert "f.ledger: the release is charged and stored: the same command again" in done.stderr
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     monkeypatch.setattr(Suggestions, "write", honest)
     shorter = run(line.replace("alice", "alice -k 3"))  # made of what is stored
     assert shorter.returncode == 0, shorter.stderr

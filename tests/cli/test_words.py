@@ -62,14 +62,14 @@ def test_one_is_singular(folder, run):
     assert "e.csv: 1 embedding." in run("embed follows.csv --sources one.txt --out e.csv").stderr
 
 
-INNER = [
-    *(f"ledger {name}" for name in ("create", "show", "verify", "backup")),
-    *(f"history {name}" for name in ("create", "add", "show", "forget")),
-]
-OUTER = [name for name in COMMANDS if name not in ("ledger", "history")]
+GROUPS = {
+    "ledger": ("create", "show", "verify", "backup"),
+    "history": ("create", "add", "show", "forget"),
+}
+INNER = [f"{group} {name}" for group, names in GROUPS.items() for name in names]
 
 
-@pytest.mark.parametrize("name", [*OUTER, *INNER])
+@pytest.mark.parametrize("name", [*(name for name in COMMANDS if name not in GROUPS), *INNER])
 def test_help_says_what_happens_without_an_option(run, name):
     options: list[str] = []
     for line in run(f"{name} --help").stdout.splitlines():

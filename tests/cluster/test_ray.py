@@ -171,7 +171,7 @@ def test_a_killed_worker_costs_only_time(cluster, ledger, tmp_path):
     assert killed
     made.verify()
     assert len(made) == len(ALL)
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     assert made.read().values.tobytes() == release(GRAPH, SLOW, ALL, ledger=ledger).values.tobytes()
 
 
@@ -253,7 +253,7 @@ def test_a_run_that_died_is_followed_by_one_that_goes_on(victim, ledger, tmp_pat
                     os.kill(pid, signal.SIGKILL)
         assert driver.wait(timeout=100) != 0
     assert not out.exists()
-    spends = ledger.spends()
+    spends = ledger.charges()
     assert not all(spend.released for spend in spends)
     shutil.copy(ledger.location, tmp_path / "copy")
     shutil.copytree(f"{ledger.location}.artifacts", tmp_path / "copy.artifacts")
@@ -261,8 +261,8 @@ def test_a_run_that_died_is_followed_by_one_that_goes_on(victim, ledger, tmp_pat
     begun = sum(spend.n_rows for spend in spends)
     undisturbed = release(GRAPH, SLOW, ALL[:begun], ledger=Ledger.open(tmp_path / "copy"))
     assert made.values[:begun].tobytes() == undisturbed.values.tobytes()
-    assert ledger.spends()[: len(spends)][0].key == spends[0].key
-    assert sum(spend.n_rows for spend in ledger.spends()) == len(ALL)
+    assert ledger.charges()[: len(spends)][0].key == spends[0].key
+    assert sum(spend.n_rows for spend in ledger.charges()) == len(ALL)
 
 
 @pytest.fixture
@@ -288,7 +288,7 @@ def test_a_full_disk_ends_in_a_plain_error_and_room_lets_it_go_on(cluster, ledge
     subprocess.run(remount, check=True)
     made = release_to(out, GRAPH, SLOW, ALL, ledger=ledger, engine=engine)
     made.verify()
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
 
 
 def test_an_error_in_a_worker_is_the_error_one_gets(cluster, tmp_path, monkeypatch):

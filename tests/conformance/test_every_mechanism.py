@@ -488,12 +488,12 @@ def test_the_spend_is_on_disk_before_anything_is_drawn(mechanism, tmp_path):
     seen = []
 
     def look(*_):
-        spends = Ledger.open(path).spends()
+        spends = Ledger.open(path).charges()
         seen.append([(spend.released, spend.note["mechanism"]) for spend in spends])
 
     made = release(a_graph(), observed(mechanism, look, look), [0, 4], ledger=ledger)
     assert seen == [[(False, mechanism.name)]] * 3
-    (spend,) = Ledger.open(path).spends()
+    (spend,) = Ledger.open(path).charges()
     assert spend.released
     guarantee = mechanism.guarantee(2)
     assert spend.epsilon_nano == round(guarantee.epsilon * 1e9)
@@ -513,7 +513,7 @@ def test_a_refused_budget_means_that_the_mechanism_was_never_called(mechanism, t
     with pytest.raises(BudgetError):
         release(a_graph(), observed(mechanism, note, note), [0], ledger=ledger)
     assert called == []
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 @each(NOISY)
@@ -529,7 +529,7 @@ def test_a_crash_keeps_the_spend_and_the_retry_draws_the_very_same_noise(mechani
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             release(graph, observed(mechanism, on_rows=crash), [0, 4], ledger=ledger)
-        (spend,) = Ledger.open(path).spends()
+        (spend,) = Ledger.open(path).charges()
         assert not spend.released
     kept = []
     finished = observed(mechanism, on_rows=kept.append)
@@ -538,20 +538,20 @@ def test_a_crash_keeps_the_spend_and_the_retry_draws_the_very_same_noise(mechani
     np.testing.assert_array_equal(lost[0], lost[1])
     if mechanism.gives != "suggestions":
         np.testing.assert_array_equal(made.values, lost[0])
-    (spend,) = Ledger.open(path).spends()
+    (spend,) = Ledger.open(path).charges()
     assert spend.released
     # In another snapshot it is another draw.
     ledger.advance()
     release(graph, finished, [0, 4], ledger=ledger)
     assert not np.array_equal(kept[1], kept[0], equal_nan=True)
-    assert len(ledger.spends()) == 2
+    assert len(ledger.charges()) == 2
 
 
 def test_no_budget_buys_a_release_that_protects_nothing(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1e9)
     with pytest.raises(BudgetError, match="not private"):
         release(a_graph(), NonPrivate(), [0], ledger=ledger)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_string_ids_work_with_every_mechanism():

@@ -360,9 +360,9 @@ def test_a_mechanism_from_outside_is_released_charged_and_priced(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
     quote = price(graph, mechanism, [0, 1], ledger=ledger)
     assert quote.guarantee.epsilon == 0.5
-    assert ledger.spends() == []
+    assert ledger.charges() == []
     made = release(graph, mechanism, [0, 1], ledger=ledger)
-    (spend,) = ledger.spends()
+    (spend,) = ledger.charges()
     assert spend.epsilon_nano == 500_000_000
     assert made.guarantee.epsilon == 0.5
     assert made.provenance.mechanism == "popularity"

@@ -73,4 +73,4 @@ def test_fraud_ring(tmp_path):
     assert found["joint, suggestions, epsilon = 2"] >= 10
     assert found["joint, lift, epsilon = 3"] > found["public, degree prior, epsilon = 3"]
     assert found["public, degree prior, epsilon = 3"] <= 1
-    assert "0 of 6 is left for all recipients together" in said
+    assert "0 of 6 is left for all members together" in said

@@ -24,6 +24,7 @@ PAGES = [
         "faq",
     ),
     "report",
+    "history",
 ]
 
 

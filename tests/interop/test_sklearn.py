@@ -195,16 +195,16 @@ def test_a_clone_does_not_forget_what_was_spent(tmp_path):
     ledger = ev.Ledger.create(tmp_path / "budget", epsilon=2.5)
     private = ev.PrivateEmbedding(epsilon=1.0, mechanism=INSTANT, ledger=ledger)
     first = private.fit_transform(GRAPH)
-    assert ledger.account().spent_nano == 10**9
+    assert ledger.account().charged_nano == 10**9
     copied = clone(private)
     assert copied.ledger is ledger
     # The same question: the stored answer, for nothing.
     np.testing.assert_array_equal(copied.fit_transform(GRAPH), first)
-    assert ledger.account().spent_nano == 10**9
+    assert ledger.account().charged_nano == 10**9
     ledger.advance()
     other = clone(private).fit_transform(GRAPH)
     assert not np.array_equal(other, first)
-    assert ledger.account().spent_nano == 2 * 10**9
+    assert ledger.account().charged_nano == 2 * 10**9
     ledger.advance()
     with pytest.raises(ev.errors.BudgetError):
         clone(private).fit(GRAPH)

@@ -83,7 +83,7 @@ def played(world, ledger, calls, monkeypatch, around=()):
         patch.setattr(runner, "randomise", world.randomise)
         patch.setattr(making, "shared_numbers", shared)
         for number, (mechanism, sources, advance) in enumerate(calls):
-            if advance and ledger.spends():
+            if advance and ledger.charges():
                 at = min(ledger.advance() - 1, len(world.graphs) - 1)
             for source in sources:
                 world.now = (mechanism, at), str(source)
@@ -120,9 +120,9 @@ def learnt_by(total, name):
 
 def check(total, ledger):
     """Hold the losses against the accounts."""
-    assert sum(total.values()) <= ledger.account().pooled_spent + SLACK
+    assert sum(total.values()) <= ledger.account().pooled_charged + SLACK
     for name in {whose for _, whose in total} - {None}:
-        assert learnt_by(total, name) <= ledger.account(name).spent + SLACK
+        assert learnt_by(total, name) <= ledger.account(name).charged + SLACK
 
 
 pairs = [(u, v) for v in range(N) for u in range(v) if (u, v) != EDGE]
@@ -183,7 +183,7 @@ def test_the_coalition_of_all_calls_learns_what_one_release_tells(mechanism, tmp
     check(total, ledger)
     assert sum(total.values()) > 0
     price = mechanism.guarantee(4)
-    assert ledger.account().pooled_spent == pytest.approx(price.pooled_epsilon)
+    assert ledger.account().pooled_charged == pytest.approx(price.pooled_epsilon)
 
 
 # --- Controls: each of these must be noticed -----------------------------------------------------

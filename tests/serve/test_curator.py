@@ -15,7 +15,7 @@ from edgeveil.serve.curator import curator_key
 from tests.serve.running import request
 
 
-@pytest.mark.parametrize("path", ["/status", "/spends", "/plan", "/metrics", "/advance"])
+@pytest.mark.parametrize("path", ["/status", "/charges", "/plan", "/metrics", "/advance"])
 @pytest.mark.parametrize("key", [None, "wrong"])
 def test_without_the_key_nothing_is_said(service, path, key):
     found = service.curator(path, key=key)
@@ -35,19 +35,19 @@ def test_without_the_key_nothing_is_done(service, path):
 def test_a_members_token_does_not_open_the_curators_side_nor_the_key_the_members(service, network):
     assert service.curator("/status", key=service.token(network.nodes[0])).status == 401
     assert service.get(token=service.key).status == 401
-    for path in ("/status", "/spends", "/metrics", "/advance", "/ahead", "/health"):
+    for path in ("/status", "/charges", "/metrics", "/advance", "/ahead", "/health"):
         assert service.get(path, network.nodes[0]).status == 404
 
 
-def test_status_spends_and_metrics_hold_numbers_and_no_ids(service, network):
+def test_status_charges_and_metrics_hold_numbers_and_no_ids(service, network):
     service.get(member=network.nodes[20])
     status = service.curator("/status").json
     assert status["members"] == network.n_nodes
     assert status["epsilon"] == 0.5
     assert status["trouble"] == ""
-    spends = service.curator("/spends").json
-    assert sum(spend["lists"] for spend in spends) >= 1
-    text = json.dumps([status, spends]) + service.curator("/metrics").body.decode()
+    charges = service.curator("/charges").json
+    assert sum(charge["lists"] for charge in charges) >= 1
+    text = json.dumps([status, charges]) + service.curator("/metrics").body.decode()
     assert not any(node in text for node in network.nodes)
 
 
@@ -69,7 +69,7 @@ def test_lists_are_made_ahead_and_then_served_at_once(own_service, network):
     assert first.status == 200
     assert first.seconds < 0.15
     ledger = Ledger.open(running.ledger)
-    assert sum((spend.n_rows or 0) for spend in ledger.spends()) == network.n_nodes
+    assert sum((spend.n_rows or 0) for spend in ledger.charges()) == network.n_nodes
 
 
 def test_a_new_snapshot_gives_new_lists_until_the_budget_is_used_up(own_service, network):
@@ -81,7 +81,7 @@ def test_a_new_snapshot_gives_new_lists_until_the_budget_is_used_up(own_service,
         assert running.confirm("/advance").json == {"snapshot": number}
         lists.append(running.get(member=member).json)
     assert [one["list"]["snapshot"] for one in lists] == [1, 2, 3, 4]
-    assert running.get("/me/spending", member).json["left"] == 0
+    assert running.get("/me/budget", member).json["left"] == 0
     assert running.confirm("/advance").json == {"snapshot": 5}
     last = running.get(member=member).json
     assert last["current"] is False

@@ -41,7 +41,7 @@ def check(running, members, seen):
     opened = running.open_ledger()
     opened.verify()
     for member in members:
-        assert opened.account(str(member)).spent in ((0.5,) if member in lists else (0.0, 0.5))
+        assert opened.account(str(member)).charged in ((0.5,) if member in lists else (0.0, 0.5))
     return lists
 
 
@@ -156,12 +156,12 @@ def test_a_full_disk_is_an_honest_error_and_costs_nobody_anything(own_service, n
     assert running.curator("/health").status == 503
     files_of_at_most(running.ledger.stat().st_size + (1 << 18))  # copies in their slots cannot
     assert statuses(300, 300) == [200, 200]
-    assert "cannot be kept" in running.curator("/status").json["trouble"]
+    assert "cannot be stored" in running.curator("/status").json["trouble"]
     files_of_at_most(unlimited[0])
     away = running.artifacts.rename(running.folder / "away")
     running.artifacts.write_text("")  # charged, and then it cannot be stored
     assert statuses(4, 5) == [503, 503]
-    assert running.open_ledger().account(members[4]).spent == 0.5
+    assert running.open_ledger().account(members[4]).charged == 0.5
     running.artifacts.unlink()
     away.rename(running.artifacts)
     seen = [(members[i], running.get(member=members[i]).body) for i in (0, 1, 2, 300, 4, 5) * 2]

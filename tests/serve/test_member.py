@@ -29,16 +29,16 @@ def test_a_member_gets_its_list_once_charged_and_then_free(service, network):
     own = first.json["list"]
     assert own["member"] == member
     assert len(own["suggestions"]) == 10
-    assert [line["place"] for line in own["suggestions"]] == list(range(1, 11))
+    assert [line["rank"] for line in own["suggestions"]] == list(range(1, 11))
     names = {line["node"] for line in own["suggestions"]}
     assert member not in names
     assert not names & set(network.nodes.take(network.neighbours(5)))
-    spent = service.get("/me/spending", member)
-    assert spent.json == {"spent": 0.5, "left": 1.5, "whole": 2.0}
+    spent = service.get("/me/budget", member)
+    assert spent.json == {"charged": 0.5, "left": 1.5, "cap": 2.0}
     again = service.get(member=member)
     assert again.body == first.body
     assert again.seconds < 0.15
-    assert service.get("/me/spending", member).json == spent.json
+    assert service.get("/me/budget", member).json == spent.json
 
 
 def test_the_list_is_the_one_that_the_ledger_holds(service, network):
@@ -47,20 +47,22 @@ def test_the_list_is_the_one_that_the_ledger_holds(service, network):
     member = network.nodes[6]
     served = service.get(member=member).json["list"]["suggestions"]
     ledger = Ledger.open(service.ledger)
-    before = len(ledger.spends())
+    before = len(ledger.charges())
     kept = suggest(network, [member], epsilon=0.5, k=10, ledger=ledger).for_member(member)
     assert [line.node for line in kept] == [line["node"] for line in served]
-    assert len(ledger.spends()) == before
+    assert len(ledger.charges()) == before
 
 
 def test_everybody_is_told_what_is_protected(service, network):
     said = service.get("/me/protection", network.nodes[7]).json
     assert said["epsilon"] == 0.5
-    assert "factor of at most 1.65" in said["in_short"]
+    assert "does not show whether two other members are friends" in said["in_short"]
+    assert "epsilon" not in said["in_short"]
+    assert said["odds"] == 1.65
     assert "every edge that does not touch that source" in said["in_full"]
 
 
-@pytest.mark.parametrize("path", ["/me/suggestions", "/me/protection", "/me/spending"])
+@pytest.mark.parametrize("path", ["/me/suggestions", "/me/protection", "/me/budget"])
 @pytest.mark.parametrize("kind", ["none", "another scheme", "garbage", "no member", "expired"])
 def test_without_a_valid_token_all_answers_are_one(service, network, path, kind):
     member = network.nodes[8]
@@ -162,7 +164,7 @@ def test_answers_carry_headers_that_keep_browsers_strict(service, network):
 def test_the_description_is_of_what_there_is(service, network):
     found = service.get("/openapi.json").json
     schemas, member = found["components"]["schemas"], network.nodes[14]
-    assert set(found["paths"]) == {"/me/suggestions", "/me/protection", "/me/spending"}
+    assert set(found["paths"]) == {"/me/suggestions", "/me/protection", "/me/budget"}
     for path, methods in found["paths"].items():
         assert set(methods) == {"get"}
         assert "parameters" not in methods["get"]

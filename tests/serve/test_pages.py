@@ -27,21 +27,29 @@ def visit(browser):
         context.close()
 
 
-def test_a_member_sees_its_list_and_how_sure_it_is(visit, service, network):
+def test_a_member_sees_its_list_in_words_and_the_numbers_after_a_click(visit, service, network):
     member = network.nodes[30]
     home = f"http://127.0.0.1:{service.port}/"
     page = visit(f"{home}#token={service.token(member)}")
-    page.wait_for_selector("#spending:not([hidden])")
+    page.wait_for_selector("#budget:not([hidden])")
     lines = page.locator("#people li")
     assert lines.count() == 10
     served = service.get(member=member).json["list"]["suggestions"]
     for at, line in enumerate(served):
         text = lines.nth(at).inner_text()
         assert line["node"] in text
-        assert line["why"] in text
-        assert f"place {line['first']}" in text
-    assert "factor of at most 1.65" in page.locator("#protection").inner_text()
-    assert "0.5 is used up" in page.locator("#spent").inner_text()
+        assert line["strength"] in text
+        assert (line["why"] in text) or line["strength"] == "popular"
+        assert "by chance" not in text
+    assert "epsilon" not in page.locator("main").inner_text()
+    lines.first.locator("summary").click()
+    assert lines.first.locator(".numbers").is_visible()
+    assert "does not show whether two other" in page.locator("#short").inner_text()
+    page.locator("#protection summary").click()
+    assert "factor of at most 1.65" in page.locator("#odds").inner_text()
+    assert "25 %" in page.locator("#used").inner_text()
+    page.locator("#budget summary").click()
+    assert "0.5 of 2" in page.locator("#charged").inner_text()
     assert page.url == home  # the token is gone from the address
     assert all(url.startswith(home) for url in page.asked)
     assert not page.complaints
@@ -55,6 +63,10 @@ def test_the_page_works_by_keyboard_on_a_phone_and_in_the_dark(visit, service, n
     page.wait_for_selector("#protection:not([hidden])")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.locator("#people .numbers").first.is_visible()
+    for _ in range(10):
+        page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.locator("#full").is_visible()
     assert "every edge that does not touch" in page.locator("#full").inner_text()
@@ -98,7 +110,7 @@ def test_the_curator_sees_spending_requests_and_times(visit, service, network):
     assert "400" in page.locator("#facts").inner_text()
     page.wait_for_selector("#plan td")
     assert "week" in page.locator("#plan").inner_text()
-    assert page.locator("#spending svg polyline").count() == 1
+    assert page.locator("#charges svg polyline").count() == 1
     assert page.locator("#latency svg polyline").count() == 1
     assert "/me/suggestions" in page.locator("#requests").inner_text()
     assert page.url == home
@@ -120,15 +132,15 @@ def test_the_curators_page_charges_nobody_without_asking(visit, own_service, net
     page.wait_for_selector("#confirm[open]")
     asked = page.locator("#confirm").inner_text()
     assert "Charges 0.5 to each of 400 members" in asked
-    assert "3 lists remain" in asked
+    assert "everybody can still get 3 lists" in asked
     assert "The graph is the same as snapshot 1." in asked
     page.locator("#cancel").click()
     assert running.curator("/status").json["snapshot"] == 1
     page.locator("#advance").click()
     page.locator("#charge").click()
     page.wait_for_selector("#done:not(:empty)")
-    assert "snapshot 2 now" in page.locator("#done").inner_text()
+    assert "Snapshot 2 is current" in page.locator("#done").inner_text()
     page.locator("#ahead").click()
     page.locator("#charge").click()
-    page.wait_for_function("document.getElementById('done').textContent.includes('400 lists')")
+    page.locator("#done", has_text="400 members").wait_for()
     assert not page.complaints

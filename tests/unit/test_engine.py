@@ -50,15 +50,15 @@ def test_the_same_call_again_gives_the_same_release_for_nothing(ledger):
     assert again.columns == first.columns
     assert again.guarantee == first.guarantee
     assert again.provenance == first.provenance
-    assert len(ledger.spends()) == 1
-    assert ledger.account("0").spent_nano == 500_000_000
+    assert len(ledger.charges()) == 1
+    assert ledger.account("0").charged_nano == 500_000_000
 
 
 def test_equal_graphs_are_the_same_graph(ledger):
     twin = graph_of_pairs(6, [(4, 1), (5, 0), (4, 5), (3, 4), (2, 3), (1, 2), (0, 1), (1, 0)])
     first = release(GRAPH, CAP, [0], ledger=ledger)
     np.testing.assert_array_equal(release(twin, CAP, [0], ledger=ledger).values, first.values)
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
 
 
 DIFFERENT = {
@@ -77,12 +77,12 @@ def test_a_changed_graph_does_not_show_by_itself(ledger):
     for mechanism in (CAP, DPPushFlowCap(epsilon=0.25)):
         with pytest.raises(LedgerError, match="public schedule"):
             release(changed, mechanism, [0], ledger=ledger)
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     assert ledger.advance() == 2
     second = release(changed, CAP, [0], ledger=ledger)
     assert ledger.advance() == 3
     third = release(changed, CAP, [0], ledger=ledger)
-    assert len(ledger.spends()) == 3
+    assert len(ledger.charges()) == 3
     for one, other in ((first, second), (second, third)):
         assert not (one.values == other.values).any()
 
@@ -120,11 +120,11 @@ def test_a_row_is_the_same_alone_in_any_batch_and_in_a_folder(
     for source in range(6):
         assert len({row(one, source) for one in made if source in one.sources}) == 1
     whole = mechanism.guarantee(6)
-    spends = ledger.spends()
+    spends = ledger.charges()
     assert sum(spend.n_rows for spend in spends) == 6
     assert max(spend.n_rows for spend in spends) == 2
     assert sum(spend.pooled_nano for spend in spends) == round(whole.pooled_epsilon * 10**9)
-    assert ledger.account("3").spent == whole.epsilon
+    assert ledger.account("3").charged == whole.epsilon
     assert made[-1].guarantee == whole
     ledger.verify()
 
@@ -179,12 +179,12 @@ def test_an_upgrade_charges_nobody_again_but_does_not_finish_what_other_code_beg
     monkeypatch.setattr(keys, "_our_code", lambda: "another version")
     again = release(GRAPH, CAP, [0, 2], ledger=ledger)
     assert row(again, 0) == row(first, 0)
-    assert [spend.n_rows for spend in ledger.spends()] == [1, 1, 1]
+    assert [spend.n_rows for spend in ledger.charges()] == [1, 1, 1]
     with pytest.raises(LedgerError, match="let that code finish them"):
         release(GRAPH, CAP, [0, 1], ledger=ledger)
     monkeypatch.undo()
     assert row(release(GRAPH, CAP, [0, 1], ledger=ledger), 0) == row(first, 0)
-    assert len(ledger.spends()) == 3
+    assert len(ledger.charges()) == 3
 
 
 def test_the_whole_price_is_checked_before_the_first_batch(ledger, tmp_path, monkeypatch):
@@ -192,16 +192,16 @@ def test_the_whole_price_is_checked_before_the_first_batch(ledger, tmp_path, mon
     for epsilon in (0.5, 0.6, 0.7):
         release(GRAPH, DPPushFlowCap(epsilon=epsilon), [5], ledger=ledger)
     for call in (release, partial(release_to, tmp_path / "out")):
-        with pytest.raises(BudgetError, match="left for recipient '5'"):
+        with pytest.raises(BudgetError, match="left for member '5'"):
             call(GRAPH, DPPushFlowCap(epsilon=0.4), range(6), ledger=ledger)
-    assert len(ledger.spends()) == 3
+    assert len(ledger.charges()) == 3
     assert not (tmp_path / "out").exists()
 
 
 def test_used_up_the_last_row_stays_readable_with_its_date(ledger):
     full = DPPushFlowCap(epsilon=2)
     first = release(GRAPH, full, [0], ledger=ledger)
-    assert first.provenance.created == ledger.spends()[0].created
+    assert first.provenance.created == ledger.charges()[0].created
     with pytest.raises(BudgetError):
         release(GRAPH, CAP, [0], ledger=ledger)
     assert release(GRAPH, full, [0], ledger=ledger).provenance == first.provenance
@@ -225,7 +225,7 @@ def test_a_quote_counts_what_is_new(ledger):
 def test_purpose_and_operator_are_noted_only_if_given(ledger):
     release(GRAPH, CAP, [0], ledger=ledger, purpose="weekly lists", operator="ann", label="g")
     release(GRAPH, CAP, [1], ledger=ledger, label="g")
-    first, second = ledger.spends()
+    first, second = ledger.charges()
     assert (first.note["purpose"], first.note["operator"]) == ("weekly lists", "ann")
     assert (first.note["mechanism"], first.label, first.snapshot) == ("push-flow-cap", "g", 1)
     assert "0.5" in first.note["parameters"]
@@ -235,7 +235,7 @@ def test_purpose_and_operator_are_noted_only_if_given(ledger):
 def test_a_word_that_is_no_option_is_an_error(ledger):
     with pytest.raises(TypeError, match="nonce"):
         release(GRAPH, CAP, [0], ledger=ledger, nonce="x")
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
@@ -243,7 +243,7 @@ def test_another_question_is_charged_again_and_draws_other_noise(what, ledger):
     call = {"graph": GRAPH, "mechanism": CAP, "sources": [0], "ledger": ledger}
     first = release(**call)
     other = release(**{**call, **DIFFERENT[what]})
-    assert len(ledger.spends()) == 2
+    assert len(ledger.charges()) == 2
     # Not a multiple either: the same bits behind two scales could be solved for the truth.
     noise, more = first.values[0, 2:], other.values[0, 2:]
     assert not np.allclose(noise, more, rtol=1e-9, atol=0)
@@ -260,13 +260,13 @@ def test_a_release_that_does_not_fit_any_more_is_refused_and_earlier_ones_stay_f
         release(GRAPH, DPPushFlowCap(epsilon=0.3), [0], ledger=ledger)
     release(GRAPH, CAP, [0], ledger=ledger)
     release(GRAPH, CAP, [1], ledger=ledger)  # another recipient
-    assert len(ledger.spends()) == 5
+    assert len(ledger.charges()) == 5
 
 
 def test_a_public_release_is_charged_for_each_of_its_rows(ledger):
     public = DPPushFlowCap(epsilon=0.5, model="public")
     release(GRAPH, public, [0, 1, 2], ledger=ledger)
-    assert ledger.account("anybody").spent_nano == 1_500_000_000
+    assert ledger.account("anybody").charged_nano == 1_500_000_000
     with pytest.raises(BudgetError):
         release(GRAPH, public, [3, 4], ledger=ledger)
     assert release(GRAPH, public, [0, 1], ledger=ledger).guarantee.epsilon == 1
@@ -274,7 +274,7 @@ def test_a_public_release_is_charged_for_each_of_its_rows(ledger):
 
 def test_shared_noise_is_charged_once_however_many_sources(ledger):
     release(GRAPH, EdgeFlipping(epsilon=0.5, model="public"), range(6), ledger=ledger)
-    (spend,) = ledger.spends()
+    (spend,) = ledger.charges()
     assert spend.epsilon_nano == spend.pooled_nano == 500_000_000
 
 
@@ -291,12 +291,12 @@ def test_a_crash_while_writing_costs_nothing_more_and_repeats_the_noise(ledger, 
             release(GRAPH, CAP, [0], ledger=ledger)
     made = release(GRAPH, CAP, [0], ledger=ledger)
     np.testing.assert_array_equal(made.values, lost[0])
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
 
 
 def test_a_lost_artifact_is_not_drawn_again(ledger, tmp_path):
     release(GRAPH, CAP, [0], ledger=ledger)
-    (tmp_path / "ledger.artifacts" / ledger.spends()[0].key).unlink()
+    (tmp_path / "ledger.artifacts" / ledger.charges()[0].key).unlink()
     with pytest.raises(LedgerError, match="its noise cannot be drawn again"):
         release(GRAPH, CAP, [0], ledger=ledger)
 
@@ -304,14 +304,14 @@ def test_a_lost_artifact_is_not_drawn_again(ledger, tmp_path):
 def test_a_broken_promise_draws_and_releases_nothing(ledger):
     with pytest.raises(PromiseError):
         release(GRAPH, DPPushFlow(epsilon=1, promised_min_degree=3), [0], ledger=ledger)
-    assert not any(spend.released for spend in ledger.spends())
+    assert not any(spend.released for spend in ledger.charges())
 
 
 def test_seeded_noise_never_meets_a_ledger(ledger):
     for noise in (NoiseSource.insecure(1), NoiseSource.secure()):
         with pytest.raises(ParameterError, match="noise="):
             release(GRAPH, CAP, [0], ledger=ledger, noise=noise)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_without_a_ledger_the_record_says_so():
@@ -329,7 +329,7 @@ def test_repeated_sources_are_one_source_and_cost_once(ledger):
     assert made.values.shape == (2, 6)
     assert made.guarantee.n_sources == 2
     assert made.guarantee.epsilon == 1.0
-    assert ledger.account("anybody").spent_nano == 10**9
+    assert ledger.account("anybody").charged_nano == 10**9
 
 
 @pytest.mark.parametrize("sources", [[], (), iter([]), np.array([], dtype=np.int64), {}])
@@ -337,7 +337,7 @@ def test_repeated_sources_are_one_source_and_cost_once(ledger):
 def test_no_sources_are_a_parameter_error_and_cost_nothing(sources, model, ledger):
     with pytest.raises(ParameterError, match="sources must name at least one node"):
         release(GRAPH, DPPushFlowCap(epsilon=0.5, model=model), sources, ledger=ledger)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 @pytest.mark.parametrize("sources", [3, "ab", None, 1.5])
@@ -356,7 +356,7 @@ def test_numpy_sources_become_plain_ids(sources, suffix, tmp_path, ledger):
     made.write(tmp_path / f"r{suffix}")
     assert Release.read(tmp_path / f"r{suffix}").sources == (4, 1)
     release(GRAPH, CAP, [4, 1], ledger=ledger)
-    assert len(ledger.spends()) == 1, "the same sources are the same release"
+    assert len(ledger.charges()) == 1, "the same sources are the same release"
 
 
 def test_numpy_parameters_become_plain_data(tmp_path, ledger):
@@ -367,7 +367,7 @@ def test_numpy_parameters_become_plain_data(tmp_path, ledger):
     assert {type(v) for v in made.provenance.parameters.values()} <= {int, float, str, bool}
     plain = DPInstantEmbedding(epsilon=0.5, dimension=4, rounds=9)
     np.testing.assert_array_equal(release(GRAPH, plain, [0], ledger=ledger).values, made.values)
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
 
 
 @pytest.mark.parametrize("ids", [[30, 10, 20, 5, 0, 1], ["1", "0", "5", "2", "3", "4"]])

@@ -87,7 +87,7 @@ def test_an_outside_class_with_our_name_has_another_key(written, ledger):
     assert ours.name == theirs.name
     assert key(ours) != key(theirs)
     first, second = (release(GRAPH, m, [0], ledger=ledger) for m in (ours, theirs))
-    assert len(ledger.spends()) == 2
+    assert len(ledger.charges()) == 2
     assert not np.isclose(first.values, second.values, rtol=1e-9, atol=0).any()
 
 
@@ -122,7 +122,7 @@ def test_a_corrected_class_does_not_resume_with_the_old_noise(written, ledger, m
     new = written(OURS_AGAIN.replace("rows * factor", "rows * factor + 0")).DPPushFlowCap(epsilon=1)
     made = release(GRAPH, new, [0], ledger=ledger)
     assert not (made.values == lost[0]).any()
-    assert len(ledger.spends()) == 2
+    assert len(ledger.charges()) == 2
 
 
 def test_remarks_docstrings_and_layout_of_an_outside_class_do_not_count(written):
@@ -280,7 +280,7 @@ def test_two_epsilons_two_models_or_two_dimensions_are_an_error(ledger):
         rank(GRAPH, 0, epsilon=0.1, mechanism=TwoHop(epsilon=5), ledger=ledger)
     with pytest.raises(ParameterError, match="model is given twice"):
         rank(GRAPH, 0, mechanism=TwoHop(epsilon=5), model="public", ledger=ledger)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
     assert rank(GRAPH, 0, epsilon=5, mechanism=TwoHop(epsilon=5)).guarantee.epsilon == 5
     assert rank(GRAPH, 0, model="joint", mechanism=TwoHop(epsilon=5)).guarantee.epsilon == 5
 
@@ -307,7 +307,7 @@ def test_what_fails_for_public_reasons_fails_before_the_charge(case, ledger, tmp
     ):
         with pytest.raises(ParameterError):
             call()
-        assert ledger.spends() == []
+        assert ledger.charges() == []
     assert not (tmp_path / "out").exists()
 
 
@@ -318,7 +318,7 @@ def test_edge_flipping_beyond_memory_fails_before_the_charge(ledger, monkeypatch
         monkeypatch.setattr(module, "total_memory", lambda: 2**33)
     with pytest.raises(ParameterError, match=r"pairs of nodes, which takes .* GiB of memory"):
         release(graph, EdgeFlipping(epsilon=1), [0], ledger=ledger)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
     price(graph, EdgeFlipping(epsilon=10), [0])  # few flips: nothing to refuse
 
 
@@ -326,5 +326,5 @@ def test_rows_beyond_memory_are_refused_unless_they_go_to_a_folder(ledger, tmp_p
     monkeypatch.setattr(question, "total_memory", lambda: 8 * 6 * 5)
     with pytest.raises(ParameterError, match=r"edgeveil\.release_to writes them to a folder"):
         release(GRAPH, DPPushFlowCap(epsilon=1), range(6), ledger=ledger)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
     release(GRAPH, DPPushFlowCap(epsilon=1), range(5), ledger=ledger)

@@ -56,7 +56,7 @@ def test_neighbours_are_not_left_out_in_public(tmp_path):
     for options in ({"model": "public"}, {"mechanism": DegreePrior(epsilon=1, model="public")}):
         with pytest.raises(ParameterError, match="needs model='joint'"):
             rank(GRAPH, SOURCE, 1.0, leave_out_neighbours=True, ledger=ledger, **options)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
     assert known_to(GRAPH, TwoHop(epsilon=1), SOURCE, itself=True, neighbours=True) == [
         SOURCE,
         *GRAPH.neighbours(SOURCE).tolist(),
@@ -72,7 +72,7 @@ def test_an_unknown_node_costs_nothing(wrong, tmp_path):
         rank(GRAPH, SOURCE, 1.0, ledger=ledger, **wrong)
     with pytest.raises(ParameterError, match="have no ranking"):
         rank(GRAPH, SOURCE, mechanism=OwnListEmbedding(), ledger=ledger)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_leaving_out_is_the_same_question_to_a_ledger(tmp_path):
@@ -80,7 +80,7 @@ def test_leaving_out_is_the_same_question_to_a_ledger(tmp_path):
     plain = rank(GRAPH, SOURCE, 1.0, ledger=ledger)
     masked = rank(GRAPH, SOURCE, 1.0, ledger=ledger, leave_out_neighbours=True)
     again = release(GRAPH, TwoHop(epsilon=1.0), [SOURCE], ledger=ledger)
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     np.testing.assert_array_equal(plain.values, masked.values)
     np.testing.assert_array_equal(plain.values, again.values)
     assert (plain.shown, again.shown) == (None, None)

@@ -102,7 +102,7 @@ def test_the_same_call_again_costs_nothing_in_whichever_form(ledger, tmp_path):
     assert whole.values.tobytes() == first.read().values.tobytes()
     elsewhere = release_to(tmp_path / "elsewhere", GRAPH, EMBED, ALL, ledger=ledger)
     assert elsewhere.read().values.tobytes() == whole.values.tobytes()
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     assert first.provenance.ledger
 
 
@@ -111,7 +111,7 @@ def test_a_release_in_memory_can_become_a_folder(ledger, tmp_path):
     folder = release_to(tmp_path / "out", GRAPH, EMBED, ALL[:5], ledger=ledger)
     assert folder.read().values.tobytes() == made.values.tobytes()
     assert ReleaseFolder.open(tmp_path / "out") == folder
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
 
 
 def test_interrupted_it_goes_on_with_the_same_noise_for_nothing(ledger, tmp_path, monkeypatch):
@@ -131,18 +131,18 @@ def test_interrupted_it_goes_on_with_the_same_noise_for_nothing(ledger, tmp_path
     made = release_to(out, GRAPH, EMBED, ALL, ledger=ledger).read()
     assert made.values[:512].tobytes() == undisturbed.values.tobytes()
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    assert [spend.n_rows for spend in ledger.spends()] == [256, 256, 256, 132]
+    assert [spend.n_rows for spend in ledger.charges()] == [256, 256, 256, 132]
 
 
 def test_another_release_in_the_folder_is_refused(ledger, tmp_path):
     out = tmp_path / "out"
     release_to(out, GRAPH, EMBED, ALL[:5], ledger=ledger)
     release(GRAPH, EMBED, ALL[:9], ledger=ledger)
-    before = ledger.spends()
+    before = ledger.charges()
     for sources in (ALL[:4], ALL[:6], ALL[:12]):
         with pytest.raises(ParameterError, match="another release"):
             release_to(out, GRAPH, EMBED, sources, ledger=ledger)
-    assert ledger.spends() == before, "nothing is charged for it"
+    assert ledger.charges() == before, "nothing is charged for it"
     forged = release_to(tmp_path / "forged", GRAPH, EMBED, ALL[:5], noise=seeded())
     with pytest.raises(ParameterError, match="another release"):
         release_to(forged.path, GRAPH, EMBED, ALL[:5], ledger=ledger)
@@ -184,7 +184,7 @@ def test_nothing_of_others_is_touched_and_nothing_is_charged_for_it(what, ledger
         release_to(place, GRAPH, EMBED, ALL, ledger=ledger)
     after = sorted((p, p.read_bytes()) for p in [place, *tmp_path.glob("place/*")] if p.is_file())
     assert after == before
-    assert not ledger.spends()
+    assert not ledger.charges()
 
 
 def test_a_refused_budget_leaves_no_folder(tmp_path):
@@ -207,7 +207,7 @@ def test_what_was_changed_or_lost_is_noticed(ledger, tmp_path, monkeypatch):
     shutil.rmtree(made.path)
     again = release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger)
     again.verify()
-    assert len(ledger.spends()) == 4
+    assert len(ledger.charges()) == 4
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 2}'])

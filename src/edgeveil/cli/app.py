@@ -24,12 +24,15 @@ COMMANDS = {
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the members of a graph, each for itself: by default its own list, at no cost.",
     "serve": "Give each member its own list over HTTP, and nobody else's.",
+    "token": "Print a test token for a member of the service.",
     "history": "All snapshots of a graph as one: every edge, and when it was first seen.",
     "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.",
     "mechanisms": "List what there is, what each protects, and when to use it.",
     "convert": "Turn a graph file, or many, into a folder that opens in milliseconds.",
     "evaluate": "Measure on your own graph what private results are worth. For the curator only.",
     "audit": "Attack a mechanism on its worst pair of graphs and compare with what it claims.",
+    "warmup": "Compile everything for this machine now, so that no later call has to.",
+    "doctor": "Say what is installed, what is kept where, and what is missing for what.",
     "completion": "Print a script that lets a shell complete commands, options and their values.",
 }
 
@@ -106,6 +109,7 @@ def _run(words: list[str]) -> int:
     """Run a command line and give its exit code; no error but Ctrl-C gets out."""
     from cyclopts import CycloptsError
 
+    from edgeveil.cli.compiling import telling
     from edgeveil.cli.interrupts import raise_if_interrupted
     from edgeveil.cli.output import say
     from edgeveil.errors import (
@@ -125,7 +129,8 @@ def _run(words: list[str]) -> int:
             if not sys.warnoptions:
                 warnings.simplefilter("ignore")  # a library's words, and of private numbers
             app = make_app(summaries=not words or words[0].startswith("-"))
-            app(words, exit_on_error=False, print_error=False, result_action="return_none")
+            with telling(*words[:1]):
+                app(words, exit_on_error=False, print_error=False, result_action="return_none")
             sys.stdout.flush()
         return 0
     except CycloptsError as error:

@@ -76,6 +76,8 @@ def create(
         columns=reading.pair,
         directed="keep" if keep_directions else False,
     )
+    if reading.nodes is None:
+        say("No node list was given (--nodes): who appears at all is taken to be public.")
     _say_counts(made)
 
 

@@ -39,12 +39,12 @@ def create(
     Parameters
     ----------
     epsilon
-        What any one recipient may learn about an edge in all, public releases included.
+        What any one member may learn about an edge in all, from public releases and its own rows.
     pooled_epsilon
-        What all recipients together may learn, if they pool what they got.
+        What all members together may learn, if they pool their rows.
     """
     made = ev.Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon)
-    say(f"{made.location}: each recipient may learn epsilon = {made.epsilon:g} in all")
+    say(f"{made.location}: each member may be charged epsilon = {made.epsilon:g} in all")
 
 
 @ledger.command
@@ -60,7 +60,7 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     label
         The public name of the graph, if it was released under one.
     """
-    number = ev.Ledger(location).advance(label)  # not opened first: that would be a connection more
+    number = ev.Ledger(location).advance(label)  # one connection
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 
@@ -78,7 +78,7 @@ def plan(
     reading: options.GraphFile = options.GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
-    """Say what each list may cost so that the budget lasts, beside the alternatives.
+    """Say which price of a list makes the budget last, beside the alternatives.
 
     With --graph also what each epsilon buys: the share of hidden friends that lists would find.
     That is measured on the graph itself, for the curator only; nothing is charged.
@@ -123,7 +123,7 @@ def plan(
         columns += [f"hits@{top}, {group}" for group in groups]
         rows = [(*row, *(hits.get((group, row[2])) for group in groups)) for row in rows]
         say("FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph.")
-    print_table(columns, rows, style=format, about={"for": lasting}, title="what lists may cost")
+    print_table(columns, rows, style=format, about={"for": lasting}, title="prices that last")
 
 
 def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
@@ -143,10 +143,10 @@ def report(
     /,
     *,
     out: Annotated[Path | None, default("the table, on standard output")] = None,
-    recipient: str | None = None,
+    member: str | None = None,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
-    """Say who was given what, when, from what and for which purpose.
+    """List what was charged: when, for whom, from which snapshot and for which purpose.
 
     Example: edgeveil ledger report friends.ledger --out report.html
 
@@ -154,8 +154,8 @@ def report(
     ----------
     out
         A page (.html) with a chart, or a table (.csv, .json).
-    recipient
-        Only what this one got.
+    member
+        Only the charges that count for this member.
     """
     from edgeveil._files import write_atomically
     from edgeveil.cli.reading import check_out
@@ -165,11 +165,11 @@ def report(
     opened = ev.Ledger.open(location)
     check_out(out, ".html", ".csv", ".json")
     if out is not None and out.suffix == ".html":
-        title = "What was given out" if recipient is None else f"What {recipient} was given"
-        write_page(out, PageData(title=title, spending=spending_of(opened, recipient)))
+        title = "What was charged" if member is None else f"What was charged to {member}"
+        write_page(out, PageData(title=title, spending=spending_of(opened, member)))
         sys.stdout.write(f"{out.resolve()}\n")
         return
-    rows, text = spending_rows(opened.spends(recipient)), StringIO()
+    rows, text = spending_rows(opened.charges(member)), StringIO()
     about = {"ledger": opened.location, "epsilon": opened.epsilon}
     if out is not None:
         style: OutputFormat = "csv" if out.suffix == ".csv" else "json"
@@ -178,12 +178,12 @@ def report(
         return
     print_table(COLUMNS, rows, style=format, about=about)
     if not rows:
-        say("nothing was given out yet")
+        say("nothing was charged yet")
 
 
 @ledger.command
 def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa: A002  (the option's name)
-    """Show what was spent and what is left; json and csv list every recipient.
+    """Show what was charged and what is left; json and csv list every member.
 
     Example: edgeveil ledger show follows.ledger
     """
@@ -191,20 +191,20 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
     if format == "table":
         sys.stdout.write(opened.show() + "\n")
         return
-    nobody = opened.account("")  # what anybody has learnt who got no row of their own
+    anybody = opened.account("")  # who has no rows: public releases only
     pooled = opened.pooled_epsilon
     print_table(
-        ["recipient", "spent", "left"],
-        [(one.recipient, one.spent, one.left) for one in opened.accounts()]
-        + [("(anybody else)", nobody.public, (nobody.cap_nano - nobody.public_nano) / 10**9)],
+        ["member", "charged", "left"],
+        [(one.member, one.charged, one.left) for one in opened.accounts()]
+        + [("(anybody else)", anybody.public, (anybody.cap_nano - anybody.public_nano) / 10**9)],
         style=format,
         about={
             "ledger": opened.location,
             "epsilon": opened.epsilon,
-            "public_spent": nobody.public,
-            "pooled_spent": nobody.pooled_spent,
+            "public_charged": anybody.public,
+            "pooled_charged": anybody.pooled_charged,
             "pooled_epsilon": pooled,
-            "pooled_left": None if pooled is None else nobody.pooled_left,
+            "pooled_left": None if pooled is None else anybody.pooled_left,
         },
     )
 

@@ -115,7 +115,7 @@ def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | No
     for member, file in zip(made.members, member_files(made.members, ".html"), strict=True):
         spent = ledger and (
             f"In all, {member} has been told things at epsilon = "
-            f"{ledger.account(str(member)).spent:g} about connections of others; at most "
+            f"{ledger.account(str(member)).charged:g} about connections of others; at most "
             f"{ledger.epsilon:g} is allowed."
         )
         title, summary = _title(str(member), made), [spent] if spent else []

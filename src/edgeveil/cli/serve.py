@@ -24,26 +24,25 @@ if TYPE_CHECKING:
     from edgeveil.serve.tokens import Tokens as Checker
 
 _TRIAL_MEMBERS = 3
-_TRIAL_CAP = 10.0
+_TRIAL_CAP = 2.0
 _KEY = "curator.key"
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Sockets:
-    """Where members and the curator come."""
+    """Addresses for members and for the curator."""
 
     at: str = "127.0.0.1:8080"
-    """Where members come: host:port, or unix:path behind a proxy."""
+    """Address for members: host:port, or unix:path behind a proxy."""
     certificate: Annotated[Path | None, default("plain HTTP")] = None
     """For HTTPS: the certificate, with its chain (PEM)."""
     private_key: Annotated[Path | None, default("plain HTTP")] = None
     """For HTTPS: the certificate's private key (PEM)."""
     curator: Annotated[str | None, default("closed")] = None
-    """Where the curator comes: 127.0.0.1:8081 or unix:path, with the key in the state's folder."""
+    """Address for the curator: 127.0.0.1:8081 or unix:path. The key is in the state folder."""
     pad: float = 1.0
-    """A first list is given a multiple of so many seconds after it was asked for: how long it took
-    depends on edges."""
+    """New lists are delayed to a multiple of this many seconds, to hide computing time."""
 
 
 @Parameter(name="*")
@@ -65,7 +64,7 @@ def serve(
     *,
     ledger: Annotated[LedgerAt | None, default("needed, but for --trial")] = None,
     epsilon: float | None = None,
-    top: int = 20,
+    k: options.Length = 20,
     label: str = "",
     tokens: Tokens = Tokens(),  # noqa: B008  (frozen)
     sockets: Sockets = Sockets(),  # noqa: B008  (frozen)
@@ -79,7 +78,7 @@ def serve(
 ) -> None:
     """Give each member its own list over HTTP, and nobody else's.
 
-    Lists are those of the mechanism Suggest; no other can be served.
+    The mechanism is always Suggest.
 
     Example: edgeveil serve friends/ --ledger friends.ledger --epsilon 0.5 --keys keys.json
     Try it first: edgeveil serve --trial
@@ -89,11 +88,11 @@ def serve(
     graph
         The private graph; a folder made by `edgeveil convert` opens in milliseconds.
     ledger
-        Budget that pays; made by `edgeveil ledger create`.
+        Budget to charge; made by `edgeveil ledger create`.
     epsilon
         Privacy loss of one list. A member gets one list for each snapshot.
-    top
-        Places of a list.
+    k
+        Length of a list.
     label
         The public name of the graph in the ledger.
     state
@@ -101,11 +100,12 @@ def serve(
     artifacts
         Folder of the released files; needed for a ledger in PostgreSQL.
     ahead
-        Make the lists of all members at once, in every snapshot, not when they first ask.
+        Make and charge the lists of all members at once, in every snapshot, not when members first
+        ask.
     trial
         Serve the built-in network, with tokens for three members, until Ctrl-C.
     directed
-        Keep directions: lists say whom to follow.
+        Keep directions: lists suggest whom to follow.
     knows_followers
         With --directed: every member knows who follows it.
     """
@@ -114,7 +114,7 @@ def serve(
         raise ParameterError(f"pad must be a positive number of seconds, got {sockets.pad}")
     if trial:
         with tempfile.TemporaryDirectory(prefix="edgeveil-trial-") as trials:
-            _serve_trial(Path(trials), sockets, top)
+            _serve_trial(Path(trials), sockets, k)
         return
     if graph is None or ledger is None or epsilon is None or tokens.keys is None:
         raise ParameterError(
@@ -129,9 +129,7 @@ def serve(
         raise ParameterError(f"--epsilon {epsilon:g} is above the ledger's cap, {opened.epsilon:g}")
     folder = _state_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
-    offer = Offer(
-        epsilon=epsilon, places=top, label=label, knows_followers=knows_followers, ahead=ahead
-    )
+    offer = Offer(epsilon=epsilon, k=k, label=label, knows_followers=knows_followers, ahead=ahead)
     making = Making(_reader(graph, reading, directed=directed), opened, offer, folder)
 
     def started(members: str, curator: str) -> None:
@@ -208,7 +206,7 @@ def _serve(
         making.stop()
 
 
-def _serve_trial(folder: Path, sockets: Sockets, top: int) -> None:
+def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
     """The built-in network, tokens for three of its members, and the curator's page."""
     from edgeveil.cli.demo import named_network
     from edgeveil.ledger import Ledger
@@ -221,7 +219,7 @@ def _serve_trial(folder: Path, sockets: Sockets, top: int) -> None:
     ledger = Ledger.create(folder / "trial.ledger", epsilon=_TRIAL_CAP)
     secret = new_key(folder / "keys.json")
     checker = Checker(folder / "keys.json", "edgeveil")
-    making = Making(lambda: graph, ledger, Offer(epsilon=1.0, places=top), folder)
+    making = Making(lambda: graph, ledger, Offer(epsilon=1.0, k=k), folder)
     beside = str(Address.of(sockets.at).port + 1)
     people = graph.nodes.take(range(0, graph.n_nodes, graph.n_nodes // _TRIAL_MEMBERS))
 

@@ -29,7 +29,7 @@ from edgeveil.mechanisms.base import Mechanism
 # What makes values; not here: readers of files, command line, reports, audits, evaluation.
 _MAKES_VALUES = (
     *("estimate", "flow", "mechanisms", "privacy", "hashing.py", "graph.py", "nodes.py"),
-    *("engine/tasks.py",),
+    *("engine/tasks.py", "history", "series"),
 )
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, type(None))
 

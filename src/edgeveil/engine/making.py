@@ -268,7 +268,7 @@ class Paid:
                 if batch.stored:
                     stored.append(batch)
                     continue
-                indices = question.indices_of(batch.recipients)
+                indices = question.indices_of(batch.members)
                 begun[batch.number] = batch, _Whole(indices, question.graph.n_nodes)
                 key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
                 yield from _parts(question, batch.number, indices, key)
@@ -296,17 +296,23 @@ _MOST_RECENT = 2
 _recent_lock = threading.Lock()
 
 
+def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
+    """The batch of the numbers that a campaign shares; drawn and stored if nobody has done so."""
+    if batch.stored:
+        return batch
+    noise = NoiseSource.from_secret(batch.secret).derive("shared")
+    numbers = shared_numbers(mechanism, graph, noise)
+    return batch.store(lambda path: _write_shared(path, numbers, graph.nodes))
+
+
 def _learned(question: Question, batch: Batch) -> Any:
     """What the numbers that a campaign shares tell: drawn by whoever is first, and stored."""
-    if not batch.stored:
-        noise = NoiseSource.from_secret(batch.secret).derive("shared")
-        numbers = shared_numbers(question.mechanism, question.graph, noise)
-        batch = batch.store(lambda path: _write_shared(path, numbers, question.graph.nodes))
+    batch = stored_shared(question.mechanism, question.graph, batch)
     name = batch.key, batch.digest
     with _recent_lock:
         if name in _recent:
             return _recent[name]
-    learned = _learn(question, _read_shared(batch.artifact))
+    learned = _learn(question, read_shared(batch.artifact))
     with _recent_lock:
         while len(_recent) >= _MOST_RECENT:
             del _recent[next(iter(_recent))]
@@ -328,7 +334,8 @@ def _write_shared(path: Path, numbers: Noised | None, nodes: NodeSet) -> None:
     _write(path, held)
 
 
-def _read_shared(path: Path) -> Noised | None:
+def read_shared(path: Path) -> Noised | None:
+    """The noised numbers that a campaign shares, if there are any."""
     held = _read(path)
     for name, cls in _KINDS.items():
         if name in held:

@@ -20,6 +20,7 @@ from edgeveil.history.state import (
     State,
     create_folder,
     read_state,
+    refuse_leftovers,
     tidy_up,
     write_state,
     writing,
@@ -373,8 +374,8 @@ class History:
         """Erase all edges, and the ids, of members who have left.
 
         Their indices stay, without an edge, and are never given to anybody else: who comes back
-        is a new node. The old files are removed. What the disk itself, backups, and files that
-        snapshots were read from still hold is beyond that.
+        is a new node. The old files are removed. What processes that have the history open, the
+        disk itself, backups, and files that snapshots were read from still hold is beyond that.
 
         Parameters
         ----------
@@ -388,7 +389,8 @@ class History:
         ParameterError
             If somebody is still in the latest snapshot. Nobody is forgotten then.
         EdgeveilError
-            If another process is writing, or the disk is full; nothing was changed.
+            If another process is writing, or the disk is full; nothing was changed. Or if the old
+            files cannot be removed.
         """
         with writing(self.path):
             old = read_state(self.path, verify=False)
@@ -411,6 +413,7 @@ class History:
                     directed=old.graph.directed,
                     nodes_from_edges=old.graph.intake.nodes_from_edges,
                 )
+                refuse_leftovers(self.path)
         self._state = read_state(self.path, verify=False)
 
     def __repr__(self) -> str:

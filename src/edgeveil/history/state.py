@@ -158,6 +158,13 @@ def read_state(path: Path, *, verify: bool) -> State:
     raise InputError(f"the history in {path} is replaced all the time")
 
 
+def refuse_leftovers(path: Path) -> None:
+    """Refuse to say that old files are gone while they are not; the caller holds the lock."""
+    _sweep(path)
+    if left := next(_leftovers(path), None):
+        raise EdgeveilError(f"the old files cannot be removed: delete {left}")
+
+
 def tidy_up(path: Path) -> None:
     """Clear away what a killed process left behind, unless somebody is writing just now."""
     with suppress(EdgeveilError, OSError):
@@ -251,14 +258,12 @@ def write_state(
             for name, array in nodes.arrays.items():
                 save_array(folder / f"{name}.npy", array)
         save_array(folder / "present.npy", present)
-        _close(folder)  # first: it is noted of large files when they were last changed
         describe_folder(
             *(folder, nodes.kind, len(nodes), Intake(nodes_from_edges=nodes_from_edges)),
             directed=directed,
             births=True,
             more=("current", "present"),
         )
-        _close(folder)
         sync_folder(path)
         about = About(identity, folder.name, snapshots, forgotten)
         write_note(path / "history.json", {"format": _FORMAT, "version": _VERSION, **asdict(about)})
@@ -266,12 +271,6 @@ def write_state(
         if not _counts(path, folder.name):  # an error may come when it does already
             clear_away(folder)
         raise
-
-
-def _close(folder: Path) -> None:
-    for file in folder.iterdir():
-        if file.stat().st_mode & 0o777 != 0o600:
-            file.chmod(0o600)
 
 
 def _counts(path: Path, state: str) -> bool:

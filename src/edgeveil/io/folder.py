@@ -18,7 +18,6 @@ import json
 import os
 import secrets
 import shutil
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -144,12 +143,8 @@ def clear_away(work: Path) -> None:
 
 def is_closed(folder: Path) -> bool:
     """Tell whether this is a folder of this user's, and no link, that nobody else can look into."""
-    about = folder.lstat()
-    if not stat.S_ISDIR(about.st_mode):
-        return False
-    return not hasattr(os, "geteuid") or (
-        about.st_uid == os.geteuid() and stat.S_IMODE(about.st_mode) & 0o077 == 0
-    )
+    open_to_all = not hasattr(os, "geteuid")  # by a system that has no such rights
+    return is_own_folder(folder) and (open_to_all or not folder.lstat().st_mode & 0o077)
 
 
 @contextmanager

@@ -1,5 +1,5 @@
 """The privacy budget of a graph, on disk, charged before noise is drawn."""
 
-from edgeveil.ledger.ledger import Account, Batch, Campaign, Charged, Ledger, Price, Spend
+from edgeveil.ledger.ledger import Account, Batch, Campaign, Charge, Charged, Ledger, Price
 
-__all__ = ["Account", "Batch", "Campaign", "Charged", "Ledger", "Price", "Spend"]
+__all__ = ["Account", "Batch", "Campaign", "Charge", "Charged", "Ledger", "Price"]

@@ -12,42 +12,42 @@ from pathlib import Path
 from edgeveil._files import flush, sha256_of, sync_folder
 from edgeveil.errors import LedgerError
 
-# An artifact is named by its key; so is, behind a dot, the folder that its drafts are written in.
+# An artifact is named by its key, and its drafts are in a folder named by the key, behind a dot.
 _NAME = re.compile(r"\.?([0-9a-f]{64})(\..*)?", re.DOTALL)
 
 
-def write_draft(folder: Path, key: str, writer: Callable[[Path], None]) -> Path | None:
-    """Let `writer` write an artifact beside its place, and make it durable there.
+def write_draft(folder: Path, key: str, writer: Callable[[Path], None]) -> tuple[Path, str] | None:
+    """Let `writer` write an artifact to a draft and make that durable; gives its path and digest.
 
     None if there is no file: the writer wrote none, or another process that stored the same key
-    has cleared it away.
+    has removed it.
     """
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         sync_folder(folder.parent)
-    desk = _desks(folder, key) / secrets.token_hex(8)
-    draft = desk / key
+    own = _drafts(folder, key) / secrets.token_hex(8)
+    draft = own / key
     try:
-        desk.mkdir(mode=0o700, parents=True)
+        own.mkdir(mode=0o700, parents=True)
         writer(draft)
     except BaseException as error:
-        cleared = isinstance(error, FileNotFoundError) and not desk.exists()
-        shutil.rmtree(desk, ignore_errors=True)
-        if cleared:
+        removed = isinstance(error, FileNotFoundError) and not own.exists()
+        shutil.rmtree(own, ignore_errors=True)
+        if removed:
             return None
         raise
     try:
         with draft.open("r+b") as handle:
             flush(handle)
         draft.chmod(0o600)
+        return draft, sha256_of(draft)
     except FileNotFoundError:
         return None
-    return draft
 
 
-def find(folder: Path, key: str, name: str, sha256: str) -> Path:
+def find(folder: Path, key: str, sha256: str) -> Path:
     """The artifact of a released key, as it was written."""
-    artifact = folder / name
+    artifact = folder / key
     if not artifact.is_file():
         raise LedgerError(
             f"key {key[:12]}... is released but {artifact} is gone; its noise cannot be "
@@ -60,11 +60,11 @@ def find(folder: Path, key: str, name: str, sha256: str) -> Path:
 
 def clear_drafts(folder: Path, key: str) -> None:
     """Remove what crashed or second writers of a released key left behind."""
-    shutil.rmtree(_desks(folder, key), ignore_errors=True)
+    shutil.rmtree(_drafts(folder, key), ignore_errors=True)
 
 
-def _desks(folder: Path, key: str) -> Path:
-    """Where the drafts of a key are written, each in a folder of its own."""
+def _drafts(folder: Path, key: str) -> Path:
+    """The folder for the drafts of a key; each writer has a folder of its own in it."""
     return folder / f".{key}"
 
 
@@ -77,10 +77,10 @@ def keys_in(folder: Path | None) -> set[str]:
 
 
 def refuse_unknown(keys: set[str]) -> None:
-    """Raise LedgerError if there are artifacts without a spend."""
+    """Raise LedgerError if there are artifacts without a charge."""
     if keys:
         raise LedgerError(
             f"the artifacts' folder holds {len(keys)} that the ledger knows nothing of, such as "
-            f"{min(keys)[:12]}...: the ledger was put back to an older copy and lacks spends, or "
+            f"{min(keys)[:12]}...: the ledger was put back to an older copy and lacks charges, or "
             "the folder belongs to another ledger; see docs/ledger.md, Backup"
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.chain import chained, expect, first_hash, members_digest, now
-from edgeveil.ledger.costs import Cost
+from edgeveil.ledger.prices import BatchPrice
 from edgeveil.ledger.tables import ChargeRow, Transaction
 
 SECRET_BYTES = 32
@@ -28,7 +28,7 @@ class Charges:
         Charged so far to everybody, to all members together, and to any one member for rows of
         its own, in nano-epsilons.
     totals : dict
-        What the members that were looked up were charged for rows of their own; 0 is left out.
+        What the members that were looked up were charged for rows of their own.
     """
 
     def __init__(self, transaction: Transaction) -> None:
@@ -44,19 +44,21 @@ class Charges:
             self._end_with(row)
 
     def look_up(self, members: Sequence[str], campaign: str = "") -> dict[str, ChargeRow]:
-        """Add up the totals of these members; gives who has a row in a campaign, and its charge.
+        """Set the totals of these members; gives who has a row in the campaign, and its charge.
 
         All charges of a member are read. Each has taken from the member's cap, unless its price
         was 0, so there are not many.
         """
         rows: dict[str, ChargeRow] = {}
+        self.totals.update(dict.fromkeys(members, 0))
         for start in range(0, len(members), 500):
-            entries = list(self._transaction.among(sql.ENTRIES_OF, members[start : start + 500]))
+            some = members[start : start + 500]
+            entries = list(self._transaction.among(sql.ENTRIES_OF, some))
             self._read(seq for _, seq in entries)
             for member, seq in entries:
                 charge = self._known[seq]
-                if charge.model == "joint" and charge.epsilon_nano:
-                    self.totals[member] = self.totals.get(member, 0) + charge.epsilon_nano
+                if charge.model == "joint":
+                    self.totals[member] += charge.epsilon_nano
                 if charge.campaign == campaign:
                     rows[member] = charge
         greatest = max(self.totals.values(), default=0)
@@ -68,7 +70,7 @@ class Charges:
         *,
         key: str,
         members: Sequence[str],
-        cost: Cost,
+        price: BatchPrice,
         campaign: str,
         campaign_rows: int,
         label: str,
@@ -77,11 +79,12 @@ class Charges:
         code: str,
         note: str,
     ) -> ChargeRow:
-        """Add a charge, which may be 0, and a secret; the members must have been looked up."""
-        each, public = (cost.epsilon_nano, 0) if cost.model == "joint" else (0, cost.epsilon_nano)
-        if each:
-            self.totals.update({name: self.totals.get(name, 0) + each for name in members})
-        greatest = max((self.totals.get(name, 0) for name in members), default=0)
+        """Add a charge for members that were looked up, and make its secret. The price may be 0."""
+        each, public = (
+            (price.epsilon_nano, 0) if price.model == "joint" else (0, price.epsilon_nano)
+        )
+        self.totals.update({member: self.totals[member] + each for member in members})
+        greatest = max((self.totals[member] for member in members), default=0)
         row = ChargeRow(
             seq=self.count + 1,
             key=key,
@@ -89,9 +92,9 @@ class Charges:
             label=label,
             snapshot=snapshot,
             fingerprint=fingerprint,
-            model=cost.model,
-            epsilon_nano=cost.epsilon_nano,
-            pooled_nano=cost.pooled_nano,
+            model=price.model,
+            epsilon_nano=price.epsilon_nano,
+            pooled_nano=price.pooled_nano,
             n_rows=len(members),
             campaign_rows=campaign_rows,
             members=members_digest(members),
@@ -99,7 +102,7 @@ class Charges:
             note=note,
             created=now(),
             public_total=self.public_total + public,
-            pooled_total=self.pooled_total + cost.pooled_nano,
+            pooled_total=self.pooled_total + price.pooled_nano,
             greatest_total=max(self.greatest_total, greatest),
         )
         row = chained(row, self.head)

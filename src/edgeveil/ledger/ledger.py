@@ -1,7 +1,7 @@
 """Ledger: the privacy budget of one graph, on disk, charged before noise is drawn.
 
-Order of a release: charge a batch of rows (the spend is durable) -> compute -> write the artifact
-beside its place, fsync, rename -> mark stored. A crash on the way costs at most time: whoever asks
+Order of a release: charge a batch of rows, durably -> compute -> write the artifact to a draft,
+fsync, rename -> record it and erase the batch's secret. After a crash in between, the next call
 for one of the rows gets the same secret, hence the same noise, and nobody is charged again. There
 are no refunds.
 
@@ -21,20 +21,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from edgeveil._files import move, sha256_of
+from edgeveil._files import move
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.ledger import accounts, campaigns, chain, snapshots
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import tables as sql
-from edgeveil.ledger.accounts import Account, Spend
+from edgeveil.ledger.accounts import Account, Charge
 from edgeveil.ledger.campaigns import Batch, Campaign, Charged, Price
-from edgeveil.ledger.costs import NANO, cap_nano, check_text, note_text
 from edgeveil.ledger.postgres import PostgresStore
+from edgeveil.ledger.prices import NANO, cap_nano, check_text, note_text
 from edgeveil.ledger.sqlite import SqliteStore
 from edgeveil.ledger.tables import Transaction
 from edgeveil.notebook import html_pre
 
-__all__ = ["Account", "Batch", "Campaign", "Charged", "Ledger", "Price", "Spend"]
+__all__ = ["Account", "Batch", "Campaign", "Charge", "Charged", "Ledger", "Price"]
 
 Store = SqliteStore | PostgresStore  # both have the same few methods
 
@@ -59,7 +59,7 @@ class Ledger:
         self._store = _store_at(location)
         self._artifacts = Path(artifacts).resolve() if artifacts else self._store.artifacts
         self._known: sql.Header | None = None  # by the first transaction
-        self._seen: tuple[Any, ...] | None = None  # a spend that must stay, and its hash
+        self._seen: tuple[Any, ...] | None = None  # number and hash of the last charge seen
         self._knows_artifacts = False
 
     @classmethod
@@ -78,9 +78,9 @@ class Ledger:
         location : path or URL
             A file on a local disk, or ``postgresql://host/database#schema``.
         epsilon : float
-            What any one recipient may learn in all: public releases and the recipient's own.
+            What any one member may learn in all, from public releases and its own rows.
         pooled_epsilon : float, optional
-            What all recipients together may learn, should they pool all they got.
+            What all members together may learn, should they pool all they got.
         artifacts : path, optional
             Folder for the released files. Default for a file: ``<location>.artifacts``. For
             PostgreSQL it must be given before something can be charged.
@@ -117,12 +117,12 @@ class Ledger:
 
     @property
     def epsilon(self) -> float:
-        """Cap on what any one recipient may learn."""
+        """Cap on what any one member may learn."""
         return self._header.epsilon_nano / NANO
 
     @property
     def pooled_epsilon(self) -> float | None:
-        """Cap on what all recipients together may learn, or None."""
+        """Cap on what all members together may learn, or None."""
         pooled = self._header.pooled_nano
         return None if pooled is None else pooled / NANO
 
@@ -160,18 +160,23 @@ class Ledger:
             found = snapshots.snapshot_for(transaction, label, fingerprint)
             return found.number
 
-    def charge(self, campaign: Campaign, recipients: Iterable[str]) -> Charged:
-        """Spend budget for the rows that have none yet; on return the spend is on disk.
+    def charge(self, campaign: Campaign, members: Iterable[str]) -> Charged:
+        """Charge the rows that were not charged yet; on return the charge is on disk.
 
-        All in one transaction: which of the rows were charged before, the price of the others
-        (what the campaign costs more with them than without), their spend and its secret. Given
-        are what all rows share, and all batches that hold one of the rows: stored ones, open ones
-        (to be made by whoever meets them, wholly), and the new one. BudgetError, and nothing is
-        written, if a cap would be exceeded; LedgerError if the snapshot is another graph or a
-        batch was begun by other code.
+        One transaction looks up which rows were charged before, prices the others and writes
+        their charge with a new secret. Returns the campaign's shared statistics and all batches
+        that hold one of the rows: stored ones, the new one, and open ones, which the caller must
+        finish as a whole.
+
+        Raises
+        ------
+        BudgetError
+            If a cap would be exceeded; nothing is written.
+        LedgerError
+            If the graph is not the current snapshot's, or other code began one of the batches.
         """
-        names = _checked(campaign, recipients)
-        self.folder  # noqa: B018  (without a place for the artifact, do not spend)
+        names = _checked(campaign, members)
+        self.folder  # noqa: B018  (refuse before the charge if there is none)
         with self._transaction(write=True) as transaction:
             if not self._knows_artifacts:  # once is enough: later, `_seen` notices an older copy
                 there = files.keys_in(self._artifacts)
@@ -184,30 +189,44 @@ class Ledger:
         self._knows_artifacts, self._seen = True, head  # the block has committed
         return charged
 
-    def price(self, campaign: Campaign, recipients: Iterable[str]) -> Price:
-        """What `charge` would cost and what is left before it; nothing is spent.
+    def price(self, campaign: Campaign, members: Iterable[str]) -> Price:
+        """The price of `charge` and what is left before it; nothing is charged.
 
-        What `charge` would refuse for the snapshot's sake is refused here, too.
+        A graph that is not the current snapshot's is refused as by `charge`.
         """
-        names = _checked(campaign, recipients)
+        names = _checked(campaign, members)
         with self._transaction(write=False) as transaction:
             asked = campaigns.asked_for(transaction, self, campaign, names, write=False)
             return campaigns.price(transaction, asked)
 
-    def account(self, recipient: str | None = None) -> Account:
-        """What is spent and left, for one recipient or (None) for the one with the least left."""
+    def campaign_key(self, campaign: Campaign) -> str:
+        """The key of a campaign on its label's current snapshot."""
         with self._transaction(write=False) as transaction:
-            return accounts.account(transaction, recipient)
+            return campaigns.asked_for(transaction, self, campaign, [], write=False).key
+
+    def members_of(self, campaign: Campaign) -> set[str]:
+        """Who has a row in a campaign, stored or not."""
+        with self._transaction(write=False) as transaction:
+            asked = campaigns.asked_for(transaction, self, campaign, [], write=False)
+            return {row[0] for row in transaction.run(sql.MEMBERS_OF_CAMPAIGN, asked.key)}
+
+    def account(self, member: str | None = None) -> Account:
+        """What was charged and is left, for one member or (None) the one with the least left."""
+        with self._transaction(write=False) as transaction:
+            return accounts.account(transaction, member)
 
     def accounts(self) -> list[Account]:
-        """The accounts of all who got a row, those with the least left first."""
+        """The accounts of all members who were charged for rows, the least left first."""
         with self._transaction(write=False) as transaction:
-            return accounts.accounts(transaction)[0]
+            return accounts.accounts(transaction)
 
-    def spends(self, recipient: str | None = None, *, latest: int | None = None) -> list[Spend]:
-        """List all spends, so many of the latest, or those of one recipient, oldest first."""
+    def charges(self, member: str | None = None, *, latest: int | None = None) -> list[Charge]:
+        """List all charges, so many of the latest, or those that count for a member, oldest first.
+
+        For a member these are the charges of its own rows and of all public releases.
+        """
         with self._transaction(write=False) as transaction:
-            return accounts.spends(transaction, recipient, latest)
+            return accounts.list_charges(transaction, member, latest)
 
     def entry(self, number: int | None = None) -> tuple[int, str] | None:
         """Number and hash of an entry of the chain, by default the last one; None if it lacks it.
@@ -222,7 +241,7 @@ class Ledger:
             return (number, found[0][0]) if found else None
 
     def show(self) -> str:
-        """Say in a few lines what is spent and left."""
+        """Say in a few lines what was charged and what is left."""
         with self._transaction(write=False) as transaction:
             lines = accounts.show(transaction)
         return "\n".join([f"ledger {self.location}", *lines])
@@ -230,12 +249,12 @@ class Ledger:
     def verify(self, known_head: str | None = None, *, artifacts: bool = True) -> str:
         """Recompute the hash chain, all totals and (unless told not to) the artifacts' digests.
 
-        Gives the head, the hash of the last spend; LedgerError at the first thing that does not
+        Gives the head, the hash of the last charge; LedgerError at the first thing that does not
         fit. A `known_head` that was noted earlier, somewhere else, must still be part of the
         chain: only this finds every ledger that was put back to an older copy or rewritten.
         """
         folder = self._artifacts if artifacts else None
-        # Before the ledger is read: what is written meanwhile has its spend already.
+        # Before the ledger is read: what is written meanwhile was charged already.
         there = files.keys_in(folder)
         with self._transaction(write=False) as transaction:
             transaction.check_damage()
@@ -246,7 +265,7 @@ class Ledger:
             )
         files.refuse_unknown(there - found.keys)
         for release in found.releases if folder else ():
-            files.find(self.folder, release.key, release.name, release.sha256)
+            files.find(self.folder, release.key, release.sha256)
         return found.hashes[-1]
 
     def backup(self, target: str | os.PathLike[str]) -> str:
@@ -268,7 +287,7 @@ class Ledger:
                 raise LedgerError(f"{self.location} now holds another ledger than when opened")
             if seen and transaction.run(sql.HASH_AT, seen[0]) != [(seen[1],)]:
                 raise LedgerError(
-                    f"{self.location} lacks a spend that it held before: it was put back to an "
+                    f"{self.location} lacks a charge that it held before: it was put back to an "
                     "older copy"
                 )
             for head in transaction.run(sql.HEAD):
@@ -284,22 +303,20 @@ class Ledger:
 
     def _store_batch(self, batch: Batch, writer: Callable[[Path], None]) -> Batch:
         folder, key = self.folder, batch.key
-        draft = files.write_draft(folder, key, writer)
-        try:
-            file = (draft.name, sha256_of(draft)) if draft else None
-        except FileNotFoundError:  # cleared away by whoever was faster
-            file = draft = None
+        written = files.write_draft(folder, key, writer)
         with self._transaction(write=True) as transaction:
             # Under the lock: of two processes with the same batch, one renames and records.
-            for name, digest in transaction.run(sql.RELEASE_OF_KEY, key):
-                file, draft = (name, digest), None
-            if file is None:
+            stored = transaction.run(sql.DIGEST_OF_KEY, key)
+            if stored:
+                digest = stored[0][0]
+            elif written is None:
                 raise LedgerError("the writer wrote no file at the path it was given")
-            if draft is not None:
-                move(draft, folder / draft.name)
-                campaigns.add_release(transaction, key, *file)
+            else:
+                draft, digest = written
+                move(draft, folder / key)
+                campaigns.add_release(transaction, key, digest)
         files.clear_drafts(folder, key)
-        return replace(batch, secret=b"", recipients=(), _file=file)
+        return replace(batch, secret=b"", members=(), digest=digest)
 
     def __repr__(self) -> str:
         return f"Ledger({self.location!r}, epsilon={self.epsilon:g})"
@@ -318,16 +335,16 @@ class Ledger:
         return partial(Ledger.open, artifacts=folder), (self.location,)
 
 
-def _checked(campaign: Campaign, recipients: Iterable[str]) -> list[str]:
-    """Each recipient once; ParameterError for what a database cannot hold."""
+def _checked(campaign: Campaign, members: Iterable[str]) -> list[str]:
+    """Each member once; ParameterError for what a database cannot hold."""
     check_text("fingerprint", campaign.fingerprint)
     check_text("label", campaign.label)
     note_text(campaign.note)
-    names = list(dict.fromkeys(recipients))
+    names = list(dict.fromkeys(members))
     if not names:
-        raise ParameterError("rows are for somebody: name at least one recipient")
+        raise ParameterError("name at least one member")
     for name in names:
-        check_text("a recipient's name", name)
+        check_text("a member's name", name)
     return names
 
 

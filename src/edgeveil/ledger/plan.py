@@ -1,4 +1,4 @@
-"""How much each release may cost so that a budget lasts: arithmetic on public numbers."""
+"""The price that each release may have so that a budget lasts: arithmetic on public numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.ledger.accounts import Account
-from edgeveil.ledger.costs import NANO
+from edgeveil.ledger.prices import NANO
 
 _DAYS = {"day": 1.0, "week": 7.0, "month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25}
 _LETTERS = {"d": "day", "w": "week", "m": "month", "q": "quarter", "y": "year"}
@@ -17,7 +17,7 @@ _LETTERS = {"d": "day", "w": "week", "m": "month", "q": "quarter", "y": "year"}
 
 @dataclass(frozen=True)
 class Plan:
-    """One way to spend a budget."""
+    """One way to divide a budget."""
 
     every: str  # how often there is a release
     releases: int  # until the end
@@ -44,24 +44,24 @@ def plan(
     *,
     pooled: Callable[[float], float] | None = None,
 ) -> list[Plan]:
-    """What each release may cost if there is one every so often, and then the alternatives.
+    """The price of each release if there is one every so often, and then the alternatives.
 
-    `account` is that of whoever has the least left. `pooled` says what all recipients together
+    `account` is that of whoever has the least left. `pooled` says what all members together
     learn from one release at an epsilon; it is needed where the ledger has a cap for that.
     """
     days, whole = days_of(every), days_of(lasting)
     if days > whole:
         raise ParameterError(f"a budget for {lasting} has no room for a release every {every}")
-    if account.spent_nano >= account.cap_nano:
+    if account.charged_nano >= account.cap_nano:
         raise BudgetError("nothing is left of the budget: there is nothing to plan")
     others = [unit for unit, length in _DAYS.items() if length <= whole and length != days]
 
     def one(unit: str) -> Plan:
         # The first release is at once, the last one before the end.
         count = math.ceil(whole / days_of(unit) - 1e-9)
-        nano = (account.cap_nano - account.spent_nano) // count
+        nano = (account.cap_nano - account.charged_nano) // count
         if account.pooled_cap_nano is not None and pooled is not None:
-            left = (account.pooled_cap_nano - account.pooled_spent_nano) / count / NANO
+            left = (account.pooled_cap_nano - account.pooled_charged_nano) / count / NANO
             nano = min(nano, _largest(pooled, left))
         return Plan(unit, count, nano / NANO)
 
@@ -69,7 +69,7 @@ def plan(
 
 
 def _largest(pooled: Callable[[float], float], left: float) -> int:
-    """The largest epsilon, in whole nano-epsilons, of which all recipients may pool one release."""
+    """The largest epsilon, in whole nano-epsilons, at which all members may pool one release."""
     low, high = 0, 10 * NANO
     while low < high:
         middle = (low + high + 1) // 2

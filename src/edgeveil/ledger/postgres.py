@@ -127,7 +127,7 @@ class PostgresStore:
         [(fsync, table)] = transaction.run(looked_up, f"{self._schema}.ledger")
         if fsync != "on":
             raise LedgerError(
-                f"the server of {self.shown} runs with fsync = off, so a spend could be "
+                f"the server of {self.shown} runs with fsync = off, so a charge could be "
                 "forgotten; switch it on"
             )
         return table is not None

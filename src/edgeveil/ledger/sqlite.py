@@ -19,9 +19,8 @@ from edgeveil.ledger.tables import BUSY_SECONDS, Transaction, UnusableError
 _APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of the file
 MOUNTINFO = Path("/proc/self/mountinfo")
 
-# File systems shared between machines, or passed through from a host: SQLite's locks and its
-# shared memory do not reach from one machine to the other there, so two could spend the same
-# budget.
+# File systems shared between machines, or passed through from a host: SQLite's locks do not reach
+# from one machine to the other there, so the same budget could be used twice.
 NETWORK_FILE_SYSTEMS = re.compile(
     r"9p|acfs|afs|beegfs|ceph|cifs|coda|drvfs|gfs2?|glusterfs|gpfs|lustre|moosefs|ncpfs|nfs\d?|"
     r"ocfs2|orangefs|panfs|prl_fs|pvfs2|smb\d?|smbfs|vboxsf|virtiofs|vmhgfs|wekafs|"
@@ -53,7 +52,7 @@ class SqliteStore:
     """A ledger in a SQLite file, for one machine.
 
     With a rollback journal, not a write-ahead log: what is committed is in the file itself, so
-    no copy of it lacks the latest spends, and the lock that a writer holds is one on the file
+    no copy of it lacks the latest charges, and the lock that a writer holds is one on the file
     (its inode), not on a second file beside the name under which it was opened.
     """
 
@@ -133,7 +132,7 @@ class SqliteStore:
                 connection.execute("PRAGMA secure_delete = ON")  # erased secrets become zeros
                 connection.execute("PRAGMA temp_store = MEMORY")  # no page of ours in other files
                 connection.execute("PRAGMA foreign_keys = ON")
-                connection.execute("PRAGMA cache_size = -65536")  # KiB; for very many recipients
+                connection.execute("PRAGMA cache_size = -65536")  # KiB; for very many members
                 yield connection
         except sqlite3.OperationalError as error:
             raise UnusableError(f"cannot use the ledger {path}: {error}") from error
@@ -171,7 +170,7 @@ def mount_of(path: Path, mountinfo: str) -> tuple[Path, str]:
 
 
 def refuse_unsafe_place(path: Path, mountinfo: str | None = None) -> None:
-    """Raise LedgerError where two users of one ledger might not see each other's spends.
+    """Raise LedgerError where two users of one ledger might not see each other's charges.
 
     That is a network file system, whose locks may not reach from machine to machine, and a file
     that has a second name: a hard link, or a mount of this file alone. SQLite finds the journal
@@ -184,7 +183,7 @@ def refuse_unsafe_place(path: Path, mountinfo: str | None = None) -> None:
         kind = "smb"
     if NETWORK_FILE_SYSTEMS.fullmatch(kind):
         raise LedgerError(
-            f"{path} lies on a network file system ({kind}), where two machines could spend the "
+            f"{path} lies on a network file system ({kind}), where two machines could use the "
             "same budget; keep the ledger on a local disk, or in PostgreSQL "
             "(postgresql://host/database)"
         )
@@ -193,10 +192,10 @@ def refuse_unsafe_place(path: Path, mountinfo: str | None = None) -> None:
     if point == path:
         raise LedgerError(
             f"{path} is mounted as a single file, so it has another name elsewhere, and the same "
-            "budget could be spent under both; mount the folder that it lies in"
+            "budget could be used under both; mount the folder that it lies in"
         )
     if path.stat().st_nlink > 1:
         raise LedgerError(
-            f"{path} has a second name (a hard link), and the same budget could be spent under "
+            f"{path} has a second name (a hard link), and the same budget could be used under "
             "both; remove one of them (find -samefile lists them)"
         )

@@ -64,8 +64,7 @@ class ReleaseRow(NamedTuple):
 
     seq: int
     key: str
-    name: str
-    sha256: str
+    sha256: str  # of the artifact
     created: str
     hash: str = ""
 
@@ -120,7 +119,6 @@ CREATE INDEX charge_members_by_seq ON charge_members (seq);
 CREATE TABLE releases (
     seq BIGINT PRIMARY KEY,
     key TEXT NOT NULL UNIQUE REFERENCES charges (key),
-    name TEXT NOT NULL,
     sha256 TEXT NOT NULL,
     created TEXT NOT NULL,
     hash TEXT NOT NULL
@@ -208,13 +206,17 @@ _SHOWN_CHARGE = (
 SHOWN_CHARGES = f"{_SHOWN_CHARGE} WHERE n_rows > 0 ORDER BY charges.seq"
 LATEST_CHARGES = f"{SHOWN_CHARGES} DESC LIMIT ?"
 CHARGES_OF_MEMBER = (
-    f"{_SHOWN_CHARGE} WHERE charges.seq IN (SELECT seq FROM charge_members WHERE member = ?) "
-    "ORDER BY charges.seq"
+    f"{_SHOWN_CHARGE} WHERE n_rows > 0 AND (model = 'public' OR charges.seq IN "
+    "(SELECT seq FROM charge_members WHERE member = ?)) ORDER BY charges.seq"
 )
 HEAD = "SELECT seq, hash FROM charges ORDER BY seq DESC LIMIT 1"
 HASH_AT = "SELECT hash FROM charges WHERE seq = ?"
 KNOWN_KEYS = "SELECT key FROM charges WHERE key IN ({})"
 
+MEMBERS_OF_CAMPAIGN = (
+    "SELECT member FROM charge_members JOIN charges ON charges.seq = charge_members.seq "
+    "WHERE campaign = ?"
+)
 MEMBERS_OF = "SELECT member FROM charge_members WHERE seq = ?"
 ENTRIES_OF = "SELECT member, seq FROM charge_members WHERE member IN ({})"
 ENTRIES_WITHOUT_CHARGE = "SELECT seq FROM charge_members WHERE seq NOT IN (SELECT seq FROM charges)"
@@ -224,9 +226,9 @@ TOTALS = (
     "WHERE model = 'joint' AND epsilon_nano > 0 GROUP BY member"
 )
 
-GET_RELEASES = "SELECT seq, key, name, sha256, created, hash FROM releases ORDER BY seq"
+GET_RELEASES = "SELECT seq, key, sha256, created, hash FROM releases ORDER BY seq"
 LAST_RELEASE = "SELECT seq, hash FROM releases ORDER BY seq DESC LIMIT 1"
-RELEASE_OF_KEY = "SELECT name, sha256 FROM releases WHERE key = ?"
+DIGEST_OF_KEY = "SELECT sha256 FROM releases WHERE key = ?"
 
 GET_SNAPSHOTS = "SELECT seq, label, number, fingerprint, created, hash FROM snapshots ORDER BY seq"
 

@@ -1,6 +1,6 @@
-"""What a ledger has given out: the report for whoever is answerable for it, as a page or a table.
+"""The report of a ledger, for a privacy officer: all charges, as a page or a table.
 
-It holds names of labels, purposes and operators, and no ids of recipients unless one is asked for.
+It names labels, purposes and operators, and no members unless it is about one.
 """
 
 from __future__ import annotations
@@ -8,75 +8,77 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgeveil.ledger import Ledger, Spend
+from edgeveil.ledger import Charge, Ledger
 from edgeveil.report.page import Spending
 
 _NOTED = ("mechanism", "parameters", "purpose", "operator")
 COLUMNS = (
     *("number", "time", "label", "snapshot", *_NOTED),
-    *("recipients", "epsilon_each", "epsilon_pooled", "state"),
+    *("members", "epsilon_each", "epsilon_pooled", "state"),
 )
 
 
-def spending_rows(spends: Sequence[Spend]) -> list[tuple[Any, ...]]:
-    """One row per spend, as named by `COLUMNS`; what nobody wrote down is empty."""
+def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
+    """One row per charge, as named by `COLUMNS`; what was not noted is empty."""
     return [
         (
-            spend.seq,
-            spend.created,
-            spend.label,
-            spend.snapshot,
-            *(spend.note.get(name, "") for name in _NOTED),
-            "everybody" if spend.model == "public" else spend.n_rows,
-            spend.epsilon_nano / 1e9,
-            spend.pooled_nano / 1e9,
-            "stored" if spend.released else "charged, not stored",
+            charge.seq,
+            charge.created,
+            charge.label,
+            charge.snapshot,
+            *(charge.note.get(name, "") for name in _NOTED),
+            "everybody" if charge.model == "public" else charge.n_rows,
+            charge.epsilon_nano / 1e9,
+            charge.pooled_nano / 1e9,
+            "stored" if charge.released else "charged, not stored",
         )
-        for spend in spends
+        for charge in charges
     ]
 
 
-def spending_of(ledger: Ledger, recipient: str | None = None) -> Spending:
+def spending_of(ledger: Ledger, member: str | None = None) -> Spending:
     """What the report page shows of a ledger.
 
     Parameters
     ----------
     ledger : Ledger
-        Whose spends.
-    recipient : str, optional
-        Only what this one got; the page then names them.
+        Its charges are listed.
+    member : str, optional
+        Only the charges that count for this member, whom the page then names.
     """
-    spends = ledger.spends(recipient)
+    charges = ledger.charges(member)
     return Spending(
         ledger=ledger.location,
-        words=_words(ledger, recipient),
+        words=_words(ledger, member),
         cap=ledger.epsilon,
-        steps=_steps(spends, recipient),
+        steps=_steps(charges, member),
         columns=COLUMNS,
-        rows=spending_rows(spends),
+        rows=spending_rows(charges),
     )
 
 
-def _words(ledger: Ledger, recipient: str | None) -> list[str]:
-    """Who may know how much, in sentences."""
-    account = ledger.account(recipient)
+def _words(ledger: Ledger, member: str | None) -> list[str]:
+    """What the caps allow and what is left of them, in sentences."""
+    account = ledger.account(member)
     said = [
-        f"Any one recipient may learn epsilon = {ledger.epsilon:g} in all about a connection "
-        "between others: with or without it, what it is given is at most e to that power times as "
+        f"Each member may be charged epsilon = {ledger.epsilon:g} in all: with or without a "
+        "connection between others, what the member is given is at most e to that power times as "
         "likely. Everything that was given out counts, also from earlier states of the graph."
     ]
-    if recipient is not None:
-        said.append(f"{recipient} has learnt {account.spent:g}; {account.left:g} is left.")
-    elif account.spent_nano > account.public_nano:
+    if member is not None:
+        said.append(f"{member} was charged {account.charged:g}; {account.left:g} is left.")
+    elif account.charged_nano > account.public_nano:
         said.append(
-            f"The recipient who has learnt the most has learnt {account.spent:g}; "
-            f"{account.left:g} is left for it."
+            f"The highest charge to any member is {account.charged:g} in all; "
+            f"{account.left:g} is left."
         )
     if account.public:
-        said.append(f"Of this, {account.public:g} was published: everybody has learnt it.")
+        said.append(
+            f"Of this, {account.public:g} is for public releases, which count for everybody."
+        )
     said.append(
-        f"Recipients who pool all they were given have learnt at most {account.pooled_spent:g} "
-        "together about connections that touch none of them"
+        f"All members together were charged {account.pooled_charged:g}: what they can learn, if "
+        "they pool all their rows, about connections that touch none of them"
         + (
             "; there is no cap on that."
             if ledger.pooled_epsilon is None
@@ -86,10 +88,10 @@ def _words(ledger: Ledger, recipient: str | None) -> list[str]:
     return said
 
 
-def _steps(spends: Sequence[Spend], recipient: str | None) -> list[tuple[str, float]]:
-    """What the recipient, or the one who learnt the most, had learnt by the time of each spend."""
+def _steps(charges: Sequence[Charge], member: str | None) -> list[tuple[str, float]]:
+    """Epsilon charged by the time of each charge: to the member, or the highest of any member."""
     steps, own = list[tuple[str, float]](), 0.0
-    for spend in spends:
-        own += spend.epsilon_nano / 1e9
-        steps.append((spend.created, spend.most_nano / 1e9 if recipient is None else own))
+    for charge in charges:
+        own += charge.epsilon_nano / 1e9
+        steps.append((charge.created, charge.highest_nano / 1e9 if member is None else own))
     return steps

@@ -27,21 +27,21 @@ from edgeveil.serve.making import Making, Price, PriceChanged
 from edgeveil.serve.tokens import Tokens
 
 _PAGES = ("curator.html", "curator.js", "service.css", "icon.svg")
-_LEAST_KEY = 32  # characters
-_LATEST = 500  # spends that the page gets; the ledger's report has all
+_MIN_KEY = 32  # characters
+_LATEST = 500  # charges on the page; `edgeveil ledger report` has all
 
 
 def curator_key(path: Path) -> str:
-    """The curator's key: what the file holds, or a new one (mode 0600).
+    """The curator's key from a file, which is created (mode 0600) if there is none.
 
-    InputError if it holds too little (an empty one would let everybody in), or if it is another
-    user's or others can read it.
+    InputError if the file holds less than a key (an empty key would let everybody in), or if it
+    belongs to another user or others can read it.
     """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         key = read_own(path).strip()
-        if len(key) < _LEAST_KEY:
+        if len(key) < _MIN_KEY:
             raise InputError(f"{path} holds no key; remove it, and a new one is made") from None
         return key
     key = secrets.token_urlsafe(32)
@@ -87,7 +87,7 @@ def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> S
     routes = [
         Route("/health", health),
         route("/status", lambda: _status(making, tokens)),
-        route("/spends", lambda: _spends(making)),
+        route("/charges", lambda: _charges(making)),
         route("/plan", lambda: _plan(making)),
         route("/metrics", counts),
         route("/advance", lambda: asdict(making.price_of_next())),
@@ -114,7 +114,7 @@ def _status(making: Making, tokens: Tokens) -> dict[str, Any]:
         "label": offer.label,
         "snapshot": edition.snapshot,
         "members": edition.graph.n_nodes,
-        "places": offer.places,
+        "k": offer.k,
         "epsilon": offer.epsilon,
         "cap": making.ledger.epsilon,
         "least_left": price.least_left,
@@ -126,7 +126,7 @@ def _status(making: Making, tokens: Tokens) -> dict[str, Any]:
 
 
 def _plan(making: Making) -> list[dict[str, Any]]:
-    """What each list may cost so that what is left lasts for a year."""
+    """The highest price of a list at which the remaining budget lasts for a year."""
     from edgeveil.mechanisms.suggest import Suggest
 
     def pooled(epsilon: float) -> float:
@@ -138,15 +138,15 @@ def _plan(making: Making) -> list[dict[str, Any]]:
     return [{"every": p.every, "releases": p.releases, "epsilon": p.epsilon} for p in found]
 
 
-def _spends(making: Making) -> list[dict[str, Any]]:
+def _charges(making: Making) -> list[dict[str, Any]]:
     return [
         {
-            "number": spend.seq,
-            "time": spend.created,
-            "epsilon": spend.epsilon_nano / 1e9,
-            "lists": spend.n_rows,
-            "snapshot": spend.snapshot,
-            "released": spend.released,
+            "number": charge.seq,
+            "time": charge.created,
+            "epsilon": charge.epsilon_nano / 1e9,
+            "lists": charge.n_rows,
+            "snapshot": charge.snapshot,
+            "released": charge.released,
         }
-        for spend in making.ledger.spends(latest=_LATEST)
+        for charge in making.ledger.charges(latest=_LATEST)
     ]

@@ -1,10 +1,10 @@
-"""Lists that are made, as the bytes that are sent: one file, one slot of the same size for each.
+"""Stored lists: one file for each snapshot, with a slot of the same size for every member.
 
-All slots have one size, which follows from public values (places, the longest name), so that the
-length of an answer tells nothing about the list in it. The file is a copy of what the ledger's
-artifacts hold and can be made anew from them. A slot counts as made if its checksum fits: after a
-crash a slot that was half written is simply not there. Beside it lie the public ids of its
-members, for the day on which the graph has others.
+A slot holds a list as the JSON that is sent. The size of a slot follows from public values (k, the
+longest name), so that the length of an answer says nothing about the list. The file is a copy of
+what the ledger's artifacts hold and can be made again from them. A slot with a wrong checksum is
+treated as empty: a write that was cut short leaves no list. A second file holds the public ids of
+the members, because a later snapshot may have others.
 
 The header names an entry of the ledger's chain that is not older than the charge of any list in
 the file. A ledger without that entry was put back to an older copy and does not know these lists.
@@ -17,9 +17,8 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from json.encoder import encode_basestring
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,22 +26,24 @@ import numpy as np
 
 from edgeveil._files import write_atomically
 from edgeveil.errors import InputError
+from edgeveil.estimate.lists import Reason
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
-    from edgeveil.suggestions import Suggestions
+    from edgeveil.suggestions import Suggestion, Suggestions
 
 _HEADER = 4096
-_UNSET = {"slot": 0, "entry": None}  # what a header holds beside what the lists are
-_CHECK = struct.Struct("<I")
-_LINE = 160  # bytes of a line of a list beside the two names: numbers, and why
-_AROUND = 512  # beside the lines: when, and a remark
+_NEW = {"slot": 0, "entry": None}  # header fields that `about` does not determine
+_CHECKSUM = struct.Struct("<I")
+_LINE_BYTES = 192  # one line of a list, without the name
+_STRONG = 0.2  # a suggestion is strong if noise alone explains fewer than one in five like it
+_FRAME_BYTES = 512  # everything else, without the member's name
 _IN_JSON = np.array([len(json.dumps(chr(code))) - 2 for code in range(128)] + [1] * 128, np.uint8)
-"""How many bytes a byte of UTF-8 becomes inside a JSON string."""
+"""Bytes inside a JSON string for each byte of UTF-8."""
 
 
-def slot_bytes(nodes: NodeSet, places: int) -> int:
-    """Bytes of one slot: enough for any list of so many places, by the longest public name."""
+def slot_bytes(nodes: NodeSet, k: int) -> int:
+    """Bytes of one slot: enough for any list of length k, by the longest public name."""
     if nodes.kind == "str":
         text, offsets = nodes.arrays["text"], nodes.arrays["offsets"]
         lengths, escaped = np.diff(offsets), np.flatnonzero(_IN_JSON[text] > 1)
@@ -52,11 +53,11 @@ def slot_bytes(nodes: NodeSet, places: int) -> int:
     else:
         ends = nodes.ids.min(initial=0), nodes.ids.max(initial=0)
         longest = max(len(str(node)) for node in ends)
-    return -(-(_AROUND + longest + places * (_LINE + longest)) // 1024) * 1024
+    return -(-(_FRAME_BYTES + longest + k * (_LINE_BYTES + longest)) // 1024) * 1024
 
 
 def digest_of(nodes: NodeSet) -> str:
-    """Stands for a node set: its ids and their order."""
+    """SHA-256 of a node set: its ids and their order."""
     ids = hashlib.sha256(nodes.kind.encode())
     for name, array in sorted(nodes.arrays.items()):
         ids.update(name.encode() + array.tobytes())
@@ -64,33 +65,40 @@ def digest_of(nodes: NodeSet) -> str:
 
 
 def render(made: Suggestions, snapshot: int) -> list[bytes]:
-    """Each member's list as JSON: released values and public ones, nothing else.
-
-    All lists at once: one by one, this took as long as making them, and under Python's lock.
-    """
-    every = [made.at(i) for i in range(len(made.members))]
-    quoted: Callable[[Any], str] = encode_basestring
-    text = quoted if made.nodes.kind == "str" else str
-    lines = [
-        f'{{"place":{s.rank},"node":{text(s.node)},"chance":{s.chance:.3g},"why":{quoted(s.why)}}}'
-        for listed in every
-        for s in listed
-    ]
-    ends = made.lists.starts[1:].tolist()
-    about = f'"snapshot":{snapshot},"made":"{made.provenance.created[:10]}"'
+    """Each member's list as JSON, from released and public values alone."""
+    day = made.provenance.created[:10]
     return [
-        f'{{"member":{text(member)},{about},"remark":{quoted(made.remark_at(at))},'
-        f'"suggestions":[{",".join(lines[first:end])}]}}'.encode()
-        for at, (member, first, end) in enumerate(zip(made.members, [0, *ends], ends, strict=False))
+        _json(
+            {
+                "member": member,
+                "snapshot": snapshot,
+                "made": day,
+                "remark": made.remark_at(at),
+                "suggestions": [_line(one) for one in made.at(at)],
+            }
+        )
+        for at, member in enumerate(made.members)
     ]
+
+
+def _line(one: Suggestion) -> dict[str, Any]:
+    strength = "strong" if one.chance < _STRONG else "weak"
+    return {
+        "rank": one.rank,
+        "node": one.node,
+        "strength": "popular" if one.reason == Reason.POPULAR else strength,
+        "why": one.why,
+        "common": round(one.common, 1),
+        "chance": round(one.chance, 3),
+    }
 
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-class Lists:
-    """The lists of one snapshot, by the index of their member. From `open` or `kept`."""
+class ListStore:
+    """The lists of one snapshot, by the index of their member. Use `open` or `open_earlier`."""
 
     def __init__(self, path: Path, about: Mapping[str, Any], nodes: NodeSet | None = None) -> None:
         self.about, self.slot, self.path = about, int(about["slot"]), path
@@ -99,48 +107,48 @@ class Lists:
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
     @classmethod
-    def open(cls, path: Path, about: Mapping[str, Any], nodes: NodeSet, places: int) -> Lists:
-        """The file at `path`; made, readable for nobody else, unless it is there.
+    def open(cls, path: Path, about: Mapping[str, Any], nodes: NodeSet, k: int) -> ListStore:
+        """Open the file at `path`, or create it (mode 0600).
 
-        What these lists are (`about`: snapshot, parameters) must fit into 4 KB of JSON. A file
-        that was made for something else is replaced.
+        `about` says what the lists are (snapshot, parameters), in at most 4 KB of JSON. A file
+        with another `about` is replaced.
         """
         known = _header_of(path)
-        wanted = {**about, "members": len(nodes), "places": places}
-        if known is None or known | _UNSET != wanted | _UNSET:
-            known = wanted | _UNSET | {"slot": slot_bytes(nodes, places)}
+        wanted = {**about, "members": len(nodes), "k": k}
+        if known is None or known | _NEW != wanted | _NEW:
+            known = wanted | _NEW | {"slot": slot_bytes(nodes, k)}
             _make(path, known, nodes)
         return cls(path, known, nodes)
 
     @classmethod
-    def kept(cls, path: Path) -> Lists | None:
-        """What an earlier run left at `path`, if it is whole."""
+    def open_earlier(cls, path: Path) -> ListStore | None:
+        """Open what an earlier run left at `path`; None if it is incomplete."""
         known = _header_of(path)
         return None if known is None else cls(path, known)
 
     @cached_property
     def nodes(self) -> NodeSet | None:
-        """Whose lists these are; None if that was not kept."""
+        """The members; None if their file cannot be read."""
         try:
-            with np.load(_beside(self.path), allow_pickle=False) as kept:
+            with np.load(_members_file(self.path), allow_pickle=False) as kept:
                 arrays = dict(kept)
             return NodeSet.from_arrays(str(arrays.pop("kind")), arrays)
         except (OSError, ValueError, LookupError, InputError):
             return None
 
     def get(self, index: int) -> bytes | None:
-        """The list of one member, padded with spaces; None if it is not made or cannot be read."""
+        """The list of one member, padded with spaces; None if there is none or it is damaged."""
         try:
             found = os.pread(self._file, self.slot, self._at(index))
         except OSError:
             return None
-        body = found[_CHECK.size :]
-        fits = _CHECK.pack(zlib.crc32(body, index)) == found[: _CHECK.size]
+        body = found[_CHECKSUM.size :]
+        fits = _CHECKSUM.pack(zlib.crc32(body, index)) == found[: _CHECKSUM.size]
         return body if fits and body.startswith(b"{") else None  # an empty slot holds zeros
 
     def padded(self, body: bytes) -> bytes:
-        """A list in the one length that all have; InputError if it is longer."""
-        room = self.slot - _CHECK.size
+        """A list padded with spaces to the size of a slot; InputError if it is longer."""
+        room = self.slot - _CHECKSUM.size
         if len(body) > room:
             raise InputError("a list is longer than its public size")
         return body.ljust(room)
@@ -160,9 +168,9 @@ class Lists:
             self.about = bound
 
     def put(self, index: int, padded: bytes) -> None:
-        """Keep the padded list of one member; if the disk takes half of it, it is not there."""
-        # The member's index goes into the checksum: a list in another slot does not fit.
-        os.pwrite(self._file, _CHECK.pack(zlib.crc32(padded, index)) + padded, self._at(index))
+        """Store the padded list of one member."""
+        # The checksum covers the index: a list that was moved to another slot is not accepted.
+        os.pwrite(self._file, _CHECKSUM.pack(zlib.crc32(padded, index)) + padded, self._at(index))
 
     def _at(self, index: int) -> int:
         if not 0 <= index < self.about["members"]:
@@ -173,7 +181,7 @@ class Lists:
 def _header(about: Mapping[str, Any]) -> bytes:
     header = _json(about)
     if len(header) > _HEADER:
-        raise InputError("there is too much to say about these lists")
+        raise InputError("the label is too long for the header of a file of lists")
     return header.ljust(_HEADER, b"\0")
 
 
@@ -187,7 +195,7 @@ def _header_of(path: Path) -> dict[str, Any] | None:
     return known if isinstance(known, dict) and "entry" in known and whole else None
 
 
-def _beside(path: Path) -> Path:
+def _members_file(path: Path) -> Path:
     return path.with_suffix(".members.npz")
 
 
@@ -201,8 +209,10 @@ def _make(path: Path, known: Mapping[str, Any], nodes: NodeSet) -> None:
     def lists(draft: Path) -> None:
         with draft.open("wb") as handle:
             handle.write(header)
-            handle.truncate(_HEADER + len(nodes) * int(known["slot"]))  # empty slots take no room
+            handle.truncate(
+                _HEADER + len(nodes) * int(known["slot"])
+            )  # a sparse file: empty slots take no space
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_atomically(_beside(path), members)
+    write_atomically(_members_file(path), members)
     write_atomically(path, lists)

@@ -1,7 +1,7 @@
-"""Making lists for the service: charged and stored by the engine, one thread, many at a time.
+"""Makes lists for the service, in one thread: the engine charges and stores them in batches.
 
-Requests that wait for a first list are made together, so that many of them share one write to the
-ledger. What was asked for by nobody yet is made ahead, if wanted, while nobody waits.
+Members who wait for a list at the same time share one batch, and so one write to the ledger. Lists
+that nobody has asked for can be made ahead, while nobody waits.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from typing import TYPE_CHECKING
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
 from edgeveil.ledger import Account, Ledger
 from edgeveil.ledger.tables import UnusableError
-from edgeveil.serve.lists import Lists, digest_of, render
+from edgeveil.serve.lists import ListStore, digest_of, render
 
 if TYPE_CHECKING:
     from edgeveil.graph import Graph
     from edgeveil.nodes import NodeId
     from edgeveil.suggestions import Suggestions
 
-# Lists of one batch. A request waits for one batch at most before its own is made.
-_AT_ONCE, _AHEAD = 256, 2048
-_LOOK_AGAIN = 1.0  # seconds between two looks at which snapshot is the current one
+# Lists in a batch. A member waits for at most one batch of others.
+_BATCH, _BATCH_AHEAD = 256, 2048
+_CHECK_EVERY = 1.0  # seconds between two checks for a new snapshot
 _log = logging.getLogger("edgeveil.serve")
 _Answer = Future[bytes]
 
 
 class UsedUp(Exception):  # noqa: N818  (an answer)
-    """The member's budget does not pay for another list."""
+    """The member has no budget left for another list."""
 
 
 class Unavailable(Exception):  # noqa: N818  (an answer)
-    """The list cannot be made now; whether it was charged is in the ledger, and asking is free."""
+    """The list cannot be made now. Asking again charges nothing that was charged before."""
 
 
 class PriceChanged(EdgeveilError):  # noqa: N818  (an answer)
@@ -51,13 +51,13 @@ class PriceChanged(EdgeveilError):  # noqa: N818  (an answer)
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """What the service gives: all of it public."""
+    """Which lists the service makes. All of it is public."""
 
-    epsilon: float
-    places: int = 20
+    epsilon: float  # of one list
+    k: int = 20
     label: str = ""
     knows_followers: bool = False
-    ahead: bool = False  # lists of every snapshot are made at once, not when they are asked for
+    ahead: bool = False  # make all lists of a snapshot at once, not when members first ask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +74,17 @@ class Price:
 
 @dataclass(frozen=True)
 class Edition:
-    """One snapshot's graph, and the lists that were made of it."""
+    """The graph of a snapshot, and the lists that were made from it."""
 
     snapshot: int
     graph: Graph
-    lists: Lists
+    lists: ListStore
 
 
 class Making:
-    """The lists of all members, made when first asked for, once `start` was called.
+    """Makes a member's list when it first asks, from `start` on.
 
-    `read` gives the graph as it is now; copies of lists are kept in `folder`, for nobody else.
+    `read` reads the graph as it is now; `folder` is for copies of lists.
     """
 
     def __init__(
@@ -95,32 +95,33 @@ class Making:
         self._at_work = threading.Lock()  # held while lists are charged or the edition changes
         self._waiting: deque[tuple[NodeId, _Answer]] = deque()
         self._stopped = self._lost = False
-        self._ahead = 0 if offer.ahead else None  # the first member who was not looked at
-        self.trouble = ""
+        self._ahead = 0 if offer.ahead else None  # index of the next member to make a list for
+        self.trouble = ""  # why lists cannot be made, for the curator
+        kept = self._kept_lists()
         self.edition = self._edition(ledger.snapshot(offer.label), read())
-        self._earlier = self._kept_editions()
+        self._earlier = [one for one in kept if one.about["snapshot"] < self.edition.snapshot]
         self._thread = threading.Thread(target=self._work, name="lists", daemon=True)
 
     def start(self) -> None:
-        """Begin to make lists. What that needs takes seconds to load: answer first, then call."""
+        """Begin to make lists. Loading the compiled code takes seconds: open the sockets first."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the batch that is being made."""
+        """Stop after the current batch."""
         with self._wake:
             self._stopped = True
             self._wake.notify()
-        with self._at_work:  # not until the thread has ended: it may still be loading kernels
+        with self._at_work:  # not `join`: the thread may still be loading compiled code
             pass
 
     @property
     def ahead_left(self) -> int:
-        """Members who were not looked at yet, of those whose lists are to be made ahead."""
+        """How many members are still to be checked for a list, if lists are made ahead."""
         at = self._ahead
         return 0 if at is None else self.edition.graph.n_nodes - at
 
     def earlier(self, member: NodeId) -> bytes | None:
-        """The latest list of an earlier snapshot, for a member whose budget is used up."""
+        """The latest list of an earlier snapshot, for a member without budget."""
         for lists in reversed(self._earlier):
             at = None if lists.nodes is None else lists.nodes.find(member)
             found = None if at is None else lists.get(at)
@@ -129,7 +130,7 @@ class Making:
         return None
 
     async def make(self, member: NodeId) -> bytes:
-        """Charge, make and keep a list, with others that are waited for; or UsedUp, Unavailable."""
+        """Charge, make and store a list, in a batch with others; or raise UsedUp, Unavailable."""
         answer = _Answer()
         with self._wake:
             self._waiting.append((member, answer))
@@ -180,26 +181,27 @@ class Making:
         used twice.
         """
         graph = self._read()
-        with self._at_work:  # or a list of the graph before would be the new snapshot's first
+        with self._at_work:  # no list of the old graph may be charged to the new snapshot
             _check_price(shown, self._price(graph))
             snapshot = self.ledger.advance(self.offer.label)
             self._take(snapshot, graph)
         return snapshot
 
     def _take(self, snapshot: int, graph: Graph) -> None:
-        """Make a graph the current edition; whoever calls it is at work."""
+        """Make a graph the current edition. The caller holds `_at_work`."""
         edition = self._edition(snapshot, graph)
         with self._wake:
             self._earlier.append(self.edition.lists)
             self.edition, self._ahead = edition, 0 if self.offer.ahead else None
 
     def _edition(self, snapshot: int, graph: Graph) -> Edition:
-        """Open the lists of a snapshot; LedgerError if it is known to be another graph.
+        """Open the lists of a snapshot; LedgerError if the snapshot is another graph.
 
-        Refused here, where no member sees it: later, only who has no list yet would.
+        It depends on the graph, so it is raised here and not to members.
         """
         self.ledger.check_snapshot(graph.fingerprint, self.offer.label)
-        graph.nodes.find("" if graph.nodes.kind == "str" else 0)  # sorts ids, before anybody waits
+        # Builds the index of ids now, not at the first request.
+        graph.nodes.find("" if graph.nodes.kind == "str" else 0)
         about = {
             "snapshot": snapshot,
             "epsilon": self.offer.epsilon,
@@ -209,11 +211,11 @@ class Making:
         }
         name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
         path = self._folder / f"{snapshot:06d}-{name}.lists"
-        lists = Lists.open(path, about, graph.nodes, self.offer.places)
+        lists = ListStore.open(path, about, graph.nodes, self.offer.k)
         self._refuse_unknown(lists)
         return Edition(snapshot, graph, lists)
 
-    def _refuse_unknown(self, lists: Lists) -> None:
+    def _refuse_unknown(self, lists: ListStore) -> None:
         """Raise LedgerError for lists that the ledger has not charged."""
         bound = lists.entry
         if bound is not None and self.ledger.entry(bound[0]) != bound:
@@ -227,28 +229,31 @@ class Making:
 
     @cached_property
     def _series(self) -> str:
-        """Stands for ledger and label."""
+        """Identifies ledger and label."""
         return self.ledger.key_of(json.dumps(["lists", self.offer.label]))
 
-    def _kept_editions(self) -> list[Lists]:
-        """Lists of earlier snapshots, the oldest first."""
-        found = [Lists.kept(path) for path in sorted(self._folder.glob("*.lists"))]
+    def _kept_lists(self) -> list[ListStore]:
+        """Lists that earlier runs have stored, the oldest first; LedgerError if any is unknown.
+
+        Before a file is opened for use: one with another k would be replaced.
+        """
+        found = [ListStore.open_earlier(path) for path in sorted(self._folder.glob("*.lists"))]
         kept = [one for one in found if one and one.about.get("series") == self._series]
-        for lists in kept:  # also those of a snapshot that is still to come
+        for lists in kept:
             self._refuse_unknown(lists)
-        return [one for one in kept if one.about["snapshot"] < self.edition.snapshot]
+        return kept
 
     def _work(self) -> None:
-        with self._wake:  # loading slows answers down: those who have a list come first
-            self._wake.wait_for(lambda: self._waiting or self._stopped, timeout=_LOOK_AGAIN)
-        gc.disable()  # to look for garbage among all that is loaded stops every answer for 0.1 s
+        with self._wake:  # loading slows down answers: stored lists come first
+            self._wake.wait_for(lambda: self._waiting or self._stopped, timeout=_CHECK_EVERY)
+        gc.disable()  # a garbage collection while modules are loaded stops answers for 0.1 s
         try:
             _load_kernels()
         except Exception as error:  # noqa: BLE001  (the thread must go on)
             self._say(error)
-        gc.freeze()  # nor is it to be looked through later
+        gc.freeze()  # exclude what was loaded from later collections
         gc.enable()
-        pause = _LOOK_AGAIN
+        pause = _CHECK_EVERY
         while True:
             with self._wake:
                 if not (self._waiting or self._ahead is not None or self._stopped):
@@ -256,13 +261,13 @@ class Making:
             with self._at_work:
                 if self._stopped:
                     return
-                # Also where nobody asks: who has a list is shown the new snapshot's, too.
+                # Also while nobody asks: members with a list must get that of a new snapshot.
                 ready = self._follow()
                 self._make_some(ready)
-            pause = _LOOK_AGAIN if ready else 10 * _LOOK_AGAIN
+            pause = _CHECK_EVERY if ready else 10 * _CHECK_EVERY
 
     def _follow(self) -> bool:
-        """Take over a snapshot that another instance or a command has declared; False: cannot."""
+        """Follow a snapshot that another instance or command has declared; False if that fails."""
         try:
             snapshot = self.ledger.snapshot(self.offer.label)
             if snapshot != self.edition.snapshot:
@@ -276,46 +281,46 @@ class Making:
         return True
 
     def _make_some(self, ready: bool) -> None:
-        """Make the lists that are waited for, or else some ahead, of the current snapshot."""
+        """Make the lists that members wait for, else some ahead, of the current snapshot."""
         edition, asked = self.edition, dict[int, list[_Answer]]()
         with self._wake:
-            while self._waiting and len(asked) < _AT_ONCE:
+            while self._waiting and len(asked) < _BATCH:
                 member, answer = self._waiting.popleft()
                 at = edition.graph.nodes.find(member)
-                if not answer.set_running_or_notify_cancel():  # whoever asked has gone
+                if not answer.set_running_or_notify_cancel():  # the client has disconnected
                     continue
                 if at is None:
                     answer.set_exception(Unavailable())
                 else:
                     asked.setdefault(at, []).append(answer)
         if not ready:
-            _tell(asked, list(asked), Unavailable())
+            _fail(asked, list(asked), Unavailable())
         elif asked:
             self._make(edition, list(asked), asked)
         elif (first := self._ahead) is not None:
-            end = min(first + _AHEAD, edition.graph.n_nodes)
+            end = min(first + _BATCH_AHEAD, edition.graph.n_nodes)
             missing = [i for i in range(first, end) if edition.lists.get(i) is None]
             if missing:
                 self._make(edition, missing, {})
             self._ahead = end if end < edition.graph.n_nodes else None
 
     def _say(self, error: Exception) -> None:
-        """Note what is wrong. The words may name a file or a key, never an edge or a member."""
+        """Report an error to the curator. Our messages name files, never edges or members."""
         ours = isinstance(error, EdgeveilError | OSError)
         words = type(error).__name__ + (f": {error}" if ours else "")
-        if words != self.trouble:  # a broken disk does not fill it with this
+        if words != self.trouble:  # log a lasting problem once
             _log.error("lists cannot be made: %s", words)
         self.trouble = words
 
     def _make(
         self, edition: Edition, indices: Sequence[int], asked: dict[int, list[_Answer]]
     ) -> None:
-        """Make lists and answer who waits; half by half if somebody's list cannot be made."""
+        """Make lists and answer members who wait; if a batch fails, try each half of it."""
         try:
             found = self._lists_of(edition, indices)
         except Exception as error:  # noqa: BLE001  (the thread must go on)
-            # Somebody's budget is used up, or a row of other code was never finished, or an
-            # artifact is lost: that is no reason for others to go without.
+            # One member has no budget left, or its row was begun by other code, or an artifact is
+            # lost: the others still get their lists.
             one_of_them = isinstance(error, BudgetError | LedgerError)
             if one_of_them and not isinstance(error, UnusableError) and len(indices) > 1:
                 middle = len(indices) // 2
@@ -325,21 +330,21 @@ class Making:
             used_up = isinstance(error, BudgetError)
             if not used_up:
                 self._say(error)
-            _tell(asked, indices, UsedUp() if used_up else Unavailable())
+            _fail(asked, indices, UsedUp() if used_up else Unavailable())
             return
         for index, body in zip(indices, found, strict=True):
             for answer in asked.get(index, ()):
                 answer.set_result(body)
 
     def _lists_of(self, edition: Edition, indices: Sequence[int]) -> list[bytes]:
-        from edgeveil.engine.api import suggest  # kernels: not before the first list
+        from edgeveil.engine.api import suggest  # compiled code: not before the first list
 
         graph, offer = edition.graph, self.offer
         made: Suggestions = suggest(
             graph,
             graph.nodes.take(indices),
             epsilon=offer.epsilon,
-            k=offer.places,
+            k=offer.k,
             knows_followers=offer.knows_followers,
             ledger=self.ledger,
             label=offer.label,
@@ -352,8 +357,8 @@ class Making:
             lists.bind(self.ledger.entry())
             for index, body in zip(indices, bodies, strict=True):
                 lists.put(index, body)
-        except OSError as error:  # the lists are among the artifacts all the same
-            trouble = f"copies of lists cannot be kept: {error.strerror}"
+        except OSError as error:  # the artifacts hold the lists, too
+            trouble = f"copies of lists cannot be stored: {error.strerror}"
         self.trouble = trouble
         return bodies
 
@@ -366,14 +371,14 @@ def _check_price(shown: Price, now: Price) -> None:
 
 
 def _load_kernels() -> None:
-    """Make a list of a tiny graph, so that no member waits for what is compiled once."""
+    """Make a list for a tiny graph, so that no member waits for the compiler."""
     from edgeveil.datasets import social_network
     from edgeveil.engine.api import suggest
 
     suggest(social_network(150).graph, [0], epsilon=1.0)
 
 
-def _tell(asked: dict[int, list[_Answer]], indices: Sequence[int], outcome: Exception) -> None:
+def _fail(asked: dict[int, list[_Answer]], indices: Sequence[int], outcome: Exception) -> None:
     for index in indices:
         for answer in asked.get(index, ()):
             answer.set_exception(outcome)

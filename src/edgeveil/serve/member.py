@@ -1,4 +1,4 @@
-"""What a member sees: its own list, what protects everybody, and what was spent on it.
+"""For members: the member's own list, what is protected, and the member's budget.
 
 The member is the subject of the token. No path, query or body names one.
 """
@@ -64,13 +64,13 @@ def member_app(
     async def protection(asking: _Asking) -> Response:
         return JSONResponse(await asyncio.to_thread(_protection, making))
 
-    async def spending(asking: _Asking) -> Response:
+    async def budget(asking: _Asking) -> Response:
         try:
             found = await asyncio.to_thread(making.ledger.account, str(asking.member))
         except (EdgeveilError, OSError):
             return error(503, "the ledger cannot be read now; try again later")
-        whole = found.spent + found.left
-        return JSONResponse({"spent": found.spent, "left": found.left, "whole": whole})
+        cap = found.charged + found.left
+        return JSONResponse({"charged": found.charged, "left": found.left, "cap": cap})
 
     def route(path: str, answer: _Answer) -> Route:
         async def endpoint(request: Request) -> Response:
@@ -90,7 +90,7 @@ def member_app(
     routes = [
         route("/me/suggestions", suggestions),
         route("/me/protection", protection),
-        route("/me/spending", spending),
+        route("/me/budget", budget),
     ]
     return application(routes, _PAGES, metrics, https=https)
 
@@ -119,17 +119,18 @@ def _protection(making: Making) -> dict[str, Any]:
 
     offer, directed = making.offer, making.edition.graph.directed
     mechanism = Suggest(
-        epsilon=offer.epsilon,
-        directed=directed,
-        knows_followers=offer.knows_followers,
+        epsilon=offer.epsilon, directed=directed, knows_followers=offer.knows_followers
     )
-    whom = "whom any other member follows" if directed else "whether two other members are friends"
+    if directed:
+        hidden = "whom any other member follows"
+    else:
+        hidden = "whether two other members are friends"
     return {
-        "epsilon": offer.epsilon,
         "in_short": (
-            "Your list was made from everybody's connections with random numbers mixed in, so "
-            f"that it does not show {whom}. Whatever somebody believed about such a connection, "
-            f"your list can change the odds by a factor of at most {math.exp(offer.epsilon):.3g}."
+            f"Random noise was added to your list, so that it does not show {hidden}. Seeing the "
+            "list can make somebody more or less sure of such a connection, but not certain."
         ),
+        "odds": math.ceil(100 * math.exp(offer.epsilon)) / 100,  # a bound: rounded up
+        "epsilon": offer.epsilon,
         "in_full": str(mechanism.guarantee(1)),
     }

@@ -163,6 +163,17 @@ def new_key(path: Path) -> bytes:
     return secret
 
 
+def symmetric_key(path: Path) -> tuple[str, bytes]:
+    """Name and secret of the first symmetric key in a JWKS file."""
+    for kid, key in read_keys(path).items():
+        if key.algorithm_name == "HS256":
+            return kid, key.key
+    raise InputError(
+        f"{path} holds public keys only, which cannot sign: get tokens from your sign-on, or name "
+        "another file for test tokens"
+    )
+
+
 def sign(
     subject: str, secret: bytes, audience: str, seconds: float = 86_400, kid: str = "trial"
 ) -> str:

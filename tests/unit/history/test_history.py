@@ -184,6 +184,16 @@ def test_who_is_forgotten_leaves_no_byte_and_no_edge(tmp_path, directed):
     assert history.forgotten.tolist() == [3]
 
 
+def test_files_that_cannot_be_removed_are_not_said_to_be_gone(history, monkeypatch):
+    history.add(SECOND)
+    monkeypatch.setattr(state, "clear_away", lambda work: None)
+    with pytest.raises(EdgeveilError, match=r"old files cannot be removed: delete .*state-"):
+        history.forget("dan")
+    monkeypatch.undo()
+    assert History.open(history.path).forgotten.tolist() == [3]
+    assert b"dan" not in bytes_of(history)
+
+
 def test_several_are_forgotten_at_once_or_none(history):
     history.add(Graph.from_edges([], [], NodeSet.of(["ann", "bob"])))
     with pytest.raises(ParameterError, match="only who has left"):

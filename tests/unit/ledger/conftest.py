@@ -60,7 +60,7 @@ class Asked(NamedTuple):
     """Rows at a price: what the guarantee of so many is, and whose they are."""
 
     guarantee: Callable[[int], Guarantee]
-    recipients: tuple[str, ...]
+    members: tuple[str, ...]
 
 
 def public(epsilon: float) -> Asked:
@@ -69,16 +69,16 @@ def public(epsilon: float) -> Asked:
     return Asked(lambda n: replace(claim, n_sources=n), ("anything",))
 
 
-def joint(epsilon: float, *recipients: str, **claim: object) -> Asked:
-    """A row for each recipient."""
+def joint(epsilon: float, *members: str, **claim: object) -> Asked:
+    """A row for each member."""
     one = Guarantee(epsilon=epsilon, model="joint", theorem="test", **claim)
-    return Asked(lambda n: replace(one, n_sources=n), recipients)
+    return Asked(lambda n: replace(one, n_sources=n), members)
 
 
 def charge(ledger: Ledger, question: str, asked: Asked, **about: object) -> Charged:
     """Charge rows of the campaign that answers this question."""
     campaign = Campaign(question=question, guarantee=asked.guarantee, **about)
-    return ledger.charge(campaign, asked.recipients)
+    return ledger.charge(campaign, asked.members)
 
 
 def reserve(ledger: Ledger, question: str, asked: Asked, **about: object) -> Batch:

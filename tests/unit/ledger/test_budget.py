@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from edgeveil.errors import BudgetError, LedgerError, ParameterError
 from edgeveil.ledger import Campaign, Ledger
-from edgeveil.ledger.costs import cost_of_growth
+from edgeveil.ledger.prices import price_of_growth
 from edgeveil.privacy.guarantee import Guarantee
 
 
 def test_a_price_is_the_number_as_written_rounded_up_to_whole_nano_epsilons(public):
     for written in ("1.0", "0.1", "0.3", "0.3333333333333333", "1e-12", "2.5e-9", "7.000000001"):
-        nano = cost_of_growth(public(float(written)).guarantee, 0, 1).epsilon_nano
+        nano = price_of_growth(public(float(written)).guarantee, 0, 1).epsilon_nano
         assert nano - 1 < Fraction(written) * 10**9 <= nano
-    assert cost_of_growth(public(0.0).guarantee, 0, 1).epsilon_nano == 0
+    assert price_of_growth(public(0.0).guarantee, 0, 1).epsilon_nano == 0
 
 
 def test_ten_releases_at_a_tenth_fit_under_a_cap_of_one(place, public, reserve):
@@ -55,17 +55,17 @@ def test_the_recipients_spend_apart_and_the_public_spends_for_all(place, public,
     reserve(ledger, "2", joint(1, "alice"))
     reserve(ledger, "3", public(0.25))
     assert ledger.account("alice").left == 1.25
-    assert ledger.account("bob").spent == 1.75
-    assert ledger.account("carol").spent == ledger.account("carol").public == 0.25
-    assert ledger.account().spent == ledger.account("alice").spent
-    assert ledger.account().pooled_spent == 4.25
+    assert ledger.account("bob").charged == 1.75
+    assert ledger.account("carol").charged == ledger.account("carol").public == 0.25
+    assert ledger.account().charged == ledger.account("alice").charged
+    assert ledger.account().pooled_charged == 4.25
     assert ledger.account().pooled_left == float("inf")
-    assert [one.recipient for one in ledger.accounts()] == ["alice", "bob"]
+    assert [one.member for one in ledger.accounts()] == ["alice", "bob"]
     shown = ledger.show()
-    assert "'alice': 2.75 spent, 1.25 left" in shown
-    assert "anybody else: 0.25 spent, 3.75 left" in shown
-    assert "all recipients together: 4.25 spent" in shown
-    assert "3 spends, head" in shown
+    assert "'alice': 2.75 charged, 1.25 left" in shown
+    assert "anybody else: 0.25 charged, 3.75 left" in shown
+    assert "all members together: 4.25 charged" in shown
+    assert "3 charges, head" in shown
     assert shown.endswith(ledger.verify())
 
 
@@ -79,12 +79,12 @@ def test_a_row_is_charged_once_however_it_is_asked_for(place, joint, charge):
     assert len(first) == 1
     for asked in (everybody[7:8], everybody[:-1], everybody[::-1]):
         assert charge(ledger, "lists", joint(1, *asked)).batches == first
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     more = charge(ledger, "lists", joint(1, *everybody, "one more")).batches
     assert more[0] == first[0]
-    assert more[1].recipients == ("one more",)
+    assert more[1].members == ("one more",)
     assert more[1].secret != first[0].secret
-    assert [spend.n_rows for spend in ledger.spends()] == [500, 1]
+    assert [one.n_rows for one in ledger.charges()] == [500, 1]
     assert ledger.account().left == 0
     ledger.verify()
 
@@ -94,11 +94,11 @@ def test_what_is_shared_is_paid_for_once_over_all_calls(place, joint, charge):
     price = {"shared_epsilon": 0.25}
     for names in (["a"], ["b", "c"], ["a", "c"], ["d"]):
         charge(ledger, "lists", joint(1, *names, **price))
-    assert ledger.account().pooled_spent == 0.25 + 4 * 0.75
-    assert {one.recipient: one.spent for one in ledger.accounts()} == dict.fromkeys("abcd", 1)
+    assert ledger.account().pooled_charged == 0.25 + 4 * 0.75
+    assert {one.member: one.charged for one in ledger.accounts()} == dict.fromkeys("abcd", 1)
     for names in (["a"], ["b", "c"]):
         charge(ledger, "flipped", joint(1, *names, pooling="shared"))
-    assert ledger.account().pooled_spent == 3.25 + 1
+    assert ledger.account().pooled_charged == 3.25 + 1
     ledger.verify()
 
 
@@ -113,12 +113,12 @@ def test_a_public_campaign_pays_for_its_growth(place, charge):
 
     for names in (["a"], ["b", "c"], ["c"]):
         ledger.charge(Campaign(question="each", guarantee=per_row), names)
-    assert ledger.account("anybody").spent == 1.5
+    assert ledger.account("anybody").charged == 1.5
     for names in (["a"], ["b", "c"], ["c"]):
         ledger.charge(Campaign(question="all", guarantee=at_once), names)
-    assert ledger.account("a").spent == ledger.account().pooled_spent == 2
+    assert ledger.account("a").charged == ledger.account().pooled_charged == 2
     assert ledger.accounts() == []
-    assert [(spend.epsilon_nano, spend.n_rows) for spend in ledger.spends()] == [
+    assert [(one.epsilon_nano, one.n_rows) for one in ledger.charges()] == [
         *((5 * 10**8, 1), (10**9, 2)),
         *((5 * 10**8, 1), (0, 2)),
     ]
@@ -142,14 +142,14 @@ def test_a_price_tells_what_is_new_what_is_left_and_how_many_more(place, joint, 
     stored.store(lambda path: path.write_text("rows"))
     charge(ledger, "lists", joint(1, "c"))
     asked = joint(1, "a", "b", "c", "d", "e")
-    price = ledger.price(Campaign(question="lists", guarantee=asked.guarantee), asked.recipients)
+    price = ledger.price(Campaign(question="lists", guarantee=asked.guarantee), asked.members)
     assert (price.n_new, price.n_open, price.n_stored) == (2, 1, 2)
     assert (price.epsilon, price.left, price.more) == (1, 4, 3)
     assert price.whom in ("d", "e")
     assert (price.pooled_needs_nano, price.pooled_left_nano) == (2 * 10**9, 9 * 10**9)
     free = ledger.price(Campaign(question="lists", guarantee=asked.guarantee), ["a", "c"])
     assert (free.epsilon, free.left, free.more, free.short) == (0, 3, math.inf, "")
-    assert len(ledger.spends()) == 2
+    assert len(ledger.charges()) == 2
 
 
 def test_used_up_what_is_there_stays_and_nothing_new_is_charged(place, joint, charge):
@@ -159,7 +159,7 @@ def test_used_up_what_is_there_stays_and_nothing_new_is_charged(place, joint, ch
     with pytest.raises(BudgetError, match="the rows of 1 of the 2 were charged before"):
         charge(ledger, "lists", joint(1, "a", "b"))
     assert charge(ledger, "lists", joint(1, "a")).batches[0].secret
-    assert len(ledger.spends()) == 2
+    assert len(ledger.charges()) == 2
 
 
 def test_a_batch_that_other_code_began_is_not_finished(place, joint, charge):
@@ -172,23 +172,27 @@ def test_a_batch_that_other_code_began_is_not_finished(place, joint, charge):
     charge(ledger, "lists", joint(1, "c"), code="new")
     with pytest.raises(LedgerError, match=r"edgeveil 0\.9"):
         charge(ledger, "lists", joint(1, "a", "d"), code="new")
-    assert [spend.n_rows for spend in ledger.spends()] == [2, 1], "d was not charged"
+    assert [one.n_rows for one in ledger.charges()] == [2, 1], "d was not charged"
     first.batches[0].store(lambda path: path.write_text("rows"))
     charge(ledger, "lists", joint(1, "a", "d"), code="new")
 
 
-def test_a_spend_tells_what_a_report_needs(place, joint, reserve):
-    ledger = place.create(epsilon=2)
+def test_a_charge_tells_what_a_report_needs(place, public, joint, reserve):
+    ledger = place.create(epsilon=3)
     note = {"mechanism": "suggest", "purpose": "ünïcode", "operator": "ann"}
     reserve(ledger, "lists", joint(1, "a", "b"), label="friends", note=note, fingerprint="f")
-    (spend,) = ledger.spends()
-    assert (spend.note, spend.label, spend.snapshot) == (note, "friends", 1)
-    assert (spend.n_rows, spend.fingerprint, spend.released) == (2, "f", False)
-    assert spend.created.startswith("20")
+    (one,) = ledger.charges()
+    assert (one.note, one.label, one.snapshot) == (note, "friends", 1)
+    assert (one.n_rows, one.fingerprint, one.released) == (2, "f", False)
+    assert one.created.startswith("20")
     reserve(ledger, "more", joint(1, "b"), label="friends", fingerprint="f")
-    assert len(ledger.spends("b")) == 2
-    assert ledger.spends("a") == [spend]
-    assert ledger.spends("c") == []
+    assert len(ledger.charges("b")) == 2
+    assert ledger.charges("a") == [one]
+    assert ledger.charges("c") == []
+    reserve(ledger, "all", public(0.5), label="friends", fingerprint="f")
+    assert [sum(c.epsilon_nano for c in ledger.charges(name)) for name in "abc"] == [
+        ledger.account(name).charged_nano for name in "abc"
+    ], "public releases count for everybody"
 
 
 # --- Refusals -------------------------------------------------------------------------------
@@ -198,18 +202,18 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_for_whom(place, public, 
     ledger = place.create(epsilon=4, pooled_epsilon=5)
     reserve(ledger, "1", joint(3.5, "alice"))
     for charge, words in (
-        (joint(1, "alice", "bob"), "needs epsilon 1, 0.5 of 4 is left for recipient 'alice'"),
+        (joint(1, "alice", "bob"), "needs epsilon 1, 0.5 of 4 is left for member 'alice'"),
         (
             public(0.75),
             "needs epsilon 0.75, 0.5 of 4 is left for everybody "
-            "(for the recipient who has the least)",
+            "(for the member with the least left)",
         ),
-        (joint(1, "bob", "carol"), "needs epsilon 2, 1.5 of 5 is left for all recipients together"),
+        (joint(1, "bob", "carol"), "needs epsilon 2, 1.5 of 5 is left for all members together"),
     ):
         with pytest.raises(BudgetError) as refusal:
             reserve(ledger, "2", charge)
         assert str(refusal.value) == f"the budget does not allow this: it {words}"
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     assert place.raw("SELECT count(*) FROM secrets") == [(1,)]
     assert place.raw("SELECT count(*) FROM charge_members") == [(1,)]
 
@@ -221,7 +225,7 @@ def test_the_same_rows_keep_their_secret(place, public, reserve):
     assert first == again
     assert len(first.secret) == 32
     assert not first.stored
-    assert [spend.note for spend in ledger.spends()] == [{"why": "ünïcode"}]
+    assert [one.note for one in ledger.charges()] == [{"why": "ünïcode"}]
     assert first.secret.hex() not in repr(first)
 
 
@@ -241,7 +245,7 @@ def test_a_stored_batch_gives_its_artifact_and_charges_nothing(place, public, re
     assert again == stored
     assert again.artifact == place.artifacts / again.key
     assert again.artifact.read_text() == "values"
-    assert ledger.spends()[0].released
+    assert ledger.charges()[0].released
 
 
 def test_to_store_a_batch_again_leaves_the_first_as_it_is(place, public, reserve):
@@ -303,7 +307,7 @@ def test_no_budget_covers_a_release_without_protection(guarantee, sqlite_place):
     ledger = sqlite_place.create(epsilon=1)
     with pytest.raises(BudgetError, match="not private"):
         ledger.charge(Campaign(question="q", guarantee=lambda n: guarantee), ["a"])
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_wrong_arguments_are_named_and_spend_nothing(sqlite_place, public, joint, reserve):
@@ -322,7 +326,7 @@ def test_wrong_arguments_are_named_and_spend_nothing(sqlite_place, public, joint
     ):
         with pytest.raises(ParameterError):
             wrong()
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 names = st.sampled_from(["alice", "bob", "carol"])
@@ -355,27 +359,27 @@ def test_any_sequence_is_accepted_and_refused_as_by_plain_sums(
     book: list[tuple[str, float]] = []  # whose ("" for all, "pool"), epsilon
     now, used = 1, False
 
-    def spent(who):
+    def charged(who):
         return sum(e for name, e in book if name == who)
 
-    for number, kind, recipients, epsilon, advance in sequence:
+    for number, kind, members, epsilon, advance in sequence:
         if advance and book:
             now, used = now + used, False
             assert ledger.advance() == now
         question = f"{number} {kind} {epsilon}"
         there = rows.setdefault((question, now), set())
-        new = set(recipients) - there
+        new = set(members) - there
         if kind == "public":
-            asked = joint(0, *recipients)._replace(guarantee=public(epsilon).guarantee)
+            asked = joint(0, *members)._replace(guarantee=public(epsilon).guarantee)
             costs = [("", epsilon)] if not there else []
         else:
-            asked = joint(epsilon, *recipients, pooling=kind)
+            asked = joint(epsilon, *members, pooling=kind)
             costs = [(name, epsilon) for name in new]
         pooled = epsilon * len(new) if kind == "adds up" else epsilon * (not there)
-        after = spent("") + sum(e for name, e in costs if not name)
+        after = charged("") + sum(e for name, e in costs if not name)
         paying = everybody if kind == "public" else new
-        worst = max((after + spent(n) + dict(costs).get(n, 0) for n in paying), default=0)
-        too_much = pooled_cap is not None and spent("pool") + pooled > pooled_cap
+        worst = max((after + charged(n) + dict(costs).get(n, 0) for n in paying), default=0)
+        too_much = pooled_cap is not None and charged("pool") + pooled > pooled_cap
         if new and (worst > cap or too_much):
             with pytest.raises(BudgetError):
                 charge(ledger, question, asked)
@@ -386,8 +390,8 @@ def test_any_sequence_is_accepted_and_refused_as_by_plain_sums(
             there |= new
             book += [*costs, ("pool", pooled)]
     for name in everybody:
-        assert ledger.account(name).spent == spent("") + spent(name)
-    assert ledger.account().pooled_spent == spent("pool")
-    assert ledger.account().public == spent("")
-    assert ledger.account().spent <= cap
+        assert ledger.account(name).charged == charged("") + charged(name)
+    assert ledger.account().pooled_charged == charged("pool")
+    assert ledger.account().public == charged("")
+    assert ledger.account().charged <= cap
     ledger.verify()

@@ -31,15 +31,15 @@ def test_rows_killed_anywhere_and_asked_for_again_are_one_spend_one_noise_one_ar
     place.create(epsilon=0.01)  # exactly one row each fits
     killed(place, "release", "killed", point)
 
-    spent = len(place.raw("SELECT key FROM charges"))
-    assert spent == (0 if point == "before the charge commits" else 2)
+    charged = len(place.raw("SELECT key FROM charges"))
+    assert charged == (0 if point == "before the charge commits" else 2)
     done = len(place.raw("SELECT key FROM releases"))
     names = list(worker.POINTS)
     shared_by, rows_by = names.index("after shared commits"), names.index("after store commits")
     place_in_time = shared_by if point == "writer half way" else names.index(point)
     assert done == (place_in_time >= shared_by) + (place_in_time >= rows_by)
     secrets = dict(place.raw("SELECT key, secret FROM secrets"))
-    assert len(secrets) == spent - done
+    assert len(secrets) == charged - done
 
     ledger = place.open()
     (batch,) = ledger.charge(worker.campaign("killed"), ["alice"]).batches
@@ -48,12 +48,12 @@ def test_rows_killed_anywhere_and_asked_for_again_are_one_spend_one_noise_one_ar
         visible = place.artifacts / batch.key
         if visible.exists():  # it was renamed but not recorded: the same values as the retry's
             assert visible.read_bytes() == worker.content_of(batch)
-    if not spent:  # alice alone was charged just now
+    if not charged:  # alice alone was charged just now
         worker.rows_of(ledger, "killed", ["bob"])
     rows = worker.rows_of(ledger, "killed", ["bob", "alice"])
     assert rows == worker.rows_of(place.open(), "killed", ["bob", "alice"])
-    assert sum(spend.n_rows for spend in ledger.spends()) == 2
-    assert len(list(place.artifacts.iterdir())) == (2 if spent else 3)
+    assert sum(one.n_rows for one in ledger.charges()) == 2
+    assert len(list(place.artifacts.iterdir())) == (2 if charged else 3)
     assert place.raw("SELECT * FROM secrets") == []
     ledger.verify()
 
@@ -78,19 +78,19 @@ def test_after_a_kill_at_any_moment_every_release_has_its_spend_and_its_artifact
             process.wait(timeout=moments.uniform(0.05, 0.4))
         process.kill()
         process.communicate()
-        place.open().verify()  # among others: no release without spend, no artifact missing
+        place.open().verify()  # among others: no release without charge, no artifact missing
     ledger = place.open()
-    spends = ledger.spends()
-    assert any(spend.released for spend in spends)
+    listed = ledger.charges()
+    assert any(one.released for one in listed)
     for round_number in range(4):
-        for number in range(sum(s.released for s in spends) + 4):
+        for number in range(sum(s.released for s in listed) + 4):
             question = f"round {round_number} {number}"
             asked = worker.campaign(question)
             if ledger.price(asked, ["alice"]).n_new:
                 break
             worker.rows_of(ledger, question, ["alice", "bob"])
-    assert all(spend.released for spend in ledger.spends())
-    assert len(ledger.spends()) == len(spends)
+    assert all(one.released for one in ledger.charges())
+    assert len(ledger.charges()) == len(listed)
     assert place.raw("SELECT * FROM secrets") == []
     ledger.verify()
 
@@ -105,9 +105,9 @@ def test_eight_processes_that_race_spend_exactly_the_budget(place):
     assert [process.returncode for process in processes] == [0] * 8
     accepted = [int(printed) for printed in finished]
     assert sum(accepted) == 50
-    assert ledger.account("alice").spent_nano == 10**9 // 2
+    assert ledger.account("alice").charged_nano == 10**9 // 2
     assert ledger.account().left == 0
-    assert ledger.account().pooled_spent_nano == 50 * (2 + 2 * 8) * 10**6
+    assert ledger.account().pooled_charged_nano == 50 * (2 + 2 * 8) * 10**6
     ledger.verify()
 
 
@@ -123,11 +123,11 @@ def test_eight_processes_with_overlapping_rows_make_every_row_once(place):
         for name, value in json.loads(printed).items():
             seen.setdefault(name, set()).add(value)
     assert {len(values) for values in seen.values()} == {1}, "one value for each member"
-    assert sum(spend.n_rows for spend in ledger.spends()) == len(seen)
-    assert {one.spent for one in ledger.accounts()} == {0.01}
-    assert ledger.account().pooled_spent == pytest.approx(0.002 + len(seen) * 0.008)
+    assert sum(one.n_rows for one in ledger.charges()) == len(seen)
+    assert {one.charged for one in ledger.accounts()} == {0.01}
+    assert ledger.account().pooled_charged == pytest.approx(0.002 + len(seen) * 0.008)
     assert worker.rows_of(ledger, "lists", sorted(seen)) == {n: v for n, (v,) in seen.items()}
-    assert len(list(place.artifacts.iterdir())) == 1 + len(ledger.spends())
+    assert len(list(place.artifacts.iterdir())) == 1 + len(ledger.charges())
     ledger.verify()
 
 
@@ -159,10 +159,10 @@ def test_a_full_disk_is_a_plain_error_and_costs_nothing_twice(sqlite_place, tmp_
         assert done.returncode == 0, done.stderr
         assert "Error" in done.stdout, "it failed, in one line"
         sqlite_place.open().verify()
-        assert sum(spend.n_rows for spend in ledger.spends()) == charged
+        assert sum(one.n_rows for one in ledger.charges()) == charged
     rows = worker.rows_of(ledger, "lists", [f"member {i}" for i in range(3000)])
     assert len(rows) == 3000
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
     ledger.verify()
 

@@ -19,7 +19,7 @@ from edgeveil.ledger import Ledger, campaigns
 
 @pytest.fixture
 def filled(place, public, joint, reserve):
-    """A ledger with a released spend, an open joint one and an open public one."""
+    """A ledger with a released charge, an open joint one and an open public one."""
     ledger = place.create(epsilon=4, pooled_epsilon=8)
     first = reserve(ledger, "1", public(0.5))
     first.store(lambda path: path.write_text("one"))
@@ -163,7 +163,7 @@ def test_verify_finds_a_cap_that_was_exceeded(place, joint, reserve, monkeypatch
 
 
 def test_verify_finds_a_changed_artifact(place, filled, reserve):
-    (place.artifacts / filled.spends()[0].key).write_text("two")
+    (place.artifacts / filled.charges()[0].key).write_text("two")
     with pytest.raises(LedgerError, match="was changed since it was released"):
         filled.verify()
 
@@ -201,19 +201,19 @@ from edgeveil.ledger import Campaign, Ledger
 from edgeveil.privacy.guarantee import Guarantee
 ledger = Ledger.open(sys.argv[1], artifacts=sys.argv[2])
 claim = Guarantee(epsilon=1e-9, model="public", theorem="test")
-def spend(name):
+def use(name):
     ledger.charge(Campaign(question=name, guarantee=lambda n: claim), ["row"])
-spend("before")
+use("before")
 children = []
 for child in range(3):
     pid = os.fork()
     if pid == 0:
         for i in range(5):
-            spend(f"{child} {i}")
+            use(f"{child} {i}")
         os._exit(0)
     children.append(pid)
 for i in range(5):
-    spend(f"parent {i}")
+    use(f"parent {i}")
 assert all(os.waitpid(pid, 0)[1] == 0 for pid in children)
 """
 
@@ -226,14 +226,14 @@ def test_an_open_ledger_can_be_used_on_both_sides_of_a_fork(place):
         check=True,
         timeout=60,
     )
-    assert ledger.account().spent_nano == 21
+    assert ledger.account().charged_nano == 21
     ledger.verify()
 
 
 def test_threads_share_a_ledger(place, public, reserve):
     ledger = place.create(epsilon=1)
 
-    def spend(number):
+    def use(number):
         try:
             reserve(ledger, str(number), public(0.125))
         except BudgetError:
@@ -241,7 +241,7 @@ def test_threads_share_a_ledger(place, public, reserve):
         return 1
 
     with ThreadPoolExecutor(4) as pool:
-        assert sum(pool.map(spend, range(20))) == 8
+        assert sum(pool.map(use, range(20))) == 8
     ledger.verify()
 
 
@@ -249,7 +249,7 @@ def test_create_does_not_touch_what_is_there(place, filled):
     with pytest.raises(LedgerError, match="already"):
         place.create(epsilon=100)
     assert place.open().epsilon == 4
-    assert len(place.open().spends()) == 3
+    assert len(place.open().charges()) == 3
 
 
 def test_opening_what_is_not_there_creates_nothing(place, tmp_path):

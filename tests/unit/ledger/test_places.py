@@ -125,7 +125,7 @@ def test_without_a_folder_for_artifacts_postgres_reserves_nothing(postgres_place
     ledger = Ledger.open(postgres_place.location)
     with pytest.raises(LedgerError, match="artifacts="):
         reserve(ledger, "1", public(1))
-    assert ledger.spends() == []
+    assert ledger.charges() == []
     assert ledger.account().left == 1
 
 

@@ -1,4 +1,4 @@
-"""A plan never adds up to more than is left, and what it names can really be spent."""
+"""A plan never adds up to more than is left, and what it names can really be charged."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from edgeveil.ledger.plan import days_of, plan
 from edgeveil.mechanisms import Suggest
 
 
-def account(cap, spent=0, pooled_cap=None, pooled=0):
-    return Account("ann", cap, spent, 0, pooled_cap, pooled)
+def account(cap, charged=0, pooled_cap=None, pooled=0):
+    return Account("ann", cap, charged, 0, pooled_cap, pooled)
 
 
 @pytest.mark.parametrize(
@@ -37,22 +37,22 @@ def test_what_is_no_time_is_said(text):
 
 @given(
     cap=st.integers(1, 10**12),
-    spent=st.integers(0, 10**12),
+    charged=st.integers(0, 10**12),
     every=st.sampled_from(["day", "week", "month", "5d", "quarter"]),
     lasting=st.sampled_from(["100d", "1y", "3y", "370d"]),
 )
-def test_all_releases_of_a_plan_fit_into_what_is_left(cap, spent, every, lasting):
-    if spent >= cap:
+def test_all_releases_of_a_plan_fit_into_what_is_left(cap, charged, every, lasting):
+    if charged >= cap:
         with pytest.raises(BudgetError):
-            plan(account(cap, spent), every, lasting)
+            plan(account(cap, charged), every, lasting)
         return
-    found = plan(account(cap, spent), every, lasting)
+    found = plan(account(cap, charged), every, lasting)
     assert found[0].every == every
     assert len({p.every for p in found}) == len(found)
     for one in found:
         nano = round(one.epsilon * 10**9)
-        assert nano * one.releases <= cap - spent
-        assert (nano + 1) * one.releases > cap - spent  # and no more would
+        assert nano * one.releases <= cap - charged
+        assert (nano + 1) * one.releases > cap - charged  # and no more would
         assert one.releases == math.ceil(days_of(lasting) / days_of(one.every) - 1e-9)
 
 

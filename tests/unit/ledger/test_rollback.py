@@ -40,7 +40,7 @@ def test_an_artifact_that_the_ledger_does_not_know_fails_verify_and_the_next_cha
     restored, public, reserve
 ):
     ledger = restored.open()
-    assert ledger.account().spent == 1
+    assert ledger.account().charged == 1
     for attempt in (
         ledger.verify,
         lambda: reserve(ledger, "3", public(1)),
@@ -48,7 +48,7 @@ def test_an_artifact_that_the_ledger_does_not_know_fails_verify_and_the_next_cha
     ):
         with pytest.raises(LedgerError, match="put back to an older copy"):
             attempt()
-    assert ledger.account().spent == 1
+    assert ledger.account().charged == 1
     assert len(forgotten(restored)) == 2, "the rows, and what they share"
     for path in forgotten(restored):
         path.unlink()
@@ -102,7 +102,7 @@ def test_a_plain_copy_of_the_file_alone_has_every_spend(sqlite_place, public, re
     reserve(ledger, "1", public(1))
     shutil.copy(sqlite_place.location, tmp_path / "copy")
     reader.close()
-    assert Ledger.open(tmp_path / "copy").account().spent == 1
+    assert Ledger.open(tmp_path / "copy").account().charged == 1
 
 
 def test_a_backup_is_whole_and_private_and_tells_its_head(

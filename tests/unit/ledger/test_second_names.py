@@ -41,7 +41,7 @@ def test_a_link_made_while_the_ledger_is_open_stops_the_next_charge(
     with pytest.raises(LedgerError, match="second name"):
         reserve(ledger, "2", public(0.25))
     (tmp_path / "link").unlink()
-    assert ledger.account().spent == 0.25
+    assert ledger.account().charged == 0.25
 
 
 def test_a_symbolic_link_is_the_same_name(sqlite_place, tmp_path, public, reserve):
@@ -121,5 +121,5 @@ def test_two_processes_under_two_names_spend_one_budget(sqlite_place, other_name
     other_name.unlink()
     ledger = sqlite_place.open()
     assert accepted == 100  # of a hundredth each; 140 were asked for
-    assert ledger.account("alice").spent_nano == 10**9
+    assert ledger.account("alice").charged_nano == 10**9
     ledger.verify()

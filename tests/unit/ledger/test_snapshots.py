@@ -15,13 +15,16 @@ def test_another_graph_is_refused_until_a_snapshot_is_declared(ledger, joint, re
     for question in ("q", "another question"):
         with pytest.raises(LedgerError, match="public schedule"):
             reserve(ledger, question, joint(1, "ann"), fingerprint="tuesday")
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     assert reserve(ledger, "q", joint(1, "ann"), fingerprint="monday") == first
     assert ledger.advance() == 2
     second = reserve(ledger, "q", joint(1, "ann"), fingerprint="tuesday")
     assert second.secret != first.secret
-    assert [(s.snapshot, s.fingerprint) for s in ledger.spends()] == [(1, "monday"), (2, "tuesday")]
-    assert ledger.account("ann").spent == 2
+    assert [(s.snapshot, s.fingerprint) for s in ledger.charges()] == [
+        (1, "monday"),
+        (2, "tuesday"),
+    ]
+    assert ledger.account("ann").charged == 2
     with pytest.raises(LedgerError, match="snapshot 2"):
         reserve(ledger, "q", joint(1, "ann"), fingerprint="monday")
     assert "the graph: snapshot 2, in use since" in ledger.show()
@@ -45,7 +48,7 @@ def test_a_call_that_began_before_an_advance_does_not_go_on_after_it(ledger, joi
     ledger.advance()
     with pytest.raises(LedgerError, match="nothing more is drawn from a state that is over"):
         reserve(ledger, "q", joint(1, "bob"), snapshot=1)
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     assert "snapshot 2, declared" in ledger.show(), "its graph is not fixed by the old one"
 
 
@@ -53,7 +56,7 @@ def test_the_same_graph_may_be_a_new_snapshot(ledger, joint, reserve):
     reserve(ledger, "q", joint(1, "ann"), fingerprint="same")
     ledger.advance()
     reserve(ledger, "q", joint(1, "ann"), fingerprint="same")
-    assert ledger.account("ann").spent == 2, "whether it has changed does not show"
+    assert ledger.account("ann").charged == 2, "whether it has changed does not show"
 
 
 def test_a_snapshot_that_nothing_was_released_from_stays_the_next(place, ledger, joint, reserve):
@@ -69,13 +72,13 @@ def test_a_snapshot_that_nothing_was_released_from_stays_the_next(place, ledger,
 def test_each_label_has_snapshots_of_its_own(ledger, joint, reserve):
     reserve(ledger, "q", joint(1, "ann"), label="friends", fingerprint="f")
     reserve(ledger, "q", joint(1, "ann"), label="papers", fingerprint="p")
-    assert len(ledger.spends()) == 2, "the same question of two graphs"
+    assert len(ledger.charges()) == 2, "the same question of two graphs"
     ledger.advance("papers")
     reserve(ledger, "q", joint(1, "ann"), label="  Friends ", fingerprint="f")
     with pytest.raises(LedgerError, match="another one than snapshot 1 of 'FRIENDS'"):
         reserve(ledger, "q", joint(1, "ann"), label="FRIENDS", fingerprint="p")
     reserve(ledger, "q", joint(1, "ann"), label="papers", fingerprint="p2")
-    assert ledger.account("ann").spent == 3
+    assert ledger.account("ann").charged == 3
 
 
 def test_a_refused_charge_fixes_no_graph(ledger, joint, reserve):

@@ -2,7 +2,7 @@
 
 worker.py LOCATION ARTIFACTS advance POINT           declare a snapshot, SIGKILL at POINT
 worker.py LOCATION ARTIFACTS release QUESTION POINT  charge, store all, SIGKILL at POINT
-worker.py LOCATION ARTIFACTS race NAME TRIES         spend until refused; print how often it worked
+worker.py LOCATION ARTIFACTS race NAME TRIES         charge until refused; print how often it worked
 worker.py LOCATION ARTIFACTS overlap SEED            ask for overlapping rows; print their values
 worker.py LOCATION ARTIFACTS stream NAME             release one thing after another, for ever
 """
@@ -26,12 +26,12 @@ POINTS = {
     "before the charge commits": (Transaction, "commit", {"before": 1}),
     "after the charge commits": (Transaction, "commit", {"after": 1}),
     "writer half way": (os, "replace", {}),
-    "shared file on disk": (ledger_module, "sha256_of", {"before": 1}),
+    "shared file on disk": (artifacts, "sha256_of", {"before": 1}),
     "before shared rename": (os, "replace", {"before": 1}),
     "after shared rename": (os, "replace", {"after": 1}),
     "before shared commits": (Transaction, "commit", {"before": 2}),
     "after shared commits": (Transaction, "commit", {"after": 2}),
-    "file on disk": (ledger_module, "sha256_of", {"before": 2}),
+    "file on disk": (artifacts, "sha256_of", {"before": 3}),  # 2: the shared one is read
     "before rename": (os, "replace", {"before": 2}),
     "after rename": (os, "replace", {"after": 2}),
     "folder on disk": (ledger_module, "move", {"after": 2}),
@@ -54,10 +54,10 @@ def campaign(question: str) -> Campaign:
 
 
 def content_of(batch: Batch) -> bytes:
-    """Stand for the noisy values: they depend on the secret and the recipients alone."""
+    """Stand for the noisy values: they depend on the secret and the members alone."""
     rows = {
         name: hashlib.sha256(batch.secret + name.encode()).hexdigest() * 8
-        for name in batch.recipients or ("shared",)
+        for name in batch.members or ("shared",)
     }
     return json.dumps(rows, sort_keys=True).encode()
 
@@ -96,7 +96,7 @@ def stored(batch: Batch, point: str = "") -> Batch:
         with path.open("wb") as handle:
             handle.write(content[: len(content) // 2])
             handle.flush()
-            if point == "writer half way" and batch.recipients:
+            if point == "writer half way" and batch.members:
                 die()
             handle.write(content[len(content) // 2 :])
 
@@ -114,7 +114,7 @@ def rows_of(ledger: Ledger, question: str, names: list[str], point: str = "") ->
 
 
 def race(ledger: Ledger, name: str, tries: int) -> int:
-    """Count accepted spends."""
+    """Count accepted charges."""
     accepted = 0
     for attempt in range(tries):
         try:

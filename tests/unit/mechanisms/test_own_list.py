@@ -60,7 +60,7 @@ def test_embed_gives_it_for_nothing_and_says_so(tmp_path):
     assert made.values.shape == (120, 1024)
     assert made.guarantee.epsilon == made.guarantee.pooled_epsilon == 0
     assert "no such edge is used, so this costs nothing" in str(made.guarantee)
-    assert ledger.account("7").spent_nano == 0
+    assert ledger.account("7").charged_nano == 0
     sparse = made.to_scipy()
     assert (np.diff(sparse.indptr) <= GRAPH.degrees).all()
     np.testing.assert_array_equal(sparse.toarray(), made.values)

@@ -56,7 +56,7 @@ def test_candidates_are_the_only_ones_suggested_and_unknown_ones_cost_nothing(tm
     ledger = Ledger.create(tmp_path / "ledger", epsilon=5)
     with pytest.raises(UnknownNodeError):
         suggest(GRAPH, [3], 1.0, candidates=["ghost"], ledger=ledger)
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_a_list_says_what_everybody_gets_where_epsilon_is_small_and_names_more_where_it_is_not():
@@ -93,14 +93,14 @@ def test_another_k_other_candidates_and_another_format_are_the_stored_ones_for_n
     first = suggest(GRAPH, [3, 4], 1.0, k=20, ledger=ledger)
     shorter = suggest(GRAPH, [3, 4], 1.0, k=10, ledger=ledger)
     longer = suggest(GRAPH, [3], 1.0, k=100, ledger=ledger)
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
     for member in (3, 4):
         assert shorter.for_member(member) == first.for_member(member)[:10]
     assert longer.for_member(3)[:20] == first.for_member(3)
     only = [s.node for s in first.for_member(3)][5:9]
     among = suggest(GRAPH, [3], 1.0, candidates=only, ledger=ledger)
     assert [s.node for s in among.for_member(3)] == only
-    assert len(ledger.spends()) == 1
+    assert len(ledger.charges()) == 1
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 2.0])

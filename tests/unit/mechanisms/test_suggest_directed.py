@@ -176,7 +176,7 @@ def test_every_mechanism_refuses_a_directed_graph_before_anything_is_charged(mec
             call(graph, mechanism, [0], ledger=ledger)
     with pytest.raises(ParameterError, match="does not support directed graphs"):
         rows_of(mechanism, graph, [0], NoiseSource.insecure(1))
-    assert ledger.spends() == []
+    assert ledger.charges() == []
 
 
 def test_an_undirected_graph_is_refused_where_directions_are_needed():

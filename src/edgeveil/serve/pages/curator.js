@@ -1,6 +1,6 @@
 "use strict";
 
-// The key comes in the part of the address that browsers do not send, and is removed from it.
+// The key is in the fragment of the address, which browsers do not send. Remove it from there.
 const KEY = "edgeveil-key";
 const given = new URLSearchParams(location.hash.slice(1)).get("key");
 if (given) {
@@ -45,7 +45,7 @@ function table(place, heads, rows) {
 }
 
 function chart(place, points, across, up) {
-  // As wide as its place, so that letters have the size of letters on a phone, too.
+  // As wide as its container, so that the text is not scaled on a phone.
   const [wide, high, left, low] = [Math.max(place.clientWidth, 240), 200, 48, 24];
   const drawn = document.createElementNS(SVG, "svg");
   drawn.setAttribute("viewBox", `0 0 ${wide} ${high}`);
@@ -80,11 +80,12 @@ function facts(status) {
     "graph": status.label || "(no label)",
     "snapshot": status.snapshot,
     "members": status.members.toLocaleString(),
-    "a list": `${status.places} places at epsilon ${status.epsilon}`,
-    "cap for one member": status.cap,
-    "left, at least": status.least_left,
-    "more lists for everybody": status.lists_left,
-    "still to be made ahead": status.ahead_left.toLocaleString(),
+    "length of a list": status.k,
+    "price of a list": `epsilon ${status.epsilon}`,
+    "cap for each member": status.cap,
+    "lowest remaining budget": status.least_left,
+    "lists that everybody can still get": status.lists_left,
+    "members to check for a list": status.ahead_left.toLocaleString(),
   };
   at("facts").replaceChildren(
     ...Object.entries(said).flatMap(([name, value]) => {
@@ -110,21 +111,21 @@ function counts(text) {
   const total = Math.max(...buckets.values(), 1);
   const points = [...buckets].map(([limit, number]) => [Math.log10(limit), (100 * number) / total]);
   const across = { name: "time", ticks: [0, 1, 2, 3, 4], show: (v) => (v < 3 ? `${Math.round(10 ** v)} ms` : `${10 ** v / 1000} s`) };
-  chart(at("latency"), buckets.size ? points : [], across, "Share of lists given within this time, in percent");
+  chart(at("latency"), buckets.size ? points : [], across, "Share of answers within this time, in percent");
 }
 
-function spending(spends) {
+function charges(listed) {
   let sum = 0;
-  const points = spends.map((spend) => [Date.parse(spend.time), (sum += spend.lists)]);
+  const points = listed.map((charge) => [Date.parse(charge.time), (sum += charge.lists)]);
   if (points.length) points.unshift([points[0][0], 0]);
-  chart(at("spending"), points, { name: "time", show: (v) => new Date(v).toLocaleString() }, "Lists charged");
+  chart(at("charges"), points, { name: "time", show: (v) => new Date(v).toLocaleString() }, "Lists charged");
 }
 
 async function plan() {
   try {
     const rows = (await ask("plan")).map((one) => [one.every, one.releases, Number(one.epsilon.toPrecision(3))]);
     rows.sort((one, other) => other[1] - one[1]);
-    table(at("plan"), ["new lists every", "lists", "epsilon of each"], rows);
+    table(at("plan"), ["a new list every", "lists", "price of each (epsilon)"], rows);
   } catch (problem) {
     table(at("plan"), [problem.message], []);
   }
@@ -133,9 +134,9 @@ async function plan() {
 async function refresh() {
   plan();
   try {
-    const [status, spends, metrics] = await Promise.all([ask("status"), ask("spends"), ask("metrics")]);
+    const [status, listed, metrics] = await Promise.all([ask("status"), ask("charges"), ask("metrics")]);
     facts(status);
-    spending(spends);
+    charges(listed);
     counts(metrics);
     at("about").textContent = `As of ${new Date().toLocaleTimeString()}.`;
     at("about").className = "soft";
@@ -152,7 +153,7 @@ function charging(id, path, when, words) {
       const price = await ask(path);
       at("question").textContent =
         `Charges ${price.epsilon} to each of ${price.members.toLocaleString()} members, ${when}. ` +
-        `Lowest remaining budget: ${price.least_left}; ${price.lists_left} lists remain for everybody.`;
+        `Lowest remaining budget: ${price.least_left}; everybody can still get ${price.lists_left} ${price.lists_left === 1 ? "list" : "lists"}.`;
       at("same").textContent =
         id === "advance" && price.same_graph ? `The graph is the same as snapshot ${price.snapshot}.` : "";
       at("charge").onclick = async () => {
@@ -172,7 +173,7 @@ function charging(id, path, when, words) {
 }
 
 at("cancel").addEventListener("click", () => at("confirm").close());
-charging("ahead", "ahead", "unless it has a list of this snapshot already", (found) => `${found.left.toLocaleString()} lists to be made.`);
-charging("advance", "advance", "when its list of the new snapshot is made", (found) => `This is snapshot ${found.snapshot} now.`);
+charging("ahead", "ahead", "unless it has a list of this snapshot already", (found) => `Making lists: ${found.left.toLocaleString()} members to check.`);
+charging("advance", "advance", "when its list of the new snapshot is made", (found) => `Snapshot ${found.snapshot} is current now.`);
 refresh();
 setInterval(refresh, 5000);

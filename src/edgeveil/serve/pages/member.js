@@ -1,6 +1,6 @@
 "use strict";
 
-// The token comes in the part of the address that browsers do not send, and is removed from it.
+// The token is in the fragment of the address, which browsers do not send. Remove it from there.
 const TOKEN = "edgeveil-token";
 const given = new URLSearchParams(location.hash.slice(1)).get("token");
 if (given) {
@@ -27,41 +27,31 @@ function add(parent, kind, name, text) {
   return made;
 }
 
-// Places from 1 to `worst` on a logarithmic axis: what matters is at its left.
-function bar(line, worst) {
-  const shape = (kind, values) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", kind);
-    for (const [key, value] of Object.entries(values)) made.setAttribute(key, value);
-    return made;
-  };
-  const x = (place) => 100 * Math.log(place) / Math.log(worst + 1);
-  const drawn = shape("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none" });
-  drawn.setAttribute("aria-hidden", "true");
-  drawn.append(
-    shape("rect", { class: "track", x: 0, y: 4, width: 100, height: 2 }),
-    shape("rect", { class: "span", x: x(line.first), y: 1, width: x(line.last + 1) - x(line.first), height: 8 }),
-    shape("rect", { class: "dot", x: x(line.place), y: 0, width: 1.5, height: 10 }),
-  );
-  return drawn;
+// How often noise alone produces such a line, in words.
+function byChance(chance) {
+  if (chance >= 1) return "Noise alone would put as many names here.";
+  if (chance < 0.01) return "Fewer than 1 in 100 such names are here by chance.";
+  return `About ${Math.round(100 * chance)} in 100 such names are here by chance.`;
 }
 
 function showList(answer) {
   const list = answer.list;
   const day = new Date(list.made).toLocaleDateString(undefined, { dateStyle: "long", timeZone: "UTC" });
-  const old = answer.current ? "" : " It is an earlier one: your privacy budget is used up, so no new list is made.";
+  const old = answer.current ? "" : " This is an earlier list: your budget is used up, so you get no new one.";
   at("about").textContent = `For ${list.member}, made on ${day}.${old}`;
   at("remark").textContent = list.remark ? `${list.remark[0].toUpperCase()}${list.remark.slice(1)}.` : "";
-  const worst = Math.max(...list.suggestions.map((line) => line.last), 1);
+  at("legend").hidden = !list.suggestions.length;
   for (const line of list.suggestions) {
     const row = add(at("people"), "li");
-    add(row, "span", "place", String(line.place));
-    add(add(row, "span", "who", String(line.node)), "span", "why", line.why);
-    const range = add(row, "span", "range");
-    range.append(bar(line, worst));
-    const words = line.first === line.last ? `place ${line.first}` : `could be place ${line.first} to ${line.last.toLocaleString()}`;
-    add(range, "span", "open", words);
+    add(row, "span", "rank", String(line.rank));
+    const who = add(row, "span", "who", String(line.node));
+    if (line.strength !== "popular") add(who, "span", "why", line.why);
+    const strength = add(row, "details", `strength ${line.strength}`);
+    add(strength, "summary", "", line.strength);
+    const numbers = `Common friends, estimated: ${line.common}. ${byChance(line.chance)}`;
+    const popular = "Suggested because many people know them, not because of your friends.";
+    add(strength, "span", "numbers", line.strength === "popular" ? popular : numbers);
   }
-  if (!list.suggestions.length) at("remark").textContent = "There is nobody to suggest.";
 }
 
 async function show() {
@@ -72,21 +62,26 @@ async function show() {
     at("about").className = "alarm";
     return;
   }
-  const [protection, spending] = await Promise.allSettled([ask("me/protection"), ask("me/spending")]);
+  const [protection, budget] = await Promise.allSettled([ask("me/protection"), ask("me/budget")]);
   if (protection.status === "fulfilled") {
-    at("short").textContent = protection.value.in_short;
-    at("full").textContent = protection.value.in_full;
+    const { in_short, in_full, odds, epsilon } = protection.value;
+    at("short").textContent = in_short;
+    at("odds").textContent =
+      `Whatever somebody believed about such a connection before, one list changes the odds by a factor ` +
+      `of at most ${odds} (epsilon ${epsilon}). For several lists the factors multiply.`;
+    at("full").textContent = in_full;
     at("protection").hidden = false;
   }
-  if (spending.status === "fulfilled") {
-    const { spent, whole } = spending.value;
+  if (budget.status === "fulfilled") {
+    const { charged, cap } = budget.value;
     const number = (value) => Number(value.toPrecision(3)).toString();
-    at("spent").textContent =
-      `Each list tells a little about others. Of ${number(whole)} that you may ever learn ` +
-      `(epsilon), ${number(spent)} is used up. Looking at a list again costs nothing.`;
-    at("meter").max = whole;
-    at("meter").value = spent;
-    at("spending").hidden = false;
+    at("used").textContent =
+      `Every new list reveals a little about others, so there is a limit for each member. ` +
+      `You have used ${Math.round((100 * charged) / cap)} % of yours. Looking at the same list again uses nothing.`;
+    at("charged").textContent = `Used: ${number(charged)} of ${number(cap)}, measured as epsilon.`;
+    at("meter").max = cap;
+    at("meter").value = charged;
+    at("budget").hidden = false;
   }
 }
 

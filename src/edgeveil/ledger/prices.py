@@ -1,4 +1,4 @@
-"""What rows cost, in whole nano-epsilons."""
+"""The price of rows, in whole nano-epsilons: rounded up, where caps are rounded down."""
 
 from __future__ import annotations
 
@@ -27,65 +27,8 @@ def to_nano(epsilon: float) -> int:
     return math.ceil(exact_epsilon(epsilon) * NANO)
 
 
-def in_words(nano: int) -> str:
-    """Nano-epsilons as a decimal number, exactly.
-
-    >>> in_words(1_500_000_000)
-    '1.5'
-    """
-    return f"{(Decimal(nano) / NANO).normalize():f}"
-
-
-class Cost(NamedTuple):
-    """What a batch costs: each recipient (joint) or everybody (public), and all who pool."""
-
-    model: Literal["joint", "public"]
-    epsilon_nano: int
-    pooled_nano: int
-
-
-def cost_of_growth(guarantee: Callable[[int], Guarantee], before: int, after: int) -> Cost:
-    """What a campaign of `before` rows costs more when it has `after` rows.
-
-    All its rows together are one release (docs/theory/time.md, Theorem 1), so what was paid so
-    far is the price of a release of `before` rows.
-    """
-    late, early = _cost(guarantee(after)), _cost(guarantee(before)) if before else None
-    if early is None:
-        return late
-    epsilon = late.epsilon_nano if late.model == "joint" else late.epsilon_nano - early.epsilon_nano
-    pooled = late.pooled_nano - early.pooled_nano
-    same = late.model == early.model and (late.model == "public" or epsilon == early.epsilon_nano)
-    if not same or epsilon < 0 or pooled < 0:
-        raise ParameterError("the guarantee of a row must not depend on how many rows there are")
-    return Cost(late.model, epsilon, pooled)
-
-
-def _cost(guarantee: Guarantee) -> Cost:
-    if not guarantee.protects or guarantee.model == "none":
-        raise BudgetError(
-            "this release is not private (exact values or seeded noise), so no budget covers it"
-        )
-    if guarantee.delta:
-        raise ParameterError(
-            f"the ledger counts pure epsilon, it cannot charge delta = {guarantee.delta:g}"
-        )
-    pooled = math.ceil(guarantee.pooled(guarantee.n_sources) * NANO)
-    return Cost(guarantee.model, to_nano(guarantee.epsilon), pooled)
-
-
-def check_text(what: str, text: str) -> None:
-    """Raise ParameterError unless both databases can hold `text` as it is."""
-    try:
-        fits = isinstance(text, str) and b"\0" not in text.encode()
-    except UnicodeEncodeError:
-        fits = False
-    if not fits:
-        raise ParameterError(f"{what} must be text without NUL characters")
-
-
 def cap_nano(name: str, epsilon: float) -> int:
-    """Check a cap and give it in whole nano-epsilons, rounded down: prices are rounded up.
+    """Check a cap and give it in whole nano-epsilons, rounded down.
 
     >>> cap_nano("epsilon", 1.9999999999)
     1999999999
@@ -96,6 +39,63 @@ def cap_nano(name: str, epsilon: float) -> int:
     if nano == 0:
         raise ParameterError(f"{name} must be at least 1e-9, got {epsilon}")
     return nano
+
+
+def in_words(nano: int) -> str:
+    """Nano-epsilons as a decimal number, exactly.
+
+    >>> in_words(1_500_000_000)
+    '1.5'
+    """
+    return f"{(Decimal(nano) / NANO).normalize():f}"
+
+
+class BatchPrice(NamedTuple):
+    """What a batch takes from each member (joint) or everybody (public), and from the pool."""
+
+    model: Literal["joint", "public"]
+    epsilon_nano: int
+    pooled_nano: int
+
+
+def price_of_growth(guarantee: Callable[[int], Guarantee], before: int, after: int) -> BatchPrice:
+    """The price for a campaign of `before` rows to become one of `after` rows.
+
+    All its rows together are one release (docs/theory/time.md, Theorem 1), so what was charged so
+    far is the price of a release of `before` rows.
+    """
+    late, early = _price(guarantee(after)), _price(guarantee(before)) if before else None
+    if early is None:
+        return late
+    epsilon = late.epsilon_nano if late.model == "joint" else late.epsilon_nano - early.epsilon_nano
+    pooled = late.pooled_nano - early.pooled_nano
+    same = late.model == early.model and (late.model == "public" or epsilon == early.epsilon_nano)
+    if not same or epsilon < 0 or pooled < 0:
+        raise ParameterError("the guarantee of a row must not depend on how many rows there are")
+    return BatchPrice(late.model, epsilon, pooled)
+
+
+def _price(guarantee: Guarantee) -> BatchPrice:
+    if not guarantee.protects or guarantee.model == "none":
+        raise BudgetError(
+            "this release is not private (exact values or seeded noise), so no budget covers it"
+        )
+    if guarantee.delta:
+        raise ParameterError(
+            f"the ledger counts pure epsilon, it cannot charge delta = {guarantee.delta:g}"
+        )
+    pooled = math.ceil(guarantee.pooled(guarantee.n_sources) * NANO)
+    return BatchPrice(guarantee.model, to_nano(guarantee.epsilon), pooled)
+
+
+def check_text(what: str, text: str) -> None:
+    """Raise ParameterError unless both databases can hold `text` as it is."""
+    try:
+        fits = isinstance(text, str) and b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        fits = False
+    if not fits:
+        raise ParameterError(f"{what} must be text without NUL characters")
 
 
 def note_text(note: Mapping[str, str]) -> str:

@@ -1,0 +1,65 @@
+"""What a command says before loops are compiled: that it happens, about how long, and where to.
+
+Nothing is said where all that is needed was compiled before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from edgeveil import _loops
+from edgeveil.cli.output import plain, say
+
+# CPU seconds of compiling at a command's first call with nothing kept, by the default mechanism:
+# measured with numba 0.68 on one machine (Intel Xeon). `edgeveil warmup` took 18 there.
+_SECONDS = {"demo": 8, "evaluate": 7, "embed": 1, "convert": 1}
+_USUALLY = 6  # suggest, report, serve, rank, audit
+
+
+@contextmanager
+def telling(command: str = "") -> Iterator[None]:
+    """Say so before the first loop is compiled; a terminal also shows which one it is."""
+    told = False
+
+    def watch(module: str, loop: str, ready: bool) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            say(_sentence(command))
+        if sys.stderr.isatty():
+            name = plain(f"{module.removeprefix('edgeveil.')}.{loop}")
+            sys.stderr.write("\r\x1b[K" if ready else f"compiling {name} ...")
+            sys.stderr.flush()
+
+    _loops.watchers.append(watch)
+    try:
+        yield
+    finally:
+        _loops.watchers.remove(watch)
+
+
+@contextmanager
+def only(watcher: _loops.Watcher) -> Iterator[None]:
+    """For a command that says it in its own way."""
+    before, _loops.watchers[:] = list(_loops.watchers), [watcher]
+    try:
+        yield
+    finally:
+        _loops.watchers[:] = before
+
+
+def _sentence(command: str) -> str:
+    folder, problem = _loops.kept()
+    seconds = _SECONDS.get(command, _USUALLY)
+    some = folder is not None and any(folder.rglob("*.nbi"))
+    if problem:
+        long = "a few seconds" if some else f"about {seconds} s"
+        return (
+            f"Compiling for this machine, {long} at every call, because what is compiled cannot "
+            f"be kept: {_loops.not_kept()}."
+        )
+    if some:
+        return "Compiling what was not needed before for this machine, once: a few seconds."
+    return f"Compiling for this machine, once: about {seconds} s (`edgeveil warmup` does it ahead)."

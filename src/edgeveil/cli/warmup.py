@@ -1,0 +1,98 @@
+"""``edgeveil warmup``: compile all loops ahead, by real calls on small graphs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from edgeveil import _loops
+from edgeveil.cli.compiling import only
+from edgeveil.cli.output import counted, counting, say
+from edgeveil.errors import EdgeveilError
+
+# Up to 2**16 nodes an index has 16 bits, and loops of its own.
+_MANY = (1 << 16) + 1
+
+
+def warmup() -> None:
+    """Compile everything for this machine now, so that no later call has to.
+
+    Where an image is built, for instance: as the user that will run it.
+    Example: edgeveil warmup
+    """
+    folder, problem = _loops.kept()
+    refused = EdgeveilError(f"what is compiled cannot be kept: {_loops.not_kept()}")
+    if folder is None:
+        raise refused
+    compiled: list[str] = []
+    begun, cpu = time.monotonic(), time.process_time()
+
+    def watch(module: str, loop: str, ready: bool) -> None:
+        if ready:
+            compiled.append(f"{module}.{loop}")
+
+    with only(watch), counting("steps") as show:
+        calls = list(_calls())
+        for done, call in enumerate(calls):
+            show(done, len(calls))
+            call()
+    if not compiled:
+        say(f"Everything was compiled before; it is kept in {folder}.")
+        return
+    if problem:
+        raise refused
+    took = f"{time.monotonic() - begun:.0f} s, {time.process_time() - cpu:.0f} s of CPU time"
+    say(f"{counted(len(compiled), 'loop')} compiled in {took}; kept in {folder}.")
+
+
+def _calls() -> Iterator[Callable[[], object]]:
+    """Calls that together need every loop for every kind of array that graphs have."""
+    from edgeveil.datasets import social_network
+    from edgeveil.engine import release
+    from edgeveil.graph import Graph
+    from edgeveil.mechanisms import (
+        DegreePrior,
+        DPForwardCap,
+        DPPushFlow,
+        DPPushFlowCap,
+        NonPrivate,
+        Suggest,
+        TwoHop,
+    )
+    from edgeveil.nodes import NodeSet
+
+    yield _number_and_deal
+    small = social_network(200, average_degree=8).graph
+    ends = np.arange(_MANY)
+    ring = partial(Graph.from_edges, ends, np.roll(ends, 1), NodeSet.range(_MANY))
+    rows = [
+        *(NonPrivate(), TwoHop(epsilon=1), DegreePrior(epsilon=1), DPForwardCap(epsilon=1)),
+        *(DPPushFlowCap(epsilon=1), DPPushFlowCap(epsilon=1, rounds=None)),
+        DPPushFlow(epsilon=1, promised_min_degree=1),
+        Suggest(epsilon=1),
+    ]
+    arcs = [Suggest(epsilon=1, directed=True)]
+    for graph, mechanisms in ((small, rows), (ring(), rows), (ring(directed=True), arcs)):
+        for mechanism in mechanisms:
+            for count in (1, 40):  # one has loops of its own
+                yield partial(release, graph, mechanism, list(range(count)))
+
+
+def _number_and_deal() -> None:
+    """The loops of readers: they are used for millions of entries only."""
+    import polars as pl
+
+    from edgeveil import _csr
+    from edgeveil.io.edges import _LARGE, Numbers
+
+    numbers = Numbers(pl.String(), _LARGE)
+    numbers.add(pl.Series(["ann", "bob"]))
+    for kind in (np.int32, np.int64):
+        u, v = np.array([0, 1], dtype=kind), np.array([1, 2], dtype=kind)
+        for n, shift in ((1 << 10, 10), (1 << 30, 30)):  # keys of 32 and of 64 bits
+            counts = np.zeros(1, dtype=np.int64)
+            _csr.count_buckets(u, v, n, shift, counts, directed=False)
+            _csr.deal_pairs([(u, v)], n, shift, counts)

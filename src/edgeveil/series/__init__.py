@@ -1,0 +1,6 @@
+"""Series: lists for every snapshot at the price of one, because each edge is paid once."""
+
+from edgeveil.series.refresh import Refreshed, refresh
+from edgeveil.series.rule import WindowRule
+
+__all__ = ["Refreshed", "WindowRule", "refresh"]

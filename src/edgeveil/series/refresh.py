@@ -1,0 +1,545 @@
+"""`refresh`: the weekly job. Merge the snapshot, charge newcomers, open due windows, give lists.
+
+The order, in which a crash at any point costs only time:
+
+    history.add           the snapshot is merged, all at once
+    pending.json          says which snapshot is worked on
+    ledger.charge         newcomers pay for the series; windows are recorded at price 0
+    noise                 drawn from the batches' secrets; the new state is written beside the old
+    series.json           the new state counts
+    ledger: stored        the secrets are erased
+
+Until the new state counts, everything after the charge is done again from the same secrets, so a
+window has one outcome, whatever happens. A window that is in the ledger is never drawn again with
+another secret: its batch names the snapshot, and each member has one row in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeveil._files import write_note
+from edgeveil.engine.keys import code_of, describe, parameters_of
+from edgeveil.engine.making import read_shared, stored_shared
+from edgeveil.engine.question import Progress, graph_of
+from edgeveil.engine.tasks import Engine, Local, Made, Part, Parts, Task
+from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
+from edgeveil.estimate import lists
+from edgeveil.estimate.lists import Evidence
+from edgeveil.graph import Graph
+from edgeveil.history import History
+from edgeveil.ledger import Batch, Campaign, Ledger
+from edgeveil.ledger.prices import to_nano
+from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
+from edgeveil.nodes import NodeId
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.provenance import Provenance
+from edgeveil.release_folder import ReleaseFolder, file_of
+from edgeveil.series.rule import WindowRule
+from edgeveil.series.state import About, SeriesFolder, Shard
+from edgeveil.suggestions import Suggestions
+
+_BATCH = 8192  # members that are charged together
+_PART = 1024  # members that a worker takes at a time
+_FILE = 8192  # lists in a file of a folder
+_NOTE = "refreshed.json"  # in the history: what was worked on last
+
+
+def refresh(
+    graph: Graph | str | os.PathLike[str],
+    *,
+    ledger: Ledger | str | os.PathLike[str],
+    epsilon: float,
+    label: str = "",
+    folder: str | os.PathLike[str] | None = None,
+    date: str | None = None,
+    rule: WindowRule | None = None,
+    knows_followers: bool = False,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    purpose: str = "",
+    operator: str = "",
+) -> Refreshed:
+    """Bring a series of lists up to today's graph; members pay for it once, when they join.
+
+    A member pays epsilon for the series, whatever the number of its lists, because every edge
+    between others is asked about once (docs/theory/series.md). Call it for every snapshot, week by
+    week; an interrupted call is simply made again.
+
+    Parameters
+    ----------
+    graph : Graph, or whatever `edgeveil.suggest` takes
+        Today's graph, with the members of today.
+    ledger : Ledger or path
+        The budget.
+    epsilon : float
+        Privacy loss of the whole series to one member.
+    label : str
+        The public name of the graph.
+    folder : path, optional
+        Where history and state are kept; by default beside the ledger's file.
+    date : str, optional
+        Of the snapshot, by default today. The same graph on the same date is the same snapshot.
+    rule : WindowRule, optional
+        When a member's next window opens; public.
+    knows_followers : bool
+        Directed: as for `edgeveil.suggest`.
+    engine, progress, purpose, operator
+        As for `edgeveil.suggest`.
+
+    Raises
+    ------
+    LedgerError
+        If ledger, history and state do not fit together: one of them was put back to an older copy.
+    """
+    ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    today = graph_of(graph)
+    mechanism = Suggest(epsilon=epsilon, directed=today.directed, knows_followers=knows_followers)
+    place = SeriesFolder(series_folder(ledger, label, folder))
+    with place.writing():
+        history = _history(place.path / "history")
+        how = rule or WindowRule(), engine or Local(), progress
+        note = {"purpose": purpose, "operator": operator}
+        pending = place.pending()
+        if pending is not None:  # finish first what was interrupted: the history has what it needs
+            _Refresh(place, history, ledger, mechanism, label, *how, note).run(pending.until)
+        number = history.add(today, date=date or _today(), again=True)
+        return _Refresh(place, history, ledger, mechanism, label, *how, note).run(number)
+
+
+def series_folder(ledger: Ledger, label: str, folder: str | os.PathLike[str] | None = None) -> Path:
+    """Where history and state of a label are."""
+    if folder is not None:
+        return Path(folder)
+    if "://" in ledger.location:
+        raise ParameterError("a ledger in PostgreSQL needs a folder for the series: folder=...")
+    name = label or "graph"
+    if not re.fullmatch(r"[\w.-]{1,100}", name) or name.startswith("."):
+        raise ParameterError(f"a series needs a label of letters, digits, - and _, got {label!r}")
+    return Path(f"{ledger.location}.series") / name
+
+
+def _history(path: Path) -> History:
+    return History.open(path) if (path / "history.json").exists() else History.create(path)
+
+
+def _today() -> str:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).date().isoformat()
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What a refresh did, and the lists of everybody who has paid.
+
+    Attributes
+    ----------
+    snapshot : int
+        The snapshot that was refreshed.
+    n_lists, n_newcomers, n_windows, n_left_out : int
+        Members with lists, those of them who paid now, windows that were opened now, and members
+        whose budget does not allow a series.
+    price : float
+        What a newcomer paid: epsilon.
+    least_left : float
+        What the member with the least has left.
+    """
+
+    snapshot: int
+    n_lists: int
+    n_newcomers: int
+    n_windows: int
+    n_left_out: int
+    price: float
+    least_left: float
+    _series: Series
+
+    @property
+    def summary(self) -> str:
+        """Three sentences for the curator's log; released and public numbers only."""
+        left_out = (
+            f" {self.n_left_out:,} were left out: their budget does not allow it."
+            if self.n_left_out
+            else ""
+        )
+        return (
+            f"Snapshot {self.snapshot}: {self.n_lists:,} members have lists.{left_out} "
+            f"{self.n_newcomers:,} joined the series now and were charged {self.price:g} for all "
+            f"their lists; {self.n_windows:,} windows were opened at no further charge. "
+            f"The member with the least has {self.least_left:g} left."
+        )
+
+    def suggestions(self, members: Sequence[NodeId] | None = None, k: int = 20) -> Suggestions:
+        """Lists of some members, or of all who have paid."""
+        return self._series.suggestions(members, k)
+
+    def write(self, folder: str | os.PathLike[str], k: int = 20) -> ReleaseFolder:
+        """Write everybody's lists to a new folder, 8,192 a file; they need not fit into memory."""
+        return self._series.write(Path(folder), k)
+
+
+class _Refresh:
+    """One refresh: what it works with."""
+
+    def __init__(
+        self,
+        place: SeriesFolder,
+        history: History,
+        ledger: Ledger,
+        mechanism: Suggest,
+        label: str,
+        rule: WindowRule,
+        engine: Engine,
+        progress: Progress | None,
+        note: dict[str, str],
+    ) -> None:
+        self.place, self.history, self.ledger, self.mechanism = place, history, ledger, mechanism
+        self.label, self.rule, self.engine, self.progress = label, rule, engine, progress
+        self.note = {name: words for name, words in note.items() if words}
+        self.names = [str(node) for node in history.nodes.ids.tolist()]
+
+    @property
+    def campaign(self) -> Campaign:
+        """The series: every member pays once, and all share the released degrees."""
+        return series_campaign(self.mechanism, self.history, self.label, self.note)
+
+    def window_campaign(self, until: int) -> Campaign:
+        """The windows that end at a snapshot: nothing more is charged for them."""
+        series = self.campaign
+        return replace(
+            series,
+            question=json.dumps({"window": until, "of": series.question}),
+            guarantee=_no_more,
+            note={**series.note, "of": self.ledger.campaign_key(series), "until": str(until)},
+        )
+
+    def run(self, number: int) -> Refreshed:
+        about = self._checked(number)
+        if about.until == number:
+            self._close(about)
+        self.place.begin(replace(about, until=number, token=self._token(number)))
+        write_note(self.history.path / _NOTE, {"series": about.series, "until": number})
+        newcomers, left_out = self._charge_newcomers(about)
+        shared = self._popularity()
+        state, windows, batches = self._draw(about, newcomers, shared, number)
+        head = self.ledger.entry()
+        assert head is not None  # something was charged, now or before
+        done = replace(about, until=number, token=self._token(number), entry=head, state=state.name)
+        self.place.commit(done)
+        for batch in batches:
+            batch.store(_marker)
+        self.place.finish()
+        series = Series(self.place, self.history, self.mechanism, shared, self.ledger)
+        accounts = self.ledger.accounts()
+        return Refreshed(
+            snapshot=number,
+            n_lists=series.n_lists,
+            n_newcomers=int(newcomers.sum()),
+            n_windows=windows,
+            n_left_out=left_out,
+            price=self.mechanism.epsilon,
+            least_left=min((one.left for one in accounts), default=self.ledger.epsilon),
+            _series=series,
+        )
+
+    def _close(self, about: About) -> None:
+        """Erase the secrets of a refresh that was interrupted after its state counted."""
+        for shard in self.place.shards(len(self.names), about):
+            its = np.flatnonzero(shard.last == about.until) + shard.first
+            for first in range(0, len(its), _BATCH):
+                some = [self.names[i] for i in its[first : first + _BATCH]]
+                for batch in self.ledger.charge(self.window_campaign(about.until), some).batches:
+                    batch.store(_marker)
+
+    def _token(self, number: int) -> str:
+        return self.history.snapshots[number - 1].token
+
+    def _checked(self, number: int) -> About:
+        """The state to go on from; refused where ledger, history and state do not fit together."""
+        key = self.ledger.campaign_key(self.campaign)
+        about, pending = self.place.about(), self.place.pending()
+        windows = [charge for charge in self.ledger.charges() if charge.note.get("of") == key]
+        if about is None or about.series != key:  # a first refresh, or a renewed series
+            about = About(key)
+        if about.until and self.ledger.entry(about.entry[0]) != tuple(about.entry):
+            raise LedgerError(
+                f"{self.ledger.location} lacks an entry that this series was refreshed with: it "
+                "was put back to an older copy. Windows drawn since then must not be drawn again: "
+                "bring the newer ledger back, or renew the series"
+            )
+        if about.until > number or (about.until and self._token(about.until) != about.token):
+            raise LedgerError(
+                f"{self.history.path} was put back to an older copy: this series was refreshed "
+                f"with snapshot {about.until} of it. Bring the newer history back, or renew"
+            )
+        drawn = [int(one.note["until"]) for one in windows if one.seq > about.entry[0]]
+        drawn += [self._noted_until(key)]
+        allowed = {about.until, pending.until if pending else 0}
+        if max(drawn) > about.until and not set(drawn) <= allowed:
+            raise LedgerError(
+                f"{self.place.path} was put back to an older copy: windows up to snapshot "
+                f"{max(drawn)} were drawn that it does not know. Bring the newer one back, or renew"
+            )
+        return about
+
+    def _noted_until(self, key: str) -> int:
+        """The last snapshot that was worked on for this series, by the note in the history."""
+        try:
+            held = json.loads((self.history.path / _NOTE).read_text())
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError) as error:
+            raise LedgerError(f"{self.history.path / _NOTE} is damaged") from error
+        return int(held["until"]) if held["series"] == key else 0
+
+    def _charge_newcomers(self, about: About) -> tuple[Any, int]:
+        """Everybody of today who has not paid yet pays for the series, if the budget allows."""
+        present, new = self.history.present, np.zeros(len(self.names), dtype=np.bool_)
+        paid = np.zeros(len(self.names), dtype=np.bool_)
+        for shard in self.place.shards(len(self.names), about):
+            paid[shard.first : shard.first + len(shard.charged)] = shard.charged
+        wanted = np.flatnonzero(present & ~paid)
+        if not len(wanted):
+            return new, 0
+        price, accounts = to_nano(self.mechanism.epsilon), self.ledger.accounts()
+        left = {one.member: one.cap_nano - one.charged_nano for one in accounts}
+        anybody, own = self.ledger.account(), self.ledger.members_of(self.campaign)
+        for_others = anybody.cap_nano - anybody.public_nano
+        able = [
+            i
+            for i in wanted.tolist()
+            if self.names[i] in own or left.get(self.names[i], for_others) >= price
+        ]
+        for first in range(0, len(able), _BATCH):
+            some = able[first : first + _BATCH]
+            charged = self.ledger.charge(self.campaign, [self.names[i] for i in some])
+            for batch in charged.batches:
+                batch.store(_marker)
+        new[able] = True
+        return new, len(wanted) - len(able)
+
+    def _popularity(self) -> lists.Popularity:
+        """The released degrees: drawn once for the series; who joined later has the floor."""
+        paid = self.ledger.members_of(self.campaign)
+        if not paid:
+            raise BudgetError("the budget of nobody allows a series: nothing was charged")
+        batch = self.ledger.charge(self.campaign, [min(paid)]).shared
+        batch = stored_shared(self.mechanism, self.history.graph, batch)
+        numbers = read_shared(batch.artifact)
+        assert numbers is not None  # the degrees
+        return lists.learn(_padded(numbers.values[0], len(self.names)), numbers.scale)
+
+    def _draw(
+        self, about: About, newcomers: Any, shared: lists.Popularity, until: int
+    ) -> tuple[Path, int, list[Batch]]:
+        """Open the windows that are due, shard by shard, and write the new state."""
+        n, state, opened, batches = len(self.names), self.place.new_state(), 0, list[Batch]()
+        last, whole = np.zeros(n, dtype=np.uint16), list(self.place.shards(n, about))
+        for shard in whole:
+            last[shard.first : shard.first + len(shard.last)] = shard.last
+        due = self.rule.due(self.history.graph, last, until) & self.history.present
+        mechanism = SuggestWindow(
+            epsilon=self.mechanism.epsilon,
+            directed=self.mechanism.directed,
+            knows_followers=self.mechanism.knows_followers,
+            since=last,
+            until=until,
+        )
+        task = Task(mechanism=mechanism, graph=self.history.graph, shared=shared)
+        for shard in whole:
+            here = slice(shard.first, shard.first + len(shard.last))
+            charged = shard.charged | newcomers[here]
+            wanted = np.flatnonzero(due[here] & charged) + shard.first
+            made, used = self._windows(task, wanted, until)
+            batches += used
+            opened += len(wanted)
+            _folded(shared, self.history.graph, mechanism, shard, charged, made, until).write(state)
+            if self.progress:
+                self.progress(min(here.stop, n), n)
+        return state, opened, batches
+
+    def _windows(self, task: Task, members: Any, until: int) -> tuple[list[Made], list[Batch]]:
+        """Record the windows of some members, and draw them."""
+        batches: dict[int, Batch] = {}
+        campaign, index = self.window_campaign(until), {self.names[i]: int(i) for i in members}
+
+        def parts() -> Parts:
+            for first in range(0, len(members), _BATCH):
+                some = [self.names[i] for i in members[first : first + _BATCH]]
+                for batch in self.ledger.charge(campaign, some).batches:
+                    if batch.number in batches:
+                        continue
+                    if batch.stored:
+                        raise LedgerError("a window of this refresh was finished before: repeat it")
+                    batches[batch.number] = batch
+                    its = sorted(index[name] for name in batch.members)
+                    key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
+                    for at in range(0, len(its), _PART):
+                        yield Part(batch.number, tuple(its[at : at + _PART])), key
+
+        made = [rows for _, rows in self.engine.run(task, parts())]
+        return made, list(batches.values())
+
+
+def series_campaign(
+    mechanism: Suggest, history: History, label: str, note: dict[str, str]
+) -> Campaign:
+    """The campaign of a series in a ledger: it outlives snapshots, up to a renewal."""
+    return Campaign(
+        question=json.dumps({"series": history.identity, "of": describe(mechanism)}),
+        guarantee=mechanism.guarantee,
+        label=label,
+        fingerprint=f"history {history.identity}",
+        code=code_of(mechanism),
+        note={
+            "mechanism": "series of lists",
+            "parameters": json.dumps(parameters_of(mechanism)),
+            "series": history.identity,
+            **note,
+        },
+    )
+
+
+def _no_more(n_members: int) -> Guarantee:
+    """Windows cost nothing: their edges were paid for with the series (docs/theory/series.md)."""
+    return Guarantee(
+        epsilon=0.0, model="joint", n_sources=n_members, theorem="docs/theory/series.md",
+        pooling="shared",
+    )  # fmt: skip
+
+
+def _marker(path: Path) -> None:
+    """The artifact of a batch whose rows are in the series' state."""
+    path.write_text("in the state of the series\n")
+
+
+def _padded(values: Any, n: int) -> Any:
+    """Released degrees of the nodes that there were, and 0 for those who joined later."""
+    return np.concatenate([values, np.zeros(max(n - len(values), 0))])
+
+
+def _folded(
+    shared: lists.Popularity,
+    graph: Graph,
+    mechanism: Suggest,
+    shard: Shard,
+    charged: Any,
+    made: list[Made],
+    until: int,
+) -> Shard:
+    """The memory of a shard after its windows were drawn."""
+    size = len(shard.last)
+    if not made:
+        return replace(shard, charged=charged)
+    members = np.concatenate([part.sources for part in made])
+    drawn = Evidence.joined([part.rows for part in made if isinstance(part.rows, Evidence)])
+    order = np.argsort(members)
+    members, drawn = members[order], drawn.take(order)
+    claim = mechanism.guarantee(1)
+    own = own_lists(graph, members, claim.model, claim.own_edges)
+    merged = lists.merge(shared, own, shard.evidence.take(members - shard.first), drawn)
+    # Rows of the shard one after the other: the merged ones where there are such.
+    both = Evidence.joined([shard.evidence, merged])
+    place = np.arange(size)
+    place[members - shard.first] = size + np.arange(len(members))
+    last, windows = shard.last.copy(), shard.windows.copy()
+    last[members - shard.first] = until
+    windows[members - shard.first] += 1
+    return Shard(shard.first, charged, last, windows, both.take(place))
+
+
+class Series:
+    """The lists of a series as of its last refresh."""
+
+    def __init__(
+        self,
+        place: SeriesFolder,
+        history: History,
+        mechanism: Suggest,
+        shared: lists.Popularity,
+        ledger: Ledger,
+    ) -> None:
+        self._place, self._history, self._mechanism = place, history, mechanism
+        self._shared, self._ledger = shared, ledger
+
+    @cached_property
+    def _paid(self) -> Any:
+        found = [shard.charged for shard in self._place.shards(len(self._history.nodes))]
+        return np.concatenate([np.zeros(0, np.bool_), *found]) & self._history.present
+
+    @property
+    def n_lists(self) -> int:
+        """How many members have lists."""
+        return int(self._paid.sum())
+
+    def suggestions(self, members: Sequence[NodeId] | None, k: int) -> Suggestions:
+        """Lists of some members, or of all who have paid."""
+        nodes = self._history.nodes
+        wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(members)
+        if not self._paid[wanted].all():
+            raise BudgetError("somebody asked for is not in the series: nothing was paid for it")
+        parts = list(self._parts(wanted, k))
+        if not parts:
+            raise EdgeveilError("nobody is in the series yet")
+        return parts[0] if len(parts) == 1 else Suggestions.joined(parts)
+
+    def write(self, folder: Path, k: int) -> ReleaseFolder:
+        """Everybody's lists as a folder."""
+        about = self._about(self.n_lists)
+        files = (
+            (number, "series", part.members, file_of(part))
+            for number, part in enumerate(self._parts(np.flatnonzero(self._paid), k))
+        )
+        return ReleaseFolder.write(folder, "suggestions", *about, files)
+
+    def _parts(self, wanted: Any, k: int) -> Iterator[Suggestions]:
+        graph, mechanism = self._history.graph, self._mechanism
+        claim, about = mechanism.guarantee(1), self._about(len(wanted))
+        candidates = np.flatnonzero(self._history.present)
+        for shard in self._place.shards(len(self._history.nodes)):
+            inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
+            for first in range(0, len(inside), _FILE):
+                some = inside[first : first + _FILE]
+                own = own_lists(graph, some, claim.model, claim.own_edges)
+                evidence = shard.evidence.take(some - shard.first)
+                windows = np.maximum(shard.windows[some - shard.first].astype(np.int64), 1)
+                rate = float(mechanism.split[1])
+                made = lists.make_lists(self._shared, own, evidence, rate, k, candidates, windows)
+                friends = [len(self._history.friends(int(i))) for i in some]
+                yield Suggestions(
+                    members=tuple(self._history.nodes.take(some)),
+                    nodes=self._history.nodes,
+                    lists=made,
+                    friends=np.array(friends, dtype=np.int64),
+                    k=k,
+                    guarantee=about[0],
+                    provenance=about[1],
+                )
+
+    def _about(self, n_members: int) -> tuple[Guarantee, Provenance]:
+        from importlib.metadata import version
+
+        guarantee = replace(
+            self._mechanism.guarantee(max(n_members, 1)), theorem="docs/theory/series.md"
+        )
+        snapshot = self._history.snapshots[-1]
+        return guarantee, Provenance(
+            mechanism="series of lists",
+            parameters={**parameters_of(self._mechanism), "snapshot": snapshot.number},
+            version=version("edgeveil"),
+            noise="secure",
+            ledger=True,
+            created=snapshot.date or "",
+        )

@@ -1,0 +1,214 @@
+"""What a series keeps between two refreshes: one whole state after another, never half of one.
+
+    series.json       public: the snapshot that was reached, and the ledger entry it goes with
+    pending.json      the snapshot that is being worked on, from before its first charge
+    state-*/          for every 65,536 nodes a file: windows asked so far, and evidence
+    lock              held by whoever refreshes
+
+The state is derived from windows that were drawn once, so it must never be older than what the
+ledger has recorded: `check` compares both.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil._files import sync_folder, write_atomically, write_note
+from edgeveil.errors import LedgerError
+from edgeveil.estimate.lists import Evidence
+from edgeveil.io.folder import clear_away, is_closed, locked
+
+SHARD = 1 << 16  # nodes in a file
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class About:
+    """What series.json holds.
+
+    Attributes
+    ----------
+    series : str
+        The key of the campaign in the ledger.
+    until : int
+        The last snapshot that was refreshed; 0 before the first.
+    token : str
+        That snapshot's token in the history.
+    entry : tuple of int and str
+        Number and hash of the ledger's last entry about this series.
+    state : str
+        The folder that counts.
+    """
+
+    series: str
+    until: int = 0
+    token: str = ""
+    entry: tuple[int, str] = (0, "")
+    state: str = ""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The memory of the members at ``first``, ``first + 1``, ... in the history."""
+
+    first: int
+    charged: npt.NDArray[np.bool_]  # whether the member has paid for the series
+    last: npt.NDArray[np.uint16]  # where its last window ended; 0: none was asked
+    windows: npt.NDArray[np.uint16]  # how many were asked
+    evidence: Evidence
+
+    @classmethod
+    def empty(cls, first: int, size: int) -> Shard:
+        """Members nobody has asked about."""
+        return cls(first, np.zeros(0, np.bool_), np.zeros(0, np.uint16), np.zeros(0, np.uint16),
+                   no_evidence(0)).grown(size)  # fmt: skip
+
+    def grown(self, size: int) -> Shard:
+        """The same with room for members who have joined."""
+        more = size - len(self.last)
+        if more == 0:
+            return self
+        return Shard(
+            self.first,
+            np.concatenate([self.charged, np.zeros(more, np.bool_)]),
+            np.concatenate([self.last, np.zeros(more, np.uint16)]),
+            np.concatenate([self.windows, np.zeros(more, np.uint16)]),
+            Evidence.joined([self.evidence, no_evidence(more)]),
+        )
+
+    def write(self, folder: Path) -> None:
+        """Write the file of this shard: up to 1.2 KB a member."""
+        evidence = self.evidence
+        held = {
+            "charged": self.charged,
+            "last": self.last,
+            "windows": self.windows,
+            "counts": np.diff(evidence.starts).astype(np.uint16),
+            "nodes": evidence.nodes,
+            "sums": evidence.sums.astype(np.float16),
+            "rates": evidence.rates.astype(np.float32),
+        }
+
+        def write(path: Path) -> None:
+            with path.open("wb") as file:
+                np.savez(file, **held)  # type: ignore[arg-type]
+
+        write_atomically(folder / f"{self.first // SHARD:06d}.npz", write)
+
+    @classmethod
+    def read(cls, folder: Path, first: int) -> Shard:
+        """Read the file of a shard."""
+        path = folder / f"{first // SHARD:06d}.npz"
+        try:
+            with np.load(path, allow_pickle=False) as held:
+                counts = held["counts"].astype(np.int64)
+                evidence = Evidence(
+                    np.concatenate(([0], np.cumsum(counts))),
+                    held["nodes"],
+                    held["sums"].astype(np.float32),
+                    held["rates"].astype(np.float64),
+                )
+                return cls(first, held["charged"], held["last"], held["windows"], evidence)
+        except (OSError, ValueError, KeyError) as error:
+            raise LedgerError(
+                f"{path} is missing or damaged: restore it, or renew the series"
+            ) from error
+
+
+def no_evidence(members: int) -> Evidence:
+    """Nothing is known to so many members."""
+    return Evidence(
+        np.zeros(members + 1, dtype=np.int64),
+        np.empty(0, dtype=np.int32),
+        np.empty(0, dtype=np.float32),
+        np.zeros(members),
+    )
+
+
+class SeriesFolder:
+    """The folder of a series, for its owner only."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Make the folder if need be, and keep others from writing to it."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not is_closed(self.path):
+            raise LedgerError(f"{self.path} belongs to another user, or is open to others")
+        with locked(self.path / "lock", f"another process is refreshing {self.path}"):
+            yield
+
+    def about(self) -> About | None:
+        """What series.json says; None before the first refresh."""
+        return self._read("series.json")
+
+    def pending(self) -> About | None:
+        """The refresh that was begun and not finished, if any."""
+        return self._read("pending.json")
+
+    def _read(self, name: str) -> About | None:
+        try:
+            held = json.loads((self.path / name).read_text())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise LedgerError(f"{self.path / name} is damaged") from error
+        if held.pop("format", None) != _FORMAT:
+            raise LedgerError(f"{self.path / name} was written by another version of edgeveil")
+        return About(**held | {"entry": tuple(held["entry"])})
+
+    def begin(self, about: About) -> None:
+        """Note durably which snapshot is worked on, before anything is charged."""
+        write_note(self.path / "pending.json", {"format": _FORMAT, **vars(about)})
+
+    def commit(self, about: About) -> None:
+        """Make a new state count, and remove the old one."""
+        sync_folder(self.path / about.state)
+        old = self.about()
+        write_note(self.path / "series.json", {"format": _FORMAT, **vars(about)})
+        if old is not None and old.state and old.state != about.state:
+            clear_away(self.path / old.state)
+
+    def finish(self) -> None:
+        """The refresh is done: all its batches are stored."""
+        (self.path / "pending.json").unlink(missing_ok=True)
+        sync_folder(self.path)
+
+    def new_state(self) -> Path:
+        """An empty folder for the next state; what an interrupted refresh left is removed."""
+        about = self.about()
+        for left in self.path.glob("state-*"):
+            if about is None or left.name != about.state:
+                clear_away(left)
+        folder = self.path / f"state-{secrets.token_hex(8)}"
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def shards(self, n_nodes: int, about: About | None = None) -> Iterator[Shard]:
+        """The memory of all members, shard by shard, as of the state that counts."""
+        about = about or self.about()
+        files: set[str] = set()
+        if about is not None and about.state:
+            files = {path.name for path in (self.path / about.state).iterdir()}
+        for first in range(0, n_nodes, SHARD):
+            size = min(SHARD, n_nodes - first)
+            if f"{first // SHARD:06d}.npz" in files and about is not None:
+                yield Shard.read(self.path / about.state, first).grown(size)
+            else:
+                yield Shard.empty(first, size)
+
+
+def as_plain(value: Any) -> Any:
+    """What JSON can hold."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,132 @@
+"""What is said before loops are compiled, and `edgeveil warmup`, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from edgeveil import _loops, _source
+from edgeveil.cli.compiling import telling
+
+SUGGEST = ["suggest", "follows.csv", "--member", "alice", "--epsilon", "1"]
+CHECKED = """
+import importlib, sys
+from edgeveil.cli.app import main
+from edgeveil import _source
+code = main(["warmup"])
+from numba.core.dispatcher import Dispatcher
+lacking, seen = [], 0
+for file in _source.loop_files():
+    parts = file.relative_to(_source.PACKAGE).with_suffix("").parts
+    module = importlib.import_module(".".join(("edgeveil", *parts)))
+    loops = [v for v in vars(module).values() if isinstance(v, Dispatcher)]
+    for width, kernels in getattr(module, "KERNELS", {}).items():
+        # Rounds are in double precision: nobody asks for them at the width of single precision.
+        loops += [kernels.capped_sweep, kernels.exact_sweep]
+        loops += [kernels.capped_rounds] * (width <= module.LANES)
+    for loop in loops:
+        seen += 1
+        if loop.stats.cache_path and not loop.signatures:
+            lacking.append(f"{module.__name__}.{loop.__name__}")
+print(code, seen, lacking)
+"""
+
+
+@pytest.fixture
+def process(folder):
+    """Give a command line to a new interpreter; nothing was compiled for it unless it is kept."""
+
+    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {k: v for k, v in os.environ.items() if k != _loops.VARIABLE} | variables
+        command = [sys.executable, *(words if words[0] == "-c" else ("-m", "edgeveil", *words))]
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    return run
+
+
+def test_warmup_compiles_every_loop_and_then_no_command_has_to(process, tmp_path):
+    kept = {_loops.VARIABLE: str(tmp_path / "kept")}
+    done = process("-c", CHECKED, **kept)
+    code, seen, lacking = done.stdout.split(maxsplit=2)
+    assert (code, lacking.strip()) == ("0", "[]"), done.stderr
+    assert int(seen) > 15
+    assert "loops compiled in " in done.stderr
+    assert str(tmp_path / "kept") in done.stderr
+    assert "Everything was compiled before" in process("warmup", **kept).stderr
+    rank = ["rank", "follows.csv", "--source", "alice", "--epsilon", "1"]
+    for words in (SUGGEST, [*SUGGEST, "--directed"], rank):
+        done = process(*words, **kept)
+        assert done.returncode == 0
+        assert "ompiling" not in done.stderr, words
+
+
+def test_before_the_first_loop_is_compiled_a_line_says_how_long_it_takes(process, tmp_path):
+    done = process(*SUGGEST, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
+    assert done.returncode == 0
+    line = "Compiling for this machine, once: about 6 s (`edgeveil warmup` does it ahead)."
+    assert done.stderr.splitlines()[0] == line
+    assert done.stderr.count("ompiling") == 1
+
+
+def test_a_package_that_cannot_be_written_to_and_no_home_are_one_line(process, tmp_path):
+    package = tmp_path / "lib" / "edgeveil"
+    unneeded = shutil.ignore_patterns("__pycache__", "*.woff2")
+    shutil.copytree(_source.PACKAGE, package, ignore=unneeded)
+    (package / "__pycache__").touch()  # no folder can be made there, not even by root
+    (tmp_path / "home").touch()
+    nowhere = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    done = process(*SUGGEST, **nowhere)
+    assert done.returncode == 0
+    first, *others = done.stderr.splitlines()
+    assert "about 6 s at every call" in first
+    assert _loops.VARIABLE in first
+    assert not any("compil" in line for line in others)
+    done = process("warmup", **nowhere)
+    assert done.returncode == 1
+    assert _loops.VARIABLE in done.stderr
+
+
+def test_a_command_that_compiles_nothing_says_nothing(process, tmp_path):
+    done = process("mechanisms", NUMBA_CACHE_DIR=str(tmp_path / "kept"))
+    assert done.returncode == 0
+    assert not done.stderr
+
+
+def test_where_some_loops_are_kept_no_time_is_promised(tmp_path, monkeypatch, capsys):
+    (tmp_path / "privacy").mkdir()
+    (tmp_path / "privacy" / "_sampler.f.nbi").touch()
+    monkeypatch.setattr(_loops, "kept", lambda: _loops.Kept(tmp_path))
+    with telling("rank"):
+        for ready in (False, True, False, True):
+            _loops.tell("edgeveil.flow._kernels", "reorder", ready=ready)
+    _loops.tell("edgeveil.flow._kernels", "reorder", ready=False)  # nobody listens
+    told = capsys.readouterr().err
+    assert told == "Compiling what was not needed before for this machine, once: a few seconds.\n"
+
+
+def test_what_was_warmed_up_and_cannot_be_written_to_is_used(tmp_path, monkeypatch, capsys):
+    (tmp_path / "_a.f.nbi").touch()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert _loops._in(tmp_path, "p-", "0" * 32).folder == tmp_path / f"p-{'0' * 32}"
+    problem = _loops.Kept(tmp_path, "/x cannot be written to")
+    monkeypatch.setattr(_loops, "kept", lambda: problem)
+    with telling("suggest"):
+        _loops.tell("edgeveil.flow._kernels", "reorder", ready=False)
+    told = capsys.readouterr().err
+    assert told.startswith("Compiling for this machine, a few seconds at every call, because")
+    assert "/x cannot be written to" in told
+
+
+def test_a_terminal_shows_which_loop_it_is_and_clears_the_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_loops, "kept", lambda: _loops.Kept(tmp_path))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with telling("convert"):
+        _loops.tell("edgeveil.flow._kernels", "reorder", ready=False)
+        _loops.tell("edgeveil.flow._kernels", "reorder", ready=True)
+    told = capsys.readouterr().err
+    assert "about 1 s" in told
+    assert told.endswith("compiling flow._kernels.reorder ...\r\x1b[K")
