@@ -76,7 +76,7 @@ def test_the_terminal_and_the_page_show_the_same_lists_and_mark_hidden_friends(s
         assert printed == [f"{node}{'*' * (node in hidden)}" for node in nodes]
         assert counts[column] == f"{len(hidden & set(nodes))}* of {len(hidden)}"
         assert not {*nodes} & {*friends, member}
-        assert all(why and 0 <= chance <= 1 for _, _, _, _, why, _, chance in rows)
+        assert all(why and 0 <= chance <= 1 for _, _, _, _, why, _, chance, _ in rows)
 
 
 def test_hits_are_printed_against_epsilon_and_drawn(shown):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 import pytest
 
@@ -14,8 +17,10 @@ from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours, TwoHop
 from edgeveil.nodes import NodeSet
+from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.report import page_from_releases
+from edgeveil.report.lists import _in_short
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +140,23 @@ def test_a_page_takes_names_and_several_members():
     page = page_from_releases([made], named, title="t")
     assert [one.member for one in page.lists] == ["member 3"] * 3 + ["member 8"] * 3
     assert page.lists[3].rows[0].node.startswith("member ")
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ({"epsilon": 1.0}, "every connection between other people: .* than 2.72 times as likely"),
+        ({"own_edges": "starting"}, "every connection that the member has not made itself"),
+        ({"promise": "p"}, "holds under a public promise"),
+        ({"private": False}, "^$"),
+        ({"epsilon": 30.0}, "^$"),
+        ({"model": "public"}, "^$"),
+        ({"delta": 1e-9}, "^$"),
+    ],
+)
+def test_what_a_member_is_told_in_short_is_no_more_than_what_is_guaranteed(claim, said):
+    given = {"epsilon": 1.0, "model": "joint", "theorem": "t", **claim}
+    assert re.search(said, _in_short(Guarantee(**given)))
+    if said != "^$":
+        [factor] = re.findall(r"than ([\d.,]+) times", _in_short(Guarantee(**given)))
+        assert float(factor) >= math.exp(given["epsilon"])
