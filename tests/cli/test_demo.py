@@ -101,6 +101,7 @@ def test_hits_are_printed_against_epsilon_and_drawn(shown):
 def test_80_columns_are_enough_and_the_promise_is_said(shown):
     assert max(map(len, shown.lines)) <= 80
     assert "protects from that member every friendship between other people" in shown.said
+    assert any(line.startswith("Private can beat exact by chance") for line in shown.lines)
 
 
 def test_nobody_to_measure_is_refused(run):
