@@ -50,8 +50,8 @@ def main() -> None:
         mine = made.only(members[0])
         print(f"\nMember {members[0]} gets:")
         for place in mine.for_member(members[0])[:5]:
-            chance = f"by chance {place.chance:.0%}"
-            print(f"  {place.rank}. {network.names[int(place.node)]:12} {place.why}, {chance}")
+            by_chance = f"{100 * place.chance:.0f} of 100 such names are there by chance"
+            print(f"  {place.rank}. {network.names[int(place.node)]:12} {place.why}, {by_chance}")
         print(f"\n{fill(str(mine.guarantee), 88)}\n")
 
         # Releases add up: 0.5 + 1 + 2 = 3.5. The next one is refused, and nothing is drawn.
