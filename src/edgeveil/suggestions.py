@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
-from edgeveil.estimate.lists import STANDS_OUT, Lists, Reason
+from edgeveil.estimate.lists import STANDS_OUT, STRONG, Lists, Reason
 from edgeveil.io import exports
 from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
@@ -67,6 +67,13 @@ class Suggestion(NamedTuple):
     def stands_out(self) -> bool:
         """Whether it is more likely than not that more than noise put the name here."""
         return self.chance < STANDS_OUT
+
+    @property
+    def strength(self) -> Literal["strong", "weak", "popular"]:
+        """The place in a member's words."""
+        if self.reason == Reason.POPULAR:
+            return "popular"
+        return "strong" if self.chance < STRONG else "weak"
 
     @property
     def strength(self) -> str:
