@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FORMAT = 2
-_STRONG = 0.1  # a place is strong if its `chance` is below this
 _SHOWN = 10  # lines in a notebook
 _FEW_FRIENDS = 20
 
@@ -69,18 +68,11 @@ class Suggestion(NamedTuple):
         return self.chance < STANDS_OUT
 
     @property
-    def strength(self) -> Literal["strong", "weak", "popular"]:
-        """The place in a member's words."""
-        if self.reason == Reason.POPULAR:
-            return "popular"
-        return "strong" if self.chance < STRONG else "weak"
-
-    @property
     def strength(self) -> str:
         """How sure it is, in a word: strong (below 0.1 by chance), weak, or the reason alone."""
         if not self.stands_out:
             return self.why
-        return "strong" if self.chance < _STRONG else "weak"
+        return "strong" if self.chance < STRONG else "weak"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -83,7 +83,7 @@ def _line(one: Suggestion) -> dict[str, Any]:
     return {
         "rank": one.rank,
         "node": one.node,
-        "strength": one.strength,
+        "strength": "weak" if one.reason == Reason.FOLLOWS_YOU else one.strength,
         "why": one.why,
         "common": round(one.common, 1),
         "chance": round(one.chance, 3),
