@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,11 @@ import pytest
 
 import edgeveil as ev
 from edgeveil.datasets import social_network
+from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import hide_edges, with_entries
 from edgeveil.evaluation.over_time import BASE_ONLY, born_until, lists_of_series
+from edgeveil.evaluation.own_graph import evaluate
+from edgeveil.history import History
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.series import WindowRule, refresh
 
@@ -26,6 +30,14 @@ def graph():
     low, high = np.minimum(rows, whole.indices), np.maximum(rows, whole.indices)
     births = (low * 7 + high * 11) % (2 * SNAPSHOTS)
     return replace(whole, births=np.maximum(1, births - SNAPSHOTS + 1).astype(np.uint16))
+
+
+@pytest.fixture(scope="module")
+def history(graph, tmp_path_factory):
+    made = History.create(tmp_path_factory.mktemp("history") / "friends")
+    for number in range(1, SNAPSHOTS + 1):
+        made.add(_plain(graph, number), date=f"2026-01-{number:02d}")
+    return made
 
 
 def _plain(graph, snapshot):
@@ -87,3 +99,42 @@ def test_hidden_edges_keep_their_births_and_those_who_may_not_be_hidden_stay(gra
     together = np.concatenate([split.left.births, split.hidden.births])
     np.testing.assert_array_equal(np.sort(together), np.sort(graph.births))
     assert with_entries(graph, np.ones(len(graph.indices), np.bool_)) == graph
+
+
+def test_evaluate_of_a_history_has_the_series_beside_popularity_and_base_only(history):
+    found = evaluate(history, [1.0, 4.0], sources=20, k=10)
+    assert found.columns[:3] == ["friends", "mechanism", "epsilon"]
+    assert found.columns[3:] == [f"at {number}" for number in range(2, SNAPSHOTS + 1)]
+    lines = {row[:3]: row[3:] for row in found.rows()}
+    assert {key[1] for key in lines} == {"popularity", "base only", "series"}
+    everybody = {key[1:]: values for key, values in lines.items() if key[0] == "all"}
+    assert set(everybody) == {
+        ("popularity", None),
+        *((name, epsilon) for name in ("base only", "series") for epsilon in (1.0, 4.0)),
+    }
+    assert everybody["series", 4.0][-1] > everybody["series", 1.0][-1]
+    assert re.search("FOR THE CURATOR ONLY", str(found))
+    assert evaluate(history, [1.0, 4.0], sources=20, k=10).rows() == found.rows()
+
+
+def test_a_directed_history_is_measured_by_whom_members_follow(tmp_path):
+    nodes = ev.NodeSet.range(80)
+    history = History.create(tmp_path / "follows")
+    rng = np.random.default_rng(5)
+    u, v = rng.integers(0, 80, (2, 900))
+    for count in (600, 900):
+        history.add(ev.Graph.from_edges(u[:count], v[:count], nodes, directed=True))
+    found = evaluate(history, 1.0, sources=10, k=10)
+    assert len(found.columns) == 3 + 2
+    assert all(0 <= cell <= 1 for row in found.rows() for cell in row[3:])
+
+
+def test_a_history_with_one_snapshot_and_what_does_not_fit_are_refused(history, graph, tmp_path):
+    short = History.create(tmp_path / "short")
+    short.add(_plain(graph, 1))
+    with pytest.raises(ParameterError, match="at least 2 snapshots, this one has 1"):
+        evaluate(short, 1.0)
+    with pytest.raises(ParameterError, match="rankings are not measured over time"):
+        evaluate(history, 1.0, protocol="rankings")
+    with pytest.raises(ParameterError, match="series of lists"):
+        evaluate(history, mechanisms=ev.mechanisms.TwoHop(epsilon=1))
