@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["ABOVE", "END", "FOUR", "WEEKLY", "YEAR", "draw", "measure", "settings"]
+__all__ = ["ABOVE", "END", "FOUR", "GROWN", "WEEKLY", "YEAR", "draw", "measure", "settings"]
 
 Births = npt.NDArray[np.uint16]
 
