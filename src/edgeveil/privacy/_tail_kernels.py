@@ -22,15 +22,6 @@ _LEFT, _RIGHT = np.uint64(29), np.uint64(35)  # a rotation: no bit stays at the 
 
 
 @compiled
-def write_counters(names: Any, starts: Any, counters: Any) -> None:
-    """OUT ``counters`` (starts[-1],): name and number of each pair of words, row after row."""
-    for i in range(len(names)):
-        for at in range(starts[i], starts[i + 1], 2):
-            counters[at] = names[i]
-            counters[at + 1] = (at - starts[i]) >> 1
-
-
-@compiled
 def rising(places: Any, starts: Any, width: Any) -> bool:
     """Whether places rise within every row, from 0 to width - 1."""
     fit = True
