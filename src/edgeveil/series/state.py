@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,8 @@ class About:
         Number and hash of the ledger's last entry about this series.
     state : str
         The folder that counts.
+    nodes : int
+        How many nodes it is about; those that the history got later are new to it.
     """
 
     series: str
@@ -54,6 +57,7 @@ class About:
     token: str = ""
     entry: tuple[int, str] = (0, "")
     state: str = ""
+    nodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -107,21 +111,15 @@ class Shard:
     @classmethod
     def read(cls, folder: Path, first: int) -> Shard:
         """Read the file of a shard."""
-        path = folder / f"{first // SHARD:06d}.npz"
-        try:
-            with np.load(path, allow_pickle=False) as held:
-                counts = held["counts"].astype(np.int64)
-                evidence = Evidence(
-                    np.concatenate(([0], np.cumsum(counts))),
-                    held["nodes"],
-                    held["sums"].astype(np.float32),
-                    held["rates"].astype(np.float64),
-                )
-                return cls(first, held["charged"], held["last"], held["windows"], evidence)
-        except (OSError, ValueError, KeyError) as error:
-            raise LedgerError(
-                f"{path} is missing or damaged: restore it, or renew the series"
-            ) from error
+        with _opened(folder, first) as held:
+            counts = held["counts"].astype(np.int64)
+            evidence = Evidence(
+                np.concatenate(([0], np.cumsum(counts))),
+                held["nodes"],
+                held["sums"].astype(np.float32),
+                held["rates"].astype(np.float64),
+            )
+            return cls(first, held["charged"], held["last"], held["windows"], evidence)
 
 
 def no_evidence(members: int) -> Evidence:
@@ -195,20 +193,39 @@ class SeriesFolder:
         folder.mkdir(mode=0o700)
         return folder
 
-    def shards(self, n_nodes: int, about: About | None = None) -> Iterator[Shard]:
-        """The memory of all members, shard by shard, as of the state that counts."""
-        about = about or self.about()
-        files: set[str] = set()
-        if about is not None and about.state:
-            files = {path.name for path in (self.path / about.state).iterdir()}
-        for first in range(0, n_nodes, SHARD):
+    def shards(
+        self, n_nodes: int, about: About | None = None, of: npt.NDArray[np.integer] | None = None
+    ) -> Iterator[Shard]:
+        """The memory of all members, shard by shard, or of those shards that some nodes are in."""
+        about = about or self.about() or About("")
+        wanted = range(0, n_nodes, SHARD) if of is None else np.unique(of // SHARD) * SHARD
+        for first in map(int, wanted):
             size = min(SHARD, n_nodes - first)
-            if f"{first // SHARD:06d}.npz" in files and about is not None:
+            if first < about.nodes:  # a file that is missing is no empty one
                 yield Shard.read(self.path / about.state, first).grown(size)
             else:
                 yield Shard.empty(first, size)
 
+    def marks(
+        self, n_nodes: int, about: About | None = None
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint16]]:
+        """For every node whether it has paid, and where its last window ended."""
+        about = about or self.about() or About("")
+        charged, last = np.zeros(n_nodes, np.bool_), np.zeros(n_nodes, np.uint16)
+        for first in range(0, about.nodes, SHARD):
+            with _opened(self.path / about.state, first) as held:  # the evidence is not read
+                its = slice(first, first + len(held["last"]))
+                charged[its], last[its] = held["charged"], held["last"]
+        return charged, last
 
-def as_plain(value: Any) -> Any:
-    """What JSON can hold."""
-    return value.item() if isinstance(value, np.generic) else value
+
+@contextmanager
+def _opened(folder: Path, first: int) -> Iterator[Any]:
+    """The file of a shard; LedgerError if it cannot be read."""
+    path = folder / f"{first // SHARD:06d}.npz"
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            yield held
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        words = f"{path} is missing or damaged: restore it, or renew the series"
+        raise LedgerError(words) from error
