@@ -113,14 +113,14 @@ def bare(edges: int, work: str) -> dict[str, Any]:
     from numba import njit
 
     from edgeveil.flow._blocks import block_zeros, layout_of
-    from edgeveil.flow._kernels import LANES, VERSION
+    from edgeveil.flow._kernels import LANES
     from edgeveil.flow._lanes import store, sum_rows
 
-    lanes, version = LANES, VERSION
+    lanes = LANES
 
     @njit(nogil=True)
     def read(g: Any, indices: Any, out: Any) -> None:
-        store(sum_rows(lanes, version, g, indices, 0, len(indices)), out, 0)
+        store(sum_rows(lanes, g, indices, 0, len(indices)), out, 0)
 
     layout = layout_of(scaled_graph(edges, Settings(work=Path(work))))
     g, out = block_zeros(len(layout.degree), lanes), np.empty((1, lanes))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.privacy.noise import NoiseSource
     from edgeveil.releases import Release
-    from edgeveil.series import refresh
+    from edgeveil.series.refresh import refresh
     from edgeveil.suggestions import Suggestions
 
 __all__ = [
@@ -80,7 +80,7 @@ _HOMES = {
     "privacy.guarantee": "Guarantee",
     "privacy.noise": "NoiseSource",
     "releases": "Release",
-    "series": "refresh",
+    "series.refresh": "refresh",
     "suggestions": "Suggestions",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

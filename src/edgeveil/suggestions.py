@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FORMAT = 2
+_STRONG = 0.1  # a place is strong if its `chance` is below this
 _SHOWN = 10  # lines in a notebook
 _FEW_FRIENDS = 20
 
@@ -66,6 +67,13 @@ class Suggestion(NamedTuple):
     def stands_out(self) -> bool:
         """Whether it is more likely than not that more than noise put the name here."""
         return self.chance < STANDS_OUT
+
+    @property
+    def strength(self) -> str:
+        """How sure it is, in a word: strong (below 0.1 by chance), weak, or the reason alone."""
+        if not self.stands_out:
+            return self.why
+        return "strong" if self.chance < _STRONG else "weak"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -107,19 +108,20 @@ def _write_page(
 
 
 def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | None) -> None:
-    """Write a page for each member, with its own list and what it has learnt in all."""
+    """Write a page for each member, with its own list and what it was charged in all."""
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.suggestions import member_files
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for member, file in zip(made.members, member_files(made.members, ".html"), strict=True):
-        spent = ledger and (
-            f"In all, {member} has been told things at epsilon = "
-            f"{ledger.account(str(member)).charged:g} about connections of others; at most "
-            f"{ledger.epsilon:g} is allowed."
-        )
-        title, summary = _title(str(member), made), [spent] if spent else []
-        page = page_from_releases([made.only(member)], title=title, summary=summary)
+        page = page_from_releases([made.only(member)], title=_title(str(member), made))
+        if ledger is not None:
+            charged = (
+                f"In all, {member} was charged epsilon = "
+                f"{ledger.account(str(member)).charged:g} about connections of others; the cap is "
+                f"{ledger.epsilon:g}."
+            )
+            page = replace(page, lists=[replace(one, charged=charged) for one in page.lists])
         write_page(folder / file, page)
     say(f"{folder}: {counted(len(made.members), 'page')}, one per member, for it alone.")
 

@@ -221,6 +221,13 @@ class Ledger:
             asked = campaigns.asked_for(transaction, self, campaign, [], write=False)
             return campaigns.shared_of(transaction, asked, self)
 
+    def rows_of(self, campaign: Campaign, members: Iterable[str]) -> dict[str, int]:
+        """Who of the members has a row in a campaign, and the number of the charge that has it."""
+        names = list(dict.fromkeys(members))
+        with self._transaction(write=False) as transaction:
+            asked = campaigns.asked_for(transaction, self, campaign, names, write=False)
+            return {name: charge.seq for name, charge in asked.there.items()}
+
     def newcomers(self, campaign: Campaign, members: Iterable[str]) -> Newcomers:
         """Those of the members who have no row in a campaign, by what their budgets allow.
 

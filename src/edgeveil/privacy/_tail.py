@@ -35,7 +35,7 @@ Found = tuple[Places, Values, Starts]
 DENSE_CHUNK = 1 << 16  # coordinates at a time
 BATCH_WORDS = 1 << 18  # words at a time: two megabytes
 
-FAR = 5  # scales of noise: most values are farther than that below the threshold
+QUARTERS = 128  # of the noise's scale: gaps to the threshold up to here are told apart
 
 # What a lazy row costs beyond the draws of its values, in draws: for itself and for each zero that
 # exceeds the threshold.
@@ -193,19 +193,22 @@ class _Sampler:
             drawn = (high << self.a) + low
             noisy[j] = self.total(float(values[j]), -drawn if negative else drawn)
 
-    def far_below(self, threshold: int) -> tuple[float, int, int]:
-        """Edge, low and high: a value up to the edge stays below the threshold for such a draw.
+    def stays_below(self, at_least: float) -> tuple[float, float, NDArray[np.int64], int]:
+        """When a value's first word shows that it stays below the threshold; for `noise_rows`.
 
-        That is, if the first 52 bits of its first word lie strictly between low and high. Then
-        U > e^-5, so the noise is below 5 t, and U < e^(-1/T), so no negative zero is drawn again.
+        Threshold and quarters of t per unit, a table `low`, and `high`. If the gap from a value to
+        the threshold is at least (i + 1) quarters of t, and the first 52 bits of its first word lie
+        strictly between low[i] and high, then U > e^(-i/4), so that its noise is below the gap, and
+        U < e^(-1/T), so that it is no negative zero, which would be drawn again
+        (docs/theory/lazy-noise.md, Lemma 2).
         """
-        edge = threshold - FAR * (self.T << self.a)
-        if edge < 0:
-            return -math.inf, 0, 0
         bits = 1 << _sampler.PREFIX_BITS
-        low = int(math.exp(-FAR) * bits) + 2  # rounded up, whatever exp does with its last bit
+        low = [int(math.exp(-i / 4) * bits) + 2 for i in range(QUARTERS)]  # rounded up for certain
         high = int(math.exp(-1 / self.T) * bits * (1 - 2.0**-50)) - 2
-        return math.nextafter(float(edge), 0.0) * 2.0**self.step_log2, low, high
+        if self.T < 4:  # rounding a value to the lattice may then matter: work all of them out
+            high = 0
+        per_unit = 4 / (float(self.T << self.a) * 2.0**self.step_log2)
+        return at_least, per_unit, np.array(low, dtype=np.int64), high
 
     def total(self, value: float, drawn: int) -> float:
         """The float for a value with so many steps of noise."""
@@ -245,7 +248,7 @@ def _lazy_batch(
     noisy, undecided = np.empty(len(values)), np.empty(len(values), dtype=np.bool_)
     noise_rows(
         words.all, words.starts, values, starts, sampler.scale, sampler.lattice,
-        sampler.far_below(law.threshold), noisy, undecided,
+        sampler.stays_below(at_least), noisy, undecided,
     )  # fmt: skip
     sampler.settle(values, noisy, undecided, starts, words)
     zeros = _exceedances(law, sampler, words, 2 * np.diff(starts))

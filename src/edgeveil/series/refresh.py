@@ -111,7 +111,7 @@ def refresh(
     with place.writing():
         now = series_to_refresh(ledger, label, place.path, mechanism)
         history = _history(place.path / "history")
-        how = rule or WindowRule(), engine or Local(), progress
+        how = rule or WindowRule.for_epsilon(epsilon), engine or Local(), progress
         note = {"purpose": purpose, "operator": operator}
         pending, finished = place.pending(), None
         if pending is not None and now is not None:
@@ -143,8 +143,8 @@ class Refreshed:
     snapshot : int
         The snapshot that was refreshed.
     n_lists, n_newcomers, n_windows, n_left_out : int
-        Members with lists, those of them who paid now, windows that were opened now, and members
-        whose budget does not allow a series.
+        Members with lists, those of them who paid now, windows that were opened now (this count
+        depends on edges: for the curator only), and members whose budget does not allow a series.
     price : float
         What a newcomer paid: epsilon.
     least_left : float
@@ -233,23 +233,36 @@ class _Refresh:
             note={**series.note, "of": self.ledger.campaign_key(series), "until": str(until)},
         )
 
+    def return_campaign(self, until: int) -> Campaign:
+        """Those who were forgotten, and are members again from this snapshot on."""
+        series = self.campaign
+        return replace(
+            series,
+            question=json.dumps({"returned": until, "of": series.question}),
+            note={**series.note, "returned": str(until)},
+        )
+
     def run(self, number: int) -> Refreshed:
-        about, n = self._checked(number), len(self.names)
+        about = self._checked(number)
         if about.until == number:
             self._close(about)
-        paid, last = self.place.marks(n, about)
-        wanted = np.flatnonzero(self.history.present & ~paid).tolist()
-        if not paid.any() and not any(map(self._affordable, _batches(wanted))):
-            raise BudgetError("the budget of nobody allows a series: nothing was charged")
         self.place.begin(replace(about, until=number, token=self._token(number)))
-        write_note(self.history.path / _NOTE, {"series": about.series, "until": number})
-        newcomers = self._charge_newcomers(wanted)
+        self._write_note(about.series, number)
+        newcomers, left_out = self._charge_newcomers(about, number)
         shared = self._popularity()
-        state, windows, batches = self._draw(about, newcomers, last, shared, number)
+        state, windows, batches = self._draw(about, newcomers, shared, number)
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
-        done = replace(about, until=number, token=self._token(number), entry=head)
-        self.place.commit(replace(done, state=state.name, nodes=n))
+        done = About(
+            series=about.series,
+            until=number,
+            token=self._token(number),
+            entry=head,
+            state=state.name,
+            n_nodes=len(self.names),
+        )
+        self.place.commit(done)
+        self._write_note(about.series, number)
         for batch in batches:
             batch.store(_marker)
         self.place.finish()
@@ -259,7 +272,7 @@ class _Refresh:
             n_lists=series.n_lists,
             n_newcomers=int(newcomers.sum()),
             n_windows=windows,
-            n_left_out=len(wanted) - int(newcomers.sum()),
+            n_left_out=left_out,
             price=self.mechanism.epsilon,
             least_left=self.ledger.account().left,
             _series=series,
@@ -267,82 +280,121 @@ class _Refresh:
 
     def _close(self, about: About) -> None:
         """Erase the secrets of a refresh that was interrupted after its state counted."""
-        _, last = self.place.marks(len(self.names), about)
-        campaign = self.window_campaign(about.until)
+        last, campaign = self._last(about), self.window_campaign(about.until)
         for some in _batches(np.flatnonzero(last == about.until).tolist()):
             for batch in self.ledger.charge(campaign, [self.names[i] for i in some]).batches:
                 batch.store(_marker)
 
+    def _last(self, about: About) -> Any:
+        """Where the last window of every node ended; of the forgotten, who have no name, 0."""
+        last = self.place.marks(len(self.names), about)[1]
+        last[self.history.forgotten] = 0
+        return last
+
     def _token(self, number: int) -> str:
-        return self.history.snapshots[number - 1].token
+        """Of a snapshot; empty if the history does not have it."""
+        snapshots = self.history.snapshots
+        return snapshots[number - 1].token if number <= len(snapshots) else ""
 
     def _checked(self, number: int) -> About:
         """The state to go on from; refused where ledger, history and state do not fit together."""
         key = self.ledger.campaign_key(self.campaign)
-        about, pending = self.place.about(), self.place.pending()
-        windows = [charge for charge in self.ledger.charges() if charge.note.get("of") == key]
-        if about is None or about.series != key:  # a first refresh, or a renewed series
+        about, pending = self.place.about() or About(key), self.place.pending()
+        noted = self._noted()
+        for entry in (about.entry, noted.entry):  # also of a series that was renewed since
+            if entry[0] and self.ledger.entry(entry[0]) != tuple(entry):
+                raise LedgerError(
+                    f"{self.ledger.location} lacks an entry that {self.place.path} was refreshed "
+                    "with: it is another ledger, or was put back to an older copy. Windows drawn "
+                    "since then must not be drawn again: bring the newer ledger back"
+                )
+        if about.series != key:  # a first refresh, or a renewed series
             about = About(key)
-        if about.until and self.ledger.entry(about.entry[0]) != tuple(about.entry):
-            raise LedgerError(
-                f"{self.ledger.location} lacks an entry that this series was refreshed with: it "
-                "was put back to an older copy. Windows drawn since then must not be drawn again: "
-                "bring the newer ledger back, or renew the series"
-            )
-        if about.until > number or (about.until and self._token(about.until) != about.token):
+        begun = pending.until if pending and pending.series == key else 0
+        known = [one for one in (about, pending) if one and one.series == key and one.until]
+        if about.until > number or any(self._token(one.until) != one.token for one in known):
             raise LedgerError(
                 f"{self.history.path} was put back to an older copy: this series was refreshed "
-                f"with snapshot {about.until} of it. Bring the newer history back, or renew"
+                f"with snapshot {max(about.until, begun)} of it. Bring the newer history back, or "
+                "renew"
             )
-        drawn = [int(one.note["until"]) for one in windows if one.seq > about.entry[0]]
-        drawn += [self._noted_until(key)]
-        allowed = {about.until, pending.until if pending else 0}
-        if max(drawn) > about.until and not set(drawn) <= allowed:
+        windows = [charge for charge in self.ledger.charges() if charge.note.get("of") == key]
+        drawn = {int(one.note["until"]) for one in windows if one.seq > about.entry[0]}
+        drawn |= {noted.until} if noted.series == key else set()
+        if max(drawn, default=0) > about.until and not drawn <= {about.until, begun}:
             raise LedgerError(
                 f"{self.place.path} was put back to an older copy: windows up to snapshot "
                 f"{max(drawn)} were drawn that it does not know. Bring the newer one back, or renew"
             )
         return about
 
-    def _noted_until(self, key: str) -> int:
-        """The last snapshot that was worked on for this series, by the note in the history."""
+    def _write_note(self, series: str, until: int) -> None:
+        """Note in the history what is worked on, and the ledger's last entry.
+
+        So an older copy of ledger and state is noticed by a history that was not put back.
+        """
+        entry = self.ledger.entry() or (0, "")
+        held = {"series": series, "until": until, "entry": entry}
+        write_note(self.history.path / _NOTE, held)
+
+    def _noted(self) -> About:
+        """What the note in the history says."""
         try:
             held = json.loads((self.history.path / _NOTE).read_text())
+            return About(held["series"], held["until"], entry=tuple(held["entry"]))
         except FileNotFoundError:
-            return 0
-        except (OSError, ValueError) as error:
+            return About("")
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise LedgerError(f"{self.history.path / _NOTE} is damaged") from error
-        return int(held["until"]) if held["series"] == key else 0
 
-    def _affordable(self, wanted: list[int]) -> list[int]:
-        """Those of some nodes who have paid, or whose budget allows it."""
-        found = self.ledger.newcomers(self.campaign, [self.names[i] for i in wanted])
-        unable = set(found.unable)
-        return [i for i in wanted if self.names[i] not in unable]
+    def _charge_newcomers(self, about: About, number: int) -> tuple[Any, int]:
+        """Everybody of today who has not paid yet pays for the series, if the budget allows.
 
-    def _charge_newcomers(self, wanted: list[int]) -> Any:
-        """Everybody of today who has not paid yet pays for the series, if the budget allows."""
+        Who was forgotten and has come back is a new node, whose windows ask about everything once
+        more: it pays once more, too.
+        """
         new = np.zeros(len(self.names), dtype=np.bool_)
-        for some in map(self._affordable, _batches(wanted)):
-            if not some:
-                continue
-            charged = self.ledger.charge(self.campaign, [self.names[i] for i in some])
-            for batch in charged.batches:
-                batch.store(_marker)
-            new[some] = True
-        return new
+        paid, _ = self.place.marks(len(self.names), about)
+        unpaid, present = np.flatnonzero(~paid).tolist(), self.history.present
+        # Whoever was charged by the time of the state is in it, under another index if not under
+        # this one. Whoever was charged since then was so by this refresh, before an interruption.
+        charges = self.ledger.rows_of(self.campaign, [self.names[i] for i in unpaid])
+        charged = {i: charges.get(self.names[i], 0) for i in unpaid}
+        begun = about.entry[0]
+        first = [i for i in unpaid if charged[i] > begun or (present[i] and not charged[i])]
+        back = [i for i in unpaid if present[i] and 0 < charged[i] <= begun]
+        able = self._charge(self.campaign, first)
+        able += self._charge(self.return_campaign(number), back)
+        new[able] = True
+        return new, len(first) + len(back) - len(able)
+
+    def _charge(self, campaign: Campaign, wanted: list[int]) -> list[int]:
+        """Charge those whom the budget allows; gives who has paid, now or before."""
+        paid = []
+        for some in _batches(wanted):
+            found = self.ledger.newcomers(campaign, [self.names[i] for i in some])
+            unable = set(found.unable)
+            able = [i for i in some if self.names[i] not in unable]
+            if able:
+                charged = self.ledger.charge(campaign, [self.names[i] for i in able])
+                for batch in charged.batches:
+                    batch.store(_marker)
+            paid += able
+        return paid
 
     def _popularity(self) -> lists.Popularity:
         """The released degrees: drawn once for the series; who joined later has the floor."""
         batch = self.ledger.shared(self.campaign)
-        assert batch is not None  # somebody has paid
+        if batch is None:
+            raise BudgetError("the budget of nobody allows a series: nothing was charged")
         return popularity(stored_shared(self.mechanism, self.history.graph, batch), self.names)
 
     def _draw(
-        self, about: About, newcomers: Any, last: Any, shared: lists.Popularity, until: int
+        self, about: About, newcomers: Any, shared: lists.Popularity, until: int
     ) -> tuple[Path, int, list[Batch]]:
         """Open the windows that are due, shard by shard, and write the new state."""
         n, state, opened, batches = len(self.names), self.place.new_state(), 0, list[Batch]()
+        last = self._last(about)
         due = self.rule.due(self.history.graph, last, until) & self.history.present
         mechanism = SuggestWindow(
             epsilon=self.mechanism.epsilon,
@@ -352,32 +404,41 @@ class _Refresh:
             until=until,
         )
         task = Task(mechanism=mechanism, graph=self.history.graph, shared=shared)
-        for shard in self.place.shards(n, about):
+        for known in self.place.shards(n, about):
+            shard = known.without(self.history.forgotten)
             here = slice(shard.first, shard.first + len(shard.last))
             charged = shard.charged | newcomers[here]
-            wanted = np.flatnonzero(due[here] & charged) + shard.first
-            made, used = self._windows(task, wanted, until)
+            members = np.flatnonzero(charged) + shard.first
+            made, used = self._windows(task, members, members[due[members]], until)
             batches += used
-            opened += len(wanted)
+            opened += sum(len(part.sources) for part in made)
             _folded(shared, self.history.graph, mechanism, shard, charged, made, until).write(state)
             if self.progress:
                 self.progress(min(here.stop, n), n)
         return state, opened, batches
 
-    def _windows(self, task: Task, members: Any, until: int) -> tuple[list[Made], list[Batch]]:
-        """Record the windows of some members, and draw them."""
+    def _windows(
+        self, task: Task, members: Any, due: Any, until: int
+    ) -> tuple[list[Made], list[Batch]]:
+        """Record the windows of the members of a shard that are due, and draw them.
+
+        A batch that an interrupted refresh recorded is drawn as a whole, whoever is due now.
+        """
         batches: dict[int, Batch] = {}
         campaign, index = self.window_campaign(until), {self.names[i]: int(i) for i in members}
 
         def parts() -> Parts:
-            for some in _batches(members.tolist()):
+            for some in _batches(due.tolist()):
                 for batch in self.ledger.charge(campaign, [self.names[i] for i in some]).batches:
                     if batch.number in batches:
                         continue
                     if batch.stored:
-                        raise LedgerError("a window of this refresh was finished before: repeat it")
+                        raise LedgerError(
+                            f"{self.place.path} was put back to an older copy: it does not know a "
+                            f"window up to snapshot {until}. Bring the newer one back"
+                        )
                     batches[batch.number] = batch
-                    its = sorted(index[name] for name in batch.members)
+                    its = sorted(index[name] for name in batch.members if name in index)
                     key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
                     for at in range(0, len(its), _PART):
                         yield Part(batch.number, tuple(its[at : at + _PART])), key

@@ -6,19 +6,19 @@
     lock              held by whoever refreshes
 
 The state is derived from windows that were drawn once, so it must never be older than what the
-ledger has recorded: `check` compares both.
+ledger has recorded: a refresh compares both first.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +48,8 @@ class About:
         Number and hash of the ledger's last entry about this series.
     state : str
         The folder that counts.
-    nodes : int
-        How many nodes it is about; those that the history got later are new to it.
+    n_nodes : int
+        Nodes that it knows. Later ones are new.
     """
 
     series: str
@@ -57,7 +57,7 @@ class About:
     token: str = ""
     entry: tuple[int, str] = (0, "")
     state: str = ""
-    nodes: int = 0
+    n_nodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,21 @@ class Shard:
             Evidence.joined([self.evidence, no_evidence(more)]),
         )
 
+    def without(self, nodes: npt.NDArray[np.int64]) -> Shard:
+        """The same without the memory of these members, where they are in this shard."""
+        here = nodes[(nodes >= self.first) & (nodes < self.first + len(self.last))] - self.first
+        if not len(here):
+            return self
+        rows, kept = np.arange(len(self.last)), np.ones(len(self.last), np.bool_)
+        rows[here], kept[here] = len(rows), False
+        return Shard(
+            self.first,
+            self.charged & kept,
+            self.last * kept,
+            self.windows * kept,
+            Evidence.joined([self.evidence, no_evidence(1)]).take(rows),
+        )
+
     def write(self, folder: Path) -> None:
         """Write the file of this shard: up to 1.2 KB a member."""
         evidence = self.evidence
@@ -109,8 +124,8 @@ class Shard:
         write_atomically(folder / f"{self.first // SHARD:06d}.npz", write)
 
     @classmethod
-    def read(cls, folder: Path, first: int) -> Shard:
-        """Read the file of a shard."""
+    def read(cls, folder: Path, first: int, size: int) -> Shard:
+        """Read the file of a shard, which has so many members."""
         with _opened(folder, first) as held:
             counts = held["counts"].astype(np.int64)
             evidence = Evidence(
@@ -119,7 +134,9 @@ class Shard:
                 held["sums"].astype(np.float32),
                 held["rates"].astype(np.float64),
             )
-            return cls(first, held["charged"], held["last"], held["windows"], evidence)
+            shard = cls(first, held["charged"], held["last"], held["windows"], evidence)
+            _check_lengths(size, shard.charged, shard.last, shard.windows, evidence)
+        return shard
 
 
 def no_evidence(members: int) -> Evidence:
@@ -196,13 +213,17 @@ class SeriesFolder:
     def shards(
         self, n_nodes: int, about: About | None = None, of: npt.NDArray[np.integer] | None = None
     ) -> Iterator[Shard]:
-        """The memory of all members, shard by shard, or of those shards that some nodes are in."""
+        """The memory of all members, shard by shard, as of the state that counts.
+
+        Or only of the shards that the nodes `of` are in.
+        """
         about = about or self.about() or About("")
-        wanted = range(0, n_nodes, SHARD) if of is None else np.unique(of // SHARD) * SHARD
-        for first in map(int, wanted):
-            size = min(SHARD, n_nodes - first)
-            if first < about.nodes:  # a file that is missing is no empty one
-                yield Shard.read(self.path / about.state, first).grown(size)
+        firsts = range(0, n_nodes, SHARD) if of is None else np.unique(of // SHARD) * SHARD
+        for first in map(int, firsts):
+            size, known = (min(SHARD, max(n - first, 0)) for n in (n_nodes, about.n_nodes))
+            # A file that is missing is no empty one: its windows would be drawn again.
+            if known:
+                yield Shard.read(self.path / about.state, first, known).grown(size)
             else:
                 yield Shard.empty(first, size)
 
@@ -212,20 +233,27 @@ class SeriesFolder:
         """For every node whether it has paid, and where its last window ended."""
         about = about or self.about() or About("")
         charged, last = np.zeros(n_nodes, np.bool_), np.zeros(n_nodes, np.uint16)
-        for first in range(0, about.nodes, SHARD):
-            with _opened(self.path / about.state, first) as held:  # the evidence is not read
-                its = slice(first, first + len(held["last"]))
+        for first in range(0, about.n_nodes, SHARD):
+            its = slice(first, min(first + SHARD, about.n_nodes))
+            with _opened(self.path / about.state, first) as held:  # its evidence is not read
+                _check_lengths(its.stop - first, held["charged"], held["last"])
                 charged[its], last[its] = held["charged"], held["last"]
         return charged, last
 
 
 @contextmanager
 def _opened(folder: Path, first: int) -> Iterator[Any]:
-    """The file of a shard; LedgerError if it cannot be read."""
+    """The file of a shard; LedgerError for what is wrong with it."""
     path = folder / f"{first // SHARD:06d}.npz"
     try:
-        with np.load(path, allow_pickle=False) as held:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
             yield held
-    except (OSError, ValueError, KeyError, BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         words = f"{path} is missing or damaged: restore it, or renew the series"
         raise LedgerError(words) from error
+
+
+def _check_lengths(size: int, *columns: Sized) -> None:
+    lengths = {len(column) for column in columns}
+    if lengths != {size}:
+        raise ValueError(f"{lengths} members instead of {size}")
