@@ -12,6 +12,7 @@ from edgeveil.engine.keys import code_of, describe, parameters_of
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.history import History
 from edgeveil.ledger import Campaign, Ledger
+from edgeveil.ledger.prices import NANO
 from edgeveil.ledger.snapshots import plain_label
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.series.state import About, SeriesFolder
@@ -58,6 +59,21 @@ def series_folder(ledger: Ledger, label: str, folder: str | os.PathLike[str] | N
     return Path(f"{beside}.series") / name
 
 
+def is_series(ledger: Ledger, label: str) -> bool:
+    """Whether the current lists of a label are a series."""
+    return (ledger.fingerprint(label) or "").startswith(_HISTORY)
+
+
+def last_series(ledger: Ledger, label: str) -> float | None:
+    """The epsilon of the series that a label has; None if it has none."""
+    if not is_series(ledger, label):
+        return None
+    same = plain_label(label)
+    charges = ledger.charges()
+    of_label = [one for one in charges if plain_label(one.label) == same and one.epsilon_nano]
+    return of_label[-1].epsilon_nano / NANO
+
+
 def current_series(
     ledger: Ledger, label: str, folder: str | os.PathLike[str] | None = None
 ) -> Current | None:
@@ -68,13 +84,12 @@ def current_series(
     LedgerError
         If the folder does not hold the series that the ledger knows.
     """
-    used = ledger.fingerprint(label) or ""
-    if not used.startswith(_HISTORY):
+    if not is_series(ledger, label):
         return None
     place = SeriesFolder(series_folder(ledger, label, folder))
     path = place.path / "history"
     history = History.open(path) if (path / "history.json").exists() else None
-    if history is None or used != f"{_HISTORY}{history.identity}":
+    if history is None or ledger.fingerprint(label) != f"{_HISTORY}{history.identity}":
         raise LedgerError(
             f"{place.path} does not hold the series of {label or 'this graph'}: name the folder "
             "that does, bring it back, or renew the series (edgeveil ledger renew)"
@@ -104,8 +119,8 @@ def series_to_refresh(
     ParameterError
         If its series has other parameters.
     """
-    used, of_label = ledger.fingerprint(label), label or "this graph"
-    if used is not None and not used.startswith(_HISTORY):
+    of_label = label or "this graph"
+    if ledger.fingerprint(label) is not None and not is_series(ledger, label):
         raise LedgerError(
             f"lists of {of_label} were made one by one. A series needs a label of its own, or a "
             "new start of this one, for which all are charged anew: edgeveil ledger renew"
