@@ -146,3 +146,49 @@ def test_lists_that_were_made_one_by_one_are_no_series(weeks, run):
     assert "were made one by one" in done.stderr
     assert "become a series" in run("ledger renew f.ledger friends").stderr
     assert run(WEEKLY.format(1)).returncode == 0
+
+
+SINGLE = "suggest week1.csv --nodes members.txt --label friends --ledger f.ledger --epsilon 1"
+
+
+def test_suggest_gives_the_list_of_the_series_for_nothing(weeks, run):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01 --out lists")
+    done = run(f"{SINGLE} --member member3 --format json")
+    assert done.returncode == 0, done.stderr
+    assert "From the series of friends, as of its snapshot 1 (2026-11-01)" in done.stderr
+    shown = [row["node"] for row in json.loads(done.stdout)["rows"]]
+    kept = ReleaseFolder.open("lists/0001").only("member3").for_member("member3")
+    assert shown == [place.node for place in kept]
+    assert charged("member3") == 1.0
+    assert run(f"{SINGLE} --all --out lists.parquet").returncode == 0
+    assert run(f"{SINGLE} --all --out folder").returncode == 2
+    assert "nobody is charged" in run(f"{SINGLE} --member member3 --dry-run").stderr
+    assert charged("member3") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ("--member newcomer", 3, "is charged by the next one"),
+        ("--member member3 --epsilon 0.5", 2, "a series with epsilon 1"),
+        ("--member nobody", 2, "nobody"),
+    ],
+)
+def test_suggest_from_a_series_refuses_what_it_does_not_have(weeks, run, words, code, told):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01")
+    (weeks / "members.txt").write_text((weeks / "members.txt").read_text() + "newcomer\n")
+    line = SINGLE.replace("--epsilon 1", "") if "--epsilon" in words else SINGLE
+    done = run(f"{line} {words}")
+    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    assert charged("newcomer") == 0.0
+
+
+def test_other_releases_under_the_label_of_a_series_are_refused(weeks, run):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01")
+    done = run(
+        "rank week1.csv --nodes members.txt --label friends --ledger f.ledger --epsilon 0.5 "
+        "--source member3"
+    )
+    assert done.returncode == 1
+    assert "are a series" in done.stderr
+    assert charged("member3") == 1.0

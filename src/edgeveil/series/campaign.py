@@ -13,11 +13,9 @@ from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.history import History
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.ledger.prices import NANO
-from edgeveil.ledger.snapshots import plain_label
+from edgeveil.ledger.snapshots import SERIES, plain_label
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.series.state import About, SeriesFolder
-
-_HISTORY = "history "  # begins the fingerprint of a label whose lists are a series
 
 
 class Current(NamedTuple):
@@ -37,7 +35,7 @@ def series_campaign(
         question=json.dumps({"series": history.identity, "of": describe(mechanism)}),
         guarantee=mechanism.guarantee,
         label=label,
-        fingerprint=f"{_HISTORY}{history.identity}",
+        fingerprint=f"{SERIES}{history.identity}",
         code=code_of(mechanism),
         note={
             "mechanism": "series of lists",
@@ -61,7 +59,7 @@ def series_folder(ledger: Ledger, label: str, folder: str | os.PathLike[str] | N
 
 def is_series(ledger: Ledger, label: str) -> bool:
     """Whether the current lists of a label are a series."""
-    return (ledger.fingerprint(label) or "").startswith(_HISTORY)
+    return (ledger.fingerprint(label) or "").startswith(SERIES)
 
 
 def last_series(ledger: Ledger, label: str) -> float | None:
@@ -89,7 +87,7 @@ def current_series(
     place = SeriesFolder(series_folder(ledger, label, folder))
     path = place.path / "history"
     history = History.open(path) if (path / "history.json").exists() else None
-    if history is None or ledger.fingerprint(label) != f"{_HISTORY}{history.identity}":
+    if history is None or ledger.fingerprint(label) != f"{SERIES}{history.identity}":
         raise LedgerError(
             f"{place.path} does not hold the series of {label or 'this graph'}: name the folder "
             "that does, bring it back, or renew the series (edgeveil ledger renew)"

@@ -538,9 +538,10 @@ class Series:
     ) -> Suggestions:
         """Lists of some members, or of all who have paid."""
         nodes = self._history.nodes
-        wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(list(members))
         among = None if candidates is None else nodes.indices(list(candidates))
-        if not self._paid[wanted].all():
+        known = [v for v in members or () if v in nodes]
+        wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(known)
+        if len(known) < len(members or ()) or not self._paid[wanted].all():
             raise BudgetError(
                 "somebody asked for is not in the series: who has joined since the last refresh "
                 "is charged by the next one (edgeveil refresh), if the budget allows"
@@ -617,7 +618,8 @@ class Series:
         guarantee = replace(
             self._mechanism.guarantee(max(n_members, 1)), theorem="docs/theory/series.md"
         )
-        snapshot = self._history.snapshots[-1]
+        assert self._state is not None  # it was refreshed
+        snapshot = self._history.snapshots[self._state.until - 1]
         return guarantee, Provenance(
             mechanism="series of lists",
             parameters={**parameters_of(self._mechanism), "snapshot": snapshot.number},
