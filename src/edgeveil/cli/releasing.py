@@ -135,7 +135,7 @@ def _spending(quoted: Callable[[], Quote], how: Releasing, ledger: Ledger | None
         if before.n_new and not before.short:
             asks = before.epsilon and not how.yes and sys.stdin.isatty() and sys.stderr.isatty()
             if asks:
-                _ask(f"{name}: {_spends(before)}")
+                ask(f"{name}: {_spends(before)}")
         elif before.n_open:
             say(_free(before))
         yield
@@ -153,7 +153,8 @@ def _spending(quoted: Callable[[], Quote], how: Releasing, ledger: Ledger | None
         say(_free(before))
 
 
-def _ask(words: str) -> None:
+def ask(words: str) -> None:
+    """Ask the person at the terminal whether to go on; EdgeveilError if not."""
     sys.stderr.write(wrapped(f"{words} Go on? [y/N]") + " ")
     sys.stderr.flush()
     wait_for_input()

@@ -54,6 +54,7 @@ def suggest(
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
     from edgeveil.cli.releasing import make_release, print_lists, read_members
+    from edgeveil.cli.series import put_out_series
 
     out, per_member = asked.out, asked.per_member
     if (lists.member is not None) + (lists.members is not None) + asked.all != 1:
@@ -94,6 +95,8 @@ def suggest(
         if len(made.members) == 1 and (remark := made.remark(made.members[0])):
             say(f"{remark[0].upper()}{remark[1:]}.")
 
+    if put_out_series(private, chosen, wanted, how, put_out, out, lists.k, among):
+        return
     make_release(
         private, chosen, wanted, how, put_out, out=out, k=lists.k, candidates=among or None
     )

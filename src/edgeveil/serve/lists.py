@@ -26,6 +26,7 @@ import numpy as np
 
 from edgeveil._files import write_atomically
 from edgeveil.errors import InputError
+from edgeveil.estimate.lists import Reason
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
