@@ -26,6 +26,9 @@ NodeId = int | str
 _LOOKED_AT, _LONG = 10_000, 100  # ids, and letters, that are compared with one that is not known
 IntArray = npt.NDArray[np.int64]
 
+# From n / 40 names on, a table of all n names is built sooner than each is searched for.
+_WORTH_A_TABLE = 40
+
 
 class NodeSet:
     """An ordered set of distinct node ids, all integers or all strings.
@@ -205,8 +208,41 @@ class NodeSet:
         return found
 
     def indices(self, nodes: Iterable[NodeId]) -> IntArray:
-        """Indices of many ids, in the order given."""
-        return np.fromiter((self.index(node) for node in nodes), dtype=np.int64)
+        """Indices of many ids, in the order given.
+
+        Raises
+        ------
+        UnknownNodeError
+            For the first id that is not in the (public) set.
+        """
+        if isinstance(nodes, NodeSet):
+            if nodes == self:
+                return np.arange(len(self), dtype=np.int64)
+            listed: Any = nodes.ids
+        else:
+            listed = nodes if isinstance(nodes, np.ndarray) else list(nodes)
+        if self.kind == "str" and len(listed) * _WORTH_A_TABLE > len(self):
+            table = {text: i for i, text in enumerate(self)}
+            found = [table.get(node, -1) if isinstance(node, str) else -1 for node in listed]
+            at = np.array(found, dtype=np.int64)
+        elif self.kind != "str" and (ids := _as_int64(listed)) is not None:
+            at = self._find_ints(ids)
+        else:
+            return np.fromiter((self.index(node) for node in listed), dtype=np.int64)
+        if len(missing := np.flatnonzero(at < 0)):
+            self.index(listed[missing[0]])  # raises, and says what is wrong with it
+        return at
+
+    def _find_ints(self, ids: IntArray) -> IntArray:
+        """Indices of integers, -1 for those that are not in the set."""
+        n = len(self)
+        if self.kind == "range":
+            return np.where((ids >= 0) & (ids < n), ids, -1)
+        own = self._arrays["ids"]
+        rank = np.searchsorted(own, ids, sorter=self._order)
+        place = np.minimum(rank, max(n - 1, 0))
+        at = place if self._order is None else self._order[place]
+        return np.where(own[at] == ids, at, -1) if n else np.full(len(ids), -1)
 
     def take(self, indices: Iterable[int]) -> list[NodeId]:
         """Ids at many indices."""
@@ -293,3 +329,14 @@ class NodeSet:
         repeated = len(ids) - len(np.unique(ids) if self.kind == "int" else set(ids))
         if repeated:
             raise InputError(f"{repeated} node ids occur more than once")
+
+
+def _as_int64(ids: Any) -> IntArray | None:
+    """Ids as an array; None if one of them is no integer of 64 bits."""
+    if isinstance(ids, np.ndarray):
+        whole = ids.ndim == 1 and np.issubdtype(ids.dtype, np.integer)
+        return ids.astype(np.int64) if whole and ids.dtype != np.uint64 else None
+    try:
+        return np.array(ids, dtype=np.int64) if all(map(is_whole, ids)) else None
+    except OverflowError:
+        return None
