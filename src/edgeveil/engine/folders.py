@@ -73,6 +73,11 @@ def make_folder(folder: Path, question: Question, price: Price | None = None) ->
         same_rows = set(there.sources) == set(nodes.take(question.indices))
         if not same_rows or [part.name for part in there.parts] != names:
             raise _another(folder)
+        if there.provenance.lists != question.lists_made:
+            raise ParameterError(
+                f"{folder} holds lists of another length or for other candidates: choose another "
+                "place; they cost nothing there"
+            )
         return there
 
     def stored() -> Iterator[tuple[int, str, Sequence[NodeId], bytes]]:

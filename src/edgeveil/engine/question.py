@@ -30,7 +30,7 @@ from edgeveil.mechanisms.base import (
 )
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.memory import total_memory
-from edgeveil.nodes import NodeId
+from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
@@ -123,8 +123,20 @@ class Question:
             noise="secure" if noise is None else noise.kind,
             ledger=bool(charged),
             created=charged,
+            lists=self.lists_made,
         )
         return About(replace(self.guarantee, private=private), provenance)
+
+    @cached_property
+    def lists_made(self) -> dict[str, Any]:
+        """How lists are made, as plain public data; empty for other kinds of rows."""
+        if self.mechanism.gives != "suggestions":
+            return {}
+        k, among = self.lists
+        if among is None:
+            return {"k": int(k), "candidates": "all"}
+        named = NodeSet.of(self.graph.nodes.take(np.sort(among)))
+        return {"k": int(k), "candidates": named.digest(b"candidates").hexdigest()}
 
     @cached_property
     def campaign(self) -> Campaign:
