@@ -34,7 +34,7 @@ __all__ = ["run"]
 
 _EDGES, _LARGE = 1_000_000, 10_000_000
 _PARTS = 200
-_LISTS = Suggest(epsilon=1.0, top=20)
+_LISTS = Suggest(epsilon=1.0)
 _barrier: Any = None  # of a plain process and the others
 
 

@@ -2,8 +2,8 @@
 
     ./run bench tail --json benchmarks/results/tail.json
 
-Beside it, in the same rounds, the dense draw of the same row, numpy's, and the two-hop sums and
-counts of a graph.
+Beside it, in the same rounds, the dense draw of the same row, numpy's, and the two-hop sums of
+a graph.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.graphs import described, draw_edges
 from benchmarks.measure import interleaved, ratios, show, summary
 from benchmarks.scale import exponent
 from benchmarks.settings import Settings
-from edgeveil.flow.two_hop import friend_counts_of_lists, two_hop_tail_of_lists
+from edgeveil.flow.two_hop import two_hop_tail_of_lists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.nodes import NodeSet
@@ -92,7 +92,7 @@ def _tasks(n: int) -> dict[str, Callable[[], object]]:
 
 
 def _sums(n: int, settings: Settings) -> dict[str, Any]:
-    """Sums of strangers and counts of friends, for members near the median degree."""
+    """Sums of strangers, for members near the median degree."""
     graph = Graph.from_edges(*draw_edges(n, 10 * n), NodeSet.range(n))
     middle = int(np.median(graph.degrees))
     sources = np.flatnonzero(graph.degrees == middle)
@@ -101,14 +101,12 @@ def _sums(n: int, settings: Settings) -> dict[str, Any]:
     places, _, _ = two_hop_tail_of_lists(graph, own.sources, *given, weights)
     tasks: dict[str, Callable[[], object]] = {
         "sums": lambda: two_hop_tail_of_lists(graph, own.sources, *given, weights),
-        "counts": lambda: friend_counts_of_lists(graph, *given),
     }
     times = interleaved(tasks, rounds=2 * settings.rounds)
     found = {name: summary(t / 256 for t in of) for name, of in times.items()}
     print(
         f"  {n:,} nodes, degree {middle}, {len(places) / 256:.0f} strangers: "
-        f"sums {found['sums']['median'] * 1e3:.3f} ms, "
-        f"counts {found['counts']['median'] * 1e3:.3f} ms"
+        f"sums {found['sums']['median'] * 1e3:.3f} ms"
     )
     graph_facts = described("generated, power law", graph)
     return {**graph_facts, "degree": middle, "strangers": len(places) / 256, **found}

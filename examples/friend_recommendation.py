@@ -1,6 +1,6 @@
 """Friend suggestions: whom a member may know that is not on their list yet.
 
-Joint model. The recipient is the member: they know their own friends, and the list goes to nobody
+Joint model. The list is for the member alone, who knows their own friends, and goes to nobody
 else. Protected is every friendship between two other people.
 
     python examples/friend_recommendation.py

@@ -88,7 +88,7 @@ class Question:
         if self.mechanism.gives == "scores":
             return self.graph.n_nodes
         if self.mechanism.gives == "suggestions":
-            return 2 * STORED  # names of 12 bytes, and lists made of them
+            return 2 * STORED  # names of 8 bytes, and lists made of them
         return int(self.mechanism.dimension)  # type: ignore[attr-defined]  # embeddings have it
 
     @cached_property

@@ -109,11 +109,14 @@ def store_best(
 ) -> None:
     """Leave out the member and its friends, and keep the names with the best scores."""
     heap, heap_nodes, unused = np.empty(room), np.empty(room, np.int64), np.empty(room)
-    used = 0
+    longest = 0
+    for i in range(len(sources)):
+        longest = max(longest, starts[i + 1] - starts[i])
+    scores, used = np.empty(longest), 0
     out_starts[0] = 0
     for i in range(len(sources)):
         first, friends = used, own[own_starts[i] : own_starts[i + 1]]
-        at, size = 0, 0
+        at = 0
         for j in range(starts[i], starts[i + 1]):
             node = nodes[j]
             while at < len(friends) and friends[at] < node:
@@ -123,14 +126,20 @@ def store_best(
             out_nodes[used], out_sums[used] = node, sums[j]
             used += 1
         if used - first > room:
+            size = 0
             for j in range(first, used):
-                score = _score(log_degrees[out_nodes[j]], rates[i] * out_sums[j], log_prior)
-                size = _offer(heap, heap_nodes, unused, size, score, out_nodes[j], 0.0)
+                odds, degree = rates[i] * out_sums[j], log_degrees[out_nodes[j]]
+                most = degree + max(odds + log_prior, 0.0) + _LN_2  # `_score` is at most that
+                score = -np.inf
+                if size < room or most >= heap[0]:
+                    score = _score(degree, odds, log_prior)
+                    size = _offer(heap, heap_nodes, unused, size, score, out_nodes[j], 0.0)
+                scores[j - first] = score
             end, used = used, first
             for j in range(first, end):
-                score = _score(log_degrees[out_nodes[j]], rates[i] * out_sums[j], log_prior)
-                if score > heap[0] or (score == heap[0] and out_nodes[j] <= heap_nodes[0]):
-                    out_nodes[used], out_sums[used] = out_nodes[j], out_sums[j]
+                score, node = scores[j - first], out_nodes[j]
+                if score > heap[0] or (score == heap[0] and node <= heap_nodes[0]):
+                    out_nodes[used], out_sums[used] = node, out_sums[j]
                     used += 1
         out_starts[i + 1] = used
 

@@ -43,6 +43,7 @@ class OwnLists(NamedTuple):
     starts: npt.NDArray[np.int64]  # (m + 1) where each begins
     nodes: NodeSet
     followers: tuple[Indices, ...] = ()
+    births: npt.NDArray[np.uint16] | None = None  # of the edges to `lists`, in a graph with births
 
     def of(self, i: int) -> Indices:
         """The list of source i."""

@@ -204,11 +204,11 @@ class Ledger:
         with self._transaction(write=False) as transaction:
             return campaigns.asked_for(transaction, self, campaign, [], write=False).key
 
-    def members_of(self, campaign: Campaign) -> set[str]:
-        """Who has a row in a campaign, stored or not."""
+    def members_of(self, campaign: Campaign) -> dict[str, int]:
+        """Who has a row in a campaign, stored or not, and the number of the charge that has it."""
         with self._transaction(write=False) as transaction:
             asked = campaigns.asked_for(transaction, self, campaign, [], write=False)
-            return {row[0] for row in transaction.run(sql.MEMBERS_OF_CAMPAIGN, asked.key)}
+            return dict(transaction.run(sql.MEMBERS_OF_CAMPAIGN, asked.key))
 
     def account(self, member: str | None = None) -> Account:
         """What was charged and is left, for one member or (None) the one with the least left."""

@@ -214,7 +214,8 @@ HASH_AT = "SELECT hash FROM charges WHERE seq = ?"
 KNOWN_KEYS = "SELECT key FROM charges WHERE key IN ({})"
 
 MEMBERS_OF_CAMPAIGN = (
-    "SELECT member FROM charge_members JOIN charges ON charges.seq = charge_members.seq "
+    "SELECT member, charges.seq FROM charge_members "
+    "JOIN charges ON charges.seq = charge_members.seq "
     "WHERE campaign = ?"
 )
 MEMBERS_OF = "SELECT member FROM charge_members WHERE seq = ?"

@@ -329,7 +329,12 @@ def own_lists(
     starts = np.cumsum([0, *map(len, lists)])
     own = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
     followers = at if graph.directed and own_edges == "touching" else ()
-    return OwnLists(at, own, starts, graph.nodes, tuple(map(graph.followers, followers)))
+    births = None
+    if graph.births is not None:
+        rows = [graph.births[graph.indptr[s] : graph.indptr[s + 1]] for s in at.tolist()]
+        births = np.concatenate([np.empty(0, dtype=graph.births.dtype), *rows])
+    known = tuple(map(graph.followers, followers))
+    return OwnLists(at, own, starts, graph.nodes, known, births)
 
 
 def check_mechanism(given: Any) -> Mechanism:

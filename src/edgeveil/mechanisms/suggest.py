@@ -24,6 +24,9 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, NoisedTail, Statistic, Tail
 
+# What friends from before a window count in it, by their new edges: this share in a year.
+_OLDER, _YEAR = 0.3, 52  # snapshots, week by week
+
 
 @dataclass(frozen=True, kw_only=True)
 class Suggest:
@@ -180,24 +183,24 @@ class SuggestWindow(Suggest):
 
     def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Measuring:
         """Strangers' sums over the paths of the window."""
-        windows = Windows(
-            births_of(graph, own), self.since[own.sources].astype(np.int64), self.until
-        )
-        yield self._tail(graph, shared, own, windows)
+        assert own.births is not None
+        yield self._tail(graph, shared, own, Windows(own.births, self._since(own), self.until))
 
     def estimate(self, noised: tuple[Noised, ...], shared: Popularity, own: OwnLists) -> Evidence:
         """What the released sums of this window tell about strangers."""
         (tail,) = noised
         assert isinstance(tail, NoisedTail)
-        found = tail.starts, tail.places, tail.values
-        return lists.gather(shared, own, found, float(self.split[1]))
+        found, since = (tail.starts, tail.places, tail.values), self._since(own)
+        assert own.births is not None
+        rows = np.repeat(np.arange(len(since)), np.diff(own.starts))
+        share = _OLDER * np.minimum((self.until - since) / _YEAR, 1.0)
+        counts = np.where(own.births > since[rows], 1.0, share[rows])
+        weights = counts * lists.friend_weights(shared, own)
+        weight = np.bincount(rows, weights, minlength=len(since)).astype(np.float64)
+        return lists.gather(shared, own, found, float(self.split[1]), weight)
 
-
-def births_of(graph: Graph, own: OwnLists) -> npt.NDArray[np.uint16]:
-    """Births of the edges from the members to their friends, as `OwnLists.lists`."""
-    assert graph.births is not None
-    rows = [graph.births[graph.indptr[s] : graph.indptr[s + 1]] for s in own.sources.tolist()]
-    return np.concatenate([np.empty(0, np.uint16), *rows])
+    def _since(self, own: OwnLists) -> npt.NDArray[np.int64]:
+        return self.since[own.sources].astype(np.int64)
 
 
 @lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release

@@ -22,15 +22,6 @@ _LEFT, _RIGHT = np.uint64(29), np.uint64(35)  # a rotation: no bit stays at the 
 
 
 @compiled
-def write_counters(names: Any, starts: Any, counters: Any) -> None:
-    """OUT ``counters`` (starts[-1],): name and number of each pair of words, row after row."""
-    for i in range(len(names)):
-        for at in range(starts[i], starts[i + 1], 2):
-            counters[at] = names[i]
-            counters[at + 1] = (at - starts[i]) >> 1
-
-
-@compiled
 def rising(places: Any, starts: Any, width: Any) -> bool:
     """Whether places rise within every row, from 0 to width - 1."""
     fit = True
@@ -51,7 +42,7 @@ def noise_rows(
     starts: Any,  # IN   (rows + 1)
     scale: Any,  # T, mask of L, acceptance, margin: as for `_sampler._fill_noisy`
     lattice: Any,  # per_step, step, block, per_block, limit: as for `_sampler._fill_noisy`
-    far_below: Any,  # edge, low, high: from `_Sampler.far_below`
+    stays_below: Any,  # threshold, quarters of t per unit, low, high: `_Sampler.stays_below`
     noisy: Any,  # OUT  as long as `values`; -inf: below the threshold
     undecided: Any,  # OUT  as long as `values`
 ) -> None:
@@ -61,18 +52,21 @@ def noise_rows(
     """
     T, mask, accept, margin = scale
     per_step, step, block, per_block, limit = lattice
-    edge, low, high = far_below
+    at_least, quarters, low, high = stays_below
     for i in range(len(starts) - 1):
         for j in range(starts[i], starts[i + 1]):
             at = begins[i] + 2 * (j - starts[i])
-            prefix = np.int64(words[at] >> _NOT_PREFIX)
-            if values[j] <= edge and low < prefix and prefix < high:
-                noisy[j], undecided[j] = -np.inf, False
-            else:
-                _fill_noisy(
-                    words[at : at + 2], T, mask, accept, margin, values[j : j + 1],
-                    per_step, step, block, per_block, limit, noisy[j : j + 1], undecided[j : j + 1],
-                )  # fmt: skip
+            if abs(values[j]) < np.inf:  # not NaN: what is not finite counts as 0
+                gap = min((at_least - values[j]) * quarters, float(len(low)))
+                if gap >= 2.0:
+                    prefix = np.int64(words[at] >> _NOT_PREFIX)
+                    if low[np.int64(gap) - 1] < prefix and prefix < high:
+                        noisy[j], undecided[j] = -np.inf, False
+                        continue
+            _fill_noisy(
+                words[at : at + 2], T, mask, accept, margin, values[j : j + 1],
+                per_step, step, block, per_block, limit, noisy[j : j + 1], undecided[j : j + 1],
+            )  # fmt: skip
 
 
 @compiled

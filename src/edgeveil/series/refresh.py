@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,7 +39,7 @@ from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.history import History
 from edgeveil.ledger import Batch, Campaign, Ledger
-from edgeveil.ledger.prices import to_nano
+from edgeveil.ledger.prices import price_of_growth, to_nano
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.nodes import NodeId
@@ -109,7 +110,7 @@ def refresh(
     place = SeriesFolder(series_folder(ledger, label, folder))
     with place.writing():
         history = _history(place.path / "history")
-        how = rule or WindowRule(), engine or Local(), progress
+        how = rule or WindowRule.for_epsilon(epsilon), engine or Local(), progress
         note = {"purpose": purpose, "operator": operator}
         pending = place.pending()
         if pending is not None:  # finish first what was interrupted: the history has what it needs
@@ -149,8 +150,8 @@ class Refreshed:
     snapshot : int
         The snapshot that was refreshed.
     n_lists, n_newcomers, n_windows, n_left_out : int
-        Members with lists, those of them who paid now, windows that were opened now, and members
-        whose budget does not allow a series.
+        Members with lists, those of them who paid now, windows that were opened now (this count
+        depends on edges: for the curator only), and members whose budget does not allow a series.
     price : float
         What a newcomer paid: epsilon.
     least_left : float
@@ -168,7 +169,10 @@ class Refreshed:
 
     @property
     def summary(self) -> str:
-        """Three sentences for the curator's log; released and public numbers only."""
+        """Three sentences for the curator's log, and for the curator only.
+
+        How many windows were opened is an exact count that depends on edges.
+        """
         left_out = (
             f" {self.n_left_out:,} were left out: their budget does not allow it."
             if self.n_left_out
@@ -225,19 +229,36 @@ class _Refresh:
             note={**series.note, "of": self.ledger.campaign_key(series), "until": str(until)},
         )
 
+    def return_campaign(self, until: int) -> Campaign:
+        """Those who were forgotten, and are members again from this snapshot on."""
+        series = self.campaign
+        return replace(
+            series,
+            question=json.dumps({"returned": until, "of": series.question}),
+            note={**series.note, "returned": str(until)},
+        )
+
     def run(self, number: int) -> Refreshed:
         about = self._checked(number)
         if about.until == number:
             self._close(about)
         self.place.begin(replace(about, until=number, token=self._token(number)))
-        write_note(self.history.path / _NOTE, {"series": about.series, "until": number})
-        newcomers, left_out = self._charge_newcomers(about)
+        self._write_note(about.series, number)
+        newcomers, left_out = self._charge_newcomers(about, number)
         shared = self._popularity()
         state, windows, batches = self._draw(about, newcomers, shared, number)
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
-        done = replace(about, until=number, token=self._token(number), entry=head, state=state.name)
+        done = About(
+            series=about.series,
+            until=number,
+            token=self._token(number),
+            entry=head,
+            state=state.name,
+            n_nodes=len(self.names),
+        )
         self.place.commit(done)
+        self._write_note(about.series, number)
         for batch in batches:
             batch.store(_marker)
         self.place.finish()
@@ -257,78 +278,117 @@ class _Refresh:
     def _close(self, about: About) -> None:
         """Erase the secrets of a refresh that was interrupted after its state counted."""
         for shard in self.place.shards(len(self.names), about):
-            its = np.flatnonzero(shard.last == about.until) + shard.first
+            last = shard.without(self.history.forgotten).last  # they have no name any more
+            its = np.flatnonzero(last == about.until) + shard.first
             for first in range(0, len(its), _BATCH):
                 some = [self.names[i] for i in its[first : first + _BATCH]]
                 for batch in self.ledger.charge(self.window_campaign(about.until), some).batches:
                     batch.store(_marker)
 
     def _token(self, number: int) -> str:
-        return self.history.snapshots[number - 1].token
+        """Of a snapshot; empty if the history does not have it."""
+        snapshots = self.history.snapshots
+        return snapshots[number - 1].token if number <= len(snapshots) else ""
 
     def _checked(self, number: int) -> About:
         """The state to go on from; refused where ledger, history and state do not fit together."""
         key = self.ledger.campaign_key(self.campaign)
-        about, pending = self.place.about(), self.place.pending()
-        windows = [charge for charge in self.ledger.charges() if charge.note.get("of") == key]
-        if about is None or about.series != key:  # a first refresh, or a renewed series
+        about, pending = self.place.about() or About(key), self.place.pending()
+        noted = self._noted()
+        for entry in (about.entry, noted.entry):  # also of a series that was renewed since
+            if entry[0] and self.ledger.entry(entry[0]) != tuple(entry):
+                raise LedgerError(
+                    f"{self.ledger.location} lacks an entry that {self.place.path} was refreshed "
+                    "with: it is another ledger, or was put back to an older copy. Windows drawn "
+                    "since then must not be drawn again: bring the newer ledger back"
+                )
+        if about.series != key:  # a first refresh, or a renewed series
             about = About(key)
-        if about.until and self.ledger.entry(about.entry[0]) != tuple(about.entry):
-            raise LedgerError(
-                f"{self.ledger.location} lacks an entry that this series was refreshed with: it "
-                "was put back to an older copy. Windows drawn since then must not be drawn again: "
-                "bring the newer ledger back, or renew the series"
-            )
-        if about.until > number or (about.until and self._token(about.until) != about.token):
+        begun = pending.until if pending and pending.series == key else 0
+        known = [one for one in (about, pending) if one and one.series == key and one.until]
+        if about.until > number or any(self._token(one.until) != one.token for one in known):
             raise LedgerError(
                 f"{self.history.path} was put back to an older copy: this series was refreshed "
-                f"with snapshot {about.until} of it. Bring the newer history back, or renew"
+                f"with snapshot {max(about.until, begun)} of it. Bring the newer history back, or "
+                "renew"
             )
-        drawn = [int(one.note["until"]) for one in windows if one.seq > about.entry[0]]
-        drawn += [self._noted_until(key)]
-        allowed = {about.until, pending.until if pending else 0}
-        if max(drawn) > about.until and not set(drawn) <= allowed:
+        windows = [charge for charge in self.ledger.charges() if charge.note.get("of") == key]
+        drawn = {int(one.note["until"]) for one in windows if one.seq > about.entry[0]}
+        drawn |= {noted.until} if noted.series == key else set()
+        if max(drawn, default=0) > about.until and not drawn <= {about.until, begun}:
             raise LedgerError(
                 f"{self.place.path} was put back to an older copy: windows up to snapshot "
                 f"{max(drawn)} were drawn that it does not know. Bring the newer one back, or renew"
             )
         return about
 
-    def _noted_until(self, key: str) -> int:
-        """The last snapshot that was worked on for this series, by the note in the history."""
+    def _write_note(self, series: str, until: int) -> None:
+        """Note in the history what is worked on, and the ledger's last entry.
+
+        So an older copy of ledger and state is noticed by a history that was not put back.
+        """
+        entry = self.ledger.entry() or (0, "")
+        held = {"series": series, "until": until, "entry": entry}
+        write_note(self.history.path / _NOTE, held)
+
+    def _noted(self) -> About:
+        """What the note in the history says."""
         try:
             held = json.loads((self.history.path / _NOTE).read_text())
+            return About(held["series"], held["until"], entry=tuple(held["entry"]))
         except FileNotFoundError:
-            return 0
-        except (OSError, ValueError) as error:
+            return About("")
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise LedgerError(f"{self.history.path / _NOTE} is damaged") from error
-        return int(held["until"]) if held["series"] == key else 0
 
-    def _charge_newcomers(self, about: About) -> tuple[Any, int]:
-        """Everybody of today who has not paid yet pays for the series, if the budget allows."""
-        present, new = self.history.present, np.zeros(len(self.names), dtype=np.bool_)
-        paid = np.zeros(len(self.names), dtype=np.bool_)
+    def _charge_newcomers(self, about: About, number: int) -> tuple[Any, int]:
+        """Everybody of today who has not paid yet pays for the series, if the budget allows.
+
+        Who was forgotten and has come back is a new node, whose windows ask about everything once
+        more: it pays once more, too.
+        """
+        new, paid = np.zeros((2, len(self.names)), dtype=np.bool_)
         for shard in self.place.shards(len(self.names), about):
             paid[shard.first : shard.first + len(shard.charged)] = shard.charged
-        wanted = np.flatnonzero(present & ~paid)
-        if not len(wanted):
-            return new, 0
-        price, accounts = to_nano(self.mechanism.epsilon), self.ledger.accounts()
-        left = {one.member: one.cap_nano - one.charged_nano for one in accounts}
-        anybody, own = self.ledger.account(), self.ledger.members_of(self.campaign)
+        unpaid, present = np.flatnonzero(~paid).tolist(), self.history.present
+        # Whoever was charged by the time of the state is in it, under another index if not under
+        # this one. Whoever was charged since then was so by this refresh, before an interruption.
+        charges = self.ledger.members_of(self.campaign)
+        charged = {i: charges.get(self.names[i], 0) for i in unpaid}
+        begun = about.entry[0]
+        first = [i for i in unpaid if charged[i] > begun or (present[i] and not charged[i])]
+        back = [i for i in unpaid if present[i] and 0 < charged[i] <= begun]
+        able = self._charge(self.campaign, first)
+        able += self._charge(self.return_campaign(number), back)
+        new[able] = True
+        return new, len(first) + len(back) - len(able)
+
+    def _charge(self, campaign: Campaign, wanted: list[int]) -> list[int]:
+        """Charge those whom the budget allows; gives who has paid, now or before."""
+        if not wanted:
+            return []
+        own, price = self.ledger.members_of(campaign), to_nano(self.mechanism.epsilon)
+        left = {one.member: one.cap_nano - one.charged_nano for one in self.ledger.accounts()}
+        anybody = self.ledger.account()
         for_others = anybody.cap_nano - anybody.public_nano
+        names = self.names
         able = [
-            i
-            for i in wanted.tolist()
-            if self.names[i] in own or left.get(self.names[i], for_others) >= price
+            i for i in wanted if names[i] not in own and left.get(names[i], for_others) >= price
         ]
+        if anybody.pooled_cap_nano is not None:  # as many as all members together can pay for
+            pooled = anybody.pooled_cap_nano - anybody.pooled_charged_nano
+
+            def needs(more: int) -> int:
+                grown = len(own) + more
+                return price_of_growth(campaign.guarantee, len(own), grown).pooled_nano
+
+            able = able[: bisect_right(range(1, len(able) + 1), pooled, key=needs)]
+        able = sorted(able + [i for i in wanted if names[i] in own])
         for first in range(0, len(able), _BATCH):
             some = able[first : first + _BATCH]
-            charged = self.ledger.charge(self.campaign, [self.names[i] for i in some])
-            for batch in charged.batches:
+            for batch in self.ledger.charge(campaign, [names[i] for i in some]).batches:
                 batch.store(_marker)
-        new[able] = True
-        return new, len(wanted) - len(able)
+        return able
 
     def _popularity(self) -> lists.Popularity:
         """The released degrees: drawn once for the series; who joined later has the floor."""
@@ -346,7 +406,8 @@ class _Refresh:
     ) -> tuple[Path, int, list[Batch]]:
         """Open the windows that are due, shard by shard, and write the new state."""
         n, state, opened, batches = len(self.names), self.place.new_state(), 0, list[Batch]()
-        last, whole = np.zeros(n, dtype=np.uint16), list(self.place.shards(n, about))
+        last, gone = np.zeros(n, dtype=np.uint16), self.history.forgotten
+        whole = [shard.without(gone) for shard in self.place.shards(n, about)]
         for shard in whole:
             last[shard.first : shard.first + len(shard.last)] = shard.last
         due = self.rule.due(self.history.graph, last, until) & self.history.present
@@ -361,30 +422,38 @@ class _Refresh:
         for shard in whole:
             here = slice(shard.first, shard.first + len(shard.last))
             charged = shard.charged | newcomers[here]
-            wanted = np.flatnonzero(due[here] & charged) + shard.first
-            made, used = self._windows(task, wanted, until)
+            members = np.flatnonzero(charged) + shard.first
+            made, used = self._windows(task, members, members[due[members]], until)
             batches += used
-            opened += len(wanted)
+            opened += sum(len(part.sources) for part in made)
             _folded(shared, self.history.graph, mechanism, shard, charged, made, until).write(state)
             if self.progress:
                 self.progress(min(here.stop, n), n)
         return state, opened, batches
 
-    def _windows(self, task: Task, members: Any, until: int) -> tuple[list[Made], list[Batch]]:
-        """Record the windows of some members, and draw them."""
+    def _windows(
+        self, task: Task, members: Any, due: Any, until: int
+    ) -> tuple[list[Made], list[Batch]]:
+        """Record the windows of the members of a shard that are due, and draw them.
+
+        A batch that an interrupted refresh recorded is drawn as a whole, whoever is due now.
+        """
         batches: dict[int, Batch] = {}
         campaign, index = self.window_campaign(until), {self.names[i]: int(i) for i in members}
 
         def parts() -> Parts:
-            for first in range(0, len(members), _BATCH):
-                some = [self.names[i] for i in members[first : first + _BATCH]]
+            for first in range(0, len(due), _BATCH):
+                some = [self.names[i] for i in due[first : first + _BATCH]]
                 for batch in self.ledger.charge(campaign, some).batches:
                     if batch.number in batches:
                         continue
                     if batch.stored:
-                        raise LedgerError("a window of this refresh was finished before: repeat it")
+                        raise LedgerError(
+                            f"{self.place.path} was put back to an older copy: it does not know a "
+                            f"window up to snapshot {until}. Bring the newer one back"
+                        )
                     batches[batch.number] = batch
-                    its = sorted(index[name] for name in batch.members)
+                    its = sorted(index[name] for name in batch.members if name in index)
                     key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
                     for at in range(0, len(its), _PART):
                         yield Part(batch.number, tuple(its[at : at + _PART])), key

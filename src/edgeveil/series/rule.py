@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,10 +38,20 @@ class WindowRule:
     """
 
     first: int = 10
-    patience: int = 13
-    least: int = 3
-    share: float = 0.25
+    patience: int = 8
+    least: int = 10
+    share: float = 0.5
     latest: int = 26
+
+    @classmethod
+    def for_epsilon(cls, epsilon: float) -> WindowRule:
+        """The rule for a series at this epsilon: what can be told takes about 10 / epsilon friends.
+
+        >>> WindowRule.for_epsilon(2.0)
+        WindowRule(first=5, patience=8, least=5, share=0.5, latest=26)
+        """
+        enough = max(3, math.ceil(10 / epsilon))
+        return cls(first=enough, least=enough)
 
     def __post_init__(self) -> None:
         for name in ("first", "patience", "least", "latest"):

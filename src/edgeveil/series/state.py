@@ -6,13 +6,14 @@
     lock              held by whoever refreshes
 
 The state is derived from windows that were drawn once, so it must never be older than what the
-ledger has recorded: `check` compares both.
+ledger has recorded: a refresh compares both first.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ class About:
         Number and hash of the ledger's last entry about this series.
     state : str
         The folder that counts.
+    n_nodes : int
+        Nodes that it knows. Later ones are new.
     """
 
     series: str
@@ -54,6 +57,7 @@ class About:
     token: str = ""
     entry: tuple[int, str] = (0, "")
     state: str = ""
+    n_nodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,21 @@ class Shard:
             Evidence.joined([self.evidence, no_evidence(more)]),
         )
 
+    def without(self, nodes: npt.NDArray[np.int64]) -> Shard:
+        """The same without the memory of these members, where they are in this shard."""
+        here = nodes[(nodes >= self.first) & (nodes < self.first + len(self.last))] - self.first
+        if not len(here):
+            return self
+        rows, kept = np.arange(len(self.last)), np.ones(len(self.last), np.bool_)
+        rows[here], kept[here] = len(rows), False
+        return Shard(
+            self.first,
+            self.charged & kept,
+            self.last * kept,
+            self.windows * kept,
+            Evidence.joined([self.evidence, no_evidence(1)]).take(rows),
+        )
+
     def write(self, folder: Path) -> None:
         """Write the file of this shard: up to 1.2 KB a member."""
         evidence = self.evidence
@@ -105,11 +124,11 @@ class Shard:
         write_atomically(folder / f"{self.first // SHARD:06d}.npz", write)
 
     @classmethod
-    def read(cls, folder: Path, first: int) -> Shard:
-        """Read the file of a shard."""
+    def read(cls, folder: Path, first: int, size: int) -> Shard:
+        """Read the file of a shard, which has so many members."""
         path = folder / f"{first // SHARD:06d}.npz"
         try:
-            with np.load(path, allow_pickle=False) as held:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
                 counts = held["counts"].astype(np.int64)
                 evidence = Evidence(
                     np.concatenate(([0], np.cumsum(counts))),
@@ -117,11 +136,15 @@ class Shard:
                     held["sums"].astype(np.float32),
                     held["rates"].astype(np.float64),
                 )
-                return cls(first, held["charged"], held["last"], held["windows"], evidence)
-        except (OSError, ValueError, KeyError) as error:
+                shard = cls(first, held["charged"], held["last"], held["windows"], evidence)
+            lengths = {len(shard.charged), len(shard.last), len(shard.windows), len(evidence)}
+            if lengths != {size}:
+                raise ValueError(f"{lengths} members instead of {size}")
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise LedgerError(
                 f"{path} is missing or damaged: restore it, or renew the series"
             ) from error
+        return shard
 
 
 def no_evidence(members: int) -> Evidence:
@@ -197,14 +220,12 @@ class SeriesFolder:
 
     def shards(self, n_nodes: int, about: About | None = None) -> Iterator[Shard]:
         """The memory of all members, shard by shard, as of the state that counts."""
-        about = about or self.about()
-        files: set[str] = set()
-        if about is not None and about.state:
-            files = {path.name for path in (self.path / about.state).iterdir()}
+        about = about or self.about() or About("")
         for first in range(0, n_nodes, SHARD):
-            size = min(SHARD, n_nodes - first)
-            if f"{first // SHARD:06d}.npz" in files and about is not None:
-                yield Shard.read(self.path / about.state, first).grown(size)
+            size, known = (min(SHARD, max(n - first, 0)) for n in (n_nodes, about.n_nodes))
+            # A file that is missing is no empty one: its windows would be drawn again.
+            if known:
+                yield Shard.read(self.path / about.state, first, known).grown(size)
             else:
                 yield Shard.empty(first, size)
 

@@ -33,9 +33,7 @@ def streams(count, seed=1):
 
 
 def words_of(noises, i, count):
-    words = np.empty(count + 2, dtype=np.uint64)
-    noises.row(i)._fill(words)
-    return words[:-2]
+    return noises.row(i).take(count)[1]
 
 
 def equal_rows(places, values, rows):
@@ -149,13 +147,13 @@ def test_the_comparison_notices_zeros_that_stay_on_values(monkeypatch):
 
 def test_the_comparison_notices_values_that_are_given_up_too_early(monkeypatch):
     """Control: a draw that could still lift a value to the threshold is taken for hopeless."""
-    original = _tail._Sampler.far_below
+    original = _tail._Sampler.stays_below
 
-    def too_high(self, threshold):
-        edge, low, high = original(self, threshold)
-        return edge + 3 * 1000, low, high
+    def too_high(self, at_least):
+        found = original(self, at_least)
+        return found[0] + 2 * self.T, *found[1:]  # the gap seems two scales wider than it is
 
-    monkeypatch.setattr(_tail._Sampler, "far_below", too_high)
+    monkeypatch.setattr(_tail._Sampler, "stays_below", too_high)
     dense, lazy = both_ways(*CONFIGURATIONS[-1], rows=1000)
     assert min(p_values(dense, lazy, 3000, 6)) < 1e-6
 
@@ -282,27 +280,43 @@ def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
     assert seen > 100
 
 
-@pytest.mark.parametrize("scale", [1, 2, 3, 40, (2**24 + 1) << 3])
+@pytest.mark.parametrize("scale", [4, 5, 40, 10**5, (2**24 + 1) << 3])
 def test_a_draw_that_is_not_worked_out_is_below_the_threshold_by_the_definition(scale):
-    """At the ends of what is passed over, and inside: the exact draw plus the edge is below T."""
-    threshold, (T, a) = 9 * scale, _tail._split(scale)
-    sampler = _tail._Sampler(lattice(scale, 100))
-    edge, low, high = sampler.far_below(threshold)
-    assert edge <= threshold - 5 * scale
-    assert edge == pytest.approx(threshold - 5 * scale)
+    """At the ends of what is passed over, and inside, for every gap: the exact draw is below."""
+    T, a = _tail._split(scale)
+    at_least, per_unit, low, high = _tail._Sampler(lattice(scale, 100)).stays_below(9.0 * scale)
+    assert at_least == 9.0 * scale
+    assert per_unit == pytest.approx(4 / scale)
     rng = np.random.default_rng(0)
-    bits = lambda count: int(rng.integers(0, 2**63)) % (1 << count)  # noqa: E731
-    prefixes = [low + 1, low + 2, high - 1, high - 2, *rng.integers(low + 1, high, 50).tolist()]
-    for prefix in prefixes:
-        for sign in (0, 1):
-            for second in (0, 2**64 - 1, int(rng.integers(0, 2**63))):
-                drawn = _sampler.exact_draw(prefix << 12 | sign, second, T, a, bits)
-                noise = (drawn[0] << a) + drawn[1]
-                assert drawn[2] == bool(sign), "not drawn again"
-                assert (threshold - 5 * scale) + noise < threshold
-    # Control: just outside of it a draw reaches the threshold, or is drawn again.
-    outside = _sampler.exact_draw((low - 4) << 12, 2**40 - 1, T, a, bits)
-    assert outside[0] >= 5 * T - 1
+
+    def bits(count):
+        return int(rng.integers(0, 2**63)) % (1 << count)
+
+    tried = 0
+    for i in (1, 2, 3, 5, 8, 20, 40, 100):
+        # The least that the kernel takes for i: rounding to the lattice may take half a step.
+        least_gap = math.ceil((i + 1) * scale / 4 - 0.5)
+        inside = [int(low[i]) + 1, int(low[i]) + 2, high - 1]
+        if inside[0] >= high:
+            continue
+        inside += rng.integers(inside[0], high, 10).tolist()
+        for prefix in inside:
+            for sign in (0, 1):
+                for second in (0, 2**64 - 1, int(rng.integers(0, 2**63))):
+                    drawn = _sampler.exact_draw(prefix << 12 | sign, second, T, a, bits)
+                    assert drawn[2] == bool(sign), "not drawn again"
+                    assert (drawn[0] << a) + drawn[1] < least_gap
+                    tried += 1
+        # Control: a little below `low` the noise may reach what is left without the spare quarter.
+        outside = _sampler.exact_draw((int(low[i]) - 4) << 12, (1 << a) - 1, T, a, bits)
+        assert outside[0] >= i * T // 4
+    assert tried > 100
+
+
+def test_where_rounding_could_matter_every_value_is_worked_out():
+    for scale in (1, 2, 3):
+        *_, low, high = _tail._Sampler(lattice(scale, 100)).stays_below(9.0)
+        assert high <= low.min()
 
 
 HUGE = 3 * 2**61 + 1  # one word in four is beyond a multiple of it
@@ -319,7 +333,7 @@ def test_what_the_loops_decide_is_the_definition(n, scale, threshold):
     for i in range(5):
         words = words_of(streams(5), i, 8 * law.words)
         exact, drawn = _tail_counts.exact_exceedances(
-            law, T, a, lambda j, words=words: int(words[j]), streams(5).row(i)._rare_bits
+            law, T, a, lambda j, words=words: int(words[j]), streams(5).row(i).further_bits
         )
         assert places[starts[i] : starts[i + 1]].tolist() == exact
         assert values[starts[i] : starts[i + 1]].tolist() == [float(z) for z in drawn]
@@ -347,12 +361,12 @@ def test_the_rare_ways_give_the_same_bits(n, scale, threshold, monkeypatch):
 def test_a_word_on_a_limit_goes_the_exact_way_in_the_loops_too():
     law, counts = _tail_counts.count_law(10**4, 2, 15), np.full(3, 0)
     counts += law.words
-    words = _tail._RowWords(streams(3), counts, _tail._room(counts))
+    words = _tail._RowWords(streams(3), counts)
     tie = int(law.limits[4])
     words.all[words.starts[1]] = tie
     sampler = _tail._Sampler(lattice(law.scale, law.n))
     found = _tail._exceedances(law, sampler, words, np.zeros(3, dtype=np.int64))
-    wanted = law.exactly(tie, streams(3).row(1)._rare_bits(0))
+    wanted = law.exactly(tie, streams(3).row(1).further_bits(0))
     assert wanted in (law.first + 4, law.first + 5)
     assert found.counts[1] == wanted
 
