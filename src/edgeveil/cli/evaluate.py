@@ -37,8 +37,8 @@ class Protocol:
         None
     )
     """How many members get lists, or how many sources get rankings."""
-    top: Annotated[
-        int | None, Parameter(name=("--top", "-k")), options.default("20; for rankings 100")
+    k: Annotated[
+        int | None, Parameter(name=("-k", "--top")), options.default("20; for rankings 100")
     ] = None
     """How many suggestions, or places of a ranking, count."""
     min_degree: int = 50
@@ -60,7 +60,6 @@ def evaluate(
     asked: Protocol = Protocol(),  # noqa: B008  (frozen)
     parameters: options.Parameters = options.PARAMETERS,
     reading: options.GraphFile = options.GRAPH_FILE,
-    directed: options.ArcsAsEdges = False,
     format: options.Format = "table",  # noqa: A002  (the option's name)
     config: options.Config = None,
 ) -> None:
@@ -75,15 +74,15 @@ def evaluate(
     from edgeveil.cli.reading import check_out, read_and_say
     from edgeveil.evaluation.results import load_matplotlib
 
-    if asked.top is not None:
-        whole("--top", asked.top)
+    if asked.k is not None:
+        whole("-k", asked.k)
     if asked.plot is not None:  # what is missing for a figure is said before the work
         load_matplotlib()
         check_out(asked.plot, ".png", ".svg", ".pdf", option="--plot")
     tried = None if asked.mechanism is None else _mechanisms(asked.mechanism, asked, parameters)
     if tried is None and parameters != options.PARAMETERS:
         raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
-    read = read_and_say(graph, reading, directed=directed, counts=True)
+    read = read_and_say(graph, reading, counts=True)
     with counting("parts") as progress:
         found = ev.evaluate(
             read,
@@ -91,7 +90,7 @@ def evaluate(
             protocol=asked.protocol,
             mechanisms=tried,
             sources=asked.sources,
-            k=asked.top,
+            k=asked.k,
             min_degree=asked.min_degree,
             progress=progress,
         )
