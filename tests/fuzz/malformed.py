@@ -218,7 +218,7 @@ def _known(line: str) -> bool:
         " sets --",
         "Dry run",
         "Charged",
-        "(curator)",
+        "(exact counts: do not publish)",
         "No node list",
         "costs nothing",
         "may be a header",

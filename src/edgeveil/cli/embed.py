@@ -56,7 +56,7 @@ def embed(
     if asked.mechanism is None and parameters.model != "public" and asked.epsilon is not None:
         raise ParameterError(
             "an embedding of a member's own list costs nothing: leave --epsilon out, or name the "
-            "mechanism that is to spend it (--mechanism)"
+            "mechanism that is to use it (--mechanism)"
         )
     chosen = make_mechanism(asked.mechanism, "embeddings", **given)
     if unhashed and chosen.name != "own-list-embedding":

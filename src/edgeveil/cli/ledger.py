@@ -18,7 +18,7 @@ from edgeveil.errors import ParameterError
 
 ledger = App(
     name="ledger",
-    help="The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.\n\n"
+    help="The privacy budget: a file (or PostgreSQL database) that refuses to be exceeded.\n\n"
     "Example: edgeveil ledger create follows.ledger --epsilon 4",
     help_format="plaintext",
 )

@@ -126,7 +126,7 @@ class GraphFile:
 class Releasing(GraphFile):
     """How a release is made: from which file, who pays, with which noise, where; what is said."""
 
-    ledger: Annotated[LedgerAt | None, default("nobody keeps count")] = None
+    ledger: Annotated[LedgerAt | None, default("no budget is charged")] = None
     """Budget to charge; made by `edgeveil ledger create`."""
     label: Words = ""
     """With a ledger: the public name of the graph, if the ledger is for several."""
@@ -137,7 +137,7 @@ class Releasing(GraphFile):
     dry_run: Flag = False
     """Print the price and what is left; charge and draw nothing."""
     yes: Flag = False
-    """Do not ask before spending (asked on a terminal only)."""
+    """Do not ask before charging (asked on a terminal only)."""
     insecure_seed: Annotated[int | None, default("fresh secure noise")] = None
     """Repeatable noise, for tests and demonstrations. The result is then NOT private."""
     engine: Literal["local", "ray"] = "local"
@@ -147,7 +147,7 @@ class Releasing(GraphFile):
     workers: Annotated[int | None, default("as many as processors")] = None
     """Threads or Ray workers."""
     verbose: Flag = False
-    """Say how many edges were read and normalised: the curator's, not private."""
+    """Say how many edges were read and normalised: exact counts, for the curator only."""
     format: OutputFormat = "table"
     """How what goes to no file is printed: table, json or csv."""
     config: Config = None
@@ -183,7 +183,7 @@ class Parameters:
     """Parameters that several mechanisms have, by the names of their fields, and all others."""
 
     model: Annotated[Literal["joint", "public"] | None, default("joint")] = None
-    """Who may see a result: its node's owner alone, or anyone (losses of embeddings add up)."""
+    """Who may see a result: the member it is for, or anyone (losses of embeddings add up)."""
     sigma: Annotated[float | None, default("1e-6")] = None
     """Sensitivity that a capped flow is held to."""
     restart: Annotated[float | None, default("0.15; for graph-diffusion 1/3")] = None

@@ -53,7 +53,7 @@ def say_what_was_read(path: Path | str, graph: Graph, *, counts: bool) -> None:
     """Say how large a graph is; see `read_and_say`."""
     if counts:
         size = f"{counted(graph.n_nodes, 'node')}, {counted(graph.n_edges, 'edge')}"
-        say(f"{path}: {size}; {graph.intake} (curator)")
+        say(f"{path}: {size}; {graph.intake} (exact counts: do not publish)")
     elif sys.stderr.isatty():
         say(f"{path}: {counted(graph.n_nodes, 'node')}")
     if graph.intake.layout and (counts or sys.stderr.isatty()):
@@ -96,7 +96,7 @@ def as_id(nodes: NodeSet, word: str) -> NodeId:
 def check_out(
     out: Path | None, *suffixes: str, inputs: Iterable[Path | None] = (), option: str = "--out"
 ) -> None:
-    """Refuse a place where a result cannot be put, before any work is done or anything is spent.
+    """Refuse a place where a result cannot be put, before any work is done or anything is charged.
 
     Its name has to end in one of the suffixes; "" stands for a folder.
     """

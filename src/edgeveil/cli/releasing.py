@@ -1,6 +1,6 @@
 """What suggest, report, rank and embed have in common: price, pay, make, put out.
 
-What a release costs is shown before, asked for on a terminal, and accounted for on Ctrl-C.
+The price of a release is shown before, asked about on a terminal, and accounted for on Ctrl-C.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _charging(question: Question, before: Price | None, how: Releasing) -> Itera
     if ledger is None or before is None:
         yield
         if question.guarantee.epsilon:  # else there is nothing to count
-            say("No ledger was named (--ledger): nobody keeps count of what was released.")
+            say("No --ledger given: this release was not counted against any budget.")
         return
 
     # As the person called it, but for an address, which may hold a password.
@@ -160,7 +160,7 @@ def _charging(question: Question, before: Price | None, how: Releasing) -> Itera
         if before.n_new and not before.short:
             asks = before.epsilon and not how.yes and sys.stdin.isatty() and sys.stderr.isatty()
             if asks:
-                _ask(f"{name}: {_spends(before)}")
+                _ask(f"{name}: {_charges(before)}")
         elif before.n_open:
             say(_free(before))
         yield
@@ -183,7 +183,7 @@ def _ask(words: str) -> None:
     sys.stderr.flush()
     wait_for_input()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise EdgeveilError("not confirmed, nothing was spent")
+        raise EdgeveilError("not confirmed: nothing was charged")
 
 
 def _charged(price: Price) -> str:
@@ -213,15 +213,15 @@ def _after_interrupt(before: Price, question: Question) -> str:
 
 
 def _print_price(question: Question, found: Price | None, style: Format) -> None:
-    """Print what a release would cost and what is left; BudgetError if that is too little."""
+    """Print the price of a release and what is left; BudgetError if that is too little."""
     guarantee, together, n_sources = (
         question.guarantee,
-        "all recipients together",
+        "all members together",
         len(question.indices),
     )
     rows: list[tuple[str, float, float | None, float | None]] = []
     if found is None:
-        whom = {"joint": "each recipient", "public": "everybody"}.get(guarantee.model, "nobody")
+        whom = {"joint": "each member", "public": "everybody"}.get(guarantee.model, "nobody")
         rows.append((whom, guarantee.epsilon, None, None))
         if guarantee.model == "joint" and n_sources > 1:
             rows.append((together, guarantee.pooled_epsilon, None, None))
@@ -240,7 +240,7 @@ def _print_price(question: Question, found: Price | None, style: Format) -> None
         title=f"price of {question.mechanism.name} for {counted(n_sources, 'source')}",
     )
     if found is None:
-        say("Dry run: nothing was drawn. No ledger was named (--ledger): nobody keeps count.")
+        say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")
         return
     say(f"Dry run: nothing was charged or drawn. {_free(found)}".rstrip())
     if found.short:
@@ -257,24 +257,29 @@ def _free(price: Price) -> str:
     return "This release is stored already: to get it again costs nothing."
 
 
-def _spends(price: Price) -> str:
-    words, left = f"this spends epsilon = {price.epsilon:.15g}", f"{price.left:.15g}"
-    if price.n_new > 1:
-        words += f" for each of {price.n_new:,} recipients; {price.whom}, who has the least, has "
-        words += f"{left} left"
+def _charges(price: Price) -> str:
+    """What a release would be charged, and what is left before."""
+    epsilon, left = f"{price.epsilon:.15g}", f"{price.left:.15g}"
+    if price.whom is None:
+        words = f"Charges {epsilon} to everybody. Remaining budget: {left}."
+    elif price.n_new > 1:
+        words = (
+            f"Charges {epsilon} to each of {price.n_new:,} members. Lowest remaining budget: "
+            f"{left} (member {price.whom!r})."
+        )
     else:
-        words += f" of the {left} left for {_whom(price)}"
+        words = f"Charges {epsilon} to member {price.whom!r}. Remaining budget: {left}."
     if price.pooled_left_nano is not None:
         needs, of = _in_words(price.pooled_needs_nano), _in_words(price.pooled_left_nano)
-        words += f", and {needs} of the {of} left for all recipients together"
-    return f"{words}."
+        words += f" Charges {needs} to all members together. Remaining for them: {of}."
+    return words
 
 
 def _whom(price: Price) -> str:
     if price.whom is None:
         return "everybody"
     if price.n_new > 1:
-        return f"{price.whom}, who has the least left of {price.n_new:,} recipients"
+        return f"{price.whom}, who has the least left of {price.n_new:,} members"
     return price.whom
 
 

@@ -37,7 +37,7 @@ def report(
 ) -> None:
     """Make a page of private lists: whom members may know, and how sure that is.
 
-    The page shows each list and its guarantee, and with --ledger what was spent. These are the
+    The page shows each list and its guarantee, and with --ledger what was charged. These are the
     lists of `edgeveil suggest`: a list that a ledger was charged for costs nothing here.
     Example: edgeveil report friends.csv --member alice --epsilon 1 --out alice.html
 
@@ -50,8 +50,8 @@ def report(
         The page to write: one file, opens offline. With lists of several members, or a ledger, it
         is for the curator.
     per_member
-        Folder for one page per member with its own list and nothing else, which only its owner
-        should get (mode 0600).
+        Folder for one page per member with its own list and nothing else, to show
+        only to that member (mode 0600).
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import check_out

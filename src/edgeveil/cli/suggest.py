@@ -32,7 +32,7 @@ class Asked:
     """File for all lists (.parquet, .json or .csv), or without a suffix a folder, for more lists
     than fit into memory."""
     per_member: Path | None = None
-    """Folder for one .csv file per member, which only its owner should get (mode 0600)."""
+    """Folder for one .csv file per member, to show only to that member (mode 0600)."""
     mechanism: options.AnyListMechanism = "suggest"
     """How to make the lists: ours, or one of your own by package.module:Class."""
     settings: options.Settings = None
@@ -89,6 +89,8 @@ def suggest(
             say(f"{per_member}: {files}, one per member, for it alone.")
         if out is None and per_member is None:
             columns = ["rank", "node", "score", "common", "chance", "why"]
+            if how.format == "table":  # for people
+                columns = ["rank", "node", "strength", "why", "by_chance"]
             print_lists(
                 made,
                 "member",
