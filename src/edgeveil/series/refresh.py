@@ -20,7 +20,7 @@ import json
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -106,6 +106,8 @@ def refresh(
     """
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     today = graph_of(graph)
+    if today.nodes.kind == "str" and not today.nodes.arrays["text"].all():
+        raise ParameterError("a member's name must be text without NUL characters")
     mechanism = Suggest(epsilon=epsilon, directed=today.directed, knows_followers=knows_followers)
     place = SeriesFolder(series_folder(ledger, label, folder))
     with place.writing():
@@ -245,7 +247,12 @@ class _Refresh:
         self.place.begin(replace(about, until=number, token=self._token(number)))
         self._write_note(about.series, number)
         newcomers, left_out = self._charge_newcomers(about, number)
-        shared = self._popularity()
+        paid = self.ledger.members_of(self.campaign)
+        if not paid:  # so there is nothing to be finished later
+            self._write_note(about.series, about.until)
+            self.place.finish()
+            raise BudgetError("the budget of nobody allows a series: nothing was charged")
+        shared = self._popularity(paid)
         state, windows, batches = self._draw(about, newcomers, shared, number)
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
@@ -390,11 +397,8 @@ class _Refresh:
                 batch.store(_marker)
         return able
 
-    def _popularity(self) -> lists.Popularity:
+    def _popularity(self, paid: Iterable[str]) -> lists.Popularity:
         """The released degrees: drawn once for the series; who joined later has the floor."""
-        paid = self.ledger.members_of(self.campaign)
-        if not paid:
-            raise BudgetError("the budget of nobody allows a series: nothing was charged")
         batch = self.ledger.charge(self.campaign, [min(paid)]).shared
         batch = stored_shared(self.mechanism, self.history.graph, batch)
         numbers = read_shared(batch.artifact)
@@ -541,11 +545,16 @@ class Series:
         ledger: Ledger,
     ) -> None:
         self._place, self._history, self._mechanism = place, history, mechanism
-        self._shared, self._ledger = shared, ledger
+        self._shared, self._ledger, self._at = shared, ledger, place.about()
+
+    def _shards(self) -> Iterator[Shard]:
+        if self._place.about() != self._at:
+            raise EdgeveilError("the series was refreshed since: ask what that refresh has given")
+        return self._place.shards(len(self._history.nodes), self._at)
 
     @cached_property
     def _paid(self) -> Any:
-        found = [shard.charged for shard in self._place.shards(len(self._history.nodes))]
+        found = [shard.charged for shard in self._shards()]
         return np.concatenate([np.zeros(0, np.bool_), *found]) & self._history.present
 
     @property
@@ -577,7 +586,7 @@ class Series:
         graph, mechanism = self._history.graph, self._mechanism
         claim, about = mechanism.guarantee(1), self._about(len(wanted))
         candidates = np.flatnonzero(self._history.present)
-        for shard in self._place.shards(len(self._history.nodes)):
+        for shard in self._shards():
             inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
             for first in range(0, len(inside), _FILE):
                 some = inside[first : first + _FILE]
