@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
-from edgeveil.estimate.lists import STANDS_OUT, Lists, Reason
+from edgeveil.estimate.lists import STANDS_OUT, STRONG, Lists, Reason
 from edgeveil.io import exports
 from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FORMAT = 2
-_STRONG = 0.1  # a place is strong if its `chance` is below this
 _SHOWN = 10  # lines in a notebook
 _FEW_FRIENDS = 20
 
@@ -73,7 +72,7 @@ class Suggestion(NamedTuple):
         """How sure it is, in a word: strong (below 0.1 by chance), weak, or the reason alone."""
         if not self.stands_out:
             return self.why
-        return "strong" if self.chance < _STRONG else "weak"
+        return "strong" if self.chance < STRONG else "weak"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -76,7 +76,9 @@ def our_laplace(value: float, size: int, seed: int) -> NDArray[np.float64]:
     """Each draw is a vector of one coordinate of its own; drawn together to save time."""
     c = calibration()
     T, a = noise_module._split(c.scale)
-    return _sampler.add_noise(np.full(size, value), T, a, c.step_log2, NoiseSource.insecure(seed))
+    return _sampler.add_noise(
+        np.full(size, value), T, a, c.step_log2, NoiseSource.insecure(seed).stream()
+    )
 
 
 def calibration() -> Calibration:

@@ -222,10 +222,23 @@ def test_after_a_fork_an_inherited_deterministic_stream_refuses_to_repeat_itself
 def test_a_fork_is_noticed_even_if_the_process_id_is_the_same(monkeypatch):
     source = NoiseSource.secure()
     child = source.derive("x")
-    before = child._current().secret
+    before = child._secret()
     monkeypatch.setattr(_key_stream, "_forks", _key_stream._forks + 1)
-    assert child._current().secret != before
-    assert source._current().secret == source._root.secret
+    assert child._secret() != before
+    assert child.stream()._secret == child._secret()
+    assert source._secret() == source._root.secret()
+
+
+def test_threads_that_meet_after_a_fork_share_one_new_stream(monkeypatch):
+    """Were the new stream made twice, two threads would draw the same words."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    sources = [NoiseSource.secure().derive("x") for _ in range(200)]
+    monkeypatch.setattr(_key_stream, "_forks", _key_stream._forks + 1)
+    with ThreadPoolExecutor(4) as pool:
+        for source in sources:
+            first = list(pool.map(lambda _, s=source: int(s.words(1)[0]), range(4)))
+            assert len(set(first)) == 4
 
 
 def test_threads_that_share_a_source_never_get_the_same_words():
@@ -396,7 +409,7 @@ def chi_square(draws: np.ndarray, t: float, largest: int) -> float:
     ],
 )
 def test_small_scales_follow_the_exact_probabilities(T, a, n, largest):
-    draws = _sampler.draw_integers(n, T, a, NoiseSource.insecure(100 * T + a))
+    draws = _sampler.draw_integers(n, T, a, NoiseSource.insecure(100 * T + a).stream())
     assert chi_square(draws, T << a, largest) > P_VALUE
     # So many draws tell a scale that is off by a fifth, either way.
     for wrong in (0.8, 1.2):
@@ -420,7 +433,7 @@ def test_large_scales_follow_the_exact_distribution_in_bulk_tail_and_low_bits(sc
 
 def test_low_and_high_parts_follow_their_laws_and_are_independent():
     T, a, n = 4, 5, 24_000
-    draws = np.abs(_sampler.draw_integers(n, T, a, NoiseSource.insecure(21)))
+    draws = np.abs(_sampler.draw_integers(n, T, a, NoiseSource.insecure(21).stream()))
     draws = draws[draws > 0]  # given G > 0 the sign plays no part
     high, low = draws >> a, draws & 31
     inside = high > 0  # there, L has its own law untouched by the exclusion of -0
@@ -489,11 +502,10 @@ class Script:
         self.words = np.array(words, dtype=np.uint64)
         self.rare = list(rare)
 
-    def _fill(self, words):
-        words[:-2] = self.words[: words.size - 2]
-        return 0
+    def take(self, count):
+        return 0, self.words[:count]
 
-    def _rare_bits(self, position):
+    def further_bits(self, position):
         return lambda count: self.rare.pop(0)
 
 
@@ -592,23 +604,23 @@ def test_what_the_fast_path_decides_next_to_a_jump_is_right(T, margin):
 
 @pytest.mark.parametrize(("T", "a"), [(2**24 + 5, 13), (2**25 - 1, 0), (50, 3)])
 def test_a_useless_filter_changes_the_time_but_not_one_draw(T, a):
-    usual = _sampler.draw_integers(1500, T, a, NoiseSource.insecure(4))
-    distrusted = _sampler.draw_integers(1500, T, a, NoiseSource.insecure(4), margin=0.5)
+    usual = _sampler.draw_integers(1500, T, a, NoiseSource.insecure(4).stream())
+    distrusted = _sampler.draw_integers(1500, T, a, NoiseSource.insecure(4).stream(), margin=0.5)
     np.testing.assert_array_equal(usual, distrusted)
 
 
 def test_the_rare_path_is_rare():
-    noise = NoiseSource.insecure(9)
+    noise = NoiseSource.insecure(9).stream()
     calls = []
     T, a = 2**24 + 1, 30
 
     class Counting:
-        def _fill(self, words):
-            return noise._fill(words)
+        def take(self, count):
+            return noise.take(count)
 
-        def _rare_bits(self, position):
+        def further_bits(self, position):
             calls.append(position)
-            return noise._rare_bits(position)
+            return noise.further_bits(position)
 
     _sampler.draw_integers(1 << 22, T, a, Counting())
     # Expected 2 T 2**-45 E[1 + E] = 2**-19 per draw for the margin, 8 in all; few for the rest.
@@ -617,13 +629,13 @@ def test_the_rare_path_is_rare():
 
 def test_noise_does_not_depend_on_chunks_or_calls(monkeypatch):
     T, a = 7, 2  # one draw in seven takes the exact path
-    whole = _sampler.draw_integers(5000, T, a, NoiseSource.insecure(5))
+    whole = _sampler.draw_integers(5000, T, a, NoiseSource.insecure(5).stream())
     source = NoiseSource.insecure(5)
-    pieces = [_sampler.draw_integers(n, T, a, source) for n in (1, 0, 999, 4000)]
+    pieces = [_sampler.draw_integers(n, T, a, source.stream()) for n in (1, 0, 999, 4000)]
     np.testing.assert_array_equal(np.concatenate(pieces), whole)
     monkeypatch.setattr(_sampler, "CHUNK", 37)
     np.testing.assert_array_equal(
-        _sampler.draw_integers(5000, T, a, NoiseSource.insecure(5)), whole
+        _sampler.draw_integers(5000, T, a, NoiseSource.insecure(5).stream()), whole
     )
 
 
@@ -646,11 +658,11 @@ VALUES = st.one_of(
 )
 def test_the_compiled_sum_is_the_exact_sum(values, T, a, k, seed):
     array = np.array(values)
-    noisy = _sampler.add_noise(array, T, a, k, NoiseSource.insecure(seed))
+    noisy = _sampler.add_noise(array, T, a, k, NoiseSource.insecure(seed).stream())
     source = NoiseSource.insecure(seed)
     words = source.words(2 * array.size).tolist()
     for i, value in enumerate(values):
-        bits = source._rare_bits(2 * i)
+        bits = source.stream().further_bits(2 * i)
         high, low, negative = _sampler.exact_draw(words[2 * i], words[2 * i + 1], T, a, bits)
         z = (high << a) + low
         z = -z if negative else z
@@ -667,8 +679,8 @@ def test_sums_that_need_more_than_53_bits_are_rounded_as_the_exact_path_does():
     """Here y_high itself is above 2**53, so that a forgotten carry changes the rounding."""
     T, a = 2**24 + 9, 17
     values = np.random.default_rng(2).integers(2**52, 2**53, size=2000) * 2.0**19
-    noisy = _sampler.add_noise(values, T, a, 0, NoiseSource.insecure(2))
-    distrusted = _sampler.add_noise(values, T, a, 0, NoiseSource.insecure(2), margin=0.5)
+    noisy = _sampler.add_noise(values, T, a, 0, NoiseSource.insecure(2).stream())
+    distrusted = _sampler.add_noise(values, T, a, 0, NoiseSource.insecure(2).stream(), margin=0.5)
     np.testing.assert_array_equal(noisy, distrusted)
 
 

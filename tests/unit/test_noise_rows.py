@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import os
 import pickle
 from fractions import Fraction
@@ -30,17 +29,14 @@ def streams(names, seed=5):
 
 
 def filled(noises, counts):
-    """The first words of every row, all in one call."""
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    words, room = np.empty((2, starts[-1] + 2), dtype=np.uint64)
-    noises.fill(starts, words, room)
-    return [words[a:b] for a, b in itertools.pairwise(starts)]
+    """The first words of every row."""
+    return [noises.row(i).take(count)[1] for i, count in enumerate(counts)]
 
 
 def one_by_one(noises, i, place, count):
-    words = np.empty(count + 2, dtype=np.uint64)
-    assert noises.row(i, place)._fill(words) == place
-    return words[:-2]
+    position, words = noises.row(i, place).take(count)
+    assert position == place
+    return words
 
 
 # --- streams ---------------------------------------------------------------------------------
@@ -91,11 +87,11 @@ def test_no_two_rows_sources_or_streams_share_words():
 
 def test_further_bits_hang_on_row_and_place():
     bits = {
-        (name, place, seed): streams([name], seed).row(0)._rare_bits(place)(64)
+        (name, place, seed): streams([name], seed).row(0).further_bits(place)(64)
         for name in (1, 2) for place in (0, 2) for seed in (5, 6)
     }  # fmt: skip
     assert len(set(bits.values())) == 8
-    assert streams([9, 2]).row(1)._rare_bits(2)(64) == bits[2, 2, 5]
+    assert streams([9, 2]).row(1).further_bits(2)(64) == bits[2, 2, 5]
 
 
 def test_streams_cannot_be_pickled_or_copied():
@@ -114,14 +110,14 @@ def test_names_are_whole_numbers_so_that_no_two_become_one(names):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_streams_of_before_a_fork_are_refused_after_it(monkeypatch):
     noises = streams([1])
-    row, words = noises.row(0), np.empty(4, dtype=np.uint64)
+    row = noises.row(0)
     monkeypatch.setattr(_key_stream, "_forks", _key_stream._forks + 1)
     for draw in (
         lambda: filled(noises, [2]),
         lambda: noises.row(0),
         lambda: noises[:1].row(0),
-        lambda: row._fill(words),
-        lambda: row._rare_bits(0),
+        lambda: row.take(2),
+        lambda: row.further_bits(0),
     ):
         with pytest.raises(ParameterError, match="before the process forked"):
             draw()

@@ -109,9 +109,9 @@ def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = Fals
             "have as much left; the others get no more lists."
         )
     if sys.stdin.isatty() and sys.stderr.isatty() and not yes:
-        from edgeveil.cli.releasing import ask
+        from edgeveil.cli.releasing import confirm
 
-        ask(words)
+        confirm(words)
     opened.advance(label)
     say(f"{words} The next edgeveil refresh starts the new series.")
 

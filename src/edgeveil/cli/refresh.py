@@ -18,6 +18,7 @@ from edgeveil.cli.output import counted, counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
 if TYPE_CHECKING:
+    from edgeveil.graph import Directed
     from edgeveil.series import Refreshed, RefreshPrice
 
 
@@ -61,8 +62,7 @@ def refresh(
     For every week: give the same command again. Interrupted, it goes on where it was.
     Example: edgeveil refresh friends.csv --label friends --ledger f.ledger --epsilon 1 --out lists
     """
-    from edgeveil.cli.reading import check_places
-    from edgeveil.cli.releasing import read
+    from edgeveil.cli.reading import check_places, read_and_say
     from edgeveil.ledger import Ledger
     from edgeveil.series import price_refresh
     from edgeveil.series import refresh as bring_up_to_date
@@ -81,7 +81,9 @@ def refresh(
                 raise ParameterError(f"{option} is a folder, got {place.name!r}")
             check_places(place)
     ledger = Ledger.open(how.ledger, artifacts=wanted.artifacts)
-    today = read(graph, how, directed="keep" if wanted.directed else False)
+    engine = how.make_engine()
+    directed: Directed = "keep" if wanted.directed else False
+    today = read_and_say(graph, how, directed=directed, counts=how.verbose)
     if wanted.per_member is not None:
         member_files(today.nodes)  # ids have to be names of files
     price = price_refresh(
@@ -108,7 +110,7 @@ def refresh(
                 folder=wanted.folder,
                 date=wanted.date,
                 knows_followers=wanted.knows_followers,
-                engine=how.make_engine(),
+                engine=engine,
                 progress=progress,
                 purpose=how.purpose,
                 operator=how.operator,
@@ -130,9 +132,9 @@ def _agree(price: RefreshPrice, how: options.Releasing, name: str) -> None:
         f"{price.least_left:g} is left for whoever has the least."
     )
     if sys.stdin.isatty() and sys.stderr.isatty() and not how.yes:
-        from edgeveil.cli.releasing import ask
+        from edgeveil.cli.releasing import confirm
 
-        ask(words)
+        confirm(words)
 
 
 def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None:

@@ -6,30 +6,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from edgeveil.cli.options import Releasing
 from edgeveil.cli.output import counted, say
+from edgeveil.cli.releasing import Setup
 from edgeveil.errors import ParameterError
-from edgeveil.graph import Graph
-from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
-from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.nodes import NodeId
 from edgeveil.series import is_series
 from edgeveil.series.suggesting import lists_of_series
 
 
 def put_out_series(
-    graph: Graph,
+    setup: Setup,
     mechanism: Mechanism,
-    members: Any,
-    how: Releasing,
+    members: list[NodeId] | None,
     put_out: Callable[[Any], None],
     out: Path | None,
     k: int,
-    candidates: list[NodeId],
+    candidates: list[NodeId] | None,
 ) -> bool:
-    """Put out lists of the series of a label, which cost nothing; False if it has none."""
-    ledger = None if how.ledger is None else Ledger.open(how.ledger)
+    """Put out lists of the series of a label, which cost nothing; False if it has none.
+
+    `members` are None for all who are in the series.
+    """
+    ledger, how = setup.ledger, setup.how
     if ledger is None or not is_series(ledger, how.label):
         return False
     if out is not None and not out.suffix:
@@ -42,9 +42,7 @@ def put_out_series(
             f"the lists of {how.label or 'this graph'} are a series: another mechanism needs "
             "another label"
         )
-    wanted = None if isinstance(members, NodeSet) else members  # everybody: who is in the series
-    graph.nodes.indices(wanted or [])
-    made = lists_of_series(ledger, how.label, mechanism, wanted, k=k, candidates=candidates or None)
+    made = lists_of_series(ledger, how.label, mechanism, members, k=k, candidates=candidates)
     if made is None:
         return False
     about = made.provenance

@@ -277,8 +277,7 @@ def price(
     """
     how: Options = {"ledger": ledger, "label": label}
     question = ask(graph, mechanism, sources, how, only_price=True)
-    paid = question.ledger
-    found = None if paid is None else paid.price(question.campaign, question.names)
+    found = None if question.ledger is None else question.price()
     return Quote(guarantee=question.guarantee, in_ledger=found)
 
 

@@ -1,7 +1,7 @@
 """NoiseSource: where random bits come from, and the rules that keep them from repeating.
 
-Secrets form a tree. A source owns a 32-byte secret; its key stream and its children get keys
-by HMAC-SHA256 under that secret with different tags, so that none of them tells about another.
+Secrets form a tree. A source has a 32-byte secret; the keys of its own stream, of its rows and of
+its children are HMAC-SHA256 under that secret with different tags, so none reveals another.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import hmac
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, SupportsIndex
+from typing import Literal, NoReturn, SupportsIndex
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -21,12 +21,8 @@ from edgeveil._check import is_whole, whole
 from edgeveil.errors import ParameterError
 
 SECRET_BYTES = 32
-FILL_WORDS = 1 << 15  # words per encryption call: 256 KiB, well inside L2
 
-# AES-CTR of zeros is the key stream itself.
-_ZEROS = memoryview(bytes(8 * FILL_WORDS))
-
-# Each tag opens the message of one kind of HMAC. No tag is a prefix of another, so messages of
+# Every HMAC message starts with one of these tags. No tag is a prefix of another, so messages of
 # different kinds never coincide.
 _TAG_SEED = b"edgeveil/noise/seed/1:"
 _TAG_STREAM = b"edgeveil/noise/stream/1:"
@@ -44,16 +40,16 @@ _NO_COPY = (
     "use noise.derive(...), or NoiseSource.from_secret in another process"
 )
 
-# A process is known by its id and by how many Python forks lie above it: ids alone can repeat
-# (the first process of a PID namespace is 1 in every namespace).
+# A process is identified by its id and the number of Python forks above it: ids alone can repeat
+# (the first process of every PID namespace is 1).
 _forks = 0
-_rekey_lock = threading.Lock()
+_rekey_lock = threading.RLock()
 
 
 def _after_fork_in_child() -> None:
     global _forks, _rekey_lock
     _forks += 1
-    _rekey_lock = threading.Lock()  # another thread of the parent may have held the old one
+    _rekey_lock = threading.RLock()  # another thread of the parent may have held the old one
 
 
 if hasattr(os, "register_at_fork"):
@@ -69,7 +65,7 @@ def _tagged(secret: bytes, tag: bytes, message: bytes = b"") -> bytes:
 
 
 def _encode(labels: tuple[str | int, ...]) -> bytes:
-    """Labels as bytes, injectively: kind, length, content, one after the other."""
+    """Labels as bytes, injectively: type, length and content of each."""
     parts = []
     for label in labels:
         if isinstance(label, str):
@@ -83,56 +79,102 @@ def _encode(labels: tuple[str | int, ...]) -> bytes:
     return b"".join(parts)
 
 
-def _key_stream(key: bytes) -> CipherContext:
-    return Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+def _cipher(key: bytes, first_block: bytes = bytes(16)) -> CipherContext:
+    """AES-256 in counter mode: encrypting zeros gives the key stream itself."""
+    return Cipher(algorithms.AES256(key), modes.CTR(first_block)).encryptor()
 
 
-class RareBits:
-    """Bits for the one draw in some hundred thousand that its own two words do not decide."""
+class _NeverCopied:
+    """Pickling and copying fail: two copies would draw the same noise."""
 
-    def __init__(self, key: bytes) -> None:
-        self._stream = _key_stream(key)
+    __slots__ = ()
 
-    def __call__(self, count: int) -> int:
-        """``count`` fresh bits as an integer; ``count`` is a multiple of 8."""
-        return int.from_bytes(self._stream.update(bytes(count // 8)), "big")
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(_NO_COPY)
+
+
+class KeyStream(_NeverCopied):
+    """64-bit words of AES-256 in counter mode, in order, for the process that made it.
+
+    Parameters
+    ----------
+    secret : bytes
+        The source's secret, from which further bits are derived.
+    key : bytes
+        The cipher's key, derived from the secret.
+    rare : bytes
+        Tag of the further bits; different for every stream under one secret.
+    first_block : bytes
+        The counter of word `position`.
+    position : int
+        Number of the first word; even, because a block is two words.
+    """
+
+    __slots__ = ("_cipher", "_first", "_key", "_lock", "_position", "_rare", "_secret", "process")
+
+    def __init__(
+        self,
+        secret: bytes,
+        key: bytes,
+        rare: bytes,
+        first_block: bytes = bytes(16),
+        position: int = 0,
+    ) -> None:
+        self.process = _process()
+        self._secret, self._key, self._rare = secret, key, rare
+        self._first, self._position = first_block, position
+        self._cipher: CipherContext | None = None  # made with the first word
+        self._lock = threading.Lock()
+
+    def take(self, count: int) -> tuple[int, NDArray[np.uint64]]:
+        """Position of the next word, and the next `count` words (little endian), read-only."""
+        self._check()
+        with self._lock:
+            if self._cipher is None:
+                self._cipher = _cipher(self._key, self._first)
+            drawn = self._cipher.update(bytes(8 * count))
+            position = self._position
+            self._position += count
+        return position, np.frombuffer(drawn, dtype="<u8").astype(np.uint64, copy=False)
+
+    def further_bits(self, position: int) -> Callable[[int], int]:
+        """Bits for the rare draw that its own two words, at `position`, do not decide.
+
+        The result gives as many fresh bits as it is asked for, a multiple of 8, as an integer.
+        """
+        self._check()
+        cipher = _cipher(_tagged(self._secret, self._rare, position.to_bytes(8, "big")))
+        return lambda count: int.from_bytes(cipher.update(bytes(count // 8)), "big")
+
+    def _check(self) -> None:
+        if self.process != _process():
+            raise ParameterError(_FORKED)
 
 
 class _Root:
     """The secret at the top of a tree of sources."""
 
-    __slots__ = ("fresh", "private", "process", "secret")
+    __slots__ = ("_process", "_secret", "fresh", "private")
 
     def __init__(self, secret: bytes, *, fresh: bool, private: bool) -> None:
-        self.secret = secret
-        self.fresh = fresh  # from the OS, belonging to one process, replaced after a fork
+        self.fresh = fresh  # from the OS, for one process: replaced after a fork
         self.private = private
-        self.process = _process()
+        self._secret, self._process = secret, _process()
 
-    def rekey(self) -> None:
-        """Take a new secret if this process inherited the old one. Needs ``_rekey_lock``."""
-        if self.fresh and self.process != _process():
-            self.secret, self.process = os.urandom(SECRET_BYTES), _process()
-
-
-class _State:
-    """One node's secret and the place reached in its key stream, in one process."""
-
-    __slots__ = ("lock", "position", "process", "secret", "stream")
-
-    def __init__(self, secret: bytes) -> None:
-        self.secret = secret
-        self.process = _process()
-        self.lock = threading.Lock()
-        self.position = 0
-        self.stream: CipherContext | None = None
+    def secret(self) -> bytes:
+        """The secret in this process; a fresh one that was inherited by a fork is replaced."""
+        if self.fresh and self._process != _process():
+            with _rekey_lock:
+                if self._process != _process():
+                    self._secret, self._process = os.urandom(SECRET_BYTES), _process()
+        return self._secret
 
 
-class NoiseSource:
-    """A stream of random bits: AES-256 in counter mode under a secret key.
+class NoiseSource(_NeverCopied):
+    """Random bits under a secret key, for one task; other tasks get theirs by `derive`.
 
     Make one with `secure`, `from_secret` or `insecure`, and one per independent task with
-    `derive`. A draw is a function of the secret, the labels and the place in the stream.
+    `derive`. A draw is a function of the secret, the labels and the position in the stream.
 
     Two draws of the same noise can be subtracted, so a stream must never be used twice:
 
@@ -157,18 +199,17 @@ class NoiseSource:
     True
     """
 
-    __slots__ = ("__weakref__", "_path", "_root", "_state")
+    __slots__ = ("__weakref__", "_path", "_root", "_stream")
 
-    def __init__(self, root: _Root, path: tuple[bytes, ...], secret: bytes) -> None:
+    def __init__(self, root: _Root, path: tuple[bytes, ...] = ()) -> None:
         self._root = root
-        self._path = path
-        self._state = _State(secret)
+        self._path = path  # labels of every derivation below the root
+        self._stream = self._new_stream()
 
     @classmethod
     def secure(cls) -> NoiseSource:
         """A source with a fresh key from the operating system, for one process."""
-        secret = os.urandom(SECRET_BYTES)
-        return cls(_Root(secret, fresh=True, private=True), (), secret)
+        return cls(_Root(os.urandom(SECRET_BYTES), fresh=True, private=True))
 
     @classmethod
     def from_secret(cls, secret: bytes) -> NoiseSource:
@@ -183,7 +224,7 @@ class NoiseSource:
         """
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
             raise ParameterError(f"secret must be {SECRET_BYTES} bytes of type bytes")
-        return cls(_Root(secret, fresh=False, private=True), (), secret)
+        return cls(_Root(secret, fresh=False, private=True))
 
     @classmethod
     def insecure(cls, seed: int) -> NoiseSource:
@@ -191,7 +232,7 @@ class NoiseSource:
         if not is_whole(seed):
             raise ParameterError(f"seed must be an integer, got {seed!r}")
         secret = _tagged(bytes(SECRET_BYTES), _TAG_SEED, _encode((seed,)))
-        return cls(_Root(secret, fresh=False, private=False), (), secret)
+        return cls(_Root(secret, fresh=False, private=False))
 
     @property
     def private(self) -> bool:
@@ -205,7 +246,7 @@ class NoiseSource:
 
     def hand_over(self) -> NoiseKey:
         """The key of this source, for other workers on the *same* release."""
-        return NoiseKey(self._current().secret, self.private)
+        return NoiseKey(self._secret(), self.private)
 
     def derive(self, *labels: str | int) -> NoiseSource:
         """An independent source named by ``labels``; this one does not move.
@@ -214,74 +255,39 @@ class NoiseSource:
         """
         if not labels:
             raise ParameterError("derive needs at least one label")
-        step = _encode(labels)
-        secret = _tagged(self._current().secret, _TAG_CHILD, step)
-        return NoiseSource(self._root, (*self._path, step), secret)
+        return NoiseSource(self._root, (*self._path, _encode(labels)))
 
     def rows(self, names: Sequence[int] | NDArray[np.integer]) -> NoiseRows:
-        """An independent stream for each name, a whole number; this source does not move.
+        """An independent stream for each name, an integer; this source does not move.
 
-        The same names give the same streams: derive once for every thing that is drawn.
+        The same names give the same streams: derive a source for every statistic that is drawn.
         """
-        return NoiseRows(self._current().secret, names)
+        return NoiseRows(self._secret(), names)
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """The next ``count`` 64-bit words of the key stream (little endian)."""
-        whole("count", count, 0)
-        out = np.empty(int(count) + 2, dtype=np.uint64)
-        for start in range(0, int(count), FILL_WORDS):
-            self._fill(out[start : start + FILL_WORDS + 2])
-        return out[: int(count)]
+        """The next ``count`` 64-bit words of this source's own stream, read-only."""
+        return self.stream().take(int(whole("count", count, 0)))[1]
 
-    def _fill(self, words: NDArray[np.uint64]) -> int:
-        """Fill all of ``words`` but the last two; return the place of the first in the stream.
+    def stream(self) -> KeyStream:
+        """The stream of this source; that of a fresh source gets a new key after a fork."""
+        if self._root.fresh and self._stream.process != _process():
+            with _rekey_lock:
+                if self._stream.process != _process():
+                    self._stream = self._new_stream()
+        return self._stream
 
-        The last two are the room for one more block that ``update_into`` insists on. At most
-        FILL_WORDS are filled by one call.
-        """
-        count = words.size - 2
-        state = self._current()
-        if state.process != _process():
-            raise ParameterError(_FORKED)
-        with state.lock:
-            if state.stream is None:
-                state.stream = _key_stream(_tagged(state.secret, _TAG_STREAM))
-            state.stream.update_into(_ZEROS[: 8 * count], words.view(np.uint8).data)
-            position = state.position
-            state.position += count
-        _to_native(words)
-        return position
+    def _new_stream(self) -> KeyStream:
+        secret = self._secret()
+        return KeyStream(secret, _tagged(secret, _TAG_STREAM), _TAG_RARE)
 
-    def _rare_bits(self, position: int) -> RareBits:
-        """Further bits for the draw whose words start at ``position``, a function of the key."""
-        secret = self._current().secret
-        return RareBits(_tagged(secret, _TAG_RARE, position.to_bytes(8, "big")))
-
-    def _current(self) -> _State:
-        """The state in this process; a fresh tree that was inherited first gets a new secret."""
-        state = self._state
-        if state.process == _process() or not self._root.fresh:
-            return state
-        with _rekey_lock:
-            if self._state.process != _process():
-                self._root.rekey()
-                secret = self._root.secret
-                for step in self._path:
-                    secret = _tagged(secret, _TAG_CHILD, step)
-                self._state = _State(secret)
-            return self._state
+    def _secret(self) -> bytes:
+        secret = self._root.secret()
+        for step in self._path:
+            secret = _tagged(secret, _TAG_CHILD, step)
+        return secret
 
     def __repr__(self) -> str:
         return f"NoiseSource(kind={self.kind!r}, private={self.private})"
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(_NO_COPY)
-
-    def __copy__(self) -> NoReturn:
-        self.__reduce_ex__(2)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        self.__reduce_ex__(2)
 
 
 @dataclass(frozen=True)
@@ -298,14 +304,14 @@ class NoiseKey:
 
     def source(self) -> NoiseSource:
         """The source, in this process."""
-        return NoiseSource(_Root(self.secret, fresh=False, private=self.private), (), self.secret)
+        return NoiseSource(_Root(self.secret, fresh=False, private=self.private))
 
 
-class NoiseRows:
+class NoiseRows(_NeverCopied):
     """The streams of many rows under one key: block b of row r is AES-256 of the numbers (r, b).
 
     Both have 64 bits, so no two rows share a block, and a row's words depend on the key, its name
-    and their place alone, whichever rows are drawn beside it. From `NoiseSource.rows`, with the
+    and their position alone, whichever rows are drawn beside it. From `NoiseSource.rows`, with the
     same rule: two draws of the same row under one source are the same noise.
     """
 
@@ -323,79 +329,16 @@ class NoiseRows:
         return len(self.names)
 
     def __getitem__(self, some: slice) -> NoiseRows:
-        self._check()  # or a part would belong to the process that cut it off
+        self._check()  # the slice would belong to this process
         return NoiseRows(self._secret, self.names[some])
 
-    def fill(
-        self, starts: NDArray[np.int64], words: NDArray[np.uint64], room: NDArray[np.uint64]
-    ) -> None:
-        """OUT ``words``: the first ones of every row, at ``starts``, which are even.
-
-        ``words`` has two more at its end: the room that ``update_into`` insists on. ``room`` is
-        at least as long, and overwritten.
-        """
-        from edgeveil.privacy._tail_kernels import write_counters  # it loads the compiler
-
+    def row(self, i: int, position: int = 0) -> KeyStream:
+        """The stream of one row, from word `position` on, which is even."""
         self._check()
-        counters = room[: starts[-1]]
-        write_counters(self.names, starts, counters)
-        if np.little_endian:
-            counters.byteswap(inplace=True)
-        cipher = Cipher(algorithms.AES256(self._key), modes.ECB()).encryptor()
-        cipher.update_into(counters.view(np.uint8).data, words.view(np.uint8).data)
-        _to_native(words)
-
-    def row(self, i: int, place: int = 0) -> RowStream:
-        """The stream of one row, from word ``place`` on, which is even."""
-        self._check()
-        return RowStream(self._secret, self._key, int(self.names[i]), place)
+        name = int(self.names[i]).to_bytes(8, "big", signed=True)
+        first_block = name + (position // 2).to_bytes(8, "big")
+        return KeyStream(self._secret, self._key, _TAG_ROW_RARE + name, first_block, position)
 
     def _check(self) -> None:
         if self._process != _process():
             raise ParameterError(_FORKED)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(_NO_COPY)
-
-
-class RowStream:
-    """One row of `NoiseRows`, word after word: counter mode over its blocks.
-
-    As a `NoiseSource` it belongs to the process that made it, and cannot be pickled or copied.
-    """
-
-    __slots__ = ("_name", "_position", "_process", "_secret", "_stream")
-
-    def __init__(self, secret: bytes, key: bytes, name: int, place: int) -> None:
-        self._process = _process()
-        self._name = name.to_bytes(8, "big", signed=True)
-        self._secret, self._position = secret, place
-        first = modes.CTR(self._name + (place // 2).to_bytes(8, "big"))
-        self._stream = Cipher(algorithms.AES256(key), first).encryptor()
-
-    def _fill(self, words: NDArray[np.uint64]) -> int:
-        """As `NoiseSource._fill`."""
-        self._check()
-        count, position = words.size - 2, self._position
-        self._stream.update_into(_ZEROS[: 8 * count], words.view(np.uint8).data)
-        self._position += count
-        _to_native(words)
-        return position
-
-    def _rare_bits(self, position: int) -> RareBits:
-        """As `NoiseSource._rare_bits`."""
-        self._check()
-        place = self._name + position.to_bytes(8, "big")
-        return RareBits(_tagged(self._secret, _TAG_ROW_RARE, place))
-
-    def _check(self) -> None:
-        if self._process != _process():
-            raise ParameterError(_FORKED)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(_NO_COPY)
-
-
-def _to_native(words: NDArray[np.uint64]) -> None:
-    if np.little_endian is False:  # pragma: no cover - the stream is little endian everywhere
-        words.byteswap(inplace=True)

@@ -30,7 +30,7 @@ from edgeveil._compiled import compiled, inlined
 PREFIX_BITS = 52
 ACCEPT_BITS = 24
 MAX_LOW_BITS = 64 - ACCEPT_BITS
-CHUNK = 1 << 14  # draws at a time: words, values, results and marks stay in L2
+CHUNK = 1 << 13  # draws at a time: their words, values and results stay in the L2 cache
 
 # What the kernel allows T * E to be wrong by, as a share of T * (1 + E): sixteen times the
 # proven bound (Lemma 5).
@@ -39,12 +39,12 @@ MARGIN = 2.0**-45
 Bits = Callable[[int], int]
 
 
-class Words(Protocol):
-    """What the sampler needs of a noise source."""
+class Stream(Protocol):
+    """What the sampler needs of a key stream (`_key_stream.KeyStream`)."""
 
-    def _fill(self, words: NDArray[np.uint64]) -> int: ...
+    def take(self, count: int) -> tuple[int, NDArray[np.uint64]]: ...
 
-    def _rare_bits(self, position: int) -> Bits: ...
+    def further_bits(self, position: int) -> Bits: ...
 
 
 # --- The definition, exact -------------------------------------------------------------------
@@ -263,25 +263,24 @@ def _run(
     size: int,
     T: int,
     a: int,
-    noise: Words,
+    stream: Stream,
 ) -> None:
     """Chunk by chunk: words, kernel, then ``settle(index, H, L, negative)`` for what is left."""
-    words = np.empty(2 * min(CHUNK, size) + 2, dtype=np.uint64)
-    marks = np.empty(min(CHUNK, size), dtype=np.bool_)
+    undecided = np.empty(min(CHUNK, size), dtype=np.bool_)
     for start in range(0, size, CHUNK):
         count = min(CHUNK, size - start)
-        position = noise._fill(words[: 2 * count + 2])
-        if not kernel(words[: 2 * count], slice(start, start + count), marks[:count]):
+        position, words = stream.take(2 * count)
+        if not kernel(words, slice(start, start + count), undecided[:count]):
             continue
-        for i in np.flatnonzero(marks[:count]).tolist():
-            # A draw's further bits hang on its place in the stream, not on the chunking.
-            bits = noise._rare_bits(position + 2 * i)
+        for i in np.flatnonzero(undecided[:count]).tolist():
+            # A draw's further bits depend on its position in the stream, not on the chunks.
+            bits = stream.further_bits(position + 2 * i)
             draw = exact_draw(int(words[2 * i]), int(words[2 * i + 1]), T, a, bits)
             settle(start + i, *draw)
 
 
 def draw_integers(
-    size: int, T: int, a: int, noise: Words, margin: float = MARGIN
+    size: int, T: int, a: int, stream: Stream, margin: float = MARGIN
 ) -> NDArray[np.int64]:
     """``size`` draws with scale T * 2**a, T < 2**25, a <= 30. A larger margin changes nothing."""
     out = np.empty(size, dtype=np.int64)
@@ -295,7 +294,7 @@ def draw_integers(
         magnitude = min((high << a) + low, largest)
         out[index] = -magnitude if negative else magnitude
 
-    _run(kernel, settle, size, T, a, noise)
+    _run(kernel, settle, size, T, a, stream)
     return out
 
 
@@ -304,7 +303,7 @@ def add_noise(
     T: int,
     a: int,
     step_log2: int,
-    noise: Words,
+    stream: Stream,
     margin: float = MARGIN,
 ) -> NDArray[np.float64]:
     """IN ``values`` (n,), contiguous: on the lattice plus draws of scale T * 2**a steps."""
@@ -327,5 +326,5 @@ def add_noise(
             float(values[index]), -magnitude if negative else magnitude, a, step_log2
         )
 
-    _run(kernel, settle, values.size, T, a, noise)
+    _run(kernel, settle, values.size, T, a, stream)
     return out

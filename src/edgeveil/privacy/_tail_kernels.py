@@ -1,9 +1,7 @@
-"""Compiled loops for `_tail`: noise of many rows, and what of them is released.
+"""Compiled loops for `_tail`: noise for many rows, and selection of what is released.
 
-Also a digest of what is released, by which `mechanisms.run` sees that nobody wrote to it.
-
-Arrays of all rows lie flat, with the start of each row. There are no bounds checks: every index
-is below a size that the loop tests first.
+The rows of an array are stored one after the other, with an array of their starts. Indices are
+not checked: every loop tests the size first.
 """
 
 from __future__ import annotations
@@ -12,35 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._compiled import compiled, inlined, inner
+from edgeveil._compiled import compiled, inner
 from edgeveil.privacy._sampler import PREFIX_BITS, _decide, _fill_noisy
 
 _NO_SIGN = np.uint64(2**64 - 2)
 _NOT_PREFIX = np.uint64(64 - PREFIX_BITS)
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_LEFT, _RIGHT = np.uint64(29), np.uint64(35)  # a rotation: no bit stays at the top
-
-
-@compiled
-def write_counters(names: Any, starts: Any, counters: Any) -> None:
-    """OUT ``counters`` (starts[-1],): name and number of each pair of words, row after row."""
-    for i in range(len(names)):
-        for at in range(starts[i], starts[i + 1], 2):
-            counters[at] = names[i]
-            counters[at + 1] = (at - starts[i]) >> 1
-
-
-@compiled
-def rising(places: Any, starts: Any, width: Any) -> bool:
-    """Whether places rise within every row, from 0 to width - 1."""
-    fit = True
-    for i in range(len(starts) - 1):
-        before = -1
-        for j in range(starts[i], starts[i + 1]):
-            fit &= places[j] > before
-            before = places[j]
-        fit &= before < width
-    return fit
 
 
 @compiled
@@ -115,8 +89,8 @@ def _place(words: Any, law: Any, places: Any) -> Any:
     count, have, used = first + at, 0, 1
     if count > len(places):
         return -1, 0
-    # As many words as places are missing, until none is: words beyond the last missing place
-    # are never looked at, so these are the places that one word after the other gives.
+    # Each round reads as many words as positions are missing, so no word beyond the last one
+    # needed: the positions are those that one word after the other gives.
     while have < count:
         if used + count - have > len(words):
             return -1, 0
@@ -127,40 +101,10 @@ def _place(words: Any, law: Any, places: Any) -> Any:
             if word <= last_word:
                 places[have] = word % coordinates
                 have += 1
-        _sort(places[:have], coordinates)
-        kept = 0
-        for j in range(have):
-            if kept == 0 or places[j] != places[kept - 1]:
-                places[kept] = places[j]
-                kept += 1
-        have = kept
+        distinct = np.unique(places[:have])
+        have = len(distinct)
+        places[:have] = distinct
     return (count, used) if used + 2 * count <= len(words) else (-1, 0)
-
-
-@inner
-def _sort(places: Any, coordinates: Any) -> None:
-    """Sort evenly spread numbers below ``coordinates``: by buckets, about one to each."""
-    size = len(places)
-    per_place = size / np.float64(coordinates)
-    ends = np.zeros(size + 1, dtype=np.int64)
-    buckets, before = np.empty(size, dtype=np.int64), places.copy()
-    for j in range(size):
-        # Does not fall with the place, however it is rounded.
-        bucket: Any = min(np.int64(places[j] * per_place), size - 1)
-        buckets[j] = bucket
-        ends[bucket + 1] += 1
-    for b in range(size):
-        ends[b + 1] += ends[b]
-    for j in range(size):
-        bucket = buckets[j]
-        places[ends[bucket]] = before[j]
-        ends[bucket] += 1
-    for j in range(1, size):  # within the buckets
-        place, at = places[j], j
-        while at > 0 and places[at - 1] > place:
-            places[at] = places[at - 1]
-            at -= 1
-        places[at] = place
 
 
 @compiled
@@ -193,40 +137,3 @@ def merge_rows(
             out_places[used], out_values[used] = zero_places[at], zero_values[at]
             used, at = used + 1, at + 1
         out_starts[i + 1] = used
-
-
-@compiled
-def totals(reach: Any, highs: Any, lows: Any, lattice: Any) -> Any:
-    """Threshold plus excess as floats. As in `_sampler._fill_noisy`: a function of the sum alone.
-
-    The threshold and the excesses are high * 2**a + low steps.
-    """
-    _, step, block, per_block, _ = lattice
-    found = np.empty(len(highs))
-    for i in range(len(highs)):
-        below = reach[1] + lows[i]
-        carry = np.floor(below * per_block)
-        found[i] = ((reach[0] + (highs[i] + carry)) * block + (below - carry * block)) * step + 0.0
-    return found
-
-
-@compiled
-def digest_words(words: Any) -> Any:
-    """A digest of uint64 words and their order, in four lanes, word i in lane i mod 4.
-
-    One word that changes always changes it; no hash against somebody who looks for collisions.
-    """
-    a, b, c, d = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    whole = len(words) // 4 * 4
-    for i in range(0, whole, 4):
-        a, b = _stir(a, words[i]), _stir(b, words[i + 1])
-        c, d = _stir(c, words[i + 2]), _stir(d, words[i + 3])
-    for i in range(whole, len(words)):
-        a = _stir(a, words[i])
-    return _stir(_stir(_stir(a, b), c), d)
-
-
-@inlined
-def _stir(state: Any, word: Any) -> Any:
-    mixed = state ^ word
-    return ((mixed << _LEFT) | (mixed >> _RIGHT)) * _ODD

@@ -224,7 +224,9 @@ def add_laplace(
 
     T, a = _split(calibration.scale)
     flat = np.ascontiguousarray(values).reshape(-1)
-    out = _sampler.add_noise(flat, T, a, calibration.step_log2, noise).reshape(values.shape)
+    out = _sampler.add_noise(flat, T, a, calibration.step_log2, noise.stream()).reshape(
+        values.shape
+    )
     out.flags.writeable = False
     return out
 
@@ -298,7 +300,7 @@ def discrete_laplace(scale: int, size: int, noise: NoiseSource) -> NDArray[np.in
     _check_source(noise)
     from edgeveil.privacy import _sampler
 
-    return _sampler.draw_integers(int(size), T, a, noise)
+    return _sampler.draw_integers(int(size), T, a, noise.stream())
 
 
 def _steps_apart(
