@@ -77,7 +77,7 @@ def test_the_commands_of_the_readme_run_and_print_what_it_shows(two_files, monke
 
 
 def test_the_readme_is_short():
-    assert len(README.read_text("utf-8").splitlines()) <= 124  # two figures with their captions
+    assert len(README.read_text("utf-8").splitlines()) <= 120
 
 
 def test_a_page_that_does_not_hold_is_found(tmp_path, monkeypatch):
