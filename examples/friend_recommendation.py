@@ -1,6 +1,6 @@
 """Friend suggestions: whom a member may know that is not on their list yet.
 
-Joint model. The recipient is the member: they know their own friends, and the list goes to nobody
+Joint model. The list is for the member alone, who knows their own friends, and goes to nobody
 else. Protected is every friendship between two other people.
 
     python examples/friend_recommendation.py
@@ -50,8 +50,8 @@ def main() -> None:
         mine = made.only(members[0])
         print(f"\nMember {members[0]} gets:")
         for place in mine.for_member(members[0])[:5]:
-            left_open = f"place {place.first} to {place.last}"
-            print(f"  {place.rank}. {network.names[int(place.node)]:12} {place.why}, {left_open}")
+            by_chance = f"{100 * place.chance:.0f} of 100 such names are there by chance"
+            print(f"  {place.rank}. {network.names[int(place.node)]:12} {place.why}, {by_chance}")
         print(f"\n{fill(str(mine.guarantee), 88)}\n")
 
         # Releases add up: 0.5 + 1 + 2 = 3.5. The next one is refused, and nothing is drawn.

@@ -4,12 +4,16 @@ import { choice } from "./controls";
 import { drawCurves } from "./curves";
 import { distinct, isLevel, type Result } from "./data";
 import { atWidth, h } from "./dom";
-import { lookOf, swatch } from "./series";
+import { levelLook, type Look, lookOf, swatch } from "./series";
 
 export function accuracy(results: Result[]): HTMLElement {
   const grouped = (mechanism: string): Result[] => results.filter((row) => row.mechanism === mechanism);
-  const curves = distinct(results, (row) => row.mechanism).filter((m) => !isLevel(grouped(m)));
-  const looks = new Map(curves.map((mechanism, i) => [mechanism, lookOf(i)]));
+  const mechanisms = distinct(results, (row) => row.mechanism);
+  const [curves, levels] = [false, true].map((level) => mechanisms.filter((m) => isLevel(grouped(m)) === level)) as [string[], string[]];
+  const looks = new Map([
+    ...curves.map((mechanism, i) => [mechanism, lookOf(i)] as const),
+    ...levels.map((mechanism, i) => [mechanism, levelLook(i)] as const),
+  ]);
   const hidden = new Set<string>();
 
   const experiment = choice<string>({ label: "Experiment", changed: (v) => show(v, undefined, undefined) });
@@ -42,7 +46,7 @@ export function accuracy(results: Result[]): HTMLElement {
     key.textContent = [
       rows.some((row) => row.low < row.high) ? "Bands: confidence intervals." : "",
       rows.some((row) => row.paper_value !== null) ? "Hollow markers: the paper's values." : "",
-      "Dotted lines: no budget spent, or no privacy.",
+      "Grey lines without markers: no budget is charged, or there is no privacy.",
       "Point at a marker, or use the arrow keys on a chart, for the numbers.",
     ].join(" ");
     redraws.length = 0;
@@ -83,7 +87,7 @@ export function accuracy(results: Result[]): HTMLElement {
   function drawLegend(mechanisms: string[]): void {
     legend.replaceChildren(
       ...mechanisms.map((mechanism) => {
-        const look = looks.get(mechanism);
+        const look = looks.get(mechanism) as Look;
         const button = h(
           "button",
           {
@@ -95,7 +99,7 @@ export function accuracy(results: Result[]): HTMLElement {
               redraws.forEach((draw) => draw());
             },
           },
-          look ? swatch(look) : h("span", { class: "dotted", "aria-hidden": true }),
+          swatch(look),
           h("span", {}, mechanism),
         );
         return button;

@@ -31,6 +31,9 @@ interface EndLabel {
 const LABEL_GAP = 15;
 const LETTERS = 32;
 const NARROW = 470;
+const LEFT = 40;
+const TICK_GAP = 8; // pixels between the labels of the axis
+const DIGIT = 7.2; // pixels at most
 
 export function drawCurves(holder: HTMLElement, width: number, view: View): void {
   const byMechanism = new Map<string, Result[]>();
@@ -47,13 +50,18 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
   const positions = [...new Set(curves.flatMap(([, rows]) => rows).filter(drawable).map((r) => r.epsilon as number))];
   if (!positions.length) positions.push(...xDomain);
 
+  const levelText = (row: Result): string => `${row.mechanism} ${figure(row.mean)}`;
+  const texts = [...curves.map(([mechanism]) => mechanism), ...levels.flatMap(([, rows]) => rows.map(levelText))];
+  const longest = Math.max(0, ...texts.map((text) => text.length));
+  const room = narrow ? 14 : 22 + 6.4 * Math.min(longest, LETTERS);
+
   const marks: Plot.Markish[] = [
     Plot.gridY({ ticks: 6, stroke: "var(--grid)", strokeOpacity: 1 }),
     Plot.axisY({ label: null, tickSize: 0, ticks: 6, fill: "var(--muted)" }),
     Plot.axisX({
       label: null,
       tickSize: 4,
-      ticks: horizontalTicks(positions, width),
+      ticks: horizontalTicks(positions, xDomain, width - LEFT - room),
       tickFormat: plain,
       fill: "var(--muted)",
       stroke: "var(--muted)",
@@ -63,17 +71,18 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
   const spots: Spot[] = [];
 
   for (const [mechanism, rows] of levels) {
+    const look = view.looks.get(mechanism) as Look;
     for (const row of rows) {
       marks.push(
         Plot.ruleY([row.mean], {
-          stroke: "var(--muted)",
-          strokeDasharray: "1 4",
+          stroke: look.colour,
+          strokeDasharray: look.dash,
           strokeLinecap: "round",
           strokeWidth: 1.6,
           className: seriesClass(mechanism),
         }),
       );
-      labels.push({ series: mechanism, y: row.mean, text: `${mechanism} ${figure(row.mean)}`, colour: "var(--muted)", level: true });
+      labels.push({ series: mechanism, y: row.mean, text: levelText(row), colour: "var(--muted)", level: true });
       if (row.paper_value !== null) {
         marks.push(hollow([{ ...row, epsilon: xDomain[1] }], "circle", "var(--muted)", mechanism));
       }
@@ -104,8 +113,8 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
         strokeDasharray: look.dash,
         strokeLinejoin: "round",
       }),
-      Plot.dot(points, { ...at, y: "mean", fill: look.colour, symbol: look.symbol, r: 3.6 }),
-      hollow(points.filter((row) => row.paper_value !== null), look.symbol, look.colour, mechanism),
+      Plot.dot(points, { ...at, y: "mean", fill: look.colour, symbol: look.symbol ?? "circle", r: 3.6 }),
+      hollow(points.filter((row) => row.paper_value !== null), look.symbol ?? "circle", look.colour, mechanism),
     );
     labels.push({ series: mechanism, y: last.mean, text: mechanism, colour: look.colour, level: false });
     for (const row of points) {
@@ -113,12 +122,8 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
     }
   }
 
-  const longest = Math.max(0, ...labels.map((label) => label.text.length));
-  const room = narrow ? 14 : 22 + 6.4 * Math.min(longest, LETTERS);
   marks.push(
-    narrow
-      ? inside(labels.filter((label) => label.level))
-      : atTheEnd(labels),
+    ...(narrow ? [] : [atTheEnd(labels)]), // no room on a phone: the lines are told apart by the legend
     Plot.tip(
       spots,
       Plot.pointer({
@@ -141,7 +146,7 @@ export function drawCurves(holder: HTMLElement, width: number, view: View): void
     height: narrow ? 300 : 340,
     marginTop: 14,
     marginBottom: 30,
-    marginLeft: 40,
+    marginLeft: LEFT,
     marginRight: room,
     style: { fontSize: "12px", fontFamily: "inherit", overflow: "visible" },
     x: { type: "log", domain: xDomain },
@@ -207,10 +212,18 @@ function horizontalDomain(rows: Result[]): [number, number] {
   return low === high ? [low / 3, high * 3] : [low, high];
 }
 
-/** The epsilons that were measured, if there is room for them, or else every second one, and so on. */
-function horizontalTicks(measured: number[], width: number): number[] {
-  const step = Math.ceil(measured.length / Math.max(3, Math.floor(width / 60)));
-  return [...measured].sort((a, b) => a - b).filter((_, i) => i % step === 0);
+/** The epsilons that were measured; of those whose labels would overlap, the first one. */
+function horizontalTicks(measured: number[], [low, high]: [number, number], width: number): number[] {
+  const at = (epsilon: number): number => (width * Math.log(epsilon / low)) / Math.log(high / low);
+  const half = (epsilon: number): number => (DIGIT * plain(epsilon).length) / 2;
+  let end = -Infinity;
+  return [...measured]
+    .sort((a, b) => a - b)
+    .filter((epsilon) => {
+      const fits = at(epsilon) - half(epsilon) >= end + TICK_GAP;
+      if (fits) end = at(epsilon) + half(epsilon);
+      return fits;
+    });
 }
 
 function verticalDomain(rows: Result[]): [number, number] {
@@ -272,25 +285,6 @@ function atTheEnd(labels: EndLabel[]): Plot.RenderFunction {
           ),
         ];
       }),
-    );
-  };
-}
-
-function inside(labels: EndLabel[]): Plot.RenderFunction {
-  return (_index, scales, _values, dimensions) => {
-    const y = scales.y as (value: number) => number;
-    const bottom = dimensions.height - dimensions.marginBottom - 4;
-    const places = spread(labels.map((label) => y(label.y) - 7), 13, dimensions.marginTop, bottom);
-    return svg(
-      "g",
-      { "font-size": 11, "aria-hidden": true, class: "halo" },
-      ...labels.map((label, i) =>
-        svg(
-          "text",
-          { x: dimensions.width - dimensions.marginRight, y: places[i] as number, dy: "0.32em", "text-anchor": "end", fill: label.colour },
-          shorten(label.text, LETTERS),
-        ),
-      ),
     );
   };
 }

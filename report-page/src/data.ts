@@ -22,6 +22,8 @@ export interface Listed {
   last: number | null;
   why: string;
   right: boolean | null;
+  chance: number | null;
+  strength: string;
 }
 
 export interface MemberList {
@@ -32,6 +34,8 @@ export interface MemberList {
   private: boolean;
   alone: boolean;
   promise: string;
+  in_short: string;
+  charged: string;
   remark: string;
   truth: string;
   rows: Listed[];
@@ -54,9 +58,11 @@ export interface Page {
   spending: Spending | null;
 }
 
+type Row = [string, number, number | null, number | null, string, boolean | null, number | null, string];
+
 interface Packed extends Omit<Page, "results" | "lists"> {
   results: { columns: (keyof Result)[]; rows: unknown[][] };
-  lists: (Omit<MemberList, "rows"> & { rows: [string, number, number | null, number | null, string, boolean | null][] })[];
+  lists: (Omit<MemberList, "rows"> & { rows: Row[] })[];
 }
 
 export function unpack(text: string): Page {
@@ -69,7 +75,9 @@ export function unpack(text: string): Page {
     ),
     lists: packed.lists.map((list) => ({
       ...list,
-      rows: list.rows.map(([node, score, first, last, why, right]) => ({ node, score, first, last, why, right })),
+      rows: list.rows.map(([node, score, first, last, why, right, chance, strength]) => ({
+        node, score, first, last, why, right, chance, strength,
+      })),
     })),
   };
 }

@@ -7,20 +7,65 @@ import { samePlace } from "./selection";
 /** Lists that may leave the curator: noise that nobody can subtract, and an epsilon. */
 export const mayLeave = (list: MemberList): boolean => list.private && list.epsilon !== null;
 
-/** A released list, drawn with the places that the noise leaves open; the truth is not marked. */
+/** A released list: suggestions with their reasons, a ranking with the places that are left open. */
 export function releasedList(list: MemberList, lists: MemberList[]): HTMLElement[] {
+  const suggested = list.rows.some((row) => row.why);
+  const made = suggested ? suggestions(list) : ranking(list);
+  made.classList.add("released");
+  return [made, h("p", { class: "quiet" }, list.remark), suggested && howSure(list), promise(list, lists)].filter(
+    (part): part is HTMLElement => Boolean(part),
+  );
+}
+
+/** Who, and why in a member's words; the number behind each word is its tooltip. */
+function suggestions(list: MemberList): HTMLElement {
+  return table(`For ${list.member}`, ["", "who", "why"], list.rows, (row) => [
+    h(
+      "td",
+      {},
+      row.strength && h("span", { class: `strength ${Object.hasOwn(WORDS, row.strength) ? row.strength : ""}`, title: byChance(row) || undefined }, row.strength),
+      row.why !== row.strength && ` ${row.why}`,
+    ),
+  ]);
+}
+
+const WORDS: Record<string, string> = {
+  strong: "of 100 such names, fewer than about 10 are there by chance: noise alone put them on the list.",
+  weak: "of 100 such names, about 10 to 50 are there by chance.",
+  popular: "nothing but popularity speaks for the name.",
+};
+
+/** What the words mean, and the number of every name, for those who want to know. */
+function howSure(list: MemberList): HTMLElement | null {
+  const used = Object.entries(WORDS).filter(([word]) => list.rows.some((row) => row.strength === word));
+  const known = list.rows.filter((row) => byChance(row));
+  if (!used.length) return null;
+  return h(
+    "details",
+    { class: "sure" },
+    h("summary", {}, "How sure is this?"),
+    h("dl", {}, ...used.flatMap(([word, meaning]) => [h("dt", {}, word), h("dd", {}, meaning)])),
+    known.length > 0 && h("ul", {}, ...known.map((row) => h("li", {}, name(row.node), `: ${byChance(row)}.`))),
+  );
+}
+
+function byChance({ chance }: Listed): string {
+  if (chance === null || chance >= 1) return "";
+  const count = chance < 0.01 ? "fewer than 1" : `about ${Math.round(100 * chance)}`;
+  return `${count} of 100 such names ${count === "about 1" || chance < 0.01 ? "is" : "are"} there by chance`;
+}
+
+/** The places that the noise leaves open; the truth is not marked. */
+function ranking(list: MemberList): HTMLElement {
   const open = list.rows.some((row) => row.first !== null);
-  const reasons = list.rows.some((row) => row.why);
   const longest = Math.max(2, list.rows.length, ...list.rows.map((row) => row.last ?? 0));
   const scale = h("span", { class: "scale", "aria-hidden": true }, h("span", {}, "1"), h("span", {}, `${longest}`));
   const over = open && h("div", { class: "open" }, h("span", {}, "could be place"), scale);
-  const columns = ["", "who", ...(over ? [over] : []), reasons ? "why" : "private score"];
-  const made = table(`For ${list.member}, ${lossOf(list)}`, columns, list.rows, (row, place) => [
+  const columns = ["", "who", ...(over ? [over] : []), "private score"];
+  return table(`For ${list.member}, ${lossOf(list)}`, columns, list.rows, (row, place) => [
     open && h("td", { class: "places" }, h("div", { class: "open" }, h("span", {}, places(row)), span(row, place, longest))),
-    h("td", {}, reasons ? row.why : score(row.score)),
+    h("td", {}, score(row.score)),
   ]);
-  made.classList.add("released");
-  return [made, h("p", { class: "quiet" }, list.remark), promise(list, lists)];
 }
 
 export const lossOf = (list: MemberList): string =>
@@ -41,16 +86,23 @@ function span({ first, last }: Listed, place: number, longest: number): HTMLElem
   );
 }
 
-/** What is protected in two sentences; the rest can be opened. */
+/** What is protected: in short if there are everyday words for it; the rest can be opened. */
 function promise(list: MemberList, lists: MemberList[]): HTMLElement {
   const [covered, rest] = list.promise.split(/ (?=Not covered: )/);
   const together = lists.filter((one) => mayLeave(one) && samePlace(one, list));
   const sum = together.reduce((total, one) => total + (one.epsilon as number), 0);
+  const closed = list.in_short ? [covered, rest, list.charged] : [rest, list.charged];
   return h(
     "div",
     { class: "promise" },
-    h("p", {}, covered),
-    rest && h("details", {}, h("summary", {}, "What is not covered"), h("p", {}, rest)),
+    h("p", {}, list.in_short || covered),
+    closed.some(Boolean) &&
+      h(
+        "details",
+        {},
+        h("summary", {}, list.in_short ? "The exact guarantee" : "What is not covered"),
+        ...closed.filter(Boolean).map((text) => h("p", {}, text)),
+      ),
     together.length > 1 &&
       h(
         "p",

@@ -23,13 +23,14 @@ function build(page: Page): void {
   const truth = h("div");
   const chosen = page.lists.filter((one) => one.epsilon !== null || !one.truth);
   const measured = page.results.length > 0 || page.lists.some((one) => one.truth);
+  const several = distinct(chosen, (one) => one.epsilon).length > 1;
   const more = also(chosen, measured, page.spending !== null);
   const released = zone("releasable", "", "", chosen.length ? [{ id: "list", title: "", content: list }] : []);
   const picked = chosen.length
     ? picker(chosen, (one: MemberList) => {
         list.replaceChildren(...releasedList(one, page.lists));
         truth.replaceChildren(...besideTruth(one, page.lists));
-        if (released) headed(released, one, more);
+        if (released) headed(released, one, more, several);
       })
     : null;
 
@@ -77,13 +78,13 @@ function also(chosen: MemberList[], measured: boolean, kept: boolean): string {
 }
 
 /** Say for whom the list is that is shown. */
-function headed(released: HTMLElement, list: MemberList, more: string): void {
+function headed(released: HTMLElement, list: MemberList, more: string, several: boolean): void {
   const leaves = mayLeave(list);
   released.className = `zone ${leaves ? "releasable" : "curator"}`;
   const whom = list.alone ? ["For ", name(list.member), " alone"] : [name(list.member), ", for anyone"];
   released.querySelector("h2")?.replaceChildren(...(leaves ? whom : ["Not private: do not pass it on"]));
-  (released.querySelector("h3") as HTMLElement).textContent = `${leaves ? "Private list" : "List"}, ${lossOf(list)}`;
-  const lead = leaves ? `From private values only.${more}` : "No secret noise protects this list.";
+  (released.querySelector("h3") as HTMLElement).textContent = `${leaves ? "Private list" : "List"}${several ? `, ${lossOf(list)}` : ""}`;
+  const lead = leaves ? `Made from noisy values only.${more}` : "No secret noise protects this list.";
   (released.querySelector(".zone-head p") as HTMLElement).textContent = lead;
 }
 

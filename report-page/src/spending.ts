@@ -1,4 +1,4 @@
-/** What a ledger has given out: in words, over time, and every spend. */
+/** What a ledger has given out: in words, over time, and every charge. */
 
 import * as Plot from "@observablehq/plot";
 
@@ -9,18 +9,18 @@ const HALF_DAY = 12 * 3600_000;
 
 export function spending({ words, cap, steps, columns, rows }: Spending): HTMLElement {
   const said = words.map((text) => h("p", {}, text));
-  if (!steps.length) return h("div", { class: "prose" }, ...said, h("p", {}, "Nothing was spent so far."));
+  if (!steps.length) return h("div", { class: "prose" }, ...said, h("p", {}, "Nothing was charged so far."));
   const chart = h("div", { class: "chart steps" });
   atWidth(chart, (width) => chart.replaceChildren(overTime(width, cap, steps)));
   return h(
     "div",
     {},
-    h("p", { class: "quiet" }, "What the one who has learnt the most had learnt by then (ε), and the cap."),
+    h("p", { class: "quiet" }, "Highest epsilon charged to any member over time, and the cap."),
     chart,
     h("div", { class: "prose" }, ...said),
     h(
       "div",
-      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Every spend" },
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Every charge" },
       h(
         "table",
         { class: "spends" },
@@ -55,11 +55,11 @@ function overTime(width: number, cap: number, steps: [string, number][]): SVGEle
       Plot.axisY({ label: null, tickSize: 0, ticks: 4, fill: "var(--muted)" }),
       Plot.axisX({ label: null, ticks: Math.max(2, Math.floor(width / 140)), fill: "var(--muted)", stroke: "var(--muted)" }),
       Plot.ruleY([cap], { stroke: "var(--warn)", strokeDasharray: "6 4" }),
-      Plot.text([`cap ${plain(cap)}`], { x: () => from, y: cap, dy: -8, textAnchor: "start", fill: "var(--warn)" }),
+      Plot.text([`cap ${plain(cap)}`], { x: () => from, y: cap, dy: -10, textAnchor: "start", fill: "var(--warn)" }),
       Plot.line(line, { x: "time", y: "total", curve: "step-after", stroke: "var(--accent)", strokeWidth: 2.5, className: "spent" }),
     ],
   });
   picture.setAttribute("role", "img");
-  picture.setAttribute("aria-label", `Spent over time: ${plain(last.total)} of ${plain(cap)}`);
+  picture.setAttribute("aria-label", `Charged over time: ${plain(last.total)} of ${plain(cap)}`);
   return picture;
 }

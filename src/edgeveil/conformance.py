@@ -34,12 +34,13 @@ from edgeveil.mechanisms.base import (
     KnowsUncertainty,
     MakesLists,
     Mechanism,
+    OwnLists,
     RestsOnPromise,
     Rows,
     own_lists,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
-from edgeveil.mechanisms.run import make_rows, shared_part
+from edgeveil.mechanisms.run import groups_of, make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import AnyStatistic, Bits, Noised, Tail, randomise
 
@@ -204,6 +205,8 @@ def rows_have_the_public_shape(mechanism: Mechanism) -> None:
             with _no_error_on(words):
                 rows = run.rows_of(mechanism, graph, sources, NoiseSource.insecure(1))
             _check_rows(mechanism, rows, graph, words)
+            with _no_error_on(words):  # also lists, which are made of evidence
+                rows_of(mechanism, graph, sources, NoiseSource.insecure(1))
 
 
 def no_pair_exceeds_the_claimed_epsilon(mechanism: Mechanism) -> None:
@@ -281,22 +284,26 @@ def rows_are_new_arrays(mechanism: Mechanism) -> None:
     noise = NoiseSource.insecure(1)
     shared = shared_part(mechanism, graph, noise.derive("shared"))
 
-    def made() -> Rows:
+    def made() -> tuple[np.ndarray, ...]:
+        """The arrays as `estimate` gave them: of evidence its own, not copies."""
         rows = make_rows(mechanism, graph, shared, [2, 2, 9], noise.derive("rows"))[0]
-        return _as_array(rows, graph)
+        return tuple(rows) if isinstance(rows, Evidence) else (rows,)
 
     first, second = made(), made()
-    arrays = (second, graph.indptr, graph.indices, graph.degrees)
+    others = (*second, graph.indptr, graph.indices, graph.degrees)
     _require(
-        not any(np.shares_memory(first, a) for a in arrays),
+        not any(np.shares_memory(mine, other) for mine in first for other in others),
         "rows share memory with other rows or with the graph",
     )
-    kept = second.copy()
-    if not first.flags.writeable:
-        first.flags.writeable = True
-    first[0] = -1.0
-    _require(_same(first[1:], kept[1:]), "rows of one call share memory")
-    _require(_same(made(), kept), "rows share memory with the shared part")
+    kept = [array.copy() for array in second]
+    for array in first:
+        if not array.flags.writeable:
+            array.flags.writeable = True
+        # Rows of evidence are parts of one array; rows of an array may be views of one row.
+        array[: len(array) if mechanism.gives == "suggestions" else 1] = -1
+    if mechanism.gives != "suggestions":
+        _require(_same(first[0][1:], kept[0][1:]), "rows of one call share memory")
+    _require(all(map(_same, made(), kept)), "rows share memory with the shared part")
 
 
 CHECKS: tuple[Callable[[Mechanism], None], ...] = (
@@ -351,23 +358,39 @@ def _check_evidence(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -
         isinstance(rows, Evidence) and len(rows) == 2, f"no evidence for two members on {words}"
     )
     _require(np.diff(rows.starts).max() <= STORED, f"more than {STORED} names a member on {words}")
+    whole = rows.starts[0] == 0 and (np.diff(rows.starts) >= 0).all()
+    sizes = {int(rows.starts[-1]), len(rows.nodes), len(rows.sums)}
+    fits = whole and len(sizes) == 1 and len(rows.rates) == 2
+    _require(fits, f"the arrays of evidence do not fit together on {words}")
     inside = (rows.nodes >= 0) & (rows.nodes < graph.n_nodes)
     _require(inside.all(), f"evidence about nodes that are not there on {words}")
     finite = np.isfinite(rows.sums).all() and np.isfinite(rows.rates).all()
     _require(finite, f"evidence is not finite on {words}")
 
 
-def _as_array(rows: Any, graph: Graph) -> Rows:
-    """Rows as an array, also of evidence."""
-    found: Rows = rows.dense(graph.n_nodes) if isinstance(rows, Evidence) else rows
-    return found
+def _as_array(mechanism: Mechanism, rows: Any, shared: Any, own: OwnLists) -> Rows:
+    """Rows as an array: of suggestions the sums, the rates, and the scores on whole lists."""
+    if not isinstance(rows, Evidence):
+        found: Rows = rows
+        return found
+    assert isinstance(mechanism, MakesLists)  # else `_check_rows` has failed before
+    n = len(own.nodes)
+    lists = mechanism.lists(rows, shared, own, n)
+    scores = np.full((len(rows), n), np.nan)
+    scores[np.repeat(np.arange(len(rows)), np.diff(lists.starts)), lists.nodes] = lists.scores
+    return np.hstack((rows.dense(n), rows.rates[:, None], scores))
 
 
 def rows_of(
     mechanism: Mechanism, graph: Graph, sources: Sequence[int], noise: NoiseSource | None
 ) -> Rows:
-    """`run.rows_of` as an array, also of evidence."""
-    return _as_array(run.rows_of(mechanism, graph, sources, noise), graph)
+    """All rows of a release that draws from `noise`, as an array; of suggestions lists as well."""
+    shared = shared_part(mechanism, graph, noise and noise.derive("shared"))
+    made = [
+        make_rows(mechanism, graph, shared, sources[here], noise and noise.derive("rows"))
+        for here in groups_of(mechanism, graph.n_nodes, len(sources))
+    ]
+    return np.concatenate([_as_array(mechanism, rows, shared, own) for rows, own in made])
 
 
 def _rows_from_answers(
@@ -385,7 +408,7 @@ def _rows_from_answers(
             question = measuring.send(given[-1].for_reading())
         except StopIteration:
             question = None
-    rows = _as_array(mechanism.estimate(tuple(given), shared, own), graph)
+    rows = _as_array(mechanism, mechanism.estimate(tuple(given), shared, own), shared, own)
     if isinstance(mechanism, KnowsUncertainty) and mechanism.gives == "scores":
         return [rows, mechanism.uncertainty(rows.copy(), shared, own)]
     return [rows]

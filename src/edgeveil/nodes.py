@@ -208,11 +208,37 @@ class NodeSet:
         return found
 
     def indices(self, nodes: Iterable[NodeId]) -> IntArray:
-        """Indices of many ids, in the order given."""
-        listed = list(nodes)
+        """Indices of many ids, in the order given.
+
+        Raises
+        ------
+        UnknownNodeError
+            For the first id that is not in the (public) set.
+        """
+        if isinstance(nodes, NodeSet) and nodes == self:
+            return np.arange(len(self), dtype=np.int64)
+        listed: Any = nodes.ids if isinstance(nodes, NodeSet) else nodes
+        if not isinstance(listed, np.ndarray):
+            listed = list(listed)
+        if self.kind != "str" and (ids := _as_int64(listed)) is not None:
+            at = self._find_ints(ids)
+            if len(missing := np.flatnonzero(at < 0)):
+                self.index(int(ids[missing[0]]))  # raises, and says what is wrong with it
+            return at
         if self.kind != "range" and len(listed) > len(self) // _FEW:
             _ = self._table  # then `find` looks them up there
         return np.fromiter((self.index(node) for node in listed), np.int64, len(listed))
+
+    def _find_ints(self, ids: IntArray) -> IntArray:
+        """Indices of integers, -1 for those that are not in the set."""
+        n = len(self)
+        if self.kind == "range":
+            return np.where((ids >= 0) & (ids < n), ids, -1)
+        own = self._arrays["ids"]
+        order = None if self._is_sorted else np.argsort(own, kind="stable")
+        place = np.minimum(np.searchsorted(own, ids, sorter=order), max(n - 1, 0))
+        at = place if order is None else order[place]
+        return np.where(own[at] == ids, at, -1) if n else np.full(len(ids), -1)
 
     def take(self, indices: Iterable[int]) -> list[NodeId]:
         """Ids at many indices."""
@@ -278,3 +304,14 @@ class NodeSet:
         repeated = len(ids) - len(np.unique(ids) if self.kind == "int" else set(ids))
         if repeated:
             raise InputError(f"{repeated} node ids occur more than once")
+
+
+def _as_int64(ids: Any) -> IntArray | None:
+    """Ids as an array; None if one of them is no integer of 64 bits."""
+    if isinstance(ids, np.ndarray):
+        whole = ids.ndim == 1 and np.issubdtype(ids.dtype, np.integer)
+        return ids.astype(np.int64) if whole and ids.dtype != np.uint64 else None
+    try:
+        return np.array(ids, dtype=np.int64) if all(map(is_whole, ids)) else None
+    except OverflowError:
+        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from edgeveil.errors import InputError
@@ -45,6 +45,10 @@ class Provenance:
         Whether a ledger was charged.
     created : str
         When it was charged, the last row of it at least; "" without a ledger.
+    lists : mapping
+        Of suggestions: ``k``, and ``candidates``, a digest of their ids or "all". Lists of another
+        length or for others are made of the same noisy values, so these are no parameters of the
+        mechanism.
     """
 
     mechanism: str
@@ -53,6 +57,7 @@ class Provenance:
     noise: str
     ledger: bool
     created: str = ""
+    lists: Mapping[str, Any] = field(default_factory=dict)
 
 
 def label_of(gives: Gives, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:

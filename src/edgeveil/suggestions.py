@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
-from edgeveil.estimate.lists import STANDS_OUT, Lists, Reason
+from edgeveil.estimate.lists import STANDS_OUT, STRONG, Lists, Reason
 from edgeveil.io import exports
 from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
@@ -66,6 +66,13 @@ class Suggestion(NamedTuple):
     def stands_out(self) -> bool:
         """Whether it is more likely than not that more than noise put the name here."""
         return self.chance < STANDS_OUT
+
+    @property
+    def strength(self) -> str:
+        """How sure it is, in a word: strong (below 0.1 by chance), weak, or the reason alone."""
+        if not self.stands_out:
+            return self.why
+        return "strong" if self.chance < STRONG else "weak"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

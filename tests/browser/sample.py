@@ -118,8 +118,8 @@ def _lists(mark: str) -> list[MemberList]:
                 ListedNode(
                     node=f"{of}{node}" if of else node, score=20.0 - i, right=node in hidden,
                     **(
-                        {"first": max(i - 3, 1), "last": 2 * i + 5, "why": f"reason {i}"}
-                        if released else {}
+                        {"why": f"reason {i}", "chance": i / 25, "strength": _strength(i)}
+                        if released else {"first": max(i - 3, 1), "last": 2 * i + 5}
                     ),
                 )
                 for i, node in enumerate(nodes, 1)
@@ -136,7 +136,9 @@ def _lists(mark: str) -> list[MemberList]:
                     MemberList(
                         mechanism=mechanism, epsilon=epsilon, private=True,
                         rows=rows(best, released=mechanism == "suggest"),
-                        promise=_promise(epsilon), truth=truth, remark=f"Made for {member}.",
+                        promise=_promise(epsilon), truth=truth,
+                        in_short="In short." if mechanism == "suggest" else "",
+                        remark=f"Made for {member}.",
                         **place,
                     )
                 )  # fmt: skip
@@ -148,6 +150,10 @@ def _lists(mark: str) -> list[MemberList]:
                 )
             )  # fmt: skip
     return lists
+
+
+def _strength(place: int) -> str:
+    return "strong" if place < 3 else "weak" if place < 13 else f"reason {place}"
 
 
 def _promise(epsilon: float) -> str:

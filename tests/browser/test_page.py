@@ -72,23 +72,48 @@ def test_the_releasable_part_shows_what_was_released_and_no_truth(sample):
     )
     made = data.lists[0]
     assert rows == [
-        [str(i), str(row.node), f"{row.first} to {row.last}", row.why]
+        [str(i), str(row.node), f"{row.strength} {row.why}" if row.chance < 0.5 else row.why]
         for i, row in enumerate(made.rows, 1)
     ]
     assert made.remark in part.inner_text()
+    shown = part.inner_text()
+    assert "%" not in shown
+    assert "of 100" not in shown, "numbers are behind a click"
+    assert "could be place" not in shown
+    part.locator(".sure summary").click()
+    assert f"{made.rows[3].node}: about 16 of 100 such names are there by chance." in (
+        part.locator(".sure").inner_text()
+    )
+    part.locator(".sure summary").click()
+    tip = part.locator(".strength").nth(3).get_attribute("title")
+    assert tip == "about 16 of 100 such names are there by chance"
     words = part.text_content().lower()
     assert "✓" not in words
     assert "hidden friend" not in words
     assert "accuracy" not in words
 
 
-def test_the_promise_stands_below_the_list_and_what_is_not_covered_can_be_opened(sample):
+def test_a_ranking_shows_the_places_that_are_left_open(visit):
+    data = sample_page()
+    [made] = [
+        one for one in data.lists if (one.member, one.mechanism, one.epsilon) == (7, "two hops", 1)
+    ]
+    page = visit(replace(data, lists=[made])).page
+    shown = page.locator("#list td.places").all_inner_texts()
+    assert shown == [f"{row.first} to {row.last}" for row in made.rows]
+    assert "could be place" in page.locator("#list thead").inner_text()
+    assert page.locator(".sure, .strength").count() == 0
+
+
+def test_the_promise_stands_below_the_list_and_the_exact_one_can_be_opened(sample):
     data, page = sample_page(), sample
     covered, rest = data.lists[0].promise.split(" Not covered: ")
     promise = page.locator(".promise")
-    assert promise.locator("p").first.inner_text() == covered
+    assert promise.locator("p").first.inner_text() == "In short."
+    assert covered not in promise.inner_text()
     assert rest not in promise.inner_text()
     promise.locator("summary").click()
+    assert covered in promise.inner_text()
     assert rest in promise.inner_text()
     total = sum(2 * EPSILONS)
     assert f"learns up to ε = {total:g}, not ε = {EPSILONS[0]:g}" in promise.inner_text()
@@ -124,7 +149,7 @@ def test_epsilon_mechanism_and_member_are_chosen_for_both_parts(visit):
             table = page.locator(f"{part} table").first
             assert table.locator("td:nth-child(2)").all_inner_texts() == shown
         caption = page.locator("#list caption").inner_text()
-        assert caption == f"For {made.member}, ε = {made.epsilon:g}"
+        assert caption.startswith(f"For {made.member}")
         assert page.locator("#list h3").inner_text() == f"Private list, ε = {made.epsilon:g}"
 
 
@@ -195,6 +220,35 @@ def test_a_phone_needs_no_sideways_scrolling(visit):
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0
         assert page.evaluate("innerWidth") == 390
+
+
+def test_labels_on_charts_do_not_overlap_and_lines_differ_in_their_dashes(visit):
+    data = sample_page()
+    close = [
+        replace(row, epsilon=1.05, mean=row.mean, low=row.low, high=row.high)
+        for row in data.results
+        if row.epsilon == 1.0
+    ]
+    for width in (390, 1280):
+        page = visit(replace(data, results=[*data.results, *close]), width=width, height=844).page
+        chart = page.locator(".chart svg").first
+        chart.wait_for()
+        boxes = chart.locator("text").evaluate_all(
+            """all => all.filter(e => e.textContent.trim()).map(e => {
+                const b = e.getBoundingClientRect();
+                return [e.textContent, b.left, b.right, b.top, b.bottom];
+            })"""
+        )
+        assert len(boxes) > 6
+        for (one, *a), (other, *b) in itertools.combinations(boxes, 2):
+            apart = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] + 2 or b[3] <= a[2] + 2
+            assert apart, f"{one} and {other} overlap at width {width}"
+        lines = page.locator(".legend button").evaluate_all(
+            "all => all.map(b => b.querySelector('[stroke-dasharray]')"
+            "?.getAttribute('stroke-dasharray') ?? 'none')"
+        )
+        assert len(lines) == 8
+        assert len(set(lines)) == 8
 
 
 def test_dark_and_light(visit):

@@ -85,7 +85,7 @@ def test_numbers_of_numpy_are_taken():
     )  # fmt: skip
     node = ListedNode(
         node=np.int64(7), score=np.float32(0.25), first=np.int64(2), last=np.int32(9),
-        right=np.bool_(True),
+        right=np.bool_(True), chance=np.float64(0.5), strength="weak",
     )  # fmt: skip
     made = MemberList(
         dataset="d", member=np.int64(1), mechanism="m", epsilon=1, private=np.True_, rows=[node]
@@ -95,7 +95,7 @@ def test_numbers_of_numpy_are_taken():
     assert data["results"]["rows"] == [
         ["e", "d", "m", epsilon, "r", "s", 0.5, 0.5, 0.5, 3, 2, None] for epsilon in (1.0, None)
     ]
-    assert data["lists"][0]["rows"] == [["7", 0.25, 2, 9, "", True]]
+    assert data["lists"][0]["rows"] == [["7", 0.25, 2, 9, "", True, 0.5, "weak"]]
 
 
 def test_a_number_that_is_none_is_refused():

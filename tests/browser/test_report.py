@@ -33,25 +33,24 @@ def own(request) -> Own:
     return Own(Graph.from_edges(u[part], v[part], nodes, directed=request.param), names)
 
 
-def test_a_list_is_drawn_with_the_places_that_are_left_open(visit, own):
+def test_a_list_says_why_in_a_members_words(visit, own):
     made = suggest(own.graph, own.names[:2], epsilon=2.0, k=8)
     page = visit(page_from_releases([made], title="Two members"), width=1280, height=800).page
     for name in own.names[:2]:
         page.get_by_role("radio", name=name, exact=True).check()
         lines = made.for_member(name)
-        assert page.locator("#list td:nth-child(2)").all_inner_texts() == [s.node for s in lines]
-        shown = page.locator("#list td.places").all_inner_texts()
-        assert shown == [
-            f"{s.first} to {s.last}" if s.first < s.last else str(s.first) for s in lines
+        assert page.locator("#list tbody td:nth-child(2)").all_inner_texts() == [
+            s.node for s in lines
         ]
-        assert page.locator("#list td:nth-child(4)").all_inner_texts() == [s.why for s in lines]
-        for i, line in enumerate(lines):
-            track = page.locator("#list .track").nth(i)
-            bar, dot = (track.locator(part).bounding_box() for part in ("i", "b"))
-            middle = dot["x"] + dot["width"] / 2
-            assert bar["x"] - 1 <= middle <= bar["x"] + max(bar["width"], 1) + 1
-            if line.last > 3 * line.first:
-                assert bar["width"] > 20
+        why = page.locator("#list tbody td:nth-child(3)").evaluate_all(
+            "all => all.map(e => e.textContent)"
+        )
+        assert why == [f"{s.strength} {s.why}" if s.stands_out else s.why for s in lines]
+        assert page.locator("#list .places").count() == 0
+        shown = page.locator(".releasable").inner_text()
+        assert "epsilon" not in shown, "the field's words are behind a click"
+        assert "ε" not in shown
+        assert "7.39 times as likely" in shown  # e^2, rounded up
     box = page.locator("#list tbody").bounding_box()
     assert box["y"] + box["height"] <= 800, "the list is on the first screen"
 

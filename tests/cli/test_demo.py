@@ -76,7 +76,7 @@ def test_the_terminal_and_the_page_show_the_same_lists_and_mark_hidden_friends(s
         assert printed == [f"{node}{'*' * (node in hidden)}" for node in nodes]
         assert counts[column] == f"{len(hidden & set(nodes))}* of {len(hidden)}"
         assert not {*nodes} & {*friends, member}
-        assert all(first <= last and why for _, _, first, last, why, _ in rows)
+        assert all(why and 0 <= chance <= 1 for _, _, _, _, why, _, chance, _ in rows)
 
 
 def test_hits_are_printed_against_epsilon_and_drawn(shown):
@@ -101,6 +101,7 @@ def test_hits_are_printed_against_epsilon_and_drawn(shown):
 def test_80_columns_are_enough_and_the_promise_is_said(shown):
     assert max(map(len, shown.lines)) <= 80
     assert "protects from that member every friendship between other people" in shown.said
+    assert any(line.startswith("Private can beat exact by chance") for line in shown.lines)
 
 
 def test_nobody_to_measure_is_refused(run):

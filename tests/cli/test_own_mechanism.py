@@ -18,10 +18,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from edgeveil.estimate.lists import Evidence, learn, make_lists
 from edgeveil.mechanisms.base import OnceForAll
 from edgeveil.privacy.noise import calibrate
 from edgeveil.privacy.statistic import Statistic
-from edgeveil.suggestions import FIELDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +67,22 @@ class Vectors(Scores):
 class Lists(Scores):
     name: ClassVar[str] = "outside-lists"
     gives: ClassVar[str] = "suggestions"
-    top: int = 2
+
+    def learn(self, noised, nodes):
+        return learn(noised.values[0], noised.scale)
 
     def estimate(self, noised, shared, own):
-        rows = np.zeros((len(own.sources), self.top, len(FIELDS)))
-        rows[:, :, 0] = np.argsort(-shared)[: self.top]
-        return rows
+        m = len(own.sources)  # nothing is asked for one member alone
+        starts, nodes = np.zeros((2, m + 1), dtype=np.int64)
+        return Evidence(starts, nodes[:0], np.empty(0, dtype=np.float32), np.zeros(m))
+
+    def lists(self, evidence, shared, own, k, candidates=None):
+        return make_lists(shared, own, evidence, 1.0, k, candidates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoLists(Scores):
+    gives: ClassVar[str] = "suggestions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +142,7 @@ def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, ru
         ("nowhere_at_all:Thing", "there is no module 'nowhere_at_all'"),
         ("OUTSIDE:Thing", "has no attribute 'Thing'"),
         ("OUTSIDE:NUMBER", "is no mechanism: it lacks name, gives"),
+        ("OUTSIDE:NoLists", "is no mechanism: it lacks lists"),
         ("OUTSIDE:Plain", "its parameters need a frozen dataclass"),
         ("collections:Counter", "is no mechanism: it lacks name, gives"),
         (":Thing", "not of the form package.module:Class"),

@@ -120,7 +120,7 @@ def test_report_page_in_a_browser(used, tmp_path, browser, capsys):
     page.on("request", lambda request: asked.append(request.url))
     page.goto((tmp_path / "report.html").as_uri())
     page.locator(".spent path").wait_for()
-    picture = page.get_by_role("img", name="Spent over time: 1.5 of 4")
+    picture = page.get_by_role("img", name="Charged over time: 1.5 of 4")
     assert picture.count() == 1
     assert page.locator("tbody tr").count() == 2
     assert "is 1.5 in all; 2.5 is left" in page.locator("#spending").inner_text()

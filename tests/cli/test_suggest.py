@@ -16,7 +16,7 @@ def test_a_list_is_shown_without_the_member_and_its_friends(run):
     done = run("suggest follows.csv --member alice --epsilon 1 --format csv")
     assert done.returncode == 0
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert list(rows[0]) == ["rank", "node", "score", "first", "last", "why"]
+    assert list(rows[0]) == ["rank", "node", "score", "common", "chance", "why"]
     assert [row["node"] for row in rows] == ["erin"]  # all others are friends
     assert "to 1 member: 1 distinct people" in done.stderr
     assert "Protected: every edge that does not touch that source" in done.stderr
@@ -28,7 +28,7 @@ def test_json_carries_the_guarantee_and_what_the_lists_have_in_common(run):
     assert told["member"] == "carol"
     assert told["guarantee"]["epsilon"] == 0.5
     assert "distinct people" in told["summary"]
-    remark = "with 2 friends at epsilon 0.5 this list is mostly what everybody gets"
+    remark = "with 2 friends this list is mostly what everybody gets"
     popular = sum(row["why"] == "popular" for row in told["rows"])
     assert (remark in done.stderr.lower()) == (2 * popular > len(told["rows"]))
 
@@ -61,7 +61,7 @@ def test_files_per_member_are_for_their_owner_alone_and_a_ledger_is_charged_once
         ("suggest follows.csv --epsilon 1", "--member alice, --members FILE or --all"),
         ("suggest follows.csv --all --member bob --epsilon 1", "one of them"),
         ("suggest follows.csv --member bob", "say how much may be learnt: --epsilon 1"),
-        ("suggest follows.csv --member bob --epsilon 1 --top 0", "top must be an integer from 1"),
+        ("suggest follows.csv --member bob --epsilon 1 --top 0", "-k must be an integer from 1"),
         ("suggest follows.csv --member zoe --epsilon 1", "is not one of the 5 public nodes"),
         ("suggest follows.csv --all --epsilon 1 --out x --per-member y", "do not go together"),
     ],
@@ -103,6 +103,10 @@ def test_an_error_after_the_charge_says_what_was_charged_and_one_before_it_does_
     assert "No space left on device" in done.stderr
     assert "f.ledger: the release is charged and stored: the same command again" in done.stderr
     assert len(ledger.charges()) == 1
-    refused = run(line.replace("alice", "alice --top 3"))
+    monkeypatch.setattr(Suggestions, "write", honest)
+    shorter = run(line.replace("alice", "alice -k 3"))  # made of what is stored
+    assert shorter.returncode == 0, shorter.stderr
+    assert "costs nothing" in shorter.stderr
+    refused = run(line.replace("epsilon 1", "epsilon 0.9"))
     assert refused.returncode == 3
     assert len(refused.stderr.splitlines()) == 1

@@ -17,6 +17,8 @@ from edgeveil.conformance import (
     check,
     randomness_comes_from_the_engine,
 )
+from edgeveil.estimate import lists
+from edgeveil.estimate.lists import Evidence
 from edgeveil.mechanisms import DegreePrior, DPPushFlowCap, EdgeFlipping, OwnListEmbedding
 from edgeveil.mechanisms.base import OnceForAll
 from edgeveil.privacy.noise import calibrate
@@ -160,6 +162,65 @@ class OneRowForAll(Popular):
         return np.broadcast_to(shared, (len(own.sources), len(shared)))
 
 
+class Lists(Popular):
+    """Right, and small: the most popular people for everybody."""
+
+    gives = "suggestions"
+
+    def learn(self, noised, nodes):
+        return lists.learn(noised.values[0], noised.scale)
+
+    def estimate(self, noised, shared, own):
+        some = min(5, len(own.nodes))
+        return Evidence(
+            np.arange(len(own.sources) + 1) * some,
+            np.tile(np.sort(shared.order[:some]), len(own.sources)),
+            np.ones(some * len(own.sources), dtype=np.float32),
+            np.ones(len(own.sources)),
+        )
+
+    def lists(self, evidence, shared, own, k, candidates=None):
+        return lists.make_lists(shared, own, evidence, self.epsilon, k, candidates)
+
+
+class EvidenceThatIsKept(Lists):
+    """The same array of rates for every call."""
+
+    rates: ClassVar = np.ones(3)
+
+    def estimate(self, noised, shared, own):
+        starts, nodes, sums, rates = super().estimate(noised, shared, own)
+        return Evidence(starts, nodes, sums, self.rates if len(rates) == 3 else rates)
+
+
+class UnevenEvidence(Lists):
+    def estimate(self, noised, shared, own):
+        starts, nodes, sums, rates = super().estimate(noised, shared, own)
+        return Evidence(starts, nodes, sums[:-1], rates)
+
+
+class ListsPastTheNoise(Lists):
+    """Evidence is right; lists look at a graph that was kept."""
+
+    def shared(self, graph):
+        SEEN[:] = [graph]
+        return super().shared(graph)
+
+    def lists(self, evidence, shared, own, k, candidates=None):
+        made = super().lists(evidence, shared, own, k, candidates)
+        return made._replace(scores=made.scores + SEEN[0].n_edges)
+
+
+class NoLists(Popular):
+    gives = "suggestions"
+
+    def estimate(self, noised, shared, own):
+        return Lists.estimate(self, noised, shared, own)
+
+    def learn(self, noised, nodes):
+        return lists.learn(noised.values[0], noised.scale)
+
+
 class MorePeopleLearnLess(Popular):
     def guarantee(self, n_sources):
         claim = super().guarantee(n_sources)
@@ -202,6 +263,10 @@ WRONG = {
     IgnoresItsNoise: "other noise gave the same rows",
     LooksAtTheOthers: "differ from those computed among all sources",
     OneRowForAll: "share memory",
+    EvidenceThatIsKept: "share memory with other rows",
+    UnevenEvidence: "arrays of evidence do not fit together",
+    ListsPastTheNoise: "other than through noised values",
+    NoLists: "has no method `lists`",
     MorePeopleLearnLess: "would learn less",
     SeesTheGraph: "may take n_sources alone",
     DefaultEpsilon: "epsilon has a default",
@@ -219,6 +284,7 @@ def test_what_is_wrong_is_found_and_said(cls):
 
 def test_what_is_right_passes():
     check(Popular(epsilon=1.0))
+    check(Lists(epsilon=1.0))
     check(DegreePrior(epsilon=1.0))
 
 

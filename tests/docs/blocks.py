@@ -23,6 +23,7 @@ from edgeveil.cli.app import main
 _FENCE = re.compile(r"^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\w+\.py)\n")
 _EXITS = re.compile(r"\s+# exits (\d)$")
+_COMPILING = re.compile(r"^Compiling .* for this machine, once.*\n", re.MULTILINE)  # or not
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -83,4 +84,4 @@ def run_shell(block: Block, where: str) -> str:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
                 code = main(words)
             assert code == (int(expected[1]) if expected else 0), f"{where}: {out.getvalue()}"
-        return out.getvalue()
+        return _COMPILING.sub("", out.getvalue())

@@ -61,7 +61,7 @@ def test_a_notebook_runs(notebook, tmp_path, monkeypatch):
     told = {
         "first_steps": "is left",
         "paper_figure": "consistent",
-        "own_mechanism": "it loses 2 of its epsilon",
+        "own_mechanism": "its privacy loss is 2 times its epsilon",
     }
     assert told[notebook.stem] in said
     assert list(tmp_path.iterdir()) == [], "a notebook leaves nothing behind"

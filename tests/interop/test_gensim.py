@@ -5,9 +5,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from gensim.models import KeyedVectors
 
 import edgeveil as ev
+
+KeyedVectors = pytest.importorskip("gensim.models").KeyedVectors  # not for every Python
 
 KARATE = nx.karate_club_graph()
 CLUBS = nx.get_node_attributes(KARATE, "club")

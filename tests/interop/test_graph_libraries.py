@@ -6,13 +6,14 @@ How each object is read, in detail, is tested in tests/unit/io.
 from __future__ import annotations
 
 import igraph
-import networkit
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import edgeveil as ev
+
+networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 
 KARATE = nx.karate_club_graph()
 NUMBERED = nx.Graph(KARATE.edges)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import igraph
-import networkit
 import networkx as nx
 import numpy as np
 import polars as pl
@@ -22,6 +21,8 @@ from hypothesis import strategies as st
 
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph, save_graph
+
+networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 
 Ids = list[int] | list[str]
 Edges = list[tuple[int, int]]  # places in the list of ids, in the order of the input

@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 import igraph
-import networkit
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -23,6 +22,8 @@ from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, open_graph, read_graph, save_graph
 from edgeveil.nodes import NodeSet
+
+networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 
 # what a text file cannot hold: line breaks, and blanks that are trimmed; "nan" is no id
 names = st.text(

@@ -140,7 +140,7 @@ def test_a_list_says_what_was_released_and_how_strong_it_is(name):
             assert (line["rank"], line["node"], line["why"]) == (one.rank, one.node, one.why)
             evident = line["strength"] in ("strong", "weak")
             assert evident == one.stands_out
-            assert (line["strength"] == "strong") == (one.chance < 0.2)
+            assert (line["strength"] == "strong") == (one.chance < 0.1)
             assert (line["strength"] == "popular") == (one.why == "popular")
             strengths.add(line["strength"])
     assert strengths == {"strong", "weak", "popular"}

@@ -143,57 +143,23 @@ TYPED = """
 from dataclasses import dataclass
 from edgeveil.mechanisms import DPPushFlowCap
 
-SHIFT = 0.0
-
-
-def scaled(rows, by=1.0):
-    return [twice(row) * by + SHIFT for row in rows]
-
-
-def twice(row):
-    return 2 * row
-
 
 @dataclass(frozen=True, kw_only=True)
 class Typed(DPPushFlowCap):
-    factor = 1.0
-
-    @property
-    def exponent(self):
-        return 1
-
-    def estimate(self, noised, shared, own):
-        return scaled(noised[0].values) ** self.exponent
+    pass
 """
 
 
-def at_a_prompt(source: str):
-    """A mechanism whose class has no file, as typed into a session."""
-    session = types.ModuleType("a_session")
+def test_a_class_without_a_file_is_refused_with_a_ledger_and_nothing_is_charged(ledger):
+    session = types.ModuleType("a_session")  # as typed into a prompt
     sys.modules["a_session"] = session
-    exec(source, session.__dict__)
-    keys._class_digest.cache_clear()
-    return session.Typed(epsilon=1)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("** self.exponent", "* self.exponent"),
-        ("return 1", "return 2"),
-        ("@property", "@staticmethod"),
-        ("factor = 1.0", "factor = 2.0"),
-        ("by=1.0", "by=2.0"),
-        ("* by", "/ by"),
-        ("2 * row", "3 * row"),  # called by what the class calls
-        ("SHIFT = 0.0", "SHIFT = 1.0"),
-    ],
-)
-def test_without_a_file_code_and_constants_of_the_session_count(old, new):
-    assert TYPED.count(old) == 1
-    before = key(at_a_prompt(TYPED))
-    assert key(at_a_prompt(TYPED)) == before
-    assert key(at_a_prompt(TYPED.replace(old, new))) != before
+    exec(TYPED, session.__dict__)
+    mechanism = session.Typed(epsilon=1)
+    for call in (price, release):
+        with pytest.raises(ParameterError, match="put it into a module and import it"):
+            call(GRAPH, mechanism, [0], ledger=ledger)
+    assert ledger.charges() == []
+    assert release(GRAPH, mechanism, [0]).sources == (0,)
 
 
 # --- Our own code --------------------------------------------------------------------------

@@ -22,6 +22,34 @@ def test_every_id_is_found_at_its_place_in_the_order_given(ids):
     assert nodes.take(range(len(ids))) == ids
 
 
+@given(some_ids, some_ids, st.randoms())
+def test_many_ids_are_found_as_one_by_one(ids, others, dice):
+    nodes = NodeSet.of(ids)
+    asked = dice.choices(ids, k=40) if ids else []
+    expected = [nodes.index(i) for i in asked]
+    assert nodes.indices(asked).tolist() == expected
+    assert nodes.indices(iter(asked)).tolist() == expected
+    assert nodes.indices(nodes).tolist() == list(range(len(ids)))
+    if nodes.kind != "str":
+        assert nodes.indices(np.array(asked, dtype=np.int64)).tolist() == expected
+    for stranger in [other for other in others if other not in ids][:3]:
+        for among in ([*asked, stranger, *asked], [stranger]):
+            with pytest.raises(UnknownNodeError) as many:
+                nodes.indices(among)
+            with pytest.raises(UnknownNodeError) as one:
+                nodes.index(stranger)
+            assert str(many.value) == str(one.value)
+
+
+@pytest.mark.parametrize("stranger", ["2", 2.0, True, None, 2**70, np.uint64(2**63), "b\0"])
+@pytest.mark.parametrize("ids", [[0, 1, 2], [5, 1, 2], ["b", "a"]])
+def test_among_many_ids_the_wrong_kind_is_unknown(ids, stranger):
+    nodes = NodeSet.of(ids)
+    for among in ([stranger], [*ids, stranger]):
+        with pytest.raises(UnknownNodeError, match="is not one of"):
+            nodes.indices(among)
+
+
 @given(some_ids)
 def test_a_set_survives_the_way_through_plain_arrays(ids):
     nodes = NodeSet.of(ids)

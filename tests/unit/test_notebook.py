@@ -15,6 +15,7 @@ from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.provenance import Provenance
 from edgeveil.releases import Release
+from edgeveil.suggestions import chance_in_words
 
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&lt;b&gt;", "x</td>"]
 GUARANTEE = Guarantee(epsilon=0.5, model="joint", theorem="docs/a.md")
@@ -87,15 +88,14 @@ def test_a_ranking_shows_what_the_noise_leaves_open():
     assert Page(noisy._repr_html_()).cells[3::4] == ["1", "2 to 4", "2 to 4", "2 to 4"]
 
 
-def test_suggestions_show_what_the_noise_leaves_open():
+def test_suggestions_show_why_and_how_many_such_names_are_there_by_chance():
     graph = social_network(100, average_degree=10).graph
     one = suggest(graph, [3], 1.0)
     page = Page(one._repr_html_())
     listed = one.for_member(3)[:10]
     assert page.cells[2::5] == [str(s.node) for s in listed]
-    assert page.cells[3::5] == [
-        f"{s.first} to {s.last}" if s.first < s.last else str(s.first) for s in listed
-    ]
+    assert page.cells[3::5] == [s.why for s in listed]
+    assert page.cells[4::5] == [chance_in_words(s.chance) for s in listed]
     several = suggest(graph, [3, 4, 5], 1.0)
     assert Page(several._repr_html_()).cells[::5] == ["3", "4", "5"]
 

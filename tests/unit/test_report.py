@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 import pytest
 
@@ -14,8 +17,10 @@ from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours, TwoHop
 from edgeveil.nodes import NodeSet
+from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.report import page_from_releases
+from edgeveil.report.lists import _in_short
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +43,8 @@ def test_suggestions_stand_beside_those_without_privacy_and_popularity(network):
         )
     ]  # fmt: skip
     private, _, exact, popular = page.lists[:4]
-    assert [(r.node, r.first, r.last, r.why) for r in private.rows] == [
-        (s.node, s.first, s.last, s.why) for s in made[0].for_member(member)
+    assert [(r.node, r.chance, r.why) for r in private.rows] == [
+        (s.node, s.chance, s.why) for s in made[0].for_member(member)
     ]
     best = {row.node for row in exact.rows}
     assert len(best) == 12
@@ -135,3 +140,23 @@ def test_a_page_takes_names_and_several_members():
     page = page_from_releases([made], named, title="t")
     assert [one.member for one in page.lists] == ["member 3"] * 3 + ["member 8"] * 3
     assert page.lists[3].rows[0].node.startswith("member ")
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ({"epsilon": 1.0}, "every connection between other people: .* than 2.72 times as likely"),
+        ({"own_edges": "starting"}, "every connection that the member has not made itself"),
+        ({"promise": "p"}, "holds under a public promise"),
+        ({"private": False}, "^$"),
+        ({"epsilon": 30.0}, "^$"),
+        ({"model": "public"}, "^$"),
+        ({"delta": 1e-9}, "^$"),
+    ],
+)
+def test_what_a_member_is_told_in_short_is_no_more_than_what_is_guaranteed(claim, said):
+    given = {"epsilon": 1.0, "model": "joint", "theorem": "t", **claim}
+    assert re.search(said, _in_short(Guarantee(**given)))
+    if said != "^$":
+        [factor] = re.findall(r"than ([\d.,]+) times", _in_short(Guarantee(**given)))
+        assert float(factor) >= math.exp(given["epsilon"])

@@ -13,7 +13,13 @@ from edgeveil.engine import Local, making, release, release_to
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import BudgetError, InputError, ParameterError, UnknownNodeError
 from edgeveil.ledger import Ledger
-from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, OwnListEmbedding, TwoHop
+from edgeveil.mechanisms import (
+    DPInstantEmbedding,
+    DPPushFlowCap,
+    OwnListEmbedding,
+    Suggest,
+    TwoHop,
+)
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.run import shared_part
 from edgeveil.privacy.noise import NoiseSource
@@ -265,3 +271,23 @@ def test_blocks_of_a_large_graph_fill_the_kernels_lanes():
     for n in (0, 10, 10_000, 140_000, 10**6, 10**9):
         assert runner.rows_at_once(n) % SINGLE_LANES == 0
         assert runner.rows_at_once(n) >= SINGLE_LANES
+
+
+def test_lists_of_another_length_or_for_others_are_not_those_of_the_folder(ledger, tmp_path):
+    mechanism, members = Suggest(epsilon=1.0), ALL[:5]
+    made = release_to(tmp_path / "out", GRAPH, mechanism, members, ledger=ledger, k=7)
+    assert made.provenance.lists == {"k": 7, "candidates": "all"}
+    assert release_to(tmp_path / "out", GRAPH, mechanism, members, ledger=ledger, k=7) == made
+    for how in ({}, {"k": 6}, {"k": 7, "candidates": ALL[:400]}):
+        with pytest.raises(ParameterError, match="another length or for other candidates"):
+            release_to(tmp_path / "out", GRAPH, mechanism, members, ledger=ledger, **how)
+    some = {"ledger": ledger, "k": 7, "candidates": ALL[:400]}
+    among = release_to(tmp_path / "among", GRAPH, mechanism, members, **some)
+    backwards = some | {"candidates": ALL[399::-1]}
+    assert release_to(tmp_path / "among", GRAPH, mechanism, members, **backwards) == among
+    with pytest.raises(ParameterError, match="other candidates"):
+        release_to(
+            tmp_path / "among", GRAPH, mechanism, members, **some | {"candidates": ALL[:399]}
+        )
+    assert len(ledger.charges()) == 1
+    assert ReleaseFolder.open(tmp_path / "among").provenance == among.provenance

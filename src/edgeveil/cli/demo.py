@@ -61,9 +61,10 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     made = ev.suggest(split.left, _shown_members(split), epsilon=_EPSILON, k=_PLACES)
     _print_lists(member_lists([made], split.left, _NAME, split.hidden), split)
     say(
-        "Each list is for its member alone, and protects from that member every friendship "
-        f"between other people: with or without it, no list gets more than e^{_EPSILON:g} = "
-        f"{math.exp(_EPSILON):.1f} times as likely. The marks (*) are the curator's."
+        "Show each list only to the member it was made for. It protects from that member every "
+        "friendship between other people: with or without it, no list is more than "
+        f"e^{_EPSILON:g} (about {math.exp(_EPSILON):.2f}) times as likely. The marks (*) are for "
+        "the curator only."
     )
     results = measured(graph, _NAME, EPSILONS, _K, members=members, seed=seed)
     _print_hits(results)
@@ -119,6 +120,10 @@ def _print_lists(lists: Sequence[MemberList], split: HiddenEdges) -> None:
         "friends found privately, without privacy (exact), and by popularity.\n\n"
     )
     _write_columns(lines, [8, *[12] * len(ours)])
+    sys.stdout.write(
+        "Private can beat exact by chance: there are few hidden friends to find, and\n"
+        "noise moves some of them up. Averages over many members are below.\n\n"
+    )
 
 
 def _print_hits(results: Sequence[Result]) -> None:
@@ -136,7 +141,8 @@ def _print_hits(results: Sequence[Result]) -> None:
     sys.stdout.write(
         f"\nShare of the hidden friends on private lists of {_K} (hits@{_K}), by epsilon. No"
         "\nprivate list finds more than the limit on average, as long as popularity is"
-        "\nthe best guide beside common friends.\n\n"
+        "\nthe best guide beside common friends. Exact is one usual score of common"
+        "\nfriends (resource allocation): private lists use another, and may find more.\n\n"
     )
     _write_columns(lines, [17, *[7] * len(EPSILONS), 10, 7])
 

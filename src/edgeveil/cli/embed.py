@@ -44,9 +44,11 @@ def embed(
     A member knows its own list, so this uses nothing about edges elsewhere, and epsilon is 0.
     Example: edgeveil embed follows.csv --out emb.parquet
     """
+    import numpy as np
+
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
-    from edgeveil.cli.releasing import make_release, read
+    from edgeveil.cli.releasing import Setup, make_release
     from edgeveil.mechanisms import OwnListEmbedding
 
     unhashed = asked.dim == "nodes"
@@ -61,10 +63,13 @@ def embed(
     if unhashed and chosen.name != "own-list-embedding":
         raise ParameterError(f"{chosen.name} hashes all nodes: --dim takes a number")
     check_out(asked.out, *TABLES, "", inputs=(graph, how.nodes, asked.sources))
-    private = read(graph, how, directed=directed)
+    setup = Setup.of(how)
+    private = setup.read(graph, directed=directed)
     if unhashed:
         chosen = OwnListEmbedding.unhashed(private.n_nodes)
-    wanted = wanted_nodes(private.nodes, None, asked.sources, "--sources") or private.nodes
+    wanted = np.arange(private.n_nodes)
+    if asked.sources is not None:
+        wanted = wanted_nodes(private.nodes, None, asked.sources, "--sources")
     if (total := chosen.guarantee(len(wanted)).epsilon) > (one := chosen.guarantee(1).epsilon):
         say(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
@@ -72,4 +77,4 @@ def embed(
             f"then a member's own list, for itself alone). For {one:g} in all: `rank --mechanism "
             "edge-flipping --model public` and edgeveil.postprocess.embed of what it gives."
         )
-    make_release(private, chosen, wanted, how, out=asked.out)
+    make_release(private, chosen, wanted, setup, out=asked.out)

@@ -1,4 +1,4 @@
-"""``edgeveil ledger create | advance | plan | report | show | verify | backup``."""
+"""``edgeveil ledger create | advance | renew | plan | report | show | verify | backup``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from edgeveil.cli import options
 from edgeveil.cli.options import Format, LedgerPlace, default, option
 from edgeveil.cli.output import Format as OutputFormat
 from edgeveil.cli.output import counting, print_table, say
-from edgeveil.errors import ParameterError
+from edgeveil.errors import BudgetError, ParameterError
 
 ledger = App(
     name="ledger",
@@ -60,9 +60,60 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     label
         The public name of the graph, if it was released under one.
     """
-    number = ev.Ledger(location).advance(label)  # one connection
+    from edgeveil.series import is_series
+
+    opened = ev.Ledger(location)
+    if is_series(opened, label):
+        raise ParameterError(
+            f"the lists of {label or 'this graph'} are a series: edgeveil refresh takes every new "
+            "state of the graph. To start the series anew, and charge all again: edgeveil ledger "
+            "renew"
+        )
+    number = opened.advance(label)
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
+
+
+@ledger.command
+def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = False) -> None:
+    """Start the series of a label anew: the next refresh asks about everything, and charges again.
+
+    It buys lists without friendships of others that have ended, from one question instead of many
+    small ones. Decide by the calendar, not by what you see in the graph.
+    Example: edgeveil ledger renew friends.ledger friends
+
+    Parameters
+    ----------
+    label
+        The public name of the graph, if its lists have one.
+    yes
+        Do not ask before (asked on a terminal only).
+    """
+    from edgeveil.series import last_series
+
+    opened = ev.Ledger.open(location)
+    price = last_series(opened, label)
+    if price is None:
+        words = f"Lists of {label or 'this graph'} were made one by one; they become a series."
+    else:
+        accounts = opened.accounts()
+        able = sum(one.left >= price for one in accounts)
+        if not able:
+            raise BudgetError(
+                f"nobody has epsilon = {price:g} left to pay for it again: nothing was changed, "
+                "and the series goes on"
+            )
+        words = (
+            f"The series of {label or 'this graph'} ends. The next refresh charges epsilon = "
+            f"{price:g} again: {able:,} of the {len(accounts):,} members who were charged so far "
+            "have as much left; the others get no more lists."
+        )
+    if sys.stdin.isatty() and sys.stderr.isatty() and not yes:
+        from edgeveil.cli.releasing import confirm
+
+        confirm(words)
+    opened.advance(label)
+    say(f"{words} The next edgeveil refresh starts the new series.")
 
 
 @ledger.command

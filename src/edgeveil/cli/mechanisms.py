@@ -129,6 +129,7 @@ def _loaded(place: str) -> type[Mechanism]:
         told = f"{place} cannot be imported: {type(error).__name__}: {error}"
         raise ParameterError(told) from error
     wanted = [name for name in vars(Mechanism) if not name.startswith("_")]
+    wanted += ["lists"] * (getattr(found, "gives", None) == "suggestions")
     lacks = [name for name in [*Mechanism.__annotations__, *wanted] if not hasattr(found, name)]
     why = "it is no class"
     if lacks:

@@ -53,25 +53,29 @@ def rank(
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
-    from edgeveil.cli.releasing import make_release, print_lists, read
+    from edgeveil.cli.releasing import Setup, make_release, print_lists
     from edgeveil.engine.api import known_to
 
     whole("--top", asked.top)
     if asked.source is None and asked.sources is None:
         raise ParameterError("say for which node: --source alice or --sources FILE")
     given = {"epsilon": asked.epsilon, **parameters.given()}
-    choose = partial(make_mechanism, asked.mechanism, "scores", **given)
-    choose()  # what is wrong with the options is said before a file is read
+    chosen = make_mechanism(asked.mechanism, "scores", **given)
     check_out(asked.out, *TABLES, inputs=(graph, how.nodes, asked.sources, asked.candidates))
     fewer = asked.leave_out_source or asked.leave_out_neighbours or asked.candidates is not None
     if asked.out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
-    private = read(graph, how, directed=directed)
-    chosen = choose(n_nodes=private.n_nodes)
-    wanted = wanted_nodes(private.nodes, asked.source, asked.sources, "--sources")
-    among = wanted_nodes(private.nodes, None, asked.candidates, "--candidates") or None
+    setup = Setup.of(how)
+    private = setup.read(graph, directed=directed)
+    nodes = private.nodes
+    if asked.mechanism is None:  # which one is recommended depends on the number of nodes
+        chosen = make_mechanism(None, "scores", n_nodes=len(nodes), **given)
+    wanted = wanted_nodes(nodes, asked.source, asked.sources, "--sources")
+    among = None
+    if asked.candidates is not None:
+        among = nodes.take(wanted_nodes(nodes, None, asked.candidates, "--candidates"))
     known = partial(known_to, itself=asked.leave_out_source, neighbours=asked.leave_out_neighbours)
-    hidden = {node: known(private, chosen, node) for node in wanted if fewer}
+    hidden = {node: known(private, chosen, node) for node in nodes.take(wanted) if fewer}
 
     def put_out(made: Any) -> None:
         if asked.out is None:
@@ -84,4 +88,4 @@ def rank(
                 title=f"{made.provenance.mechanism} for",
             )
 
-    make_release(private, chosen, wanted, how, put_out, out=asked.out)
+    make_release(private, chosen, wanted, setup, put_out, out=asked.out)

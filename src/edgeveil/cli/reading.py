@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
+import numpy as np
+import numpy.typing as npt
+
 from edgeveil.cli.options import GraphFile
 from edgeveil.cli.output import counted, say
 from edgeveil.errors import ParameterError, ReadingWarning, UnknownNodeError
@@ -58,23 +61,25 @@ def say_what_was_read(path: Path | str, graph: Graph, *, counts: bool) -> None:
 
 def wanted_nodes(
     nodes: NodeSet, named: list[str] | None, listed: Path | None, option: str
-) -> list[NodeId]:
-    """The nodes that were named on the command line or are listed in the file of an option."""
-    wanted = [as_id(nodes, word) for word in named or ()]
+) -> npt.NDArray[np.int64]:
+    """Indices of the nodes that were named on the command line or in the file of an option."""
+    wanted = nodes.indices([as_id(nodes, word) for word in named or ()])
     if listed is not None:
         file = f"the file of {option}"
         with _without_words_of_libraries():
-            words = [str(node) for node in read_nodes(listed, file) or ()]
-        if not words:
+            ids = list(read_nodes(listed, file) or ())
+        if not ids:
             raise ParameterError(f"{file}, {listed}, names no node")
-        for place, node in enumerate(as_id(nodes, word) for word in words):
-            try:
-                nodes.index(node)
-            except UnknownNodeError as error:
-                hint = "" if place else " (if its first line is a header, take that away)"
-                raise UnknownNodeError(f"{file}, {listed}: {error}{hint}") from None
-            wanted.append(node)
-    return list(dict.fromkeys(wanted))
+        if isinstance(ids[0], str) != (nodes.kind == "str"):
+            ids = [as_id(nodes, str(node)) for node in ids]
+        try:
+            wanted = np.concatenate((wanted, nodes.indices(ids)))
+        except UnknownNodeError as error:
+            first = ids[0] in nodes
+            hint = "" if first else " (if its first line is a header, take that away)"
+            raise UnknownNodeError(f"{file}, {listed}: {error}{hint}") from None
+    _, first_of = np.unique(wanted, return_index=True)
+    return wanted[np.sort(first_of)]
 
 
 def as_id(nodes: NodeSet, word: str) -> NodeId:

@@ -8,17 +8,24 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgeveil import Graph, Ledger, NodeSet, NoiseSource, Release, Suggestions
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil import Graph, Ledger, NoiseSource, Release, Suggestions
 from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.options import Lists, Releasing
 from edgeveil.cli.output import Format, counted, counting, print_table, say, wrapped
 from edgeveil.cli.reading import check_places, read_and_say, wanted_nodes
-from edgeveil.engine import Quote, price, release, release_to
+from edgeveil.engine import Engine
+from edgeveil.engine.folders import make_folder
+from edgeveil.engine.making import make
+from edgeveil.engine.question import Options, Question, ask
+from edgeveil.engine.tasks import ListOptions
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.graph import Directed
 from edgeveil.ledger import Price
@@ -29,121 +36,140 @@ from edgeveil.suggestions import member_files
 _MADE = {"scores": "ranking", "embeddings": "embedding", "suggestions": "list"}
 _NOTHING = "nothing was charged"
 
-Sources = list[NodeId] | NodeSet
+Indices = npt.NDArray[np.int64]
 
 
-def read(path: Path, how: Releasing, *, directed: Directed) -> Graph:
-    """The graph; what is wrong with the engine or the ledger is said before it is read."""
-    how.make_engine()
-    if how.ledger is not None:
-        Ledger.open(how.ledger)
-    return read_and_say(path, how, directed=directed, counts=how.verbose)
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What a release is made with, each of it once and before the graph is read."""
+
+    how: Releasing
+    engine: Engine
+    ledger: Ledger | None
+    noise: NoiseSource | None
+
+    @classmethod
+    def of(cls, how: Releasing) -> Setup:
+        """Refuse what cannot be used, before a long file is read."""
+        noise = None if how.insecure_seed is None else NoiseSource.insecure(how.insecure_seed)
+        if how.ledger is not None and noise is not None:
+            raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
+        ledger = None if how.ledger is None else Ledger.open(how.ledger)
+        return cls(how=how, engine=how.make_engine(), ledger=ledger, noise=noise)
+
+    def read(self, path: Path, *, directed: Directed) -> Graph:
+        """The graph."""
+        return read_and_say(path, self.how, directed=directed, counts=self.how.verbose)
 
 
 def read_members(
     path: Path,
     lists: Lists,
-    how: Releasing,
+    setup: Setup,
     per_member: Path | None,
     suffix: str,
     *,
     everybody: bool = False,
-) -> tuple[Graph, Sources]:
+) -> tuple[Graph, Indices]:
     """The graph, and for whom lists are wanted; what is wrong is said before anything is paid."""
     if per_member is not None:
         check_places(per_member)
-    graph = read(path, how, directed="keep" if lists.directed else False)
+    graph = setup.read(path, directed="keep" if lists.directed else False)
     nodes = graph.nodes
-    wanted = nodes if everybody else wanted_nodes(nodes, lists.member, lists.members, "--members")
+    if everybody:
+        wanted = np.arange(len(nodes))
+    else:
+        wanted = wanted_nodes(nodes, lists.member, lists.members, "--members")
     if per_member is not None:
-        member_files(wanted, suffix)  # ids have to be names of files
+        member_files(nodes.take(wanted), suffix)  # ids have to be names of files
     return graph, wanted
 
 
 def make_release(
     graph: Graph,
     mechanism: Mechanism,
-    sources: Sources,
-    how: Releasing,
+    indices: Indices,
+    setup: Setup,
     put_out: Callable[[Any], None] = lambda made: None,
     *,
     out: Path | None,
-    **lists: Any,
+    lists: ListOptions | None = None,
 ) -> None:
     """Make a release, write it to `out` and put it out, or print its price if only that is asked.
 
-    An `out` without a suffix is a folder, written while the rows are made. `lists` are k and
-    candidates of suggestions.
+    An `out` without a suffix is a folder, written while the rows are made.
     """
-    ledger = None if how.ledger is None else Ledger.open(how.ledger)
-    quoted = partial(price, graph, mechanism, sources, ledger=ledger, label=how.label)
-    if how.dry_run:
-        _print_price(quoted(), mechanism.name, len(sources), how.format)
-        return
-    noise = None if how.insecure_seed is None else NoiseSource.insecure(how.insecure_seed)
-    if ledger is not None and noise is not None:
-        raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
-    # To the end inside of it, so that Ctrl-C is told what was charged.
-    with _spending(quoted, how, ledger):
-        what = _MADE[mechanism.gives]
-        with counting(f"{what}s") as progress:
-            make = release if out is None or out.suffix else partial(release_to, out)
-            made: Any = make(
-                graph,
-                mechanism,
-                sources,
-                ledger=ledger,
-                label=how.label,
-                purpose=how.purpose,
-                operator=how.operator,
-                noise=noise,
-                engine=how.make_engine(),
-                progress=progress,
-                **lists,
-            )
-        if out is not None:
-            if out.suffix:
-                made.write(out)
-            of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.gives == "scores" else ""
-            say(f"{out}: {counted(len(sources), what)}{of}.")
-        put_out(made)
+    how, what = setup.how, _MADE[mechanism.gives]
+    folder = out if out is not None and not out.suffix else None
+    with ExitStack() as bar:
+        options: Options = {
+            "ledger": setup.ledger,
+            "label": how.label,
+            "purpose": how.purpose,
+            "operator": how.operator,
+            "noise": setup.noise,
+            "engine": setup.engine,
+            "progress": bar.enter_context(counting(f"{what}s")),
+        }
+        question = ask(
+            graph,
+            mechanism,
+            None,
+            options,
+            indices=indices,
+            lists=lists,
+            in_memory=not folder and not how.dry_run,
+            only_price=how.dry_run,
+        )
+        price = None if question.ledger is None else question.price()
+        if how.dry_run:
+            _print_price(question, price, how.format)
+            return
+        # To the end inside of it, so that Ctrl-C is told what was charged.
+        with _charging(question, price, how):
+            made: Any
+            try:
+                made = make_folder(folder, question, price) if folder else make(question, price)
+            finally:
+                bar.close()
+            if out is not None:
+                if not folder:
+                    made.write(out)
+                of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.gives == "scores" else ""
+                say(f"{out}: {counted(len(indices), what)}{of}.")
+            put_out(made)
     if how.format != "json" or out is not None:
         say(str(made.guarantee))
 
 
 @contextmanager
-def _spending(quoted: Callable[[], Quote], how: Releasing, ledger: Ledger | None) -> Iterator[None]:
-    """Say what a release costs and was charged, also where the work ends early.
+def _charging(question: Question, before: Price | None, how: Releasing) -> Iterator[None]:
+    """Say what a release will be charged and was charged, also where the work ends early.
 
     Only where a person sits in front of it, at a terminal, is anything asked.
     """
-    if ledger is None:
+    ledger = question.ledger
+    if ledger is None or before is None:
         yield
-        if quoted().guarantee.epsilon:  # else there is nothing to count
+        if question.guarantee.epsilon:  # else there is nothing to count
             say("No ledger was named (--ledger): nobody keeps count of what was released.")
         return
 
-    def look_up() -> Price:
-        found = quoted().in_ledger
-        assert found is not None  # there is a ledger
-        return found
-
-    before = look_up()
     # As the person called it, but for an address, which may hold a password.
     name = ledger.location if "://" in str(how.ledger) else str(how.ledger)
     try:
         if before.n_new and not before.short:
             asks = before.epsilon and not how.yes and sys.stdin.isatty() and sys.stderr.isatty()
             if asks:
-                _ask(f"{name}: {_spends(before)}")
+                confirm(f"{name}: {_spends(before)}")
         elif before.n_open:
             say(_free(before))
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_after_interrupt(before, look_up)) from None
+        raise KeyboardInterrupt(_after_interrupt(before, question)) from None
     except Exception:
         # Whoever is told what went wrong (a disk is full) must hear what was charged as well.
-        words = _after_interrupt(before, look_up)
+        words = _after_interrupt(before, question)
         if words != _NOTHING:
             say(f"{name}: {words}.")
         raise
@@ -153,7 +179,8 @@ def _spending(quoted: Callable[[], Quote], how: Releasing, ledger: Ledger | None
         say(_free(before))
 
 
-def _ask(words: str) -> None:
+def confirm(words: str) -> None:
+    """Ask the person at the terminal whether to go on; EdgeveilError if not."""
     sys.stderr.write(wrapped(f"{words} Go on? [y/N]") + " ")
     sys.stderr.flush()
     wait_for_input()
@@ -170,10 +197,10 @@ def _charged(price: Price) -> str:
     return f"charged epsilon = {price.epsilon:.15g}{some}; {left} left for {_whom(price)}{more}"
 
 
-def _after_interrupt(before: Price, look_up: Callable[[], Price]) -> str:
+def _after_interrupt(before: Price, question: Question) -> str:
     """What became of the budget, as the ledger has it."""
     try:
-        after = look_up()
+        after = question.price()
     except LedgerError:
         return "`edgeveil ledger show` says what was charged"
     again = "the same command again"
@@ -187,9 +214,13 @@ def _after_interrupt(before: Price, look_up: Callable[[], Price]) -> str:
     return f"the release is charged and stored: {again} costs nothing and gives it"
 
 
-def _print_price(quote: Quote, mechanism: str, n_sources: int, style: Format) -> None:
+def _print_price(question: Question, found: Price | None, style: Format) -> None:
     """Print what a release would cost and what is left; BudgetError if that is too little."""
-    guarantee, found, together = quote.guarantee, quote.in_ledger, "all recipients together"
+    guarantee, together, n_sources = (
+        question.guarantee,
+        "all recipients together",
+        len(question.indices),
+    )
     rows: list[tuple[str, float, float | None, float | None]] = []
     if found is None:
         whom = {"joint": "each recipient", "public": "everybody"}.get(guarantee.model, "nobody")
@@ -208,7 +239,7 @@ def _print_price(quote: Quote, mechanism: str, n_sources: int, style: Format) ->
         rows,
         style=style,
         about={"dry_run": True, "charged_before": found is not None and not found.n_new},
-        title=f"price of {mechanism} for {counted(n_sources, 'source')}",
+        title=f"price of {question.mechanism.name} for {counted(n_sources, 'source')}",
     )
     if found is None:
         say("Dry run: nothing was drawn. No ledger was named (--ledger): nobody keeps count.")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
+from edgeveil._check import whole
 from edgeveil.cli import options
 from edgeveil.cli.output import counted, counting, say
 from edgeveil.errors import ParameterError
@@ -53,18 +55,23 @@ def report(
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import check_out
-    from edgeveil.cli.releasing import make_release, read_members
+    from edgeveil.cli.releasing import Setup, make_release, read_members
+    from edgeveil.engine.tasks import ListOptions
 
     if (lists.member is None) == (lists.members is None):
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
+    whole("-k", lists.k, 1, 10_000)
     choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon)
-    choose()  # what is wrong with the options is said before a file is read
+    chosen = choose(directed=lists.directed)
     if per_member is None:
         out = out or Path("edgeveil-report.html")
     elif accuracy and out is None:
         raise ParameterError("--accuracy is the curator's: name a page for it with --out")
     check_out(out, ".html", ".htm")
-    private, wanted = read_members(graph, lists, how, per_member, ".html")
+    setup = Setup.of(how)
+    private, wanted = read_members(graph, lists, setup, per_member, ".html")
+    if private.directed and not lists.directed:  # a graph folder knows that it has directions
+        chosen = choose(directed=True)
     if len(wanted) > _MOST:
         raise ParameterError(
             f"a page shows at most {_MOST:,} members, got {len(wanted):,}; `edgeveil suggest` "
@@ -72,14 +79,12 @@ def report(
         )
 
     def put_out(made: ev.Suggestions) -> None:
-        ledger = None if how.ledger is None else ev.Ledger.open(how.ledger)
         if per_member is not None:
-            _write_per_member(made, per_member, ledger)
+            _write_per_member(made, per_member, setup.ledger)
         if out is not None:
-            _write_page(made, graph.name, out, ledger, private if accuracy else None)
+            _write_page(made, graph.name, out, setup.ledger, private if accuracy else None)
 
-    chosen = choose(directed=private.directed)
-    make_release(private, chosen, wanted, how, put_out, out=None, k=lists.k)
+    make_release(private, chosen, wanted, setup, put_out, out=None, lists=ListOptions(lists.k))
 
 
 def _write_page(
@@ -107,19 +112,20 @@ def _write_page(
 
 
 def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | None) -> None:
-    """Write a page for each member, with its own list and what it has learnt in all."""
+    """Write a page for each member, with its own list and what it was charged in all."""
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.suggestions import member_files
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for member, file in zip(made.members, member_files(made.members, ".html"), strict=True):
-        spent = ledger and (
-            f"In all, {member} has been told things at epsilon = "
-            f"{ledger.account(str(member)).charged:g} about connections of others; at most "
-            f"{ledger.epsilon:g} is allowed."
-        )
-        title, summary = _title(str(member), made), [spent] if spent else []
-        page = page_from_releases([made.only(member)], title=title, summary=summary)
+        page = page_from_releases([made.only(member)], title=_title(str(member), made))
+        if ledger is not None:
+            charged = (
+                f"In all, {member} was charged epsilon = "
+                f"{ledger.account(str(member)).charged:g} about connections of others; the cap is "
+                f"{ledger.epsilon:g}."
+            )
+            page = replace(page, lists=[replace(one, charged=charged) for one in page.lists])
         write_page(folder / file, page)
     say(f"{folder}: {counted(len(made.members), 'page')}, one per member, for it alone.")
 

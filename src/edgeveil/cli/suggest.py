@@ -53,7 +53,9 @@ def suggest(
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
-    from edgeveil.cli.releasing import make_release, print_lists, read_members
+    from edgeveil.cli.releasing import Setup, make_release, print_lists, read_members
+    from edgeveil.cli.series import put_out_series
+    from edgeveil.engine.tasks import ListOptions
 
     out, per_member = asked.out, asked.per_member
     if (lists.member is not None) + (lists.members is not None) + asked.all != 1:
@@ -61,16 +63,23 @@ def suggest(
     if out is not None and not out.suffix and per_member is not None:
         raise ParameterError("a folder of parts and --per-member do not go together")
     whole("-k", lists.k, 1, 10_000)
-    given: dict[str, Any] = {"epsilon": lists.epsilon, "settings": asked.settings}
-    choose = partial(make_mechanism, asked.mechanism, "suggestions", **given)
-    choose()  # what is wrong with the options is said before a file is read
-    check_out(out, *TABLES, "", inputs=(graph, how.nodes, lists.members, asked.candidates))
-    private, wanted = read_members(graph, lists, how, per_member, ".csv", everybody=asked.all)
-    among = wanted_nodes(private.nodes, None, asked.candidates, "--candidates")
-    chosen = choose(
-        directed=private.directed or None,
+    choose = partial(
+        make_mechanism,
+        asked.mechanism,
+        "suggestions",
+        settings=asked.settings,
+        epsilon=lists.epsilon,
         knows_followers=asked.knows_followers or None,
     )
+    chosen = choose(directed=lists.directed or None)
+    check_out(out, *TABLES, "", inputs=(graph, how.nodes, lists.members, asked.candidates))
+    setup = Setup.of(how)
+    private, wanted = read_members(graph, lists, setup, per_member, ".csv", everybody=asked.all)
+    if private.directed and not lists.directed:  # a graph folder knows that it has directions
+        chosen = choose(directed=True)
+    among = None
+    if asked.candidates is not None:
+        among = wanted_nodes(private.nodes, None, asked.candidates, "--candidates")
 
     def put_out(made: Any) -> None:
         if out is not None and not out.suffix:  # a folder: its lists are not in memory
@@ -94,6 +103,9 @@ def suggest(
         if len(made.members) == 1 and (remark := made.remark(made.members[0])):
             say(f"{remark[0].upper()}{remark[1:]}.")
 
-    make_release(
-        private, chosen, wanted, how, put_out, out=out, k=lists.k, candidates=among or None
-    )
+    members = None if asked.all else private.nodes.take(wanted)
+    others = None if among is None else private.nodes.take(among)
+    if put_out_series(setup, chosen, members, put_out, out, lists.k, others):
+        return
+    options_of_lists = ListOptions(lists.k, among)
+    make_release(private, chosen, wanted, setup, put_out, out=out, lists=options_of_lists)

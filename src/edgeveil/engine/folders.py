@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Unpack
 
 from edgeveil.engine.making import Drawn, Paid
-from edgeveil.engine.question import ReleaseOptions, ask
+from edgeveil.engine.question import Question, ReleaseOptions, ask
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Graph
+from edgeveil.ledger import Price
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.nodes import NodeId
 from edgeveil.release_folder import ReleaseFolder, file_of, part_name
@@ -48,8 +49,12 @@ def release_to(
     BudgetError
         If the ledger refuses; nothing was drawn.
     """
-    folder, question = Path(path), ask(graph, mechanism, sources, how)
-    there, gives, nodes = _release_in(folder), mechanism.gives, question.graph.nodes
+    return make_folder(Path(path), ask(graph, mechanism, sources, how))
+
+
+def make_folder(folder: Path, question: Question, price: Price | None = None) -> ReleaseFolder:
+    """Make a release in a folder; with a ledger at this price, if one was looked up already."""
+    there, gives, nodes = _release_in(folder), question.mechanism.gives, question.graph.nodes
     if question.ledger is None:
         if there is not None:
             raise _another(folder)
@@ -59,15 +64,20 @@ def release_to(
             for part, file in drawn.run(as_files=True)
         )
         return ReleaseFolder.write(folder, gives, *drawn.about, parts)
-    paid = Paid(question)
+    paid = Paid(question, price)
     if there is not None and paid.price.n_new + paid.price.n_open:
         raise _another(folder)
     batches = sorted(paid.batches(), key=lambda batch: batch.number)
     if there is not None:
         names = [part_name(number, batch.key) for number, batch in enumerate(batches)]
-        same_rows = set(there.sources) == set(question.sources)
+        same_rows = set(there.sources) == set(nodes.take(question.indices))
         if not same_rows or [part.name for part in there.parts] != names:
             raise _another(folder)
+        if there.provenance.lists != question.lists_made:
+            raise ParameterError(
+                f"{folder} holds lists of another length or for other candidates: choose another "
+                "place; they cost nothing there"
+            )
         return there
 
     def stored() -> Iterator[tuple[int, str, Sequence[NodeId], bytes]]:

@@ -17,13 +17,12 @@ import sys
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from edgeveil._source import digest_of, loop_files, loops_changed
-from edgeveil.errors import EdgeveilError
+from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.mechanisms.base import Mechanism
 
 # What makes values; not here: readers of files, command line, reports, audits, evaluation.
@@ -31,7 +30,6 @@ _MAKES_VALUES = (
     *("estimate", "flow", "mechanisms", "privacy", "hashing.py", "graph.py", "nodes.py"),
     *("engine/tasks.py", "history", "series"),
 )
-_PLAIN = (bool, int, float, complex, str, bytes, tuple, type(None))
 
 
 def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
@@ -95,34 +93,23 @@ def _our_code() -> str:
 def _class_digest(kind: type) -> str:
     """A class by module, name and source: its module's file, for what it calls is there as well.
 
-    Without a file (a session at a prompt) its functions' compiled code stands for it, its
-    constants, and what of the session these functions name.
+    Raises
+    ------
+    ParameterError
+        If there is no file: it was defined at a prompt. Its code could change without a trace
+        under a secret that draws the same noise again.
     """
     digest = hashlib.sha256(f"{kind.__module__}:{kind.__qualname__}".encode())
-    module = sys.modules.get(kind.__module__)
     if not _is_ours(kind):
+        module = sys.modules.get(kind.__module__)
         try:
             digest.update(_meaning(inspect.getsource(module or kind)))
         except (OSError, TypeError, SyntaxError):
-            digest.update(_without_file(kind))
+            raise ParameterError(
+                f"the source of {kind.__qualname__} cannot be read: a ledger charges only for "
+                "mechanisms whose class is in a file; put it into a module and import it"
+            ) from None
     return digest.hexdigest()
-
-
-def _without_file(kind: type) -> bytes:
-    digest, seen, todo = hashlib.sha256(), set(), sorted(vars(kind).items())
-    while todo:
-        name, value = todo.pop()
-        function = getattr(value, "__func__", getattr(value, "fget", value))
-        if isinstance(function, FunctionType) and function not in seen:
-            seen.add(function)
-            said = type(value).__name__, function.__defaults__, function.__kwdefaults__
-            digest.update(f"{name} {said!r}".encode() + _compiled(function.__code__))
-            if function.__module__ == kind.__module__:
-                there = function.__globals__
-                todo += [(n, there[n]) for n in _names(function.__code__) if n in there]
-        elif isinstance(value, _PLAIN) and not name.startswith("__"):
-            digest.update(f"{name} = {value!r}".encode())
-    return digest.digest()
 
 
 def _meaning(source: str | bytes) -> bytes:
@@ -135,15 +122,3 @@ def _meaning(source: str | bytes) -> bytes:
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 value.value = ""
     return ast.dump(tree).encode()
-
-
-def _names(code: CodeType) -> list[str]:
-    """Names outside of a function that it may look up, functions inside of it included."""
-    inner = [_names(c) for c in code.co_consts if isinstance(c, CodeType)]
-    return [*code.co_names, *(name for names in inner for name in names)]
-
-
-def _compiled(code: CodeType) -> bytes:
-    """Compiled code as bytes, functions inside of it included; no addresses, no line numbers."""
-    inner = [_compiled(c) if isinstance(c, CodeType) else repr(c).encode() for c in code.co_consts]
-    return b"|".join([code.co_code, repr(code.co_names).encode(), *inner])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from edgeveil.engine.question import Question, ReleaseOptions, ask
 from edgeveil.engine.tasks import About, Made, Part, Parts, Task
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
-from edgeveil.ledger import Batch
+from edgeveil.ledger import Batch, Price
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest
@@ -103,14 +104,18 @@ def release(
     LedgerError
         If the graph is another one than the snapshot's.
     """
-    question = ask(graph, mechanism, sources, how, in_memory=True)
+    return make(ask(graph, mechanism, sources, how, in_memory=True))
+
+
+def make(question: Question, price: Price | None = None) -> Result:
+    """Make a release in memory; with a ledger at this price, if one was looked up already."""
     whole = _Whole(question.indices, question.graph.n_nodes)
     work: Drawn | Paid
     if question.ledger is None:
         work = Drawn(question)
         rows: Iterable[Made] = (made for _, made in work.run())
     else:
-        work = Paid(question)
+        work = Paid(question, price)
         rows = map(work.rows_in, work.batches())
     for some in rows:
         whole.put(some)
@@ -120,8 +125,8 @@ def release(
 class _Whole:
     """The rows of some sources, in the order of these, in whatever order they are made."""
 
-    def __init__(self, indices: Sequence[int], n_nodes: int) -> None:
-        self._asked = np.array(indices)
+    def __init__(self, indices: npt.NDArray[np.int64], n_nodes: int) -> None:
+        self._asked = indices
         self._place = np.empty(n_nodes, dtype=np.int64)
         self._place[self._asked] = np.arange(len(self._asked))
         self.missing = len(self._asked)
@@ -183,12 +188,12 @@ def _learn(question: Question, numbers: Noised | None) -> Any:
     return None if numbers is None else question.mechanism.learn(numbers, question.graph.nodes)
 
 
-def _parts(question: Question, batch: int, indices: Sequence[int], key: NoiseKey) -> Parts:
+def _parts(question: Question, batch: int, indices: npt.NDArray[np.int64], key: NoiseKey) -> Parts:
     size = rows_at_once(question.width, _PART_BYTES)
     if question.mechanism.gives == "suggestions":
         size = _PART_LISTS
     for first in range(0, len(indices), size):
-        yield Part(batch, tuple(indices[first : first + size])), key
+        yield Part(batch, tuple(indices[first : first + size].tolist())), key
 
 
 def _computed(
@@ -207,13 +212,13 @@ class Paid:
     """Rows with a ledger: each is charged once, before its noise is drawn, and stored.
 
     What the budget does not allow as a whole is refused before the first batch. From then on the
-    campaign is that of this snapshot, should another one be declared meanwhile.
+    campaign is that of the price's snapshot, should another one be declared meanwhile.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, price: Price | None = None) -> None:
         assert question.ledger is not None
         self._question, self._ledger = question, question.ledger
-        self.price = self._ledger.price(question.campaign, question.names)
+        self.price = question.price() if price is None else price
         if self.price.short:
             raise BudgetError(self.price.short)
         self._campaign = replace(question.campaign, snapshot=self.price.snapshot)
@@ -280,7 +285,7 @@ class Paid:
         with other code under the same secret, two different values must not get out.
         """
         held = _read(batch.artifact)
-        asked = np.flatnonzero(np.isin(held["sources"], self._question.indices))
+        asked = np.flatnonzero(self._question.asked[held["sources"]])
         sources = held["sources"][asked]
         if "rates" in held:
             evidence = Evidence(*(held[name] for name in Evidence._fields))

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import Any, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from edgeveil._check import whole
 from edgeveil.engine.keys import code_of, describe, parameters_of
@@ -19,7 +20,7 @@ from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import STORED
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph
-from edgeveil.ledger import Campaign, Ledger
+from edgeveil.ledger import Campaign, Ledger, Price
 from edgeveil.mechanisms.base import (
     ChecksNodes,
     Mechanism,
@@ -29,7 +30,7 @@ from edgeveil.mechanisms.base import (
 )
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.memory import total_memory
-from edgeveil.nodes import NodeId
+from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
@@ -68,8 +69,7 @@ class Question:
 
     graph: Graph
     mechanism: Mechanism
-    sources: tuple[NodeId, ...]
-    indices: tuple[int, ...]
+    indices: npt.NDArray[np.int64]  # of the members, or sources, each once
     guarantee: Guarantee
     # as in `Options`
     ledger: Ledger | None = None
@@ -88,18 +88,30 @@ class Question:
         if self.mechanism.gives == "scores":
             return self.graph.n_nodes
         if self.mechanism.gives == "suggestions":
-            return 2 * STORED  # names of 12 bytes, and lists made of them
+            return 2 * STORED  # names of 8 bytes, and lists made of them
         return int(self.mechanism.dimension)  # type: ignore[attr-defined]  # embeddings have it
 
     @cached_property
     def names(self) -> list[str]:
-        """The recipients, by the names that a ledger has for them."""
-        return [str(source) for source in self.sources]
+        """The members, by the names that a ledger has for them."""
+        return [str(node) for node in self.graph.nodes.take(self.indices)]
 
-    def indices_of(self, names: Iterable[str]) -> list[int]:
-        """Where these recipients are in the node set, in its order."""
+    def indices_of(self, names: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Where the members with these names in a ledger are in the node set, in its order."""
         id_of = type(self.graph.nodes[0])
-        return sorted(self.graph.nodes.indices([id_of(name) for name in names]).tolist())
+        return np.sort(self.graph.nodes.indices([id_of(name) for name in names]))
+
+    @cached_property
+    def asked(self) -> npt.NDArray[np.bool_]:
+        """Of every node whether its row was asked for."""
+        asked = np.zeros(self.graph.n_nodes, dtype=np.bool_)
+        asked[self.indices] = True
+        return asked
+
+    def price(self) -> Price:
+        """What the ledger would charge now."""
+        assert self.ledger is not None
+        return self.ledger.price(self.campaign, self.names)
 
     def about(self, *, noise: NoiseSource | None = None, charged: str = "") -> About:
         """What is to be known about the rows: drawn from `noise`, or charged when to a ledger."""
@@ -111,10 +123,22 @@ class Question:
             noise="secure" if noise is None else noise.kind,
             ledger=bool(charged),
             created=charged,
+            lists=self.lists_made,
         )
         return About(replace(self.guarantee, private=private), provenance)
 
-    @property
+    @cached_property
+    def lists_made(self) -> dict[str, Any]:
+        """How lists are made, as plain public data; empty for other kinds of rows."""
+        if self.mechanism.gives != "suggestions":
+            return {}
+        k, among = self.lists
+        if among is None:
+            return {"k": int(k), "candidates": "all"}
+        named = NodeSet.of(self.graph.nodes.take(np.sort(among)))
+        return {"k": int(k), "candidates": named.digest(b"candidates").hexdigest()}
+
+    @cached_property
     def campaign(self) -> Campaign:
         """What the ledger has to know."""
         parameters = {
@@ -148,13 +172,18 @@ def graph_of(given: Any) -> Graph:
 def ask(
     graph: Graph,
     mechanism: Mechanism,
-    sources: Iterable[NodeId],
+    sources: Iterable[NodeId] | None,
     how: Options | ReleaseOptions,
     *,
+    indices: npt.NDArray[np.int64] | None = None,
+    lists: ListOptions | None = None,
     in_memory: bool = False,
     only_price: bool = False,
 ) -> Question:
     """Check what is asked for and say what it would protect.
+
+    Whoever has looked up the nodes already gives `indices` instead of `sources`, and `lists`
+    instead of ids of candidates.
 
     Whatever could fail later for public reasons (calibration, shapes, unknown ids, all rows at
     once `in_memory`) fails here, before anything is charged. Only public values are looked at,
@@ -162,16 +191,15 @@ def ask(
     """
     graph = graph_of(graph)
     given: Any = _checked({name: value for name, value in how.items() if value is not None})
-    given["lists"] = _list_options(graph, mechanism, given)
+    given["lists"] = lists or _list_options(graph, mechanism, given)
     check_directions(check_mechanism(mechanism), graph)
-    if isinstance(sources, str) or not isinstance(sources, Iterable):
-        raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
-    if sources is graph.nodes:
-        indices: Iterable[int] = range(graph.n_nodes)
-    else:
-        indices = dict.fromkeys(graph.nodes.index(node) for node in sources)
-    listed = tuple(indices)
-    if not listed:
+    if indices is None:
+        if isinstance(sources, str) or not isinstance(sources, Iterable):
+            raise ParameterError(f"sources must be a list of node ids, got {sources!r}")
+        indices = graph.nodes.indices(sources)
+    _, first = np.unique(indices, return_index=True)  # repeats are dropped
+    listed = indices[np.sort(first)]
+    if len(listed) == 0:
         raise ParameterError("sources must name at least one node, got none")
     guarantee = mechanism.guarantee(len(listed))
     if graph.intake.nodes_from_edges:
@@ -180,8 +208,6 @@ def ask(
     question = Question(
         graph=graph,
         mechanism=mechanism,
-        # The node set's own ids: plain integers or strings, whatever the caller's were.
-        sources=tuple(graph.nodes.take(list(listed))),
         indices=listed,
         guarantee=guarantee,
         **given,
@@ -225,7 +251,7 @@ def _check_size(question: Question, *, in_memory: bool) -> None:
     """Refuse what could never be made with this many nodes and this much memory."""
     if isinstance(question.mechanism, ChecksNodes):
         question.mechanism.check_nodes(question.graph.nodes)
-    rows = len(question.sources)
+    rows = len(question.indices)
     at_once = rows if in_memory else min(rows, rows_at_once(question.graph.n_nodes))
     width = question.width
     needed, there = 8 * at_once * width, total_memory()

@@ -36,7 +36,8 @@ _HUB = 3.0  # friends with a released degree above so many floors count less
 _SPREAD = 0.3  # expected common friends of a stranger in a circle, for each friend by weight
 _NOISE_NAMES = 200  # strangers whom noise alone lifts to the threshold, on average
 STORED = 200  # names that are stored for a member, those with the best scores
-STANDS_OUT = 0.5  # a place stands out if its `chance` is below this
+STANDS_OUT = 0.5  # a place stands out if its `chance` is below this,
+STRONG = 0.1  # and is strong if it is below this
 
 
 class Reason(IntEnum):

@@ -344,6 +344,8 @@ def check_mechanism(given: Any) -> Mechanism:
         raise ParameterError(
             f"expected a mechanism with its parameters, such as TwoHop(epsilon=1), got {shown}"
         )
+    if given.gives == "suggestions" and not isinstance(given, MakesLists):
+        raise ParameterError(f"{given.name} gives suggestions, so it needs a method `lists`")
     return given
 
 

@@ -212,11 +212,13 @@ class _Sampler:
         the threshold is at least (i + 1) quarters of t, and the first 52 bits of its first word lie
         strictly between low[i] and high, then U > e^(-i/4), so that its noise is below the gap, and
         U < e^(-1/T), so that it is no negative zero, which would be drawn again
-        (docs/theory/lazy-noise.md, Lemma 4).
+        (docs/theory/lazy-noise.md, Lemma 2).
         """
         bits = 1 << _sampler.PREFIX_BITS
         low = [int(math.exp(-i / 4) * bits) + 2 for i in range(QUARTERS)]  # rounded up for certain
         high = int(math.exp(-1 / self.T) * bits * (1 - 2.0**-50)) - 2
+        if self.T < 4:  # rounding a value to the lattice may then matter: work all of them out
+            high = 0
         per_unit = 4 / (float(self.T << self.a) * 2.0**self.step_log2)
         return threshold, per_unit, np.array(low, dtype=np.int64), high
 

@@ -156,7 +156,12 @@ class Guarantee:
                 "from them. For the curator only; do not publish."
             )
         weak = "This promises next to nothing: epsilon is far too large. " * (self.epsilon > 20)
-        return f"{weak}{self._what_is_protected()} {self._what_is_not()} Proof: {self.theorem}."
+        return f"{weak}{self._what_is_protected()} {self._what_is_not()} {self._proof()}"
+
+    def _proof(self) -> str:
+        ours = self.theorem.startswith("docs/theory/")  # the package has these pages with it
+        name = self.theorem.removeprefix("docs/theory/").removesuffix(".md")
+        return f"Proof: {self.theorem}{f' (edgeveil theory {name})' if ours else ''}."
 
     def _what_is_protected(self) -> str:
         strength, factor = f"epsilon = {self.epsilon:.15g}", f"e^{self.epsilon:.15g}"

@@ -14,6 +14,7 @@ from edgeveil.evaluation.results import Result
 from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.nodes import NodeId
+from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.releases import Release
 from edgeveil.report.page import ListedNode, MemberList, PageData
 from edgeveil.report.spending import spending_of
@@ -144,14 +145,15 @@ def _released(
     release: Release | Suggestions, name: str, member: NodeId, left_out: Sequence[NodeId] = ()
 ) -> MemberList:
     """One list as it was released."""
-    remark = ""
+    remark = in_short = ""
     if isinstance(release, Suggestions):
         rows = [
-            ListedNode(node=s.node, score=s.score, chance=s.chance, why=s.why)
+            ListedNode(node=s.node, score=s.score, chance=s.chance, why=s.why, strength=s.strength)
             for s in release.for_member(member)
         ]
         if words := release.remark(member):
             remark = f"{words[0].upper()}{words[1:]}."
+        in_short = _in_short(release.guarantee)
     else:
         without = set(left_out) & set(release.columns)
         rows = [
@@ -168,8 +170,26 @@ def _released(
         alone=release.guarantee.model == "joint",
         rows=rows,
         promise=str(release.guarantee),
+        in_short=in_short,
         remark=remark,
     )
+
+
+def _in_short(claim: Guarantee) -> str:
+    """What is protected, for a member, without the field's words; "" if they are needed."""
+    if not claim.protects or claim.model != "joint" or claim.delta or not 0 < claim.epsilon <= 10:
+        return ""
+    what = "between other people"
+    if claim.own_edges == "starting":
+        what = "that the member has not made itself"
+    factor = math.ceil(100 * math.exp(claim.epsilon)) / 100  # rounded up: "at most" stays true
+    words = (
+        "Show this list only to the member it was made for. Noise protects every connection "
+        f"{what}: with or without it, no list is more than {factor:,.2f} times as likely."
+    )
+    if claim.promise:
+        words += " This holds under a public promise, which the exact guarantee names."
+    return words
 
 
 def _best(

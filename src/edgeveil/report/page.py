@@ -41,6 +41,7 @@ class ListedNode:
     last: int | None = None  # and the last of them
     why: str = ""  # the reason, from released values
     chance: float | None = None  # of suggestions: how many such names noise alone would put there
+    strength: str = ""  # of suggestions: that in a word, "strong"
     right: bool | None = None  # whether it is what the list's `truth` names; the curator's
 
     def __post_init__(self) -> None:
@@ -64,6 +65,8 @@ class MemberList:
     private: bool = False
     alone: bool = True  # whether it is for its member alone (joint model), or for anyone
     promise: str = ""  # str(guarantee)
+    in_short: str = ""  # of suggestions: what is protected, in everyday words
+    charged: str = ""  # what the member has been charged in all, in words
     remark: str = ""  # what the member should know about it, from released values
     truth: str = ""  # what `right` stands for, "one of 4 hidden friends"; the curator's
 
@@ -159,7 +162,7 @@ def _packed_list(one: MemberList) -> dict[str, Any]:
         [
             str(row.node),
             float(f"{row.score:.6g}"),
-            *(row.first, row.last, row.why, row.right, row.chance),
+            *(row.first, row.last, row.why, row.right, row.chance, row.strength),
         ]
         for row in one.rows
     ]

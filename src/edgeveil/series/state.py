@@ -6,14 +6,15 @@
     lock              held by whoever refreshes
 
 The state is derived from windows that were drawn once, so it must never be older than what the
-ledger has recorded: `check` compares both.
+ledger has recorded: a refresh compares both first.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,8 @@ class About:
         Number and hash of the ledger's last entry about this series.
     state : str
         The folder that counts.
+    n_nodes : int
+        Nodes that it knows. Later ones are new.
     """
 
     series: str
@@ -54,6 +57,7 @@ class About:
     token: str = ""
     entry: tuple[int, str] = (0, "")
     state: str = ""
+    n_nodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,21 @@ class Shard:
             Evidence.joined([self.evidence, no_evidence(more)]),
         )
 
+    def without(self, nodes: npt.NDArray[np.int64]) -> Shard:
+        """The same without the memory of these members, where they are in this shard."""
+        here = nodes[(nodes >= self.first) & (nodes < self.first + len(self.last))] - self.first
+        if not len(here):
+            return self
+        rows, kept = np.arange(len(self.last)), np.ones(len(self.last), np.bool_)
+        rows[here], kept[here] = len(rows), False
+        return Shard(
+            self.first,
+            self.charged & kept,
+            self.last * kept,
+            self.windows * kept,
+            Evidence.joined([self.evidence, no_evidence(1)]).take(rows),
+        )
+
     def write(self, folder: Path) -> None:
         """Write the file of this shard: up to 1.2 KB a member."""
         evidence = self.evidence
@@ -105,23 +124,19 @@ class Shard:
         write_atomically(folder / f"{self.first // SHARD:06d}.npz", write)
 
     @classmethod
-    def read(cls, folder: Path, first: int) -> Shard:
-        """Read the file of a shard."""
-        path = folder / f"{first // SHARD:06d}.npz"
-        try:
-            with np.load(path, allow_pickle=False) as held:
-                counts = held["counts"].astype(np.int64)
-                evidence = Evidence(
-                    np.concatenate(([0], np.cumsum(counts))),
-                    held["nodes"],
-                    held["sums"].astype(np.float32),
-                    held["rates"].astype(np.float64),
-                )
-                return cls(first, held["charged"], held["last"], held["windows"], evidence)
-        except (OSError, ValueError, KeyError) as error:
-            raise LedgerError(
-                f"{path} is missing or damaged: restore it, or renew the series"
-            ) from error
+    def read(cls, folder: Path, first: int, size: int) -> Shard:
+        """Read the file of a shard, which has so many members."""
+        with _opened(folder, first) as held:
+            counts = held["counts"].astype(np.int64)
+            evidence = Evidence(
+                np.concatenate(([0], np.cumsum(counts))),
+                held["nodes"],
+                held["sums"].astype(np.float32),
+                held["rates"].astype(np.float64),
+            )
+            shard = cls(first, held["charged"], held["last"], held["windows"], evidence)
+            _check_lengths(size, shard.charged, shard.last, shard.windows, evidence)
+        return shard
 
 
 def no_evidence(members: int) -> Evidence:
@@ -195,20 +210,50 @@ class SeriesFolder:
         folder.mkdir(mode=0o700)
         return folder
 
-    def shards(self, n_nodes: int, about: About | None = None) -> Iterator[Shard]:
-        """The memory of all members, shard by shard, as of the state that counts."""
-        about = about or self.about()
-        files: set[str] = set()
-        if about is not None and about.state:
-            files = {path.name for path in (self.path / about.state).iterdir()}
-        for first in range(0, n_nodes, SHARD):
-            size = min(SHARD, n_nodes - first)
-            if f"{first // SHARD:06d}.npz" in files and about is not None:
-                yield Shard.read(self.path / about.state, first).grown(size)
+    def shards(
+        self, n_nodes: int, about: About | None = None, of: npt.NDArray[np.integer] | None = None
+    ) -> Iterator[Shard]:
+        """The memory of all members, shard by shard, as of the state that counts.
+
+        Or only of the shards that the nodes `of` are in.
+        """
+        about = about or self.about() or About("")
+        firsts = range(0, n_nodes, SHARD) if of is None else np.unique(of // SHARD) * SHARD
+        for first in map(int, firsts):
+            size, known = (min(SHARD, max(n - first, 0)) for n in (n_nodes, about.n_nodes))
+            # A file that is missing is no empty one: its windows would be drawn again.
+            if known:
+                yield Shard.read(self.path / about.state, first, known).grown(size)
             else:
                 yield Shard.empty(first, size)
 
+    def marks(
+        self, n_nodes: int, about: About | None = None
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint16]]:
+        """For every node whether it has paid, and where its last window ended."""
+        about = about or self.about() or About("")
+        charged, last = np.zeros(n_nodes, np.bool_), np.zeros(n_nodes, np.uint16)
+        for first in range(0, about.n_nodes, SHARD):
+            its = slice(first, min(first + SHARD, about.n_nodes))
+            with _opened(self.path / about.state, first) as held:  # its evidence is not read
+                _check_lengths(its.stop - first, held["charged"], held["last"])
+                charged[its], last[its] = held["charged"], held["last"]
+        return charged, last
 
-def as_plain(value: Any) -> Any:
-    """What JSON can hold."""
-    return value.item() if isinstance(value, np.generic) else value
+
+@contextmanager
+def _opened(folder: Path, first: int) -> Iterator[Any]:
+    """The file of a shard; LedgerError for what is wrong with it."""
+    path = folder / f"{first // SHARD:06d}.npz"
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+            yield held
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        words = f"{path} is missing or damaged: restore it, or renew the series"
+        raise LedgerError(words) from error
+
+
+def _check_lengths(size: int, *columns: Sized) -> None:
+    lengths = {len(column) for column in columns}
+    if lengths != {size}:
+        raise ValueError(f"{lengths} members instead of {size}")

@@ -36,7 +36,6 @@ _HEADER = 4096
 _NEW = {"slot": 0, "entry": None}  # header fields that `about` does not determine
 _CHECKSUM = struct.Struct("<I")
 _LINE_BYTES = 192  # one line of a list, without the name
-_STRONG = 0.2  # a suggestion is strong if noise alone explains fewer than one in five like it
 _FRAME_BYTES = 512  # everything else, without the member's name
 _IN_JSON = np.array([len(json.dumps(chr(code))) - 2 for code in range(128)] + [1] * 128, np.uint8)
 """Bytes inside a JSON string for each byte of UTF-8."""
@@ -82,11 +81,10 @@ def render(made: Suggestions, snapshot: int) -> list[bytes]:
 
 
 def _line(one: Suggestion) -> dict[str, Any]:
-    strength = "strong" if one.chance < _STRONG else "weak"
     return {
         "rank": one.rank,
         "node": one.node,
-        "strength": "popular" if one.reason == Reason.POPULAR else strength,
+        "strength": "weak" if one.reason == Reason.FOLLOWS_YOU else one.strength,
         "why": one.why,
         "common": round(one.common, 1),
         "chance": round(one.chance, 3),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import igraph
-import networkit
 import networkx as nx
 import numpy as np
 import polars as pl
@@ -15,6 +14,8 @@ from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph
 from edgeveil.nodes import NodeSet
+
+networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 
 ARCS = [(0, 1), (1, 0), (2, 0), (0, 3), (3, 1)]
 U, V = (np.array(ends) for ends in zip(*ARCS, strict=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import igraph
-import networkit
 import networkx as nx
 import pytest
 
@@ -13,6 +12,8 @@ from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph
 from edgeveil.nodes import NodeSet
+
+networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 
 NAMES = NodeSet.of(["zoë", "ann", "bob", "eve"])
 NAMED = Graph.from_edges([0, 1], [1, 2], NAMES)

