@@ -38,9 +38,10 @@ class Experiment:
     # Settings that choose which cells there are but change none: a larger run goes on from the
     # cells of a smaller one.
     selects: tuple[str, ...] = ()
+    module: str = ""  # where it has another name: `time` is Python's own
 
     def _function(self, name: str) -> Callable[..., Any]:
-        module = import_module(f"experiments.{self.name}")
+        module = import_module(f"experiments.{self.module or self.name}")
         function: Callable[..., Any] = getattr(module, name)
         return function
 
@@ -68,6 +69,12 @@ EXPERIMENTS: dict[str, Experiment] = {
             "What privacy costs: hidden friends that private lists find, against epsilon.",
             data="friends",
             selects=(),
+        ),
+        Experiment(
+            "time",
+            "A year of weekly lists from one budget: hidden friends found, week by week.",
+            data="friends",
+            module="over_time",
         ),
         Experiment("table1", "Sizes of the data sets."),
         Experiment(

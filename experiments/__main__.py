@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--data",
         type=Path,
         default=Path("data"),
-        help="folder with POS.mat and blogcatalog.mat; for suggestions amherst.mat, reed.mat, "
-        "company_L1.csv, athletes.csv and blogcatalog.mat (data)",
+        help="folder with POS.mat and blogcatalog.mat; for suggestions and time amherst.mat, "
+        "reed.mat, company_L1.csv, athletes.csv and blogcatalog.mat (data)",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder for the results (results)"

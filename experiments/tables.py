@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from edgeveil.evaluation.over_time import BASE, POPULARITY, SERIES
 from edgeveil.evaluation.results import Result
 from experiments.figures import select
+from experiments.over_time import ABOVE, END, FOUR, WEEKLY, YEAR
 from experiments.results import read_results
 
 __all__ = ["TABLES", "fill", "found"]
@@ -210,6 +212,34 @@ def _groups(folder: Path) -> str:
     return _markdown(["network", "friends", "members", "measured", *popular_at, *limit_at], rows())
 
 
+def _over_time(folder: Path) -> str:
+    results = read_results(folder / "time/results.csv")
+    year, before, last = (f"hits@20, {when}" for when in (YEAR, "week 51", "week 52"))
+
+    def rows() -> Iterator[Row]:
+        for told in select(results, metric=f"{year}, {ABOVE}"):
+            here = select(results, dataset=told.dataset, scope=told.scope)
+            at = {"epsilon": told.epsilon}
+            cells = [
+                found(here, mechanism=POPULARITY, metric=year),
+                *(
+                    found(here, mechanism=m, metric=year, **at)
+                    for m in (WEEKLY, FOUR, BASE, SERIES)
+                ),
+                told,
+                found(here, mechanism=BASE, metric=last, **at),
+                *(found(here, mechanism=SERIES, metric=when, **at) for when in (before, last)),
+                found(here, mechanism=END, metric=last, **at),
+            ]
+            shown = [_spread(r, 3) if r is told else f"{r.mean:.3f}" for r in cells]
+            about = [told.dataset, told.scope.removesuffix(" friends"), _at(told.epsilon)]
+            yield [*about, *shown, f"{told.n_sources}"]
+
+    head = ["network", "friends", "ε", "year: popularity", WEEKLY, FOUR, BASE, SERIES]
+    head += [f"series {ABOVE}", f"last day: {BASE}", "series, week 51", "series, week 52"]
+    return _markdown([*head, END, "members"], rows())
+
+
 def _time(folder: Path) -> str:
     def rows() -> Iterator[Row]:
         for facts in sorted(folder.glob("*/machine.json")):
@@ -229,6 +259,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "embeddings": _embeddings,
     "suggestions": _suggestions,
     "groups": _groups,
+    "over_time": _over_time,
     "time": _time,
 }
 

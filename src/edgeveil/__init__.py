@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from edgeveil import mechanisms as mechanisms
     from edgeveil.advice import recommended
     from edgeveil.auditing import audit
-    from edgeveil.engine import embed, price, rank, release, release_to, suggest
+    from edgeveil.engine import embed, price, rank, release, release_to
     from edgeveil.estimators import PrivateEmbedding
     from edgeveil.evaluation.own_graph import evaluate
     from edgeveil.graph import Graph
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.privacy.noise import NoiseSource
     from edgeveil.releases import Release
+    from edgeveil.series.refresh import refresh
+    from edgeveil.series.suggesting import suggest
     from edgeveil.suggestions import Suggestions
 
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "rank",
     "read_graph",
     "recommended",
+    "refresh",
     "release",
     "release_to",
     "save_graph",
@@ -67,7 +70,7 @@ _PARTS = ("conformance", "datasets", "engine", "errors", "flow", "mechanisms")
 _HOMES = {
     "advice": "recommended",
     "auditing": "audit",
-    "engine": "embed price rank release release_to suggest",
+    "engine": "embed price rank release release_to",
     "estimators": "PrivateEmbedding",
     "evaluation.own_graph": "evaluate",
     "graph": "Graph",
@@ -78,6 +81,8 @@ _HOMES = {
     "privacy.guarantee": "Guarantee",
     "privacy.noise": "NoiseSource",
     "releases": "Release",
+    "series.refresh": "refresh",
+    "series.suggesting": "suggest",
     "suggestions": "Suggestions",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

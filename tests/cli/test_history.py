@@ -113,3 +113,24 @@ def test_a_list_with_times(weeks, run):
     ):
         assert run(wrong).returncode == 2, wrong
     assert run("history show nowhere").returncode == 4
+
+
+def test_evaluate_over_time_is_for_the_curator_and_takes_a_history_instead_of_a_graph(folder, run):
+    edges = [(a, b, (a * b) % 4) for a in range(60) for b in range(a) if (a ^ b) % 6 < 3]
+    rows = "".join(f"{a},{b},{week}\n" for a, b, week in edges)
+    (folder / "friends.csv").write_text(f"a,b,since\n{rows}")
+    run("history create f.history friends.csv --time since --periods 4")
+    done = run("evaluate --over-time f.history --epsilon 1 --sources 5 -k 5 --format json")
+    found = json.loads(done.stdout)
+    assert list(found["rows"][0]) == [
+        "friends",
+        "mechanism",
+        "epsilon",
+        *map("at {}".format, range(1, 5)),
+    ]
+    assert found["says"] == "NOT PRIVATE: for the curator only"
+    assert "do not publish them" in done.stderr
+    for wrong in ("evaluate", "evaluate friends.csv --over-time f.history"):
+        done = run(wrong)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "give a graph, or a history with --over-time" in done.stderr

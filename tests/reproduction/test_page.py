@@ -11,6 +11,7 @@ import pytest
 
 from experiments.embeddings import own_list_of
 from experiments.figures import select
+from experiments.over_time import GROWN
 from experiments.results import read_results
 from experiments.suggestions import in_percent
 from experiments.tables import TABLES, fill, found
@@ -20,6 +21,7 @@ RESULTS = {p.parent.name: read_results(p) for p in (ROOT / "results").glob("*/re
 BOTH = ("POS", "BlogCatalog")
 JOINT, FLIPPED = "instant-embedding", "edge flipping + InstantEmbedding"
 F1 = "micro-F1 x 100"
+TWO_GROUPS = ("20-50 friends", "50-200 friends")
 
 
 def _page(name):
@@ -318,3 +320,46 @@ def test_suggestions_in_words():
     for r in select(hits, mechanism="suggest"):
         wanted = {"dataset": r.dataset, "scope": r.scope, "epsilon": r.epsilon}
         assert r.mean <= found(hits, mechanism="limit", **wanted).mean
+
+
+def test_over_time_in_words():
+    results, epsilons = RESULTS["time"], (0.5, 1.0, 2.0)
+    given, circles, grown = ["Amherst", "Reed", "company L1"], "generated circles", GROWN
+    cells = [(d, s, e) for d in (*given, circles, grown) for s in TWO_GROUPS for e in epsilons]
+
+    def at(mechanism, epsilon, when, dataset, scope):
+        key = {"dataset": dataset, "scope": scope, "metric": f"hits@20, {when}"}
+        return found(results, mechanism=mechanism, epsilon=epsilon, **key).mean
+
+    def mean(mechanism, epsilon, when, networks):
+        return np.mean([at(mechanism, epsilon, when, d, s) for d in networks for s in TWO_GROUPS])
+
+    def percent(when, networks, losses=epsilons, of="base only", sign=1):
+        """What the series finds more, or with sign -1 less; of one list at the end: its share."""
+        shares = [mean("series", e, when, networks) / mean(of, e, when, networks) for e in losses]
+        less = 0 if of != "base only" else 1
+        return " / ".join(f"{100 * sign * (share - less):.0f}" for share in shares)
+
+    for d, s, e in cells:
+        assert at("53 lists", e, "year", d, s) < at("popularity", None, "year", d, s)
+        assert at("4 lists", e, "year", d, s) < at("base only", e, "year", d, s)
+        assert abs(at("series", e, "week 24", d, s) - at("base only", e, "week 24", d, s)) < 0.03
+    assert all(at("one list at the end", 2.0, "week 52", grown, s)
+               < at("base only", 2.0, "week 52", grown, s) for s in TWO_GROUPS)  # fmt: skip
+    _holds(
+        "docs/reproduction.md",
+        f"not by much over the year**: {percent('year', given)} % more. On the last day it is "
+        f"{percent('week 52', given)} % more",
+        f"The week before it is {percent('week 51', given)} %.",
+        f"the series then has {percent('week 52', given, of='one list at the end')} % of what it",
+        f"finds {percent('year', [grown], (1.0, 2.0), sign=-1)} % less than base only over the "
+        f"year and {percent('week 52', [grown], (1.0, 2.0), sign=-1)} % less on the last day.",
+        f"it finds {percent('year', [circles])} % more over the year.",
+    )
+    year, before, last = (percent(w, given, (1.0,)) for w in ("year", "week 51", "week 52"))
+    _holds("README.md", f"{year} % more over the year, {before} % in week 51, {last} % in week 52")
+    # The floors of a series at epsilon 1 on the last day.
+    floors = {"Amherst": (0.28, 0.29), "Reed": (0.22, 0.24), "company L1": (0.42, 0.36)}
+    for dataset, least in floors.items():
+        reached = [at("series", 1.0, "week 52", dataset, scope) for scope in TWO_GROUPS]
+        assert all(np.array(reached) >= least)

@@ -57,6 +57,7 @@ SMALL = {
         "rounds": 30,
     },
     "suggestions": {"epsilons": [1.0, 4.0], "per_group": 10},
+    "time": {"datasets": None, "circles": None, "grown": [150, 30], "per_group": 8, "histories": 2},
     "tightness": {"degrees": [3, 8]},
     "table1": {},
 }
@@ -158,6 +159,27 @@ def test_a_wider_hash_of_the_own_list_loses_less_and_none_loses_nothing(whole):
     assert means == sorted(means)
     assert means[-1] > _at(results, "majority labels", metric).mean + 10
     assert all(r.epsilon == 0 and r.repeats == 2 for r in found)
+
+
+def test_a_year_has_every_use_of_the_budget_week_by_week(whole):
+    results, _ = whole("time")
+    scope, week = {"scope": "20-50 friends"}, "hits@20, week 52"
+    here = [r for r in results if r.dataset == "generated"]
+    assert {r.mechanism for r in here if r.metric == week} == {
+        *("popularity", "53 lists", "4 lists", "base only", "series", "one list at the end")
+    }
+    weeks = [r.metric for r in here if r.mechanism == "series" and "above" not in r.metric]
+    assert {"hits@20, week 0", "hits@20, week 25", "hits@20, week 26", "windows"} < set(weeks)
+    start = [_at(here, m, "hits@20, week 0", 1.0, **scope).mean for m in ("base only", "series")]
+    assert start[0] == pytest.approx(start[1])  # the first window is the one list
+    assert _at(here, "base only", "windows", 1.0, **scope).mean == 1
+    assert 2 <= _at(here, "series", "windows", 1.0, **scope).mean <= 4
+    above = _at(here, "series", f"{week}, above base only", 1.0, **scope).mean
+    both = [_at(here, m, week, 1.0, **scope).mean for m in ("series", "base only")]
+    assert above == pytest.approx(both[0] - both[1])
+    whole_list = _at(here, "one list at the end", week, 1.0, **scope).mean
+    assert whole_list > _at(here, "53 lists", week, 1.0, **scope).mean
+    assert {r.dataset for r in results} == {"generated", "generated, grown"}
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure2", "embeddings"])

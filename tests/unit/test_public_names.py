@@ -10,7 +10,7 @@ import edgeveil
 PUBLIC = {
     *("Graph", "History", "NodeSet", "as_graph", "open_graph", "read_graph", "save_graph"),
     *("Guarantee", "Ledger", "NoiseSource", "Release", "Suggestions", "PrivateEmbedding"),
-    *("suggest", "rank", "embed", "release", "release_to", "price", "recommended"),
+    *("suggest", "refresh", "rank", "embed", "release", "release_to", "price", "recommended"),
     *("audit", "evaluate"),
 }
 PARTS = {"conformance", "datasets", "engine", "errors", "flow", "mechanisms"}

@@ -49,12 +49,14 @@ class Protocol:
         options.default("the recommended ones"),
     ] = None
     """Measure this one, at each epsilon; may be repeated. Your own: package.module:Class."""
+    over_time: Annotated[Path | None, options.default("none")] = None
+    """Measure a series of lists on this history, instead of a graph: its last five snapshots."""
     plot: Path | None = None
     """File for a figure of it (.png, .svg or .pdf). Needs edgeveil[plot]."""
 
 
 def evaluate(
-    graph: options.GraphPath,
+    graph: Annotated[options.GraphPath | None, options.default("none")] = None,
     /,
     *,
     asked: Protocol = Protocol(),  # noqa: B008  (frozen)
@@ -68,6 +70,8 @@ def evaluate(
     suggestions: hidden friends that private lists find, by members' number of friends, beside
     popularity, scores without privacy and the limit (see docs/theory/limits.md).
     rankings: Recall and NDCG against exact PageRank, beside the paper's mechanism.
+    --over-time: hidden friends that the lists of a series find at the last snapshots of a history,
+    beside popularity and one list at the start.
     Nothing is charged: the numbers are not private and must not be published.
     Example: edgeveil evaluate follows.csv --epsilon 0.5 --epsilon 2
     """
@@ -82,7 +86,12 @@ def evaluate(
     tried = None if asked.mechanism is None else _mechanisms(asked.mechanism, asked, parameters)
     if tried is None and parameters != options.PARAMETERS:
         raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
-    read = read_and_say(graph, reading, counts=True)
+    place = _place(graph, asked, reading)
+    read: ev.Graph | ev.History
+    if asked.over_time is not None:
+        read = ev.History.open(place)
+    else:
+        read = read_and_say(place, reading, counts=True)
     with counting("parts") as progress:
         found = ev.evaluate(
             read,
@@ -101,8 +110,8 @@ def evaluate(
         found.columns,
         rows,
         style=format,
-        about={"graph": graph.name, "says": _WARNING},
-        title=f"{graph.name}: {found.heading}",
+        about={"graph": place.name, "says": _WARNING},
+        title=f"{place.name}: {found.heading}",
         warning=_WARNING,
     )
     if asked.plot is not None:
@@ -112,6 +121,18 @@ def evaluate(
         "These numbers come from the exact graph: do not publish them. Choosing parameters from "
         "them leaks information that the guarantee does not cover."
     )
+
+
+def _place(graph: Path | None, asked: Protocol, reading: options.GraphFile) -> Path:
+    """The graph's file or the history's folder: one of them must be given."""
+    if (graph is None) == (asked.over_time is None):
+        raise ParameterError("give a graph, or a history with --over-time")
+    if asked.over_time is None:
+        assert graph is not None
+        return graph
+    if reading != options.GRAPH_FILE:
+        raise ParameterError("a history knows its nodes and directions: --over-time takes none")
+    return asked.over_time
 
 
 def _mechanisms(

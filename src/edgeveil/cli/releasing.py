@@ -160,7 +160,7 @@ def _charging(question: Question, before: Price | None, how: Releasing) -> Itera
         if before.n_new and not before.short:
             asks = before.epsilon and not how.yes and sys.stdin.isatty() and sys.stderr.isatty()
             if asks:
-                _ask(f"{name}: {_charges(before)}")
+                confirm(f"{name}: {_charges(before)}")
         elif before.n_open:
             say(_free(before))
         yield
@@ -178,7 +178,8 @@ def _charging(question: Question, before: Price | None, how: Releasing) -> Itera
         say(_free(before))
 
 
-def _ask(words: str) -> None:
+def confirm(words: str) -> None:
+    """Ask the person at the terminal whether to go on; EdgeveilError if not."""
     sys.stderr.write(wrapped(f"{words} Go on? [y/N]") + " ")
     sys.stderr.flush()
     wait_for_input()

@@ -54,6 +54,7 @@ def suggest(
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
     from edgeveil.cli.releasing import Setup, make_release, print_lists, read_members
+    from edgeveil.cli.series import put_out_series
     from edgeveil.engine.tasks import ListOptions
 
     out, per_member = asked.out, asked.per_member
@@ -104,5 +105,9 @@ def suggest(
         if len(made.members) == 1 and (remark := made.remark(made.members[0])):
             say(f"{remark[0].upper()}{remark[1:]}.")
 
+    members = None if asked.all else private.nodes.take(wanted)
+    others = None if among is None else private.nodes.take(among)
+    if put_out_series(setup, chosen, members, put_out, out, lists.k, others):
+        return
     options_of_lists = ListOptions(lists.k, among)
     make_release(private, chosen, wanted, setup, put_out, out=out, lists=options_of_lists)

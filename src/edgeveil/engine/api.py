@@ -42,42 +42,9 @@ def suggest(
     mechanism: Mechanism | None = None,
     **how: Unpack[Options],
 ) -> Suggestions:
-    """Suggest people to members, privately: whom each may know, without those it knows.
+    """Lists from the graph as it is, each charged to its member; see `edgeveil.suggest`.
 
-    Show each list only to its member (joint model). It costs epsilon about every edge that does
-    not touch the member. In a directed graph a list says whom to follow, and every edge is
-    protected that does not start at the member.
-
-    Parameters
-    ----------
-    graph : Graph
-        The private graph; directed if it was read with ``directed="keep"``.
-    members : id or iterable of ids, optional
-        Whom to make a list for; everybody if left out.
-    epsilon : float
-        Privacy loss of one list; may be left out if the mechanism brings it.
-    k : int, optional
-        Length of a list; 20 by default. With a ledger another k costs nothing.
-    candidates : iterable of ids, optional
-        Only these nodes are suggested. Must not depend on edges; with a ledger others cost nothing.
-    knows_followers : bool
-        Directed: every member knows who follows it. Then edges to the member are not protected
-        from it, and its followers may rank higher.
-    mechanism : Mechanism, optional
-        What to use instead of `edgeveil.mechanisms.Suggest`; it brings its own parameters.
-
-    Other Parameters
-    ----------------
-    ledger, label, purpose, operator, noise, engine, progress : optional
-        As for `edgeveil.release`.
-
-    Examples
-    --------
-    >>> from edgeveil.datasets import social_network
-    >>> graph = social_network(300, average_degree=12).graph
-    >>> lists = suggest(graph, [7, 8], epsilon=1.0, k=5)
-    >>> len(lists.for_member(7)), lists.table().columns[:3]
-    (5, ['member', 'rank', 'node'])
+    That one, in `edgeveil.series`, gives the lists of the series that a label has, if there is one.
     """
     graph = graph_of(graph)
     if mechanism is None:

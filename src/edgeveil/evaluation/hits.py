@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from edgeveil.engine import release
 from edgeveil.errors import ParameterError
+from edgeveil.estimate.lists import Lists
 from edgeveil.evaluation.metrics import hits_at_k
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
@@ -55,20 +56,40 @@ class HiddenEdges:
     hidden: Graph
 
 
-def hide_edges(graph: Graph, *, share: float = 0.1, seed: int = 0) -> HiddenEdges:
-    """Hide a random share of the edges; the node set and directions stay."""
+def hide_edges(
+    graph: Graph,
+    *,
+    share: float = 0.1,
+    seed: int = 0,
+    among: npt.NDArray[np.bool_] | None = None,
+) -> HiddenEdges:
+    """Hide a random share of the edges; the node set, directions and births stay.
+
+    `among` says for every entry of ``graph.indices`` whether it may be hidden; by default all.
+    """
     if not 0 < share < 1:
         raise ParameterError(f"share must be between 0 and 1, got {share}")
     u = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     v = graph.indices.astype(np.int64)
-    once = (u < v) | graph.directed
-    u, v = u[once], v[once]
+    open_ = (u < v) | graph.directed
+    edges = np.flatnonzero(open_ if among is None else open_ & among)
+    rng = np.random.default_rng(seed)
     hidden = np.zeros(len(u), dtype=np.bool_)
-    chosen = np.random.default_rng(seed).choice(len(u), round(share * len(u)), replace=False)
-    hidden[chosen] = True
-    return HiddenEdges(
-        Graph.from_edges(u[~hidden], v[~hidden], graph.nodes, directed=graph.directed),
-        Graph.from_edges(u[hidden], v[hidden], graph.nodes, directed=graph.directed),
+    hidden[edges[rng.choice(len(edges), round(share * len(edges)), replace=False)]] = True
+    if not graph.directed:
+        hidden |= hidden[np.lexsort((u, v))]  # entry i turned round is this one
+    return HiddenEdges(with_entries(graph, ~hidden), with_entries(graph, hidden))
+
+
+def with_entries(graph: Graph, kept: npt.NDArray[np.bool_]) -> Graph:
+    """The graph with some of the entries of ``graph.indices``, on the same nodes."""
+    before = np.concatenate(([0], np.cumsum(kept)))
+    return Graph(
+        before[graph.indptr].astype(graph.indptr.dtype),
+        graph.indices[kept],
+        graph.nodes,
+        directed=graph.directed,
+        births=None if graph.births is None else graph.births[kept],
     )
 
 
@@ -125,6 +146,16 @@ def hits(split: HiddenEdges, members: Iterable[int], score: Scorer, k: int = 20)
             raise ParameterError("every member must have a hidden friend")
         right = hits_at_k(hidden[unknown], score(member)[unknown], k)[0]
         found.append(float(right) / min(k, count))
+    return np.array(found)
+
+
+def hits_of_lists(hidden: Graph, members: Iterable[int], lists: Lists, k: int = 20) -> Vector:
+    """hits@k of lists, for each member."""
+    found = []
+    for i, member in enumerate(members):
+        friends = hidden.neighbours(int(member))
+        listed = lists.nodes[lists.starts[i] : lists.starts[i + 1]]
+        found.append(float(np.isin(friends, listed).sum()) / min(k, len(friends)))
     return np.array(found)
 
 
@@ -318,15 +349,9 @@ def _of_lists(
     """Hits of private lists, how alike the lists are, and which are mostly popular."""
     asked = split.left.nodes.take(members.tolist())
     made: Any = release(split.left, mechanism, asked, k=k, noise=noise)
-    starts, nodes = made.lists.starts, made.lists.nodes
-    found = []
-    for i, member in enumerate(members):
-        hidden = split.hidden.neighbours(int(member))
-        listed = nodes[starts[i] : starts[i + 1]]
-        found.append(float(np.isin(hidden, listed).sum()) / min(k, len(hidden)))
-    counts = np.unique(nodes, return_counts=True)[1]
+    counts = np.unique(made.lists.nodes, return_counts=True)[1]
     return {
-        f"hits@{k}": np.array(found),
+        f"hits@{k}": hits_of_lists(split.hidden, members, made.lists, k),
         "distinct people": np.array([len(counts)]),
         ALIKE: np.array([counts.max(initial=0) / len(members)]),
         POPULAR: np.array([made.mostly_popular(member) for member in asked], dtype=np.float64),

@@ -21,9 +21,11 @@ from edgeveil.evaluation.hits import (
     default_mechanisms,
     measure_suggestions,
 )
+from edgeveil.evaluation.over_time import measure_history
 from edgeveil.evaluation.ranking import SCOPES, Contender, RandomOrder, measure_contest
 from edgeveil.evaluation.results import Result, draw
 from edgeveil.graph import Graph
+from edgeveil.history import History
 from edgeveil.mechanisms.base import Mechanism, check_mechanism
 from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.epsilon import check_epsilon
@@ -68,7 +70,9 @@ class Evaluation:
     panels: tuple[tuple[str, str], ...]
 
     def rows(self) -> list[Row]:
-        """One row per mechanism and epsilon, of suggestions also per measure; see `columns`.
+        """One row per mechanism and epsilon; see `columns`.
+
+        Of suggestions also per measure, over time per degree group.
 
         None stands for an epsilon where there is none to choose (the truth, the floors), and for
         accuracy where any order is right.
@@ -135,7 +139,7 @@ class Evaluation:
 
 
 def evaluate(
-    graph: Graph,
+    graph: Graph | History,
     epsilons: float | Iterable[float] | None = None,
     *,
     protocol: Literal["suggestions", "rankings"] | None = None,
@@ -157,10 +161,14 @@ def evaluate(
     `edgeveil.evaluation.ranking`), beside two floors. Nothing is charged and nothing is protected:
     the numbers come from the exact graph.
 
+    Of a history, suggestions over time: what the lists of a series (`edgeveil.refresh`, by its
+    usual rule) find at the last five snapshots, beside popularity and base only, one list with the
+    whole epsilon at the first snapshot from which only new friends are removed.
+
     Parameters
     ----------
-    graph : Graph
-        The private graph; or what `edgeveil.release` takes for one.
+    graph : Graph or History
+        The private graph, or what `edgeveil.release` takes for one; or its history.
     epsilons : float or iterable of float, optional
         Privacy losses to try: 0.5, 1 and 2 for suggestions, 0.1, 1 and 5 for rankings if left
         out.
@@ -188,6 +196,17 @@ def evaluate(
     >>> [row[0] for row in found.rows()][0], [row[0] for row in found.rows()][-2:]
     ('graph', ['suggest', 'limit'])
     """
+    if isinstance(graph, History):
+        if protocol == "rankings":
+            raise ParameterError("rankings are not measured over time: give a graph")
+        if mechanisms is not None:
+            raise ParameterError("over time a series of lists is measured: give epsilons")
+        sources = whole("sources", 150 if sources is None else sources)
+        k = whole("k", 20 if k is None else k)
+        _refuse_long(k, len(graph.nodes))
+        losses = _losses(epsilons, "suggestions")
+        found = measure_history(name, graph, losses, k=k, per_group=sources, progress=progress)
+        return _over_time(found, k)
     graph, given = graph_of(graph), None
     if mechanisms is not None:
         one = isinstance(mechanisms, str) or not isinstance(mechanisms, Iterable)
@@ -203,14 +222,10 @@ def evaluate(
         raise ParameterError(f"{other[0]} gives no {wanted}, which {protocol} are measured by")
     sources = whole("sources", (150 if lists else 30) if sources is None else sources)
     k = whole("k", (20 if lists else 100) if k is None else k)
-    if k >= graph.n_nodes:
-        raise ParameterError(f"k must be less than the number of nodes, {graph.n_nodes}, got {k}")
+    _refuse_long(k, graph.n_nodes)
     if given is not None and epsilons is not None:
         raise ParameterError("give epsilons or mechanisms; a mechanism brings its own epsilon")
-    asked = EPSILONS[protocol] if epsilons is None else epsilons
-    losses = dict.fromkeys(
-        check_epsilon(e) for e in (asked if isinstance(asked, Iterable) else [asked])
-    )
+    losses = _losses(epsilons, protocol)
     if lists:
         if given is None:
             given = default_mechanisms(losses, directed=graph.directed)
@@ -228,6 +243,38 @@ def evaluate(
         name, graph, contenders, k=k, min_degree=min_degree, progress=progress
     )
     return _of_rankings(results, k)
+
+
+def _losses(epsilons: float | Iterable[float] | None, protocol: str) -> list[float]:
+    """Each privacy loss to try, once."""
+    asked = EPSILONS[protocol] if epsilons is None else epsilons
+    every = asked if isinstance(asked, Iterable) else [asked]
+    return list(dict.fromkeys(check_epsilon(epsilon) for epsilon in every))
+
+
+def _refuse_long(k: int, n_nodes: int) -> None:
+    if k >= n_nodes:
+        raise ParameterError(f"k must be less than the number of nodes, {n_nodes}, got {k}")
+
+
+def _over_time(results: list[Result], k: int) -> Evaluation:
+    """One line per degree group, mechanism and epsilon; a column for each snapshot."""
+    hits = [r for r in results if r.metric != SIZE]
+    found = {(r.scope, r.mechanism, r.epsilon, r.metric): r.mean for r in hits}
+    scopes = list(dict.fromkeys(r.scope for r in hits))
+    mechanisms = list(dict.fromkeys((r.mechanism, r.epsilon) for r in hits))
+    metrics = list(dict.fromkeys(r.metric for r in hits))
+    lines: list[Row] = []
+    for scope in scopes:
+        for one in mechanisms:
+            cells = [found[scope, *one, metric] for metric in metrics]
+            friends = scope.removesuffix(" friends").removesuffix(" members")
+            lines.append((friends, *one, *cells))
+    snapshots = [f"at {metric.rpartition(' ')[2]}" for metric in metrics]  # a terminal is narrow
+    columns = ["friends", "mechanism", "epsilon", *snapshots]
+    panels = tuple((metrics[-1], scope) for scope in scopes)
+    heading = f"Private suggestions over time, hits@{k} at the last snapshots"
+    return Evaluation(tuple(results), heading, columns, tuple(lines), panels)
 
 
 def _of_lists(results: list[Result], k: int) -> Evaluation:

@@ -121,6 +121,13 @@ class Charged(NamedTuple):
     batches: tuple[Batch, ...]
 
 
+class Newcomers(NamedTuple):
+    """Members who have no row in a campaign."""
+
+    able: list[str]  # whose budget allows one
+    unable: list[str]
+
+
 class Asked(NamedTuple):
     """Rows of a campaign that somebody asks for, and what the ledger knows of them."""
 
@@ -154,6 +161,24 @@ def price(transaction: Transaction, asked: Asked) -> Price:
     unfinished = {row[0] for row in transaction.run(sql.OPEN_OF_CAMPAIGN, asked.key)}
     n_open = sum(charge.seq in unfinished for charge in asked.there.values())
     return _priced(transaction, asked, n_open)[1]
+
+
+def newcomers(transaction: Transaction, asked: Asked) -> Newcomers:
+    """Who has no row yet: whom the caps allow to be charged together, and the others."""
+    charges, header, rows = asked.charges, transaction.header, asked.n_rows
+    guarantee = asked.campaign.guarantee
+    each = price_of_growth(guarantee, rows, rows + 1)
+    left = header.epsilon_nano - charges.public_total - each.epsilon_nano
+    able = [name for name in asked.new if charges.totals[name] <= left]
+    pooled_left = MOST_NANO if header.pooled_nano is None else header.pooled_nano
+    pooled_left -= charges.pooled_total
+    low, high = 0, len(able)
+    while low < high:  # how many: the price of more rows is not lower
+        middle = (low + high + 1) // 2
+        fits = price_of_growth(guarantee, rows, rows + middle).pooled_nano <= pooled_left
+        low, high = (middle, high) if fits else (low, middle - 1)
+    allowed = set(able[:low])
+    return Newcomers(able[:low], [name for name in asked.new if name not in allowed])
 
 
 def _priced(transaction: Transaction, asked: Asked, n_open: int = 0) -> tuple[BatchPrice, Price]:
@@ -230,6 +255,21 @@ def _append(asked: Asked, key: str, members: list[str], due: BatchPrice) -> Char
         code=asked.campaign.code,
         note=note_text(asked.campaign.note),
     )
+
+
+def note_of(transaction: Transaction, key: str) -> dict[str, str] | None:
+    """The note of the charge with this key."""
+    for row in transaction.run(sql.CHARGE_OF_KEY, key):
+        noted: dict[str, str] = json.loads(ChargeRow(*row).note)
+        return noted
+    return None
+
+
+def shared_of(transaction: Transaction, asked: Asked, ledger: Ledger) -> Batch | None:
+    """The campaign's shared statistics, if it was charged for anybody."""
+    for row in transaction.run(sql.CHARGE_OF_KEY, asked.key):
+        return _batch(transaction, ChargeRow(*row), asked, ledger)
+    return None
 
 
 def batches_of(

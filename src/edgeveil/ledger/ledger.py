@@ -27,7 +27,7 @@ from edgeveil.ledger import accounts, campaigns, chain, snapshots
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.accounts import Account, Charge
-from edgeveil.ledger.campaigns import Batch, Campaign, Charged, Price
+from edgeveil.ledger.campaigns import Batch, Campaign, Charged, Newcomers, Price
 from edgeveil.ledger.postgres import PostgresStore
 from edgeveil.ledger.prices import NANO, cap_nano, check_text, note_text
 from edgeveil.ledger.sqlite import SqliteStore
@@ -140,6 +140,12 @@ class Ledger:
             current = snapshots.current_snapshot(transaction, label)
             return current.number if current else 1
 
+    def fingerprint(self, label: str = "") -> str | None:
+        """Which graph a label's current snapshot is; None before its first release."""
+        with self._transaction(write=False) as transaction:
+            current = snapshots.current_snapshot(transaction, label)
+            return current.fingerprint if current else None
+
     def advance(self, label: str = "") -> int:
         """Declare a new snapshot of a label's graph; gives its number.
 
@@ -204,11 +210,34 @@ class Ledger:
         with self._transaction(write=False) as transaction:
             return campaigns.asked_for(transaction, self, campaign, [], write=False).key
 
-    def members_of(self, campaign: Campaign) -> dict[str, int]:
-        """Who has a row in a campaign, stored or not, and the number of the charge that has it."""
+    def note(self, key: str) -> dict[str, str] | None:
+        """The note of the charge with this key, of a campaign for instance; None if unknown."""
+        with self._transaction(write=False) as transaction:
+            return campaigns.note_of(transaction, key)
+
+    def shared(self, campaign: Campaign) -> Batch | None:
+        """The statistics that a campaign shares; None before its first charge."""
         with self._transaction(write=False) as transaction:
             asked = campaigns.asked_for(transaction, self, campaign, [], write=False)
-            return dict(transaction.run(sql.MEMBERS_OF_CAMPAIGN, asked.key))
+            return campaigns.shared_of(transaction, asked, self)
+
+    def rows_of(self, campaign: Campaign, members: Iterable[str]) -> dict[str, int]:
+        """Who of the members has a row in a campaign, and the number of the charge that has it."""
+        names = list(dict.fromkeys(members))
+        with self._transaction(write=False) as transaction:
+            asked = campaigns.asked_for(transaction, self, campaign, names, write=False)
+            return {name: charge.seq for name, charge in asked.there.items()}
+
+    def newcomers(self, campaign: Campaign, members: Iterable[str]) -> Newcomers:
+        """Those of the members who have no row in a campaign, by what their budgets allow.
+
+        If they were charged together, that is: of the cap on what all may pool, the first ones get
+        what is left.
+        """
+        names = _checked(campaign, members)
+        with self._transaction(write=False) as transaction:
+            asked = campaigns.asked_for(transaction, self, campaign, names, write=False)
+            return campaigns.newcomers(transaction, asked)
 
     def account(self, member: str | None = None) -> Account:
         """What was charged and is left, for one member or (None) the one with the least left."""

@@ -12,6 +12,8 @@ from edgeveil.ledger import tables as sql
 from edgeveil.ledger.chain import chained, first_hash, now
 from edgeveil.ledger.tables import SnapshotRow, Transaction
 
+SERIES = "history "  # begins the fingerprint of a label whose lists are a series
+
 
 def plain_label(label: str) -> str:
     """A label without what people overlook: case, blanks, ways to write a letter."""
@@ -66,6 +68,11 @@ def snapshot_for(
     found = current_snapshot(transaction, label) or SnapshotRow(0, label, 1, None, "")
     if found.fingerprint not in (None, fingerprint):
         of_label = f" of {label!r}" if label else ""
+        if found.fingerprint is not None and found.fingerprint.startswith(SERIES):
+            raise LedgerError(
+                f"the lists{of_label} are a series, which edgeveil refresh and edgeveil suggest "
+                "know; anything else needs another label"
+            )
         raise LedgerError(
             f"the graph is another one than snapshot {found.number}{of_label}; if it is the "
             "next state of the same graph, declare a new snapshot (edgeveil ledger advance, "

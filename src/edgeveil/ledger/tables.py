@@ -213,11 +213,6 @@ HEAD = "SELECT seq, hash FROM charges ORDER BY seq DESC LIMIT 1"
 HASH_AT = "SELECT hash FROM charges WHERE seq = ?"
 KNOWN_KEYS = "SELECT key FROM charges WHERE key IN ({})"
 
-MEMBERS_OF_CAMPAIGN = (
-    "SELECT member, charges.seq FROM charge_members "
-    "JOIN charges ON charges.seq = charge_members.seq "
-    "WHERE campaign = ?"
-)
 MEMBERS_OF = "SELECT member FROM charge_members WHERE seq = ?"
 ENTRIES_OF = "SELECT member, seq FROM charge_members WHERE member IN ({})"
 ENTRIES_WITHOUT_CHARGE = "SELECT seq FROM charge_members WHERE seq NOT IN (SELECT seq FROM charges)"

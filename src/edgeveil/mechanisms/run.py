@@ -24,7 +24,6 @@ from edgeveil.estimate.rows import OwnLists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Mechanism, check_directions, own_lists
 from edgeveil.mechanisms.hard_pairs import Pair
-from edgeveil.privacy._tail_kernels import digest_words
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.loss import largest_loss
@@ -103,7 +102,7 @@ def make_rows(
     claim = mechanism.guarantee(1)
     own = own_lists(graph, sources, claim.model, claim.own_edges)
     measuring: Any = mechanism.measure(graph, shared, own)
-    asked, given, sums = list[AnyStatistic](), list[Noised](), list[int]()
+    asked, given, sums = list[AnyStatistic](), list[Noised](), list[tuple[int, int]]()
     while True:
         try:
             # Read-only view: `measure` sees private data and must not modify released values.
@@ -125,11 +124,10 @@ def make_rows(
     return mechanism.estimate(tuple(given), shared, own), own
 
 
-def _checksum(values: npt.NDArray[Any]) -> int:
-    """A digest that changes with any value and with their order."""
-    flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-    words = len(flat) // 8 * 8
-    return int(digest_words(flat[:words].view(np.uint64))) ^ zlib.crc32(flat[words:].tobytes())
+def _checksum(values: npt.NDArray[Any]) -> tuple[int, int]:
+    """CRC-32 sees the order; the sum of the words always changes with a single word."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    return zlib.crc32(flat.data), int(flat.view(np.uint64).sum())
 
 
 def rows_of(

@@ -1,6 +1,16 @@
 """Series: lists for every snapshot at the price of one, because each edge is paid once."""
 
+from edgeveil.series.campaign import is_series, last_series
+from edgeveil.series.price import RefreshPrice, price_refresh
 from edgeveil.series.refresh import Refreshed, refresh
 from edgeveil.series.rule import WindowRule
 
-__all__ = ["Refreshed", "WindowRule", "refresh"]
+__all__ = [
+    "RefreshPrice",
+    "Refreshed",
+    "WindowRule",
+    "is_series",
+    "last_series",
+    "price_refresh",
+    "refresh",
+]

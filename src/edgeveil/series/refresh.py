@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._files import write_note
-from edgeveil.engine.keys import code_of, describe, parameters_of
+from edgeveil._files import move, write_note
+from edgeveil.engine.keys import parameters_of
 from edgeveil.engine.making import read_shared, stored_shared
 from edgeveil.engine.question import Progress, graph_of
 from edgeveil.engine.tasks import Engine, Local, Made, Part, Parts, Task
@@ -39,7 +39,6 @@ from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.history import History
 from edgeveil.ledger import Batch, Campaign, Ledger
-from edgeveil.ledger.prices import price_of_growth, to_nano
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.nodes import NodeId
@@ -47,6 +46,7 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
 from edgeveil.release_folder import ReleaseFolder, file_of
+from edgeveil.series.campaign import series_campaign, series_folder, series_to_refresh
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import About, SeriesFolder, Shard
 from edgeveil.suggestions import Suggestions
@@ -106,29 +106,24 @@ def refresh(
     """
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     today = graph_of(graph)
+    if today.nodes.kind == "str" and not today.nodes.arrays["text"].all():
+        raise ParameterError("a member's name must be text without NUL characters")
     mechanism = Suggest(epsilon=epsilon, directed=today.directed, knows_followers=knows_followers)
     place = SeriesFolder(series_folder(ledger, label, folder))
     with place.writing():
+        now = series_to_refresh(ledger, label, place.path, mechanism)
         history = _history(place.path / "history")
         how = rule or WindowRule.for_epsilon(epsilon), engine or Local(), progress
         note = {"purpose": purpose, "operator": operator}
-        pending = place.pending()
-        if pending is not None:  # finish first what was interrupted: the history has what it needs
-            _Refresh(place, history, ledger, mechanism, label, *how, note).run(pending.until)
+        pending, finished = place.pending(), None
+        if pending is not None and now is not None:
+            # Finish first what was interrupted: the history has what it needs.
+            one = _Refresh(place, history, ledger, mechanism, label, *how, note)
+            finished = one.run(pending.until)
         number = history.add(today, date=date or _today(), again=True)
+        if finished is not None and finished.snapshot == number:
+            return finished
         return _Refresh(place, history, ledger, mechanism, label, *how, note).run(number)
-
-
-def series_folder(ledger: Ledger, label: str, folder: str | os.PathLike[str] | None = None) -> Path:
-    """Where history and state of a label are."""
-    if folder is not None:
-        return Path(folder)
-    if "://" in ledger.location:
-        raise ParameterError("a ledger in PostgreSQL needs a folder for the series: folder=...")
-    name = label or "graph"
-    if not re.fullmatch(r"[\w.-]{1,100}", name) or name.startswith("."):
-        raise ParameterError(f"a series needs a label of letters, digits, - and _, got {label!r}")
-    return Path(f"{ledger.location}.series") / name
 
 
 def _history(path: Path) -> History:
@@ -169,29 +164,40 @@ class Refreshed:
 
     @property
     def summary(self) -> str:
-        """Three sentences for the curator's log, and for the curator only.
+        """Three sentences for the curator's log: lists, windows, and what is left.
 
-        How many windows were opened is an exact count that depends on edges.
+        How many windows were opened depends on how many friends members have: the summary is for
+        the curator only.
         """
         left_out = (
-            f" {self.n_left_out:,} were left out: their budget does not allow it."
+            f"; {self.n_left_out:,} were left out, because their budget does not allow it"
             if self.n_left_out
             else ""
         )
+        joined = f"{self.n_newcomers:,} joined the series now and paid {self.price:g} each for all "
+        joined = f"{joined}their lists to come" if self.n_newcomers else "nobody was charged"
         return (
-            f"Snapshot {self.snapshot}: {self.n_lists:,} members have lists.{left_out} "
-            f"{self.n_newcomers:,} joined the series now and were charged {self.price:g} for all "
-            f"their lists; {self.n_windows:,} windows were opened at no further charge. "
-            f"The member with the least has {self.least_left:g} left."
+            f"Snapshot {self.snapshot}: {self.n_lists:,} members have lists{left_out}. "
+            f"{joined[0].upper()}{joined[1:]}, and {self.n_windows:,} windows were opened at no "
+            "further charge (an exact count, for the curator only). The member with the least has "
+            f"epsilon = {self.least_left:g} left."
         )
 
     def suggestions(self, members: Sequence[NodeId] | None = None, k: int = 20) -> Suggestions:
         """Lists of some members, or of all who have paid."""
         return self._series.suggestions(members, k)
 
-    def write(self, folder: str | os.PathLike[str], k: int = 20) -> ReleaseFolder:
+    def write(
+        self, folder: str | os.PathLike[str], k: int = 20, progress: Progress | None = None
+    ) -> ReleaseFolder:
         """Write everybody's lists to a new folder, 8,192 a file; they need not fit into memory."""
-        return self._series.write(Path(folder), k)
+        return self._series.write(Path(folder), k, progress)
+
+    def write_per_member(
+        self, folder: str | os.PathLike[str], k: int = 20, progress: Progress | None = None
+    ) -> None:
+        """Write one .csv file per member to a new folder, each for its member alone (mode 0600)."""
+        self._series.write_per_member(Path(folder), k, progress)
 
 
 class _Refresh:
@@ -245,7 +251,14 @@ class _Refresh:
         self.place.begin(replace(about, until=number, token=self._token(number)))
         self._write_note(about.series, number)
         newcomers, left_out = self._charge_newcomers(about, number)
-        shared = self._popularity()
+        degrees = self.ledger.shared(self.campaign)
+        if degrees is None:  # nobody has paid, so there is nothing to be finished later
+            self._write_note(about.series, about.until)
+            self.place.finish()
+            raise BudgetError("the budget of nobody allows a series: nothing was charged")
+        # Drawn once for the series; who joined later has the floor.
+        degrees = stored_shared(self.mechanism, self.history.graph, degrees)
+        shared = popularity(degrees, self.names)
         state, windows, batches = self._draw(about, newcomers, shared, number)
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
@@ -262,8 +275,7 @@ class _Refresh:
         for batch in batches:
             batch.store(_marker)
         self.place.finish()
-        series = Series(self.place, self.history, self.mechanism, shared, self.ledger)
-        accounts = self.ledger.accounts()
+        series = Series(self.place, self.history, self.mechanism, shared)
         return Refreshed(
             snapshot=number,
             n_lists=series.n_lists,
@@ -271,19 +283,22 @@ class _Refresh:
             n_windows=windows,
             n_left_out=left_out,
             price=self.mechanism.epsilon,
-            least_left=min((one.left for one in accounts), default=self.ledger.epsilon),
+            least_left=self.ledger.account().left,
             _series=series,
         )
 
     def _close(self, about: About) -> None:
         """Erase the secrets of a refresh that was interrupted after its state counted."""
-        for shard in self.place.shards(len(self.names), about):
-            last = shard.without(self.history.forgotten).last  # they have no name any more
-            its = np.flatnonzero(last == about.until) + shard.first
-            for first in range(0, len(its), _BATCH):
-                some = [self.names[i] for i in its[first : first + _BATCH]]
-                for batch in self.ledger.charge(self.window_campaign(about.until), some).batches:
-                    batch.store(_marker)
+        last, campaign = self._last(about), self.window_campaign(about.until)
+        for some in _batches(np.flatnonzero(last == about.until).tolist()):
+            for batch in self.ledger.charge(campaign, [self.names[i] for i in some]).batches:
+                batch.store(_marker)
+
+    def _last(self, about: About) -> Any:
+        """Where the last window of every node ended; of the forgotten, who have no name, 0."""
+        last = self.place.marks(len(self.names), about)[1]
+        last[self.history.forgotten] = 0
+        return last
 
     def _token(self, number: int) -> str:
         """Of a snapshot; empty if the history does not have it."""
@@ -347,13 +362,12 @@ class _Refresh:
         Who was forgotten and has come back is a new node, whose windows ask about everything once
         more: it pays once more, too.
         """
-        new, paid = np.zeros((2, len(self.names)), dtype=np.bool_)
-        for shard in self.place.shards(len(self.names), about):
-            paid[shard.first : shard.first + len(shard.charged)] = shard.charged
+        new = np.zeros(len(self.names), dtype=np.bool_)
+        paid, _ = self.place.marks(len(self.names), about)
         unpaid, present = np.flatnonzero(~paid).tolist(), self.history.present
         # Whoever was charged by the time of the state is in it, under another index if not under
         # this one. Whoever was charged since then was so by this refresh, before an interruption.
-        charges = self.ledger.members_of(self.campaign)
+        charges = self.ledger.rows_of(self.campaign, [self.names[i] for i in unpaid])
         charged = {i: charges.get(self.names[i], 0) for i in unpaid}
         begun = about.entry[0]
         first = [i for i in unpaid if charged[i] > begun or (present[i] and not charged[i])]
@@ -365,51 +379,24 @@ class _Refresh:
 
     def _charge(self, campaign: Campaign, wanted: list[int]) -> list[int]:
         """Charge those whom the budget allows; gives who has paid, now or before."""
-        if not wanted:
-            return []
-        own, price = self.ledger.members_of(campaign), to_nano(self.mechanism.epsilon)
-        left = {one.member: one.cap_nano - one.charged_nano for one in self.ledger.accounts()}
-        anybody = self.ledger.account()
-        for_others = anybody.cap_nano - anybody.public_nano
-        names = self.names
-        able = [
-            i for i in wanted if names[i] not in own and left.get(names[i], for_others) >= price
-        ]
-        if anybody.pooled_cap_nano is not None:  # as many as all members together can pay for
-            pooled = anybody.pooled_cap_nano - anybody.pooled_charged_nano
-
-            def needs(more: int) -> int:
-                grown = len(own) + more
-                return price_of_growth(campaign.guarantee, len(own), grown).pooled_nano
-
-            able = able[: bisect_right(range(1, len(able) + 1), pooled, key=needs)]
-        able = sorted(able + [i for i in wanted if names[i] in own])
-        for first in range(0, len(able), _BATCH):
-            some = able[first : first + _BATCH]
-            for batch in self.ledger.charge(campaign, [names[i] for i in some]).batches:
-                batch.store(_marker)
-        return able
-
-    def _popularity(self) -> lists.Popularity:
-        """The released degrees: drawn once for the series; who joined later has the floor."""
-        paid = self.ledger.members_of(self.campaign)
-        if not paid:
-            raise BudgetError("the budget of nobody allows a series: nothing was charged")
-        batch = self.ledger.charge(self.campaign, [min(paid)]).shared
-        batch = stored_shared(self.mechanism, self.history.graph, batch)
-        numbers = read_shared(batch.artifact)
-        assert numbers is not None  # the degrees
-        return lists.learn(_padded(numbers.values[0], len(self.names)), numbers.scale)
+        paid = []
+        for some in _batches(wanted):
+            found = self.ledger.newcomers(campaign, [self.names[i] for i in some])
+            unable = set(found.unable)
+            able = [i for i in some if self.names[i] not in unable]
+            if able:
+                charged = self.ledger.charge(campaign, [self.names[i] for i in able])
+                for batch in charged.batches:
+                    batch.store(_marker)
+            paid += able
+        return paid
 
     def _draw(
         self, about: About, newcomers: Any, shared: lists.Popularity, until: int
     ) -> tuple[Path, int, list[Batch]]:
         """Open the windows that are due, shard by shard, and write the new state."""
         n, state, opened, batches = len(self.names), self.place.new_state(), 0, list[Batch]()
-        last, gone = np.zeros(n, dtype=np.uint16), self.history.forgotten
-        whole = [shard.without(gone) for shard in self.place.shards(n, about)]
-        for shard in whole:
-            last[shard.first : shard.first + len(shard.last)] = shard.last
+        last = self._last(about)
         due = self.rule.due(self.history.graph, last, until) & self.history.present
         mechanism = SuggestWindow(
             epsilon=self.mechanism.epsilon,
@@ -419,7 +406,8 @@ class _Refresh:
             until=until,
         )
         task = Task(mechanism=mechanism, graph=self.history.graph, shared=shared)
-        for shard in whole:
+        for known in self.place.shards(n, about):
+            shard = known.without(self.history.forgotten)
             here = slice(shard.first, shard.first + len(shard.last))
             charged = shard.charged | newcomers[here]
             members = np.flatnonzero(charged) + shard.first
@@ -442,9 +430,8 @@ class _Refresh:
         campaign, index = self.window_campaign(until), {self.names[i]: int(i) for i in members}
 
         def parts() -> Parts:
-            for first in range(0, len(due), _BATCH):
-                some = [self.names[i] for i in due[first : first + _BATCH]]
-                for batch in self.ledger.charge(campaign, some).batches:
+            for some in _batches(due.tolist()):
+                for batch in self.ledger.charge(campaign, [self.names[i] for i in some]).batches:
                     if batch.number in batches:
                         continue
                     if batch.stored:
@@ -462,25 +449,6 @@ class _Refresh:
         return made, list(batches.values())
 
 
-def series_campaign(
-    mechanism: Suggest, history: History, label: str, note: dict[str, str]
-) -> Campaign:
-    """The campaign of a series in a ledger: it outlives snapshots, up to a renewal."""
-    return Campaign(
-        question=json.dumps({"series": history.identity, "of": describe(mechanism)}),
-        guarantee=mechanism.guarantee,
-        label=label,
-        fingerprint=f"history {history.identity}",
-        code=code_of(mechanism),
-        note={
-            "mechanism": "series of lists",
-            "parameters": json.dumps(parameters_of(mechanism)),
-            "series": history.identity,
-            **note,
-        },
-    )
-
-
 def _no_more(n_members: int) -> Guarantee:
     """Windows cost nothing: their edges were paid for with the series (docs/theory/series.md)."""
     return Guarantee(
@@ -492,6 +460,18 @@ def _no_more(n_members: int) -> Guarantee:
 def _marker(path: Path) -> None:
     """The artifact of a batch whose rows are in the series' state."""
     path.write_text("in the state of the series\n")
+
+
+def _batches(indices: list[int]) -> Iterator[list[int]]:
+    """So many at a time as are charged together."""
+    return (indices[first : first + _BATCH] for first in range(0, len(indices), _BATCH))
+
+
+def popularity(stored: Batch, nodes: Sized) -> lists.Popularity:
+    """What the released degrees of a series tell about so many nodes."""
+    numbers = read_shared(stored.artifact)
+    assert numbers is not None  # the degrees
+    return lists.learn(_padded(numbers.values[0], len(nodes)), numbers.scale)
 
 
 def _padded(values: Any, n: int) -> Any:
@@ -538,46 +518,85 @@ class Series:
         history: History,
         mechanism: Suggest,
         shared: lists.Popularity,
-        ledger: Ledger,
     ) -> None:
         self._place, self._history, self._mechanism = place, history, mechanism
-        self._shared, self._ledger = shared, ledger
+        self._shared, self._state = shared, place.about()
 
     @cached_property
     def _paid(self) -> Any:
-        found = [shard.charged for shard in self._place.shards(len(self._history.nodes))]
-        return np.concatenate([np.zeros(0, np.bool_), *found]) & self._history.present
+        charged, _ = self._place.marks(len(self._history.nodes), self._state)
+        return charged & self._history.present
 
     @property
     def n_lists(self) -> int:
         """How many members have lists."""
         return int(self._paid.sum())
 
-    def suggestions(self, members: Sequence[NodeId] | None, k: int) -> Suggestions:
+    def suggestions(
+        self,
+        members: Sequence[NodeId] | None = None,
+        k: int = 20,
+        candidates: Sequence[NodeId] | None = None,
+    ) -> Suggestions:
         """Lists of some members, or of all who have paid."""
         nodes = self._history.nodes
-        wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(members)
-        if not self._paid[wanted].all():
-            raise BudgetError("somebody asked for is not in the series: nothing was paid for it")
-        parts = list(self._parts(wanted, k))
+        among = None if candidates is None else nodes.indices(list(candidates))
+        known = [v for v in members or () if v in nodes]
+        wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(known)
+        if len(known) < len(members or ()) or not self._paid[wanted].all():
+            raise BudgetError(
+                "somebody asked for is not in the series: who has joined since the last refresh "
+                "is charged by the next one (edgeveil refresh), if the budget allows"
+            )
+        parts = list(self._parts(wanted, k, among))
         if not parts:
             raise EdgeveilError("nobody is in the series yet")
         return parts[0] if len(parts) == 1 else Suggestions.joined(parts)
 
-    def write(self, folder: Path, k: int) -> ReleaseFolder:
+    def write(self, folder: Path, k: int, progress: Progress | None = None) -> ReleaseFolder:
         """Everybody's lists as a folder."""
         about = self._about(self.n_lists)
         files = (
             (number, "series", part.members, file_of(part))
-            for number, part in enumerate(self._parts(np.flatnonzero(self._paid), k))
+            for number, part in enumerate(self._all_parts(k, progress))
         )
         return ReleaseFolder.write(folder, "suggestions", *about, files)
 
-    def _parts(self, wanted: Any, k: int) -> Iterator[Suggestions]:
+    def write_per_member(self, folder: Path, k: int, progress: Progress | None = None) -> None:
+        """Everybody's list as a file of its own, in a new folder that appears whole."""
+        place = folder.resolve()
+        if place.exists():
+            raise ParameterError(f"{folder} exists; nothing was written")
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(4)}")
+        try:
+            for part in self._all_parts(k, progress):
+                part.write_per_member(unfinished)
+            move(unfinished, place)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+
+    def _all_parts(self, k: int, progress: Progress | None) -> Iterator[Suggestions]:
+        done, everybody = 0, np.flatnonzero(self._paid)
+        if not len(everybody):
+            raise EdgeveilError("nobody is in the series yet")
+        for part in self._parts(everybody, k):
+            yield part
+            done += len(part.members)
+            if progress:
+                progress(done, len(everybody))
+
+    def _parts(self, wanted: Any, k: int, among: Any = None) -> Iterator[Suggestions]:
+        if self._place.about() != self._state:
+            raise LedgerError("the series was refreshed since: ask what that refresh has given")
         graph, mechanism = self._history.graph, self._mechanism
         claim, about = mechanism.guarantee(1), self._about(len(wanted))
-        candidates = np.flatnonzero(self._history.present)
-        for shard in self._place.shards(len(self._history.nodes)):
+        allowed = self._history.present.copy()
+        if among is not None:
+            allowed[np.setdiff1d(np.arange(len(allowed)), among)] = False
+        candidates, wanted = np.flatnonzero(allowed), np.array(list(dict.fromkeys(wanted.tolist())))
+        for shard in self._place.shards(len(self._history.nodes), self._state, of=wanted):
             inside = wanted[(wanted >= shard.first) & (wanted < shard.first + len(shard.last))]
             for first in range(0, len(inside), _FILE):
                 some = inside[first : first + _FILE]
@@ -603,7 +622,8 @@ class Series:
         guarantee = replace(
             self._mechanism.guarantee(max(n_members, 1)), theorem="docs/theory/series.md"
         )
-        snapshot = self._history.snapshots[-1]
+        assert self._state is not None  # it was refreshed
+        snapshot = self._history.snapshots[self._state.until - 1]
         return guarantee, Provenance(
             mechanism="series of lists",
             parameters={**parameters_of(self._mechanism), "snapshot": snapshot.number},

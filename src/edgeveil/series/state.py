@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import secrets
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,24 +126,16 @@ class Shard:
     @classmethod
     def read(cls, folder: Path, first: int, size: int) -> Shard:
         """Read the file of a shard, which has so many members."""
-        path = folder / f"{first // SHARD:06d}.npz"
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-                counts = held["counts"].astype(np.int64)
-                evidence = Evidence(
-                    np.concatenate(([0], np.cumsum(counts))),
-                    held["nodes"],
-                    held["sums"].astype(np.float32),
-                    held["rates"].astype(np.float64),
-                )
-                shard = cls(first, held["charged"], held["last"], held["windows"], evidence)
-            lengths = {len(shard.charged), len(shard.last), len(shard.windows), len(evidence)}
-            if lengths != {size}:
-                raise ValueError(f"{lengths} members instead of {size}")
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise LedgerError(
-                f"{path} is missing or damaged: restore it, or renew the series"
-            ) from error
+        with _opened(folder, first) as held:
+            counts = held["counts"].astype(np.int64)
+            evidence = Evidence(
+                np.concatenate(([0], np.cumsum(counts))),
+                held["nodes"],
+                held["sums"].astype(np.float32),
+                held["rates"].astype(np.float64),
+            )
+            shard = cls(first, held["charged"], held["last"], held["windows"], evidence)
+            _check_lengths(size, shard.charged, shard.last, shard.windows, evidence)
         return shard
 
 
@@ -218,10 +210,16 @@ class SeriesFolder:
         folder.mkdir(mode=0o700)
         return folder
 
-    def shards(self, n_nodes: int, about: About | None = None) -> Iterator[Shard]:
-        """The memory of all members, shard by shard, as of the state that counts."""
+    def shards(
+        self, n_nodes: int, about: About | None = None, of: npt.NDArray[np.integer] | None = None
+    ) -> Iterator[Shard]:
+        """The memory of all members, shard by shard, as of the state that counts.
+
+        Or only of the shards that the nodes `of` are in.
+        """
         about = about or self.about() or About("")
-        for first in range(0, n_nodes, SHARD):
+        firsts = range(0, n_nodes, SHARD) if of is None else np.unique(of // SHARD) * SHARD
+        for first in map(int, firsts):
             size, known = (min(SHARD, max(n - first, 0)) for n in (n_nodes, about.n_nodes))
             # A file that is missing is no empty one: its windows would be drawn again.
             if known:
@@ -229,7 +227,33 @@ class SeriesFolder:
             else:
                 yield Shard.empty(first, size)
 
+    def marks(
+        self, n_nodes: int, about: About | None = None
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint16]]:
+        """For every node whether it has paid, and where its last window ended."""
+        about = about or self.about() or About("")
+        charged, last = np.zeros(n_nodes, np.bool_), np.zeros(n_nodes, np.uint16)
+        for first in range(0, about.n_nodes, SHARD):
+            its = slice(first, min(first + SHARD, about.n_nodes))
+            with _opened(self.path / about.state, first) as held:  # its evidence is not read
+                _check_lengths(its.stop - first, held["charged"], held["last"])
+                charged[its], last[its] = held["charged"], held["last"]
+        return charged, last
 
-def as_plain(value: Any) -> Any:
-    """What JSON can hold."""
-    return value.item() if isinstance(value, np.generic) else value
+
+@contextmanager
+def _opened(folder: Path, first: int) -> Iterator[Any]:
+    """The file of a shard; LedgerError for what is wrong with it."""
+    path = folder / f"{first // SHARD:06d}.npz"
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+            yield held
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        words = f"{path} is missing or damaged: restore it, or renew the series"
+        raise LedgerError(words) from error
+
+
+def _check_lengths(size: int, *columns: Sized) -> None:
+    lengths = {len(column) for column in columns}
+    if lengths != {size}:
+        raise ValueError(f"{lengths} members instead of {size}")

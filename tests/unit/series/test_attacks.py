@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from edgeveil.engine import Local
-from edgeveil.errors import BudgetError, LedgerError
+from edgeveil.errors import BudgetError, LedgerError, ParameterError
 from edgeveil.graph import Graph
 from edgeveil.history import History
 from edgeveil.ledger import Ledger
@@ -124,7 +124,7 @@ def failing(monkeypatch, owner, name, nth, *, after):
 STEPS = [
     *((History, "add", 1), (SeriesFolder, "begin", 1), (refreshing, "write_note", 1)),
     *((refreshing, "write_note", 2), (Ledger, "charge", 1), (Ledger, "charge", 2)),
-    *((Ledger, "charge", 3), (Ledger, "_store_batch", 1), (Ledger, "_store_batch", 2)),
+    *((Ledger, "_store_batch", 1), (Ledger, "_store_batch", 2)),
     *((refreshing, "stored_shared", 1), (runner, "randomise", 1), (Shard, "write", 1)),
     *((SeriesFolder, "commit", 1), (SeriesFolder, "finish", 1)),
 ]
@@ -156,6 +156,9 @@ def test_a_window_that_is_drawn_twice_would_be_noticed(weeks, drawn, monkeypatch
     """A control of `check_drawn_once`: with no memory of where the last window ended."""
     monkeypatch.setattr(
         Shard, "read", classmethod(lambda cls, folder, first, size: Shard.empty(first, size))
+    )
+    monkeypatch.setattr(
+        SeriesFolder, "marks", lambda self, n, about=None: np.zeros((2, n), dtype=np.uint16)
     )
     for _ in range(2):
         weeks.refresh(RING)
@@ -340,25 +343,48 @@ def test_another_ledger_does_not_go_on_with_a_series(weeks, tmp_path):
         weeks.refresh(RING, ledger=other, folder=weeks.place)
 
 
-def test_another_epsilon_is_another_series_and_there_is_no_way_back(weeks, drawn):
+def test_another_epsilon_is_another_series_and_needs_a_renewal(weeks, drawn):
     weeks.refresh(RING)
+    seen = len(drawn[0])
+    with pytest.raises(ParameterError, match=r"epsilon 1\.0, not 2\.0.*renew"):
+        weeks.refresh(RING, epsilon=2.0, again=True)
+    assert (weeks.charged("a"), len(drawn[0])) == (1.0, seen)
+    weeks.ledger.advance("friends")
     weeks.refresh(RING, epsilon=2.0, again=True)
     assert weeks.charged("a") == 3.0
-    seen = len(drawn[0])
-    with pytest.raises(LedgerError):
+    with pytest.raises(ParameterError, match="renew"):
         weeks.refresh(RING, again=True)
-    assert len(drawn[0]) == seen
+    weeks.ledger.advance("friends")
+    weeks.refresh(RING, again=True)
+    assert weeks.charged("a") == 4.0
 
 
-def test_what_another_series_has_begun_does_not_excuse_an_older_copy(weeks, monkeypatch):
+@pytest.mark.parametrize("after", [False, True])
+def test_a_renewed_series_that_is_interrupted_goes_on(weeks, drawn, monkeypatch, after):
     weeks.refresh(RING)
+    weeks.ledger.advance("friends")
     with (
-        failing(monkeypatch, SeriesFolder, "commit", 1, after=True),
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=after),
         pytest.raises(KeyboardInterrupt),
     ):
         weeks.refresh(RING, epsilon=2.0, again=True)
-    with pytest.raises(LedgerError, match="windows up to snapshot 1"):
+    with pytest.raises(ParameterError, match=r"epsilon 2\.0, not 1\.0"):
         weeks.refresh(RING, again=True)
+    weeks.refresh(RING, epsilon=2.0, again=True)
+    assert weeks.charged("a") == 3.0
+    assert len({seen for _, seen in drawn[0]}) == 2  # one outcome of each series
+
+
+def test_a_renewal_leaves_behind_what_was_interrupted_before_it(weeks, monkeypatch):
+    weeks.refresh(RING)
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING + CHORDS)
+    weeks.ledger.advance("friends")
+    assert weeks.refresh(RING, epsilon=2.0).n_newcomers == 8
+    assert weeks.charged("a") == 3.0
 
 
 # --- Who gets what ------------------------------------------------------------------------------
@@ -383,7 +409,7 @@ def test_before_its_first_window_a_member_gets_what_everybody_gets(weeks, drawn)
 def test_who_has_not_paid_gets_nothing(tmp_path):
     weeks = Weeks(tmp_path, epsilon=1.0)
     weeks.refresh(RING, range(7))
-    weeks.ledger.charges()
+    weeks.ledger.advance("friends")
     result = weeks.refresh(RING, epsilon=0.5)  # a second series is too much for a to g
     assert (result.n_lists, result.n_left_out) == (1, 7)
     assert list(result.suggestions().members) == ["h"]
@@ -418,3 +444,36 @@ def test_evidence_is_the_members_own_whatever_the_order_of_parts(tmp_path, monke
         assert set(nodes) == seen[member].keys() - friends[member]
         wanted = [seen[member][node] for node in nodes]
         assert evidence.sums[row] == pytest.approx(np.array(wanted), rel=2e-3)  # half precision
+
+
+def test_only_a_new_history_forgets_friendships_that_ended(weeks, drawn, tmp_path):
+    weeks.refresh(RING + CHORDS)
+    weeks.refresh(RING)
+    before = drawn[0][0][0]
+    weeks.ledger.advance("friends")
+    weeks.refresh(RING)
+    assert drawn[0][-1][0] == before  # renewed: the ended ones are asked about again
+    with pytest.raises(LedgerError, match="does not hold the series"):
+        weeks.refresh(RING, folder=tmp_path / "new")
+    weeks.ledger.advance("friends")
+    weeks.refresh(RING, folder=tmp_path / "new", again=True)
+    assert drawn[0][-1][0] == {2: 1.0, 6: 1.0} != before
+    assert weeks.charged("a") == 3.0
+
+
+def test_what_cannot_be_done_is_refused_before_it_is_begun(weeks):
+    with pytest.raises(ParameterError, match="NUL"):
+        refresh(
+            Graph.from_edges([0], [1], NodeSet.of(["a", "b\0"])), ledger=weeks.ledger, epsilon=1
+        )
+    with pytest.raises(BudgetError, match="nobody"):
+        weeks.refresh([], [])
+    assert weeks.refresh(RING).n_lists == 8
+
+
+def test_a_result_does_not_give_the_lists_of_a_later_refresh(weeks):
+    old = weeks.refresh(RING)
+    new = weeks.refresh(RING, range(9))
+    with pytest.raises(LedgerError, match="refreshed since"):
+        old.suggestions()
+    assert len(new.suggestions().members) == 9

@@ -1,0 +1,165 @@
+"""``edgeveil refresh``: the weekly job."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from edgeveil._check import whole
+from edgeveil.cli import options
+from edgeveil.cli.options import default
+from edgeveil.cli.output import counted, counting, print_table, say
+from edgeveil.errors import BudgetError, ParameterError
+
+if TYPE_CHECKING:
+    from edgeveil.series import Refreshed, RefreshPrice
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a series is made with, and where its lists go."""
+
+    epsilon: options.Epsilon = None
+    k: options.Length = 20
+    """How many people a list names, at most."""
+    out: Path | None = None
+    """Folder for everybody's lists: in it, every snapshot gets a new folder (lists/0007)."""
+    per_member: Path | None = None
+    """Folder for one .csv file per member, to show only to that member (mode 0600); a new folder
+    in it for every snapshot."""
+    overwrite: options.Flag = False
+    """Replace the lists that were written of this snapshot before."""
+    date: Annotated[str | None, default("today")] = None
+    """Of the snapshot: 2026-11-16. The same graph on the same date is the same snapshot."""
+    knows_followers: options.Flag = False
+    """With --directed keep: members know who follows them. Then edges to a member are not protected
+    from it, and its followers may rank higher."""
+    folder: Annotated[Path | None, default("beside the ledger")] = None
+    """Where the series keeps its history and what was drawn so far."""
+    artifacts: Annotated[Path | None, default("beside the ledger")] = None
+    """The folder with the files of the ledger; required for PostgreSQL."""
+
+
+def refresh(
+    graph: options.GraphPath,
+    /,
+    *,
+    wanted: Wanted = Wanted(),  # noqa: B008  (frozen)
+    how: options.Releasing = options.RELEASING,
+) -> None:
+    """Give everybody a new list from today's graph: members pay once, when they join.
+
+    For every week: give the same command again. Interrupted, it goes on where it was.
+    Example: edgeveil refresh friends.csv --label friends --ledger f.ledger --epsilon 1 --out lists
+    """
+    from edgeveil.cli.reading import check_places, read_and_say
+    from edgeveil.ledger import Ledger
+    from edgeveil.series import price_refresh
+    from edgeveil.series import refresh as bring_up_to_date
+    from edgeveil.suggestions import member_files
+
+    if how.ledger is None:
+        raise ParameterError("--ledger is required: it knows who has paid for the series")
+    if wanted.epsilon is None:
+        raise ParameterError("--epsilon is required (for example --epsilon 1)")
+    if how.insecure_seed is not None:
+        raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
+    whole("-k", wanted.k, 1, 10_000)
+    for place, option in ((wanted.out, "--out"), (wanted.per_member, "--per-member")):
+        if place is not None:
+            if place.suffix or place.is_file():
+                raise ParameterError(f"{option} is a folder, got {place.name!r}")
+            check_places(place)
+    ledger = Ledger.open(how.ledger, artifacts=wanted.artifacts)
+    engine = how.make_engine()
+    today = read_and_say(graph, how, counts=how.verbose)
+    if wanted.per_member is not None:
+        member_files(today.nodes)  # ids have to be names of files
+    price = price_refresh(
+        today,
+        ledger=ledger,
+        epsilon=wanted.epsilon,
+        label=how.label,
+        folder=wanted.folder,
+        knows_followers=wanted.knows_followers,
+    )
+    name = ledger.location if "://" in str(how.ledger) else str(how.ledger)
+    if how.dry_run:
+        _print_price(price, how, name)
+        return
+    _agree(price, how, name)
+    again = "the same command again goes on where it was, and nobody pays twice"
+    try:
+        with counting("members") as progress:
+            done = bring_up_to_date(
+                today,
+                ledger=ledger,
+                epsilon=wanted.epsilon,
+                label=how.label,
+                folder=wanted.folder,
+                date=wanted.date,
+                knows_followers=wanted.knows_followers,
+                engine=engine,
+                progress=progress,
+                purpose=how.purpose,
+                operator=how.operator,
+            )
+        with counting("lists") as progress:
+            _put_out(done, wanted, progress)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(again) from None
+    say(done.summary)
+
+
+def _agree(price: RefreshPrice, how: options.Releasing, name: str) -> None:
+    """Say what it costs, and ask, where a person sits in front of it."""
+    if not price.n_newcomers:
+        return
+    words = (
+        f"{name}: {counted(price.n_newcomers, 'member')} of {price.n_members:,} would be charged "
+        f"epsilon = {price.epsilon:g} each, once for all lists of the series; "
+        f"{price.least_left:g} is left for whoever has the least."
+    )
+    if sys.stdin.isatty() and sys.stderr.isatty() and not how.yes:
+        from edgeveil.cli.releasing import confirm
+
+        confirm(words)
+
+
+def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None:
+    """Print what a refresh would charge; BudgetError if nobody can pay."""
+    columns = ["members", "newcomers", "left_out", "epsilon_each", "least_left"]
+    row = (
+        *(price.n_members, price.n_newcomers, price.n_left_out),
+        *(price.epsilon, price.least_left),
+    )
+    title = f"price of a refresh, {name}"
+    print_table(columns, [row], style=how.format, about={"dry_run": True}, title=title)
+    say("Dry run: nothing was merged, charged or drawn.")
+    if price.n_left_out == price.n_members:
+        raise BudgetError("the budget of nobody allows a series")
+
+
+def _put_out(done: Refreshed, wanted: Wanted, progress: Callable[[int, int], None]) -> None:
+    """Write the lists to new folders; those that are there stay, unless they may be replaced."""
+    writers = ((wanted.out, done.write), (wanted.per_member, done.write_per_member))
+    for above, write in writers:
+        if above is None:
+            continue
+        place = above / f"{done.snapshot:04d}"
+        if place.exists() and not wanted.overwrite:
+            say(f"{place} is there already and stays as it is; --overwrite replaces it.")
+        else:
+            if place.exists():
+                shutil.rmtree(place)
+            write(place, wanted.k, progress)
+        sys.stdout.write(f"{place}\n")
+    if wanted.out is None and wanted.per_member is None:
+        say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")

@@ -1,0 +1,238 @@
+"""Hits over time: what a series of lists finds, snapshot by snapshot.
+
+A tenth of the edges is hidden from all snapshots of a history. Lists are made as `refresh` makes
+them, from the same windows, memory and rule, but without a ledger and with seeded noise; the hidden
+friends are looked for on them at some snapshots. Beside the series: popularity by true degrees, and
+base only, one list with all of epsilon at the first snapshot (for who comes later, with its first
+friend), from which only new friends are removed afterwards. For the curator only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.errors import ParameterError
+from edgeveil.estimate import lists
+from edgeveil.estimate.lists import Evidence, Lists, Popularity
+from edgeveil.evaluation.hits import (
+    ALL_GROUPS,
+    SIZE,
+    Group,
+    HiddenEdges,
+    Members,
+    Vector,
+    group_name,
+    hide_edges,
+    hits,
+    hits_of_lists,
+    members_by_degree,
+    popularity,
+    with_entries,
+)
+from edgeveil.evaluation.results import Result, estimate
+from edgeveil.graph import Graph
+from edgeveil.history import History
+from edgeveil.mechanisms.base import own_lists
+from edgeveil.mechanisms.run import rows_after, shared_numbers
+from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.series.rule import WindowRule
+from edgeveil.series.state import no_evidence
+
+_NEVER = 1 << 16  # more snapshots, and more friends at once, than any history has
+BASE_ONLY = WindowRule(first=1, patience=1, least=_NEVER, latest=_NEVER)
+POPULARITY, BASE, SERIES = "popularity", "base only", "series"
+
+
+class Listed(NamedTuple):
+    """The lists of some members at a snapshot, and how many windows each has had."""
+
+    snapshot: int
+    lists: Lists
+    windows: npt.NDArray[np.int64]
+
+
+def born_until(graph: Graph, snapshot: int) -> Graph:
+    """The edges that were seen up to a snapshot."""
+    assert graph.births is not None
+    return with_entries(graph, graph.births <= snapshot)
+
+
+def lists_of_series(
+    graph: Graph,
+    members: Members,
+    epsilon: float,
+    rule: WindowRule,
+    snapshots: Sequence[int],
+    noise: NoiseSource,
+    *,
+    k: int = 20,
+    n_first: int | None = None,
+    candidates: npt.NDArray[np.int64] | None = None,
+) -> Iterator[Listed]:
+    """The lists of a series at some snapshots, as `edgeveil.refresh` would have made them.
+
+    Parameters
+    ----------
+    graph : Graph
+        All edges with their births. What is made at a snapshot does not see later ones.
+    members : array of int
+        Whose lists; the others change nothing about them.
+    epsilon : float
+        Of the series.
+    rule : WindowRule
+        When a member's next window opens.
+    snapshots : sequence of int
+        At which lists are wanted, rising.
+    noise : NoiseSource
+        Of this series alone.
+    k : int
+        Length of a list.
+    n_first : int, optional
+        Nodes of the first snapshot, whose degrees are released; by default all.
+    candidates : array of int, optional
+        Who may be suggested.
+    """
+    mechanism = Suggest(epsilon=epsilon, directed=graph.directed)
+    claim, rate = mechanism.guarantee(1), float(mechanism.split[1])
+    shared = _first_degrees(mechanism, graph, n_first, noise.derive("shared"))
+    last = np.zeros(graph.n_nodes, dtype=np.uint16)
+    evidence, windows = no_evidence(len(members)), np.zeros(len(members), dtype=np.int64)
+    for until in range(1, snapshots[-1] + 1):
+        today = born_until(graph, until)
+        due = np.flatnonzero(rule.due(today, last, until)[members])
+        if len(due):
+            asked = members[due]
+            window = SuggestWindow(
+                epsilon=epsilon, directed=graph.directed, since=last.copy(), until=until
+            )
+            key = noise.derive("window", until)
+            drawn = rows_after(window, today, shared, asked.tolist(), key)
+            own = own_lists(today, asked, claim.model, claim.own_edges)
+            merged = lists.merge(shared, own, evidence.take(due), drawn)
+            place = np.arange(len(members))
+            place[due] = len(members) + np.arange(len(due))
+            evidence = Evidence.joined([evidence, merged]).take(place)
+            last[asked] = until
+            windows[due] += 1
+        if until in snapshots:
+            own = own_lists(today, members, claim.model, claim.own_edges)
+            times = np.maximum(windows, 1)
+            made = lists.make_lists(shared, own, evidence, rate, k, candidates, times)
+            yield Listed(until, made, windows.copy())
+
+
+def _first_degrees(
+    mechanism: Suggest, graph: Graph, n_first: int | None, noise: NoiseSource
+) -> Popularity:
+    """The degrees that are released at the first snapshot; who joins later has the floor."""
+    numbers = shared_numbers(mechanism, born_until(graph, 1), noise)
+    assert numbers is not None
+    there = np.arange(graph.n_nodes) < (graph.n_nodes if n_first is None else n_first)
+    return lists.learn(np.where(there, numbers.values[0], 0.0), numbers.scale)
+
+
+def hits_of_series(
+    split: HiddenEdges,
+    members: Members,
+    made: Iterator[Listed],
+    k: int = 20,
+) -> tuple[dict[int, Vector], npt.NDArray[np.int64]]:
+    """hits@k of the members at each snapshot, and how many windows each has had in the end."""
+    found, windows = {}, np.zeros(len(members), dtype=np.int64)
+    for one in made:
+        found[one.snapshot] = hits_of_lists(split.hidden, members, one.lists, k)
+        windows = one.windows
+    return found, windows
+
+
+def hits_of_popularity(
+    split: HiddenEdges, members: Members, snapshots: Sequence[int], k: int = 20
+) -> dict[int, Vector]:
+    """hits@k of the true degrees at each snapshot, the same list for everybody."""
+    found = {}
+    for snapshot in snapshots:
+        then = HiddenEdges(born_until(split.left, snapshot), split.hidden)
+        found[snapshot] = hits(then, members, popularity(then.left), k)
+    return found
+
+
+def measure_history(
+    dataset: str,
+    history: History,
+    epsilons: Sequence[float],
+    *,
+    k: int = 20,
+    n_snapshots: int = 5,
+    groups: Sequence[Group] = ALL_GROUPS,
+    per_group: int = 150,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Result]:
+    """hits@k at the last snapshots of a history, by degree group of the members in the end.
+
+    Hidden is a tenth of the edges of the latest snapshot, from all snapshots. Suggested is who is
+    in the latest one. Friendships that have ended count as they do in a series: as common friends
+    until it is renewed, and nobody is suggested to a former friend.
+    """
+    if len(history) < 2:
+        raise ParameterError(
+            f"hits over time need a history of at least 2 snapshots, this one has {len(history)}"
+        )
+    snapshots = range(max(1, len(history) - n_snapshots + 1), len(history) + 1)
+    split = hide_edges(history.graph, seed=seed, among=history.current)
+    drawn = members_by_degree(split, groups=groups, per_group=per_group, seed=seed)
+    asked = {group: members for group, members in drawn.items() if len(members)}
+    if not asked:
+        raise ParameterError("the history has too few edges to hide a tenth of them")
+    members = np.unique(np.concatenate(list(asked.values())))
+    rows = {group: np.searchsorted(members, its) for group, its in asked.items()}
+    about = {"experiment": "over time", "dataset": dataset, "repeats": 1}
+    degrees = split.left.degrees + split.hidden.degrees
+    results = [
+        Result.of(
+            float(np.count_nonzero((degrees >= low) & (degrees < (high or np.inf)))),
+            mechanism="graph",
+            epsilon=None,
+            metric=SIZE,
+            scope=group_name((low, high)),
+            n_sources=history.graph.n_nodes,
+            **about,
+        )
+        for low, high in asked
+    ]
+
+    def add(name: str, epsilon: float | None, found: dict[int, Vector]) -> None:
+        for group, its in rows.items():
+            line = {"mechanism": name, "epsilon": epsilon, "scope": group_name(group), **about}
+            results.extend(
+                Result.of(
+                    estimate(values[its]),
+                    metric=f"hits@{k}, snapshot {snapshot}",
+                    n_sources=len(its),
+                    **line,
+                )
+                for snapshot, values in found.items()
+            )
+
+    progress(0, 1 + 2 * len(epsilons))
+    add(POPULARITY, None, hits_of_popularity(split, members, snapshots, k))
+    candidates = np.flatnonzero(history.present)
+    for i, epsilon in enumerate(epsilons):
+        rules = {BASE: BASE_ONLY, SERIES: WindowRule.for_epsilon(epsilon)}
+        for j, (name, rule) in enumerate(rules.items()):
+            progress(1 + 2 * i + j, 1 + 2 * len(epsilons))
+            noise = NoiseSource.insecure(seed).derive(name, f"{epsilon:g}")
+            made = lists_of_series(
+                *(split.left, members, epsilon, rule, snapshots, noise),
+                k=k,
+                n_first=history.snapshots[0].n_nodes,
+                candidates=candidates,
+            )
+            add(name, epsilon, hits_of_series(split, members, made, k)[0])
+    progress(1 + 2 * len(epsilons), 1 + 2 * len(epsilons))
+    return results

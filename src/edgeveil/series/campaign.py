@@ -1,0 +1,139 @@
+"""A series in a ledger: the campaign that its members pay for, and where its folder is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from edgeveil.engine.keys import code_of, describe, parameters_of
+from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.history import History
+from edgeveil.ledger import Campaign, Ledger
+from edgeveil.ledger.prices import NANO
+from edgeveil.ledger.snapshots import SERIES, plain_label
+from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.series.state import About, SeriesFolder
+
+
+class Current(NamedTuple):
+    """The series that a label has now."""
+
+    place: SeriesFolder
+    history: History
+    mechanism: Suggest
+    about: About  # as of its last refresh, or of the one that was begun if there is none
+
+
+def series_campaign(
+    mechanism: Suggest, history: History, label: str, note: dict[str, str]
+) -> Campaign:
+    """The campaign of a series in a ledger: it outlives snapshots, up to a renewal."""
+    return Campaign(
+        question=json.dumps({"series": history.identity, "of": describe(mechanism)}),
+        guarantee=mechanism.guarantee,
+        label=label,
+        fingerprint=f"{SERIES}{history.identity}",
+        code=code_of(mechanism),
+        note={
+            "mechanism": "series of lists",
+            "parameters": json.dumps(parameters_of(mechanism)),
+            "series": history.identity,
+            **note,
+        },
+    )
+
+
+def series_folder(ledger: Ledger, label: str, folder: str | os.PathLike[str] | None = None) -> Path:
+    """Where history and state of a label are: beside the ledger's file, or its artifacts."""
+    if folder is not None:
+        return Path(folder)
+    name = plain_label(label) or "graph"  # "Friends" is the same label
+    if not re.fullmatch(r"[\w.-]{1,100}", name) or name.startswith("."):
+        raise ParameterError(f"a series needs a label of letters, digits, - and _, got {label!r}")
+    beside = str(ledger.folder) if "://" in ledger.location else ledger.location
+    return Path(f"{beside}.series") / name
+
+
+def is_series(ledger: Ledger, label: str) -> bool:
+    """Whether the current lists of a label are a series."""
+    return (ledger.fingerprint(label) or "").startswith(SERIES)
+
+
+def last_series(ledger: Ledger, label: str) -> float | None:
+    """The epsilon of the series that a label has; None if it has none."""
+    if not is_series(ledger, label):
+        return None
+    same = plain_label(label)
+    charges = ledger.charges()
+    of_label = [one for one in charges if plain_label(one.label) == same and one.epsilon_nano]
+    return of_label[-1].epsilon_nano / NANO
+
+
+def current_series(
+    ledger: Ledger, label: str, folder: str | os.PathLike[str] | None = None
+) -> Current | None:
+    """The series that a label has now; None if it has none, or if it is to start anew.
+
+    Raises
+    ------
+    LedgerError
+        If the folder does not hold the series that the ledger knows.
+    """
+    if not is_series(ledger, label):
+        return None
+    place = SeriesFolder(series_folder(ledger, label, folder))
+    path = place.path / "history"
+    history = History.open(path) if (path / "history.json").exists() else None
+    if history is None or ledger.fingerprint(label) != f"{SERIES}{history.identity}":
+        raise LedgerError(
+            f"{place.path} does not hold the series of {label or 'this graph'}: name the folder "
+            "that does, bring it back, or renew the series (edgeveil ledger renew)"
+        )
+    for about in (place.about(), place.pending()):
+        note = None if about is None else ledger.note(about.series)
+        if about is None or note is None:
+            continue
+        mechanism = Suggest(**json.loads(note["parameters"]))
+        if ledger.campaign_key(series_campaign(mechanism, history, label, {})) == about.series:
+            return Current(place, history, mechanism, about)
+    raise LedgerError(
+        f"{place.path} was put back to an older copy: it does not know the series of "
+        f"{label or 'this graph'}. Bring the newer one back, or renew (edgeveil ledger renew)"
+    )
+
+
+def series_to_refresh(
+    ledger: Ledger, label: str, folder: str | os.PathLike[str] | None, mechanism: Suggest
+) -> Current | None:
+    """The series that is to be refreshed, or None if one is to be started.
+
+    Raises
+    ------
+    LedgerError
+        If the label has lists that are no series.
+    ParameterError
+        If its series has other parameters.
+    """
+    of_label = label or "this graph"
+    if ledger.fingerprint(label) is not None and not is_series(ledger, label):
+        raise LedgerError(
+            f"lists of {of_label} were made one by one. A series needs a label of its own, or a "
+            "new start of this one, for which all are charged anew: edgeveil ledger renew"
+        )
+    now = current_series(ledger, label, folder)
+    if now is not None and now.mechanism != mechanism:
+        asked = parameters_of(mechanism)
+        differs = (
+            f"{name} {value!r}, not {asked[name]!r}"
+            for name, value in parameters_of(now.mechanism).items()
+            if value != asked[name]
+        )
+        raise ParameterError(
+            f"the series of {of_label} has {next(differs)}: all its lists are made with the same. "
+            "Other parameters are another series, for which all are charged anew: edgeveil ledger "
+            "renew"
+        )
+    return now

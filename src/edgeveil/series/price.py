@@ -1,0 +1,63 @@
+"""What a refresh would charge: public numbers only, before anything is merged or drawn."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from edgeveil.graph import Graph
+from edgeveil.ledger import Campaign, Ledger
+from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.series.campaign import series_campaign, series_to_refresh
+
+
+@dataclass(frozen=True)
+class RefreshPrice:
+    """What a refresh would charge.
+
+    Attributes
+    ----------
+    n_members : int
+        Members of today.
+    n_newcomers : int
+        Those of them who would pay now, for all their lists to come.
+    n_left_out : int
+        Those whose budget does not allow it.
+    epsilon : float
+        What a newcomer would pay.
+    least_left : float
+        What the member with the least has left now.
+    """
+
+    n_members: int
+    n_newcomers: int
+    n_left_out: int
+    epsilon: float
+    least_left: float
+
+
+def price_refresh(
+    graph: Graph,
+    *,
+    ledger: Ledger,
+    epsilon: float,
+    label: str = "",
+    folder: str | os.PathLike[str] | None = None,
+    knows_followers: bool = False,
+) -> RefreshPrice:
+    """Say what `refresh` would charge; arguments as there. Of the graph only its ids are read."""
+    mechanism = Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
+    now = series_to_refresh(ledger, label, folder, mechanism)
+    names = [str(node) for node in graph.nodes.ids.tolist()]
+    if now is None:
+        campaign = Campaign(question="a new series", guarantee=mechanism.guarantee, label=label)
+    else:
+        campaign = series_campaign(mechanism, now.history, label, {})
+    found = ledger.newcomers(campaign, names)
+    return RefreshPrice(
+        n_members=len(names),
+        n_newcomers=len(found.able),
+        n_left_out=len(found.unable),
+        epsilon=mechanism.epsilon,
+        least_left=ledger.account().left,
+    )

@@ -1,0 +1,148 @@
+"""`suggest`: lists of the series that a label has, or else of the graph as it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Unpack
+
+import numpy as np
+
+from edgeveil._check import whole
+from edgeveil.engine import suggest as suggest_from_graph
+from edgeveil.engine.question import Options, graph_of
+from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.graph import Graph
+from edgeveil.ledger import Ledger
+from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.nodes import NodeId
+from edgeveil.series.campaign import Current, current_series, series_campaign
+from edgeveil.series.refresh import Series, popularity
+from edgeveil.suggestions import Suggestions
+
+_TRIES = 3  # a refresh that ends meanwhile replaces the files that are being read
+
+
+def suggest(
+    graph: Graph,
+    members: NodeId | Iterable[NodeId] | None = None,
+    epsilon: float | None = None,
+    *,
+    k: int | None = None,
+    candidates: Iterable[NodeId] | None = None,
+    knows_followers: bool = False,
+    mechanism: Mechanism | None = None,
+    **how: Unpack[Options],
+) -> Suggestions:
+    """Suggest people to members, privately: whom each may know, without those it knows.
+
+    Each list is for its member alone (joint model) and costs epsilon about every edge that does
+    not touch the member. In a directed graph a list says whom to follow, and every edge is
+    protected that does not start at the member.
+
+    With a ledger and a label whose lists are a series (`edgeveil.refresh`), the lists are those of
+    its last refresh, at the epsilon of the series, and nobody is charged.
+
+    Parameters
+    ----------
+    graph : Graph
+        The private graph; directed if it was read with ``directed="keep"``.
+    members : id or iterable of ids, optional
+        Whom to make a list for; everybody if left out.
+    epsilon : float
+        Privacy loss of one list; may be left out if the mechanism brings it.
+    k : int, optional
+        Length of a list; 20 by default. With a ledger another k costs nothing.
+    candidates : iterable of ids, optional
+        Only these nodes are suggested. Must not depend on edges; with a ledger others cost nothing.
+    knows_followers : bool
+        Directed: every member knows who follows it. Then edges to the member are not protected
+        from it, and its followers may rank higher.
+    mechanism : Mechanism, optional
+        What to use instead of `edgeveil.mechanisms.Suggest`; it brings its own parameters.
+
+    Other Parameters
+    ----------------
+    ledger, label, purpose, operator, noise, engine, progress : optional
+        As for `edgeveil.release`.
+
+    Examples
+    --------
+    >>> from edgeveil.datasets import social_network
+    >>> graph = social_network(300, average_degree=12).graph
+    >>> lists = suggest(graph, [7, 8], epsilon=1.0, k=5)
+    >>> len(lists.for_member(7)), lists.table().columns[:3]
+    (5, ['member', 'rank', 'node'])
+    """
+    ledger = how.get("ledger")
+    if ledger is not None and mechanism is None and epsilon is not None:
+        graph = graph_of(graph)
+        asked = Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
+        if members is not None:
+            single = isinstance(members, str | int | np.integer)
+            members = [members] if single else list(members)  # type: ignore[list-item, arg-type]
+            graph.nodes.indices(members)
+        found = lists_of_series(
+            ledger, how.get("label", ""), asked, members, k=k, candidates=candidates
+        )
+        if found is not None:
+            return found
+    return suggest_from_graph(
+        *(graph, members, epsilon),
+        k=k,
+        candidates=candidates,
+        knows_followers=knows_followers,
+        mechanism=mechanism,
+        **how,
+    )
+
+
+def lists_of_series(
+    ledger: Ledger | str | os.PathLike[str],
+    label: str,
+    asked: Suggest,
+    members: list[NodeId] | None = None,
+    *,
+    k: int | None = None,
+    candidates: Iterable[NodeId] | None = None,
+) -> Suggestions | None:
+    """Lists of the series of a label, as of its last refresh; None if it has no series.
+
+    Raises
+    ------
+    ParameterError
+        If the series has other parameters than those asked for.
+    BudgetError
+        If somebody is not in the series.
+    """
+    ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    length = 20 if k is None else k
+    whole("k", length, 1, 10_000)
+    among = None if candidates is None else list(candidates)
+    for left in reversed(range(_TRIES)):
+        now = current_series(ledger, label)
+        if now is None:
+            return None
+        if now.mechanism != asked:
+            raise ParameterError(
+                f"the lists of {label or 'this graph'} are a series with epsilon "
+                f"{now.mechanism.epsilon:g}: ask with the same parameters, or under another label, "
+                "where they are charged"
+            )
+        try:
+            return open_series(now, ledger, label).suggestions(members, length, among)
+        except LedgerError:
+            if not left or now.place.about() == now.about:
+                raise
+    raise AssertionError  # the last try returns or raises
+
+
+def open_series(now: Current, ledger: Ledger, label: str) -> Series:
+    """The lists of a series as of its last refresh."""
+    shared = ledger.shared(series_campaign(now.mechanism, now.history, label, {}))
+    if not now.about.state or shared is None or not shared.stored:
+        raise LedgerError(
+            f"the first refresh of {now.place.path} was interrupted: give the same command again"
+        )
+    return Series(now.place, now.history, now.mechanism, popularity(shared, now.history.nodes))

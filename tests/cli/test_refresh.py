@@ -1,0 +1,194 @@
+"""`edgeveil refresh` and `edgeveil ledger renew`: the weekly job as a curator gives it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from itertools import combinations
+
+import pytest
+
+from edgeveil.ledger import Ledger
+from edgeveil.release_folder import ReleaseFolder
+
+WEEKLY = "refresh week{}.csv --nodes members.txt --label friends --ledger f.ledger --epsilon 1"
+
+
+@pytest.fixture
+def weeks(folder):
+    """Three weeks of a small network, in which somebody joins."""
+    names = [f"member{i}" for i in range(40)]
+    circles = [names[i : i + 12] for i in range(0, 36, 4)]
+    edges = sorted({pair for circle in circles for pair in combinations(circle, 2)})
+    for number, share in ((1, 0.8), (2, 0.9), (3, 1.0)):
+        some = edges[: int(share * len(edges))]
+        (folder / f"week{number}.csv").write_text("".join(f"{u},{v}\n" for u, v in some))
+    (folder / "members.txt").write_text("\n".join(names) + "\n")
+    Ledger.create("f.ledger", epsilon=2)
+    return folder
+
+
+def charged(member: str = "member1") -> float:
+    return Ledger.open("f.ledger").account(member).charged
+
+
+def test_a_member_pays_once_for_the_lists_of_all_weeks(weeks, run):
+    for number in (1, 2, 3):
+        done = run(f"{WEEKLY.format(number)} --out lists --date 2026-11-0{number}")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"lists/000{number}\n"
+        assert f"Snapshot {number}: 40 members have lists." in done.stderr
+        assert ("40 joined" in done.stderr) == (number == 1)
+        assert "The member with the least has epsilon = 1 left." in done.stderr
+        assert charged() == 1.0
+    made = [ReleaseFolder.open(f"lists/000{number}") for number in (1, 2, 3)]
+    assert [len(lists) for lists in made] == [40, 40, 40]
+    assert {lists.guarantee.epsilon for lists in made} == {1.0}
+    assert len(made[0].only("member1").for_member("member1")) == 20
+
+
+def test_newcomers_pay_when_they_join_and_nobody_else(weeks, run):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01")
+    (weeks / "members.txt").write_text((weeks / "members.txt").read_text() + "newcomer\n")
+    done = run(f"{WEEKLY.format(2)} --date 2026-11-08")
+    assert "1 joined the series now and paid 1 each" in done.stderr
+    assert (charged("newcomer"), charged()) == (1.0, 1.0)
+
+
+def test_what_was_written_before_is_not_replaced_silently(weeks, run):
+    line = f"{WEEKLY.format(1)} --date 2026-11-01 --out lists"
+    run(line)
+    file = weeks / "lists" / "0001" / "release.json"
+    file.write_text("kept")
+    done = run(f"{line} -k 5")
+    assert done.returncode == 0
+    assert "lists/0001 is there already and stays as it is" in done.stderr
+    assert file.read_text() == "kept"
+    assert run(f"{line} -k 5 --overwrite").returncode == 0
+    assert len(ReleaseFolder.open("lists/0001").only("member1").for_member("member1")) == 5
+
+
+def test_every_member_gets_a_file_of_its_own(weeks, run):
+    assert run(f"{WEEKLY.format(1)} --per-member mail").stdout == "mail/0001\n"
+    files = sorted((weeks / "mail" / "0001").iterdir())
+    assert len(files) == 40
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert files[0].read_text().splitlines()[0].startswith("member,rank,node")
+    assert "is there already" in run(f"{WEEKLY.format(1)} --per-member mail").stderr
+
+
+def test_the_price_is_shown_before_and_asked_for_on_a_terminal(weeks, run, on_a_terminal):
+    done = run(f"{WEEKLY.format(1)} --dry-run --format json")
+    [row] = json.loads(done.stdout)["rows"]
+    assert row == {
+        "members": 40, "newcomers": 40, "left_out": 0, "epsilon_each": 1.0, "least_left": 2.0,
+    }  # fmt: skip
+    assert not (weeks / "f.ledger.series").exists()
+    line = f"{WEEKLY.format(1)} --date 2026-11-01"
+    code, said = on_a_terminal(line, "n\n")
+    assert (code, charged()) == (1, 0.0)
+    assert "charged epsilon = 1 each, once" in " ".join(said.split())
+    assert on_a_terminal(line, "y\n")[0] == 0
+    assert charged() == 1.0
+    code, said = on_a_terminal(f"{WEEKLY.format(2)} --date 2026-11-08", "")
+    assert (code, "Go on?" in said) == (0, False), "nobody would be charged"
+
+
+def test_who_cannot_pay_is_left_out_and_counted(weeks, run):
+    assert run("suggest week1.csv --nodes members.txt --ledger f.ledger --label other "
+               "--epsilon 1.5 --member member3").returncode == 0  # fmt: skip
+    assert "left_out" in run(f"{WEEKLY.format(1)} --dry-run --format csv").stdout
+    done = run(f"{WEEKLY.format(1)} --out lists")
+    assert "39 members have lists; 1 were left out" in done.stderr
+    assert "member3" not in ReleaseFolder.open("lists/0001").sources
+    assert charged("member3") == 1.5
+
+
+def test_a_renewal_charges_again_and_is_refused_where_nobody_could_pay(weeks, run, on_a_terminal):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01")
+    assert run("ledger advance f.ledger friends").returncode == 2
+    assert run(f"{WEEKLY.format(1).replace('epsilon 1', 'epsilon 0.5')}").returncode == 2
+    assert charged() == 1.0
+    code, said = on_a_terminal("ledger renew f.ledger friends", "n\n")
+    assert (code, "40 of the 40 members" in " ".join(said.split())) == (1, True)
+    assert "Nobody was charged" in run(f"{WEEKLY.format(2)} --date 2026-11-02").stderr
+    assert "charges epsilon = 1 again" in run("ledger renew f.ledger friends").stderr
+    assert "40 joined" in run(f"{WEEKLY.format(3)} --date 2026-11-03").stderr
+    assert charged() == 2.0
+    done = run("ledger renew f.ledger friends")
+    assert done.returncode == 3
+    assert "the series goes on" in done.stderr
+    assert run(f"{WEEKLY.format(3)} --date 2026-11-04").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--epsilon 1", "--ledger is required"),
+        ("--ledger f.ledger", "--epsilon is required"),
+        ("--ledger f.ledger --epsilon 1 --insecure-seed 1", "leave --insecure-seed out"),
+        ("--ledger f.ledger --epsilon 1 --out lists.csv", "--out is a folder"),
+        ("--ledger f.ledger --epsilon 1 -k 0", "-k"),
+        ("--ledger f.ledger --epsilon 1 --label ../x", "a label of letters"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_charged(weeks, run, words, told):
+    done = run(f"refresh week1.csv {words}")
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert charged() == 0.0
+
+
+def test_lists_that_were_made_one_by_one_are_no_series(weeks, run):
+    run("suggest week1.csv --ledger f.ledger --label friends --epsilon 0.5 --member member3")
+    done = run(WEEKLY.format(1))
+    assert done.returncode == 1
+    assert "were made one by one" in done.stderr
+    assert "become a series" in run("ledger renew f.ledger friends").stderr
+    assert run(WEEKLY.format(1)).returncode == 0
+
+
+SINGLE = "suggest week1.csv --nodes members.txt --label friends --ledger f.ledger --epsilon 1"
+
+
+def test_suggest_gives_the_list_of_the_series_for_nothing(weeks, run):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01 --out lists")
+    done = run(f"{SINGLE} --member member3 --format json")
+    assert done.returncode == 0, done.stderr
+    assert "From the series of friends, as of its snapshot 1 (2026-11-01)" in done.stderr
+    shown = [row["node"] for row in json.loads(done.stdout)["rows"]]
+    kept = ReleaseFolder.open("lists/0001").only("member3").for_member("member3")
+    assert shown == [place.node for place in kept]
+    assert charged("member3") == 1.0
+    assert run(f"{SINGLE} --all --out lists.parquet").returncode == 0
+    assert run(f"{SINGLE} --all --out folder").returncode == 2
+    assert "nobody is charged" in run(f"{SINGLE} --member member3 --dry-run").stderr
+    assert charged("member3") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ("--member newcomer", 3, "is charged by the next one"),
+        ("--member member3 --epsilon 0.5", 2, "a series with epsilon 1"),
+        ("--member nobody", 2, "nobody"),
+    ],
+)
+def test_suggest_from_a_series_refuses_what_it_does_not_have(weeks, run, words, code, told):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01")
+    (weeks / "members.txt").write_text((weeks / "members.txt").read_text() + "newcomer\n")
+    line = SINGLE.replace("--epsilon 1", "") if "--epsilon" in words else SINGLE
+    done = run(f"{line} {words}")
+    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    assert charged("newcomer") == 0.0
+
+
+def test_other_releases_under_the_label_of_a_series_are_refused(weeks, run):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01")
+    done = run(
+        "rank week1.csv --nodes members.txt --label friends --ledger f.ledger --epsilon 0.5 "
+        "--source member3"
+    )
+    assert done.returncode == 1
+    assert "are a series" in done.stderr
+    assert charged("member3") == 1.0
