@@ -36,7 +36,6 @@ def embed(
     *,
     asked: Asked,
     parameters: options.Parameters = options.PARAMETERS,
-    directed: options.ArcsAsEdges = False,
     how: options.Releasing = options.RELEASING,
 ) -> None:
     """Embed the members of a graph, each for itself: by default its own list, at no cost.
@@ -64,7 +63,7 @@ def embed(
         raise ParameterError(f"{chosen.name} hashes all nodes: --dim takes a number")
     check_out(asked.out, *TABLES, "", inputs=(graph, how.nodes, asked.sources))
     setup = Setup.of(how)
-    private = setup.read(graph, directed=directed)
+    private = setup.read(graph)
     if unhashed:
         chosen = OwnListEmbedding.unhashed(private.n_nodes)
     wanted = np.arange(private.n_nodes)

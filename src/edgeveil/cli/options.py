@@ -60,7 +60,7 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Words = Annotated[str, Parameter(show_default=False)]
 Named = Annotated[list[str] | None, Parameter(negative="")]
 Candidates = Annotated[Path | None, default("all nodes")]
-Length = Annotated[int, Parameter(name=("--top", "-k"))]
+Length = Annotated[int, Parameter(name=("-k", "--top"))]
 Format = Annotated[OutputFormat, option("table, json or csv.")]
 GraphPath = Annotated[Path, option("Edge list, Parquet, .mat, MatrixMarket or a graph folder.")]
 # Text always; that it may be a path tells shells to complete the names of files.
@@ -71,13 +71,6 @@ Epsilon = Annotated[
     option(
         "Privacy loss of one list, ranking or embedding; smaller is more private. Required; there "
         "is no safe default."
-    ),
-]
-ArcsAsEdges = Annotated[
-    Flag,
-    option(
-        "Allow a matrix (.mat, MatrixMarket) that is not symmetric. Every arc is read as an "
-        "undirected edge, as the lines of an edge list always are."
     ),
 ]
 Settings = Annotated[
@@ -111,6 +104,10 @@ class GraphFile:
     """Whether the first line of a text file holds names."""
     columns: Annotated[str | None, default("the first two, if that is clear")] = None
     """The two columns with ids: their names in the first line, or positions from 0."""
+    directed: Literal["refuse", "ignore", "keep"] = "refuse"
+    """keep: a line, or a row and column of a matrix, means that the first follows the second, for
+    suggestions of whom to follow. ignore: every arc is an undirected edge, as the lines of an edge
+    list are in any case. refuse: so is a matrix that is not symmetric."""
 
     @property
     def pair(self) -> tuple[str | int, str | int] | None:
@@ -178,8 +175,6 @@ class Lists:
     epsilon: Epsilon = None
     k: Length = 20
     """How many people a list names, at most. With a ledger another number costs nothing."""
-    directed: Flag = False
-    """Keep directions: a line, or a row and column of a matrix: the first follows the second."""
 
 
 @Parameter(name="*", group="Parameters of mechanisms")

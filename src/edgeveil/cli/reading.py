@@ -16,7 +16,7 @@ import numpy.typing as npt
 from edgeveil.cli.options import GraphFile
 from edgeveil.cli.output import counted, say
 from edgeveil.errors import ParameterError, ReadingWarning, UnknownNodeError
-from edgeveil.graph import Directed, Graph
+from edgeveil.graph import Graph
 from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
 from edgeveil.nodes import NodeId, NodeSet
@@ -24,7 +24,7 @@ from edgeveil.nodes import NodeId, NodeSet
 TABLES = (".parquet", ".json", ".csv")
 
 
-def read_and_say(path: Path, reading: GraphFile, *, directed: Directed, counts: bool) -> Graph:
+def read_and_say(path: Path, reading: GraphFile, *, counts: bool) -> Graph:
     """Read a graph and say, on a terminal, how many nodes it has.
 
     The number of nodes is public. With `counts` all that the reader counted is said, anywhere:
@@ -37,7 +37,11 @@ def read_and_say(path: Path, reading: GraphFile, *, directed: Directed, counts: 
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ReadingWarning)
         graph = read_graph(
-            path, nodes=reading.nodes, directed=directed, header=header, columns=reading.pair
+            path,
+            nodes=reading.nodes,
+            directed=reading.directed,
+            header=header,
+            columns=reading.pair,
         )
     for doubt in warned:
         say(str(doubt.message))

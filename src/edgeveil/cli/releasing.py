@@ -27,7 +27,6 @@ from edgeveil.engine.making import make
 from edgeveil.engine.question import Options, Question, ask
 from edgeveil.engine.tasks import ListOptions
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
-from edgeveil.graph import Directed
 from edgeveil.ledger import Price
 from edgeveil.mechanisms import Mechanism
 from edgeveil.nodes import NodeId
@@ -57,9 +56,9 @@ class Setup:
         ledger = None if how.ledger is None else Ledger.open(how.ledger)
         return cls(how=how, engine=how.make_engine(), ledger=ledger, noise=noise)
 
-    def read(self, path: Path, *, directed: Directed) -> Graph:
+    def read(self, path: Path) -> Graph:
         """The graph."""
-        return read_and_say(path, self.how, directed=directed, counts=self.how.verbose)
+        return read_and_say(path, self.how, counts=self.how.verbose)
 
 
 def read_members(
@@ -74,7 +73,7 @@ def read_members(
     """The graph, and for whom lists are wanted; what is wrong is said before anything is paid."""
     if per_member is not None:
         check_places(per_member)
-    graph = setup.read(path, directed="keep" if lists.directed else False)
+    graph = setup.read(path)
     nodes = graph.nodes
     if everybody:
         wanted = np.arange(len(nodes))

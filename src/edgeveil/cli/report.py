@@ -62,7 +62,7 @@ def report(
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
     whole("-k", lists.k, 1, 10_000)
     choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon)
-    chosen = choose(directed=lists.directed)
+    chosen = choose(directed=how.directed == "keep")
     if per_member is None:
         out = out or Path("edgeveil-report.html")
     elif accuracy and out is None:
@@ -70,7 +70,7 @@ def report(
     check_out(out, ".html", ".htm")
     setup = Setup.of(how)
     private, wanted = read_members(graph, lists, setup, per_member, ".html")
-    if private.directed and not lists.directed:  # a graph folder knows that it has directions
+    if private.directed and how.directed != "keep":  # a graph folder knows that it has directions
         chosen = choose(directed=True)
     if len(wanted) > _MOST:
         raise ParameterError(
