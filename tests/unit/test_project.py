@@ -91,7 +91,7 @@ def test_wheel_and_sdist_have_what_belongs_into_them(tmp_path):
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         names = set(wheel.namelist())
     theory_pages = {f"edgeveil/theory/{p.name}" for p in (ROOT / "docs/theory").glob("*.md")}
-    assert theory_pages | {"edgeveil/py.typed", "edgeveil/cli/app.py"} <= names
+    assert theory_pages | {"edgeveil/py.typed", "edgeveil/output.schema.json"} <= names
     assert not [name for name in names if name.startswith(("tests", "docs", "benchmarks"))]
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
