@@ -25,6 +25,7 @@ PAGES = [
     ),
     "report",
     "history",
+    "series",
 ]
 
 
