@@ -439,7 +439,7 @@ def _large_answer(rng: np.random.Generator, noise: NoiseSource, asked: Any) -> N
     size = 100 * max(1.0, *(calibration.noise_scale for calibration in given))
     values = size * rng.normal(size=asked.values.shape)
     if isinstance(asked, Tail):
-        values = asked.at_least + np.abs(values)
+        values = asked.threshold + np.abs(values)
     return randomise(dataclasses.replace(asked, values=values), noise)
 
 

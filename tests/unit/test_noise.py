@@ -591,8 +591,8 @@ def test_what_the_fast_path_decides_next_to_a_jump_is_right(T, margin):
     pairs = np.column_stack([first, np.zeros_like(first)]).reshape(-1)
     marks = np.empty(first.size, dtype=np.bool_)
     out = np.empty(first.size, dtype=np.int64)
-    args = (float(T), 0, np.uint64(0), np.uint64(2**24), margin)
-    assert _sampler._fill_integers(pairs, *args, out, marks)
+    scale = float(T), np.uint64(0), np.uint64(2**24), margin
+    assert _sampler._fill_integers(pairs, scale, 0, out, marks)
     assert 0.01 < (~marks).mean() < 1.0
     for i in np.flatnonzero(~marks).tolist():
 

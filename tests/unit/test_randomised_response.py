@@ -14,7 +14,7 @@ from scipy import stats
 from edgeveil.errors import ParameterError
 from edgeveil.privacy import randomised_response
 from edgeveil.privacy.noise import NoiseSource, discrete_laplace
-from edgeveil.privacy.randomised_response import flip_scale, flipped_places
+from edgeveil.privacy.randomised_response import flip_scale, flipped_positions
 
 EPSILONS = [
     *np.geomspace(1e-5, 60, 400).tolist(),
@@ -66,7 +66,7 @@ def test_the_scale_is_one_that_the_sampler_takes():
     st.integers(0, 2**64),
 )
 def test_places_are_sorted_distinct_and_inside(total, epsilon, seed):
-    places = flipped_places(total, epsilon, NoiseSource.insecure(seed))
+    places = flipped_positions(total, epsilon, NoiseSource.insecure(seed))
     assert places.dtype == np.int64
     assert places.ndim == 1
     assert (np.diff(places) > 0).all()
@@ -78,7 +78,7 @@ def test_places_are_sorted_distinct_and_inside(total, epsilon, seed):
 @pytest.mark.parametrize("epsilon", [1e-9, 0.5, 3, 60])
 def test_no_bits_have_no_flips(epsilon):
     for seed in range(20):
-        assert len(flipped_places(0, epsilon, NoiseSource.insecure(seed))) == 0
+        assert len(flipped_positions(0, epsilon, NoiseSource.insecure(seed))) == 0
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 0.5, 2])
@@ -87,7 +87,7 @@ def test_few_bits_flip_with_the_right_probability_each(epsilon, total):
     trials = 2000
     counts = np.zeros(total)
     for seed in range(trials):
-        counts[flipped_places(total, epsilon, NoiseSource.insecure(seed))] += 1
+        counts[flipped_positions(total, epsilon, NoiseSource.insecure(seed))] += 1
     q = 1 / (1 + math.exp(epsilon))
     chi = ((counts - trials * q) ** 2 / (trials * q * (1 - q))).sum()
     assert 1e-4 < stats.chi2.sf(chi, total) < 1 - 1e-4
@@ -97,7 +97,7 @@ def test_few_bits_flip_with_the_right_probability_each(epsilon, total):
 def test_the_number_of_flips_and_the_gaps_between_them_have_their_law(epsilon):
     total = 1_000_000
     q = 1 / (1 + math.exp(epsilon))
-    places = flipped_places(total, epsilon, NoiseSource.insecure(6))
+    places = flipped_positions(total, epsilon, NoiseSource.insecure(6))
     assert stats.binomtest(len(places), total, q).pvalue > 1e-3
     gaps = np.diff(places)
     longest = max(2, int(5 / q))
@@ -121,7 +121,7 @@ def test_going_on_after_a_batch_of_gaps_keeps_the_law(epsilon, monkeypatch):
     total, trials = 60, 500
     counts = np.zeros(total)
     for seed in range(trials):
-        places = flipped_places(total, epsilon, NoiseSource.insecure(seed))
+        places = flipped_positions(total, epsilon, NoiseSource.insecure(seed))
         assert (np.diff(places) > 0).all()
         counts[places] += 1
     q = 1 / (1 + math.exp(epsilon))
@@ -133,18 +133,18 @@ def test_gaps_of_zero_count_and_negative_draws_do_not(monkeypatch):
     _, shift = flip_scale(1)
     draws = np.array([0, -1, (1 << shift) - 1, 3 << shift, -(5 << shift), 1 << shift, 2**62])
     monkeypatch.setattr(randomised_response, "discrete_laplace", lambda *_: draws)
-    places = flipped_places(10, 1, NoiseSource.insecure(1))
+    places = flipped_positions(10, 1, NoiseSource.insecure(1))
     assert places.tolist() == [0, 1, 5, 7]
 
 
 def test_below_a_hundred_thousandth_the_flips_are_fair_coins():
-    coins = flipped_places(640, 9.99e-6, NoiseSource.insecure(1))
-    np.testing.assert_array_equal(coins, flipped_places(640, 1e-200, NoiseSource.insecure(1)))
-    assert not np.array_equal(coins, flipped_places(640, 1.01e-5, NoiseSource.insecure(1)))
+    coins = flipped_positions(640, 9.99e-6, NoiseSource.insecure(1))
+    np.testing.assert_array_equal(coins, flipped_positions(640, 1e-200, NoiseSource.insecure(1)))
+    assert not np.array_equal(coins, flipped_positions(640, 1.01e-5, NoiseSource.insecure(1)))
 
 
 def test_a_large_epsilon_over_many_bits_does_not_overflow():
-    places = flipped_places(10**14, 30, NoiseSource.insecure(1))
+    places = flipped_positions(10**14, 30, NoiseSource.insecure(1))
     assert len(places) < 60  # 9.4 on average
     assert (np.diff(places) > 0).all()
 
@@ -152,4 +152,4 @@ def test_a_large_epsilon_over_many_bits_does_not_overflow():
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, True, "1", None])
 def test_a_bad_epsilon_is_refused(epsilon):
     with pytest.raises(ParameterError, match="epsilon must be a positive number"):
-        flipped_places(10, epsilon, NoiseSource.insecure(1))
+        flipped_positions(10, epsilon, NoiseSource.insecure(1))

@@ -27,7 +27,7 @@ COMMANDS = {
     "serve": "Give each member its own list over HTTP, and nobody else's.",
     "token": "Print a test token for a member of the service.",
     "history": "All snapshots of a graph as one: every edge, and when it was first seen.",
-    "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.",
+    "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be exceeded.",
     "mechanisms": "List what there is, what each protects, and when to use it.",
     "theory": "Print the proof that a guarantee names; the pages come with the package.",
     "convert": "Turn a graph file, or many, into a folder that opens in milliseconds.",
@@ -129,7 +129,7 @@ def _run(words: list[str]) -> int:
     try:
         with warnings.catch_warnings():
             if not sys.warnoptions:
-                warnings.simplefilter("ignore")  # a library's words, and of private numbers
+                warnings.simplefilter("ignore")  # library warnings may quote private values
             app = make_app(summaries=not words or words[0].startswith("-"))
             with telling(*words[:1]):
                 app(words, exit_on_error=False, print_error=False, result_action="return_none")

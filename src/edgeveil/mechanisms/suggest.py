@@ -126,7 +126,7 @@ class Suggest:
             starts,
             width=graph.n_nodes,
             calibration=self._sum_noise(graph.n_nodes),
-            at_least=lists.threshold(graph.n_nodes, float(self.split[1])),
+            threshold=lists.threshold(graph.n_nodes, float(self.split[1])),
             densely=self.densely,
         )
 
@@ -134,7 +134,7 @@ class Suggest:
         """What the released sums tell about strangers: from this lists are made."""
         (tail,) = noised
         assert isinstance(tail, NoisedTail)
-        found = tail.starts, tail.places, tail.values
+        found = tail.starts, tail.positions, tail.values
         return lists.gather(shared, own, found, float(self.split[1]))
 
     def lists(
@@ -190,7 +190,7 @@ class SuggestWindow(Suggest):
         """What the released sums of this window tell about strangers."""
         (tail,) = noised
         assert isinstance(tail, NoisedTail)
-        found, since = (tail.starts, tail.places, tail.values), self._since(own)
+        found, since = (tail.starts, tail.positions, tail.values), self._since(own)
         assert own.births is not None
         rows = np.repeat(np.arange(len(since)), np.diff(own.starts))
         share = _OLDER * np.minimum((self.until - since) / _YEAR, 1.0)

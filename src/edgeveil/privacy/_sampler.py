@@ -9,7 +9,7 @@ t = 2**a * T (docs/theory/noise.md, Theorem 3). Each draw owns two words of the 
                   bits a-1..0  L                                            (a <= 40)
 
 `exact_draw` is the definition. The kernels compute the same wherever the two words decide the
-draw by a wide margin, and mark the others, which then go to `exact_draw`. So the floating-point
+draw by a wide margin, and leave the others, *undecided*, to `exact_draw`. So the floating-point
 logarithm decides nothing by itself, and the result does not depend on machine or compiler.
 """
 
@@ -153,11 +153,9 @@ _SERIES = tuple(2.0 / (2 * k + 1) for k in range(9))
 # No fastmath: the proof counts roundings. error_model numpy: no branch before a division.
 
 
-def _decide_(first: Any, second: Any, T: Any, low_mask: Any, accept: Any, margin: Any) -> Any:
-    """One draw from two words: H, L, sign as +-1.0, and whether `exact_draw` must decide.
-
-    T is a float, exact. ``accept``: V's prefix below it means acceptance for every L.
-    """
+def _decide_(first: Any, second: Any, scale: Any) -> Any:
+    """One draw from two words: H, L, sign as +-1.0, and whether `exact_draw` must decide."""
+    T, low_mask, accept, margin = scale
     prefix = first >> _SIGN_SIDE
     # U's lower end, u = prefix / 2**52, exactly; u = z * 2**k with z in [0.7071, 1.4143).
     u = np.float64(np.uint64(prefix | _ONE).view(np.float64) - 1.0)
@@ -189,38 +187,35 @@ def _decide_(first: Any, second: Any, T: Any, low_mask: Any, accept: Any, margin
     return high, low, (-1.0 if negative else 1.0), undecided
 
 
-def _fill_integers_(
-    words: Any, T: Any, a: Any, low_mask: Any, accept: Any, margin: Any, out: Any, marks: Any
-) -> bool:
-    """OUT ``out`` (n,): draws. OUT ``marks`` (n,): undecided. IN ``words`` (2n,)."""
-    any_marked = False
+def _fill_integers_(words: Any, scale: Any, a: Any, out: Any, undecided: Any) -> bool:
+    """OUT ``out``, ``undecided`` (n,): draws. IN ``words`` (2n,), ``scale``: from `scale_of`.
+
+    Returns whether any draw is undecided.
+    """
+    some = False
     for i in range(out.size):
-        high, low, sign, undecided = _decide(
-            words[2 * i], words[2 * i + 1], T, low_mask, accept, margin
-        )
+        high, low, sign, undecided[i] = _decide(words[2 * i], words[2 * i + 1], scale)
         # Invariant: high <= 52 ln 2 T < 2**31, so 2**a * high + low < 2**63 for a <= 31.
         magnitude = (np.int64(high) << a) + np.int64(low)
         out[i] = -magnitude if sign < 0.0 else magnitude
-        marks[i] = undecided
-        any_marked |= undecided
-    return any_marked
+        some |= undecided[i]
+    return some
 
 
 def _fill_noisy_(
-    words: Any, T: Any, low_mask: Any, accept: Any, margin: Any, values: Any,
-    per_step: Any, step: Any, block: Any, per_block: Any, limit: Any, out: Any, marks: Any,
-) -> bool:  # fmt: skip
+    words: Any, scale: Any, values: Any, lattice: Any, out: Any, undecided: Any
+) -> bool:
     """OUT ``out`` (n,): IN ``values`` (n,) on the lattice plus draws. Else as `_fill_integers_`.
 
+    ``lattice`` is from `lattice_of`.
     With block = 2**a, value = (y_high * block + y_low) steps and noise = +-(high * block + low)
     steps, the sum is (y_high +- high + carry) * block + rest, 0 <= rest < block. All of it is
     exact but the outermost additions, which round exact numbers that are functions of the sum.
     """
-    any_marked = False
+    per_step, step, block, per_block, limit = lattice
+    some = False
     for i in range(out.size):
-        high, low, sign, undecided = _decide(
-            words[2 * i], words[2 * i + 1], T, low_mask, accept, margin
-        )
+        high, low, sign, undecided[i] = _decide(words[2 * i], words[2 * i + 1], scale)
         value = values[i]
         if not abs(value) < np.inf:  # NaN, +-inf
             value = 0.0
@@ -229,43 +224,53 @@ def _fill_noisy_(
         below = (y - y_high * block) + sign * low
         carry = np.floor(below * per_block)
         total = (y_high + (sign * high + carry)) * block + (below - carry * block)
-        out[i] = total * step + 0.0  # + 0.0: a zero is +0, its sign must not tell how it came about
-        marks[i] = undecided
-        any_marked |= undecided
-    return any_marked
+        out[i] = total * step + 0.0  # never -0: the sign of a zero would tell how it came about
+        some |= undecided[i]
+    return some
 
 
 _words_t = types.Array(types.uint64, 1, "C", readonly=True)
 _values_t = types.Array(types.float64, 1, "C", readonly=True)
-_marks_t = types.boolean[::1]
-_f, _i, _u = types.float64, types.int64, types.uint64
+_undecided_t = types.boolean[::1]
+_scale_t = types.Tuple((types.float64, types.uint64, types.uint64, types.float64))
+_lattice_t = types.UniTuple(types.float64, 5)
 _decide = inlined(_decide_)
 _fill_integers = compiled(
     _fill_integers_,
-    types.boolean(_words_t, _f, _i, _u, _u, _f, types.int64[::1], _marks_t),
+    types.boolean(_words_t, _scale_t, types.int64, types.int64[::1], _undecided_t),
 )
 _fill_noisy = compiled(
     _fill_noisy_,
-    types.boolean(
-        _words_t, _f, _u, _u, _f, _values_t, _f, _f, _f, _f, _f, types.float64[::1], _marks_t
-    ),
+    types.boolean(_words_t, _scale_t, _values_t, _lattice_t, types.float64[::1], _undecided_t),
 )
 
+Scale = tuple[float, np.uint64, np.uint64, float]
+Lattice = tuple[float, float, float, float, float]
 
-def _accept_below(T: int, a: int) -> int:
-    """V's prefixes below this accept whatever L is: 1 - 1/T <= 1 - L/t <= exp(-L/t)."""
-    return (T - 1 << ACCEPT_BITS) // T if a else 1 << ACCEPT_BITS
+
+def scale_of(T: int, a: int, margin: float) -> Scale:
+    """T as a float, exact; the mask of L; the bound below which V's prefix accepts; the margin.
+
+    Prefixes of V below the bound accept whatever L is: 1 - 1/T <= 1 - L/t <= exp(-L/t).
+    """
+    accept = (T - 1 << ACCEPT_BITS) // T if a else 1 << ACCEPT_BITS
+    return float(T), np.uint64((1 << a) - 1), np.uint64(accept), margin
+
+
+def lattice_of(a: int, step_log2: int) -> Lattice:
+    """Steps per unit, the step, the block 2**a, blocks per step, and the limit of values."""
+    return 2.0**-step_log2, 2.0**step_log2, 2.0**a, 2.0**-a, _limit(step_log2)
 
 
 def _run(
     kernel: Callable[[NDArray[np.uint64], slice, NDArray[np.bool_]], bool],
-    settle: Callable[[int, int, int, bool], None],
+    decide: Callable[[int, int, int, bool], None],
     size: int,
     T: int,
     a: int,
     stream: Stream,
 ) -> None:
-    """Chunk by chunk: words, kernel, then ``settle(index, H, L, negative)`` for what is left."""
+    """Chunk by chunk: words, kernel, then ``decide(index, H, L, negative)`` for undecided draws."""
     undecided = np.empty(min(CHUNK, size), dtype=np.bool_)
     for start in range(0, size, CHUNK):
         count = min(CHUNK, size - start)
@@ -276,25 +281,24 @@ def _run(
             # A draw's further bits depend on its position in the stream, not on the chunks.
             bits = stream.further_bits(position + 2 * i)
             draw = exact_draw(int(words[2 * i]), int(words[2 * i + 1]), T, a, bits)
-            settle(start + i, *draw)
+            decide(start + i, *draw)
 
 
 def draw_integers(
     size: int, T: int, a: int, stream: Stream, margin: float = MARGIN
 ) -> NDArray[np.int64]:
     """``size`` draws with scale T * 2**a, T < 2**25, a <= 30. A larger margin changes nothing."""
-    out = np.empty(size, dtype=np.int64)
-    mask, accept = np.uint64((1 << a) - 1), np.uint64(_accept_below(T, a))
+    out, scale = np.empty(size, dtype=np.int64), scale_of(T, a, margin)
     largest = np.iinfo(np.int64).max
 
-    def kernel(words: NDArray[Any], part: slice, marks: NDArray[np.bool_]) -> bool:
-        return bool(_fill_integers(words, float(T), a, mask, accept, margin, out[part], marks))
+    def kernel(words: NDArray[Any], part: slice, undecided: NDArray[np.bool_]) -> bool:
+        return bool(_fill_integers(words, scale, a, out[part], undecided))
 
-    def settle(index: int, high: int, low: int, negative: bool) -> None:
+    def decide(index: int, high: int, low: int, negative: bool) -> None:
         magnitude = min((high << a) + low, largest)
         out[index] = -magnitude if negative else magnitude
 
-    _run(kernel, settle, size, T, a, stream)
+    _run(kernel, decide, size, T, a, stream)
     return out
 
 
@@ -307,24 +311,17 @@ def add_noise(
     margin: float = MARGIN,
 ) -> NDArray[np.float64]:
     """IN ``values`` (n,), contiguous: on the lattice plus draws of scale T * 2**a steps."""
-    out = np.empty(values.size, dtype=np.float64)
-    mask, accept = np.uint64((1 << a) - 1), np.uint64(_accept_below(T, a))
-    per_step, step, block, per_block = (2.0**p for p in (-step_log2, step_log2, a, -a))
-    limit = _limit(step_log2)
+    out, scale = np.empty(values.size, dtype=np.float64), scale_of(T, a, margin)
+    lattice = lattice_of(a, step_log2)
 
-    def kernel(words: NDArray[Any], part: slice, marks: NDArray[np.bool_]) -> bool:
-        return bool(
-            _fill_noisy(
-                words, float(T), mask, accept, margin,
-                values[part], per_step, step, block, per_block, limit, out[part], marks,
-            )
-        )  # fmt: skip
+    def kernel(words: NDArray[Any], part: slice, undecided: NDArray[np.bool_]) -> bool:
+        return bool(_fill_noisy(words, scale, values[part], lattice, out[part], undecided))
 
-    def settle(index: int, high: int, low: int, negative: bool) -> None:
+    def decide(index: int, high: int, low: int, negative: bool) -> None:
         magnitude = (high << a) + low
         out[index] = lattice_sum(
             float(values[index]), -magnitude if negative else magnitude, a, step_log2
         )
 
-    _run(kernel, settle, values.size, T, a, stream)
+    _run(kernel, decide, values.size, T, a, stream)
     return out

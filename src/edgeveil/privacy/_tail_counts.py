@@ -1,9 +1,10 @@
-"""How many of n zeros reach a threshold after their noise: Binomial(n, p), decided exactly.
+"""How many of n zeros reach a threshold after their noise: Binomial(n, p), sampled exactly.
 
-p = P(Z >= T) = q**T / (1 + q) for q = exp(-1 / t), T >= 1. A uniform U on [0, 1) is an infinite
-string of fair bits, and the number is the least k with U < F(k). Of U one word is drawn, and more
-only if the word does not decide: F is known by bounds as narrow as wanted, from decimal arithmetic
-that rounds in a known direction. Nothing here is private (docs/theory/lazy-noise.md).
+p = P(Z >= T) = q**T / (1 + q) for q = exp(-1 / t), T >= 1. By inversion: with U uniform on [0, 1),
+an infinite string of fair bits, the count is the least k with U < F(k), F the distribution
+function. One word of U is drawn, and more only if that word does not decide: decimal arithmetic
+with directed rounding bounds F as narrowly as needed. Nothing here is private
+(docs/theory/lazy-noise.md).
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ from numpy.typing import NDArray
 from edgeveil.privacy._sampler import Bits, _accepts, _context, _floor_of_exponential
 
 WORD = 64
-# Digits beyond those of a word: raising 1 - p to the power n loses at most as many as n has.
+# Precision beyond a word: raising 1 - p to the power n loses at most as many digits as n has.
 SPARE_BITS = 200
-# A table has about as many entries as the expected count.
+# Largest expected count: a table has about as many entries.
 MOST_EXPECTED = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class CountLaw:
-    """The law of the binomial count, and the words that decide it.
+    """The distribution of the binomial count, as a table that a word is looked up in.
 
     Attributes
     ----------
     n, scale, threshold : int
         Coordinates, t and T in steps.
     first : int
-        The count that belongs to words below ``limits[0]``.
+        The count for words below ``limits[0]``.
     limits : array of uint64
         floor(2**64 F(k)) for k = first, first + 1, ...: a word below means at most k, a word
-        above means more, and the word itself is undecided.
+        above means more, and an equal word is undecided.
     most : int
         A count above this has probability at most 2**-64.
     words : int
-        What count, positions and excesses take almost always.
+        Enough for count, positions and excesses, almost always.
     """
 
     n: int
@@ -52,6 +53,15 @@ class CountLaw:
     limits: NDArray[np.uint64]
     most: int
     words: int
+
+    def for_loops(self) -> tuple[int, NDArray[np.uint64], np.uint64, np.uint64]:
+        """``first``, ``limits``, n, and the last word that gives a position."""
+        return self.first, self.limits, np.uint64(self.n), np.uint64(self.last_word)
+
+    @property
+    def last_word(self) -> int:
+        """Words up to this one are divided evenly among the positions; others are skipped."""
+        return (1 << WORD) // self.n * self.n - 1
 
     def exactly(self, word: int, bits: Bits, size: int = WORD) -> int:
         """The count for the uniform whose first ``size`` bits are ``word``."""
@@ -78,10 +88,10 @@ def _least_above(law: CountLaw, prefix: int, count: int) -> int | None:
 
 @lru_cache(maxsize=64)
 def count_law(n: int, scale: int, threshold: int) -> CountLaw | None:
-    """The law; None where drawing all coordinates is no slower.
+    """The distribution; None where drawing all coordinates is no slower.
 
-    That is for T < 2 t, where more than one in 15 reaches the threshold, and for more than
-    an expected count of 65,536.
+    That is for T < 2 t, where more than one zero in 15 reaches the threshold, and for an expected
+    count above 65,536.
     """
     if n < 1 or threshold < 2 * scale or n * _chance(scale, threshold, WORD)[1] > MOST_EXPECTED:
         return None
@@ -89,25 +99,25 @@ def count_law(n: int, scale: int, threshold: int) -> CountLaw | None:
     table = np.array(limits, dtype=np.uint64)
     table.flags.writeable = False
     most = first + len(limits)
-    # One for the number, one for each place and two for each excess; some places come twice.
+    # One for the count, one for each position and two for each excess; some positions repeat.
     words = 1 + 3 * most + most // 8 + 16
-    words += words % 2  # two are a block of a stream
+    words += words % 2  # a block of the stream is two words
     return CountLaw(n, scale, threshold, first, table, most, words)
 
 
 def _limits(n: int, scale: int, threshold: int, size: int) -> tuple[int, list[int]]:
-    """The number below the first limit, and floor(2**size F(k)) until no word lies above."""
+    """The count below the first limit, and floor(2**size F(k)) until no word is above."""
     spare = size
     while True:
         first, limits = 0, list[int]()
         (down, up), whole = _both(spare), Decimal(1 << size)
         for k, (least, most) in enumerate(_distribution(n, scale, threshold, spare)):
             if k == n:
-                return first, limits  # F(n) is 1: beyond every word
+                return first, limits  # F(n) is 1: above every word
             limit = int(down.multiply(least, whole))
-            # F(k) < 1 for k < n, however near: the limit is a word.
+            # F(k) < 1 for k < n, so the limit is below 2**size.
             if limit != min(int(up.multiply(most, whole)), (1 << size) - 1):
-                break  # the bounds do not tell: finer ones
+                break  # try again with narrower bounds
             if limits == [0] and limit == 0:
                 first = k
                 continue
@@ -173,7 +183,7 @@ def _power(
     return result
 
 
-# --- The definition of what exceeds the threshold in a row of zeros ------------------------------
+# --- The definition of which zeros of a row reach the threshold ----------------------------------
 
 
 def exact_excess(first: int, second: int, T: int, a: int, bits: Bits) -> int:
@@ -187,12 +197,12 @@ def exact_excess(first: int, second: int, T: int, a: int, bits: Bits) -> int:
 def exact_exceedances(
     law: CountLaw, T: int, a: int, word: Callable[[int], int], rare: Callable[[int], Bits]
 ) -> tuple[list[int], list[int]]:
-    """Positions, rising, and noise in steps where a row of zeros exceeds the threshold.
+    """Positions, increasing, and noise in steps, of the zeros of a row that reach the threshold.
 
     Parameters
     ----------
     law : CountLaw
-        Of the count.
+        The distribution of the count.
     T, a : int
         The scale, 2**a T.
     word : callable
@@ -205,13 +215,12 @@ def exact_exceedances(
         count = law.exactly(word(0), rare(0))
     else:
         count = law.first + at
-    places, used = set[int](), 1
-    end = (1 << WORD) // law.n * law.n  # words below are divided evenly among the places
-    while len(places) < count:
-        if word(used) < end:
-            places.add(word(used) % law.n)
+    positions, used = set[int](), 1
+    while len(positions) < count:
+        if word(used) <= law.last_word:
+            positions.add(word(used) % law.n)
         used += 1
     excess = [
         exact_excess(word(i), word(i + 1), T, a, rare(i)) for i in range(used, used + 2 * count, 2)
     ]
-    return sorted(places), [law.threshold + g for g in excess]
+    return sorted(positions), [law.threshold + g for g in excess]

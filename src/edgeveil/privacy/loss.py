@@ -1,7 +1,8 @@
-"""What one outcome of noised numbers tells about which of two graphs they came from, exactly."""
+"""The exact privacy loss of noised numbers: largest log-ratio of an outcome on two graphs."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 
@@ -25,13 +26,12 @@ def largest_loss(
 ) -> tuple[float, Noised]:
     """The largest log-ratio of the probabilities of one outcome, and an outcome that attains it.
 
-    `first` and `second` are the same question asked of two graphs; the loss is ``inf`` if they can
-    be told apart for certain, by other noise or none. Exact: values lie on a lattice and the law
-    of their noise is known, so no sampling is needed. For discrete Laplace noise of scale t the
-    outcome z has log-ratio sum (|z - y| - |z - x|) / t, at most the L1 distance of x and y in steps
-    over t, with equality where z lies on the far side of x as seen from y in every coordinate;
-    z = x does, and any z `beyond` it, in units of the noise's scale, on which the next question
-    may depend.
+    `first` and `second` are the same statistic of two graphs; the loss is ``inf`` if their noise
+    differs, or there is none and their values differ. Exact: values lie on a lattice and the
+    distribution of their noise is known, so nothing is sampled. For discrete Laplace noise of
+    scale t the outcome z has log-ratio sum (|z - y| - |z - x|) / t, at most the L1 distance of x
+    and y in steps over t, with equality where in every coordinate z = x, or z lies farther from y
+    than x does. `beyond` (in noise scales) moves z that way: the next statistic may depend on z.
     """
     if isinstance(first, Bits) and isinstance(second, Bits):
         apart = len(np.setxor1d(first.ones, second.ones, assume_unique=True))
@@ -58,20 +58,51 @@ def largest_loss(
 
 
 def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
-    if not first.same_question(second):
+    """The largest log-ratio of one outcome, and an outcome that attains it.
+
+    Of a coordinate either a noisy value z >= T is seen, or only that it is below T. With x and y
+    steps before the noise, a seen z has log-ratio (|z - y| - |z - x|) / t. For x > y that is
+    largest, (x - y) / t, at every z >= max(x, T), and "below" is more likely for y. For x < y it
+    decreases with z, so it is largest at z = max(x, T); and "below" may have a larger one,
+    log P(x + Z < T) - log P(y + Z < T), less than (y - x) / t if T > x. Coordinates are
+    independent, so the largest log-ratios add up. Right to the precision of a double.
+    """
+    if not first.same_public_part(second):
         return float("inf"), without_noise(first)
-    from edgeveil.privacy._tail_loss import largest_loss_of_rows  # it loads the compiler
+    from edgeveil.privacy._tail import threshold_in_steps  # it loads the compiler
 
     calibration = first.calibration
-    loss, places, values, starts = largest_loss_of_rows(
-        _steps_of_rows(first), _steps_of_rows(second), calibration, first.at_least
+    t, threshold = calibration.scale, threshold_in_steps(first.threshold, calibration)
+    loss, positions, seen, starts = 0.0, list[int](), list[int](), [0]
+    for one, other in zip(_steps_of_rows(first), _steps_of_rows(second), strict=True):
+        for position in sorted(one.keys() | other.keys()):
+            x, y = one.get(position, 0), other.get(position, 0)
+            z = max(x, threshold)
+            of_seen = (abs(z - y) - abs(z - x)) / t
+            of_below = log_below(threshold - x, t) - log_below(threshold - y, t)
+            loss += max(of_seen, of_below)
+            if of_seen > of_below or (x == y and x >= threshold):
+                positions.append(position)
+                seen.append(z)
+        starts.append(len(positions))
+    return loss, NoisedTail(
+        values=np.array([float(z) * 2.0**calibration.step_log2 for z in seen]),
+        scale=calibration.noise_scale,
+        positions=np.array(positions, np.int64),
+        starts=np.array(starts, np.int64),
     )
-    scale = calibration.noise_scale
-    return loss, NoisedTail(values=values, scale=scale, places=places, starts=starts)
 
 
 def _steps_of_rows(tail: Tail) -> list[dict[int, int]]:
-    """Of each row the steps at its places."""
-    places, starts = tail.places.tolist(), tail.starts.tolist()
+    """For each row the steps at its positions."""
+    positions, starts = tail.positions.tolist(), tail.starts.tolist()
     steps = [int(x) for x in to_lattice(tail.values, tail.calibration)]
-    return [dict(zip(places[a:b], steps[a:b], strict=True)) for a, b in pairwise(starts)]
+    return [dict(zip(positions[a:b], steps[a:b], strict=True)) for a, b in pairwise(starts)]
+
+
+def log_below(distance: int, t: int) -> float:
+    """The logarithm of P(Z < distance), for P(Z = z) proportional to exp(-|z| / t)."""
+    q = math.exp(-1 / t)
+    if distance <= 0:
+        return (distance - 1) / t - math.log1p(q)
+    return math.log1p(-math.exp(-distance / t) / (1 + q))

@@ -1,8 +1,8 @@
-"""Randomised response on a long row of bits, by the places where it lies.
+"""Randomised response on a long row of bits: samples the positions of the flipped bits.
 
 Each bit is flipped independently with probability q >= 1 / (1 + e^epsilon), q <= 1/2, which is
-epsilon-private for a change of one bit (docs/theory/edge-flipping.md). The places come from
-exact geometric gaps, so memory goes with the number of flips and not with the number of bits.
+epsilon-private for a change of one bit (docs/theory/edge-flipping.md). Gaps between flips are
+exactly geometric, so memory grows with the number of flips and not with the number of bits.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from edgeveil.privacy.noise import NoiseSource, discrete_laplace
 
 _BITS = 25  # significant bits of the gap's scale, as `discrete_laplace` takes them
 _LARGEST_SCALE = 2**55
-# Below this the flips are fair coins (q = 1/2, which protects perfectly): at 25 bits the scale
-# could not tell such an epsilon from 0 or from its negative.
+# Below this the flips are fair coins (q = 1/2, which protects perfectly): a scale of 25 bits
+# cannot represent such an epsilon.
 _FAIR_COIN_BELOW = 1e-5
 
 
@@ -40,8 +40,8 @@ def flip_scale(epsilon: float) -> tuple[int, int]:
         return int(exact / 2**-shift) << -shift, 0
 
 
-def flipped_places(total: int, epsilon: float, noise: NoiseSource) -> npt.NDArray[np.int64]:
-    """Sorted places of the flipped bits among 0 .. total-1, at this privacy loss of one bit."""
+def flipped_positions(total: int, epsilon: float, noise: NoiseSource) -> npt.NDArray[np.int64]:
+    """Sorted positions of the flipped bits among 0 .. total-1; `epsilon` is the loss of one bit."""
     epsilon = check_epsilon(epsilon)
     if epsilon < _FAIR_COIN_BELOW:
         bits = np.unpackbits(noise.words(-(-total // 64)).view(np.uint8), count=total)
@@ -53,10 +53,10 @@ def flipped_places(total: int, epsilon: float, noise: NoiseSource) -> npt.NDArra
     while at < total:
         draws = discrete_laplace(scale, int(min(2.2 * expected, 1 << 22)) + 64, noise)
         # Given Z >= 0, Z is geometric: P(Z >= k) = exp(-k / scale). Divided by 2^b and rounded
-        # down it counts the bits that are kept before the next flip.
+        # down it is the number of bits kept before the next flip.
         gaps = draws[draws >= 0] >> shift
-        # A gap beyond the end ends the search; cutting it keeps the sum inside 64 bits.
-        places = at + np.cumsum(np.minimum(gaps, total) + 1)
-        at = int(places[-1]) if len(places) else at
-        parts.append(places[places < total])
+        # A gap beyond the end is cut, so that the sum fits into 64 bits.
+        positions = at + np.cumsum(np.minimum(gaps, total) + 1)
+        at = int(positions[-1]) if len(positions) else at
+        parts.append(positions[positions < total])
     return np.concatenate(parts)

@@ -1,9 +1,9 @@
-"""What a mechanism asks of the graph, and the one step that makes it public.
+"""Statistics of the graph, and the one step that makes them public.
 
-A mechanism computes numbers of bounded sensitivity and hands them over as one of the classes
-below; `randomise` adds the noise. Nothing else leaves a mechanism (`edgeveil.mechanisms.base`), so
-the privacy of a release is the sum of what is said here, whatever the mechanism computes around
-it. `without_noise` is the curator's view of the same numbers.
+A mechanism computes numbers of bounded sensitivity and returns them as one of the classes below;
+`randomise` adds the noise. Nothing else leaves a mechanism (`edgeveil.mechanisms.base`), so the
+epsilon of a release is the sum of the epsilons here, whatever else the mechanism computes.
+`without_noise` gives the same numbers to the curator.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.noise import Calibration, NoiseRows, NoiseSource, add_laplace_to_rows
-from edgeveil.privacy.randomised_response import flipped_places
+from edgeveil.privacy.randomised_response import flipped_positions
 
 Rows = npt.NDArray[np.float64]
 
@@ -31,13 +31,13 @@ class Statistic:
     Attributes
     ----------
     values : array of shape (rows, width), C-contiguous, writeable
-        Overwritten by `randomise` and then read-only: what a mechanism wrote there afterwards would
-        be released without noise. What it still needs of it, it copies before.
+        Overwritten by `randomise` and then read-only: anything written there later would be
+        released without noise. A mechanism that needs the exact values later copies them before.
     calibration : Calibration, or a tuple with one for each row
-        The noise: it holds sensitivity, float error and epsilon of a row.
+        The noise: sensitivity, float error and epsilon of a row.
     spends : bool
-        False for noise alone, which a mechanism adds before its last step: the values are then
-        zeros, whatever they were, and nothing is learnt from them.
+        False for noise alone, which a mechanism adds before its last step: the values are set to
+        zero, so nothing is learnt from them.
     """
 
     values: Rows
@@ -46,7 +46,7 @@ class Statistic:
 
     @property
     def epsilon(self) -> Fraction:
-        """What one row tells at most about an edge."""
+        """Privacy loss of one row."""
         if not self.spends:
             return Fraction(0)
         given = self.calibration if isinstance(self.calibration, tuple) else (self.calibration,)
@@ -62,50 +62,50 @@ class Statistic:
 class Tail:
     """Long rows, mostly zero, of which only what reaches a threshold after the noise is released.
 
-    Row i is a vector of `width` numbers: its `values` at its `places`, and 0 elsewhere. Every one
-    of them gets Laplace noise. Released are the places whose noisy value is at least `at_least`,
-    with that value, and nothing else: a function of the whole noisy vector, so it has its
-    guarantee. It is drawn without drawing the vector (docs/theory/lazy-noise.md), and then time
-    and memory depend on the number of places; `densely` draws all noise of all rows, in a time
-    that does not. The threshold must not hang on the edges, but may on what was noised before.
+    Row i is a vector of `width` numbers: its `values` at its `positions`, and 0 elsewhere. Every
+    coordinate gets Laplace noise. Released are the positions whose noisy value is at least the
+    `threshold`, with that value: post-processing of the whole noisy vector, so its guarantee
+    holds. The vector is not drawn in full (docs/theory/lazy-noise.md), so time and memory depend
+    on the number of positions; `densely` draws all noise of all rows, in a time that does not.
+    The threshold may depend on released numbers, but not on the edges.
     """
 
-    places: npt.NDArray[np.integer]  # (starts[-1]) int32 or int64, rising within a row
-    values: Rows  # (starts[-1]) rounded to the lattice as everywhere
+    positions: npt.NDArray[np.integer]  # (starts[-1]) int32 or int64, increasing within a row
+    values: Rows  # (starts[-1]) rounded to the lattice, as everywhere
     starts: npt.NDArray[np.int64]  # (rows + 1) row i is at starts[i] : starts[i + 1]
     width: int  # public
     calibration: Calibration  # for `width` coordinates
-    at_least: float  # public
+    threshold: float  # public
     densely: bool = False
 
     @property
     def epsilon(self) -> Fraction:
-        """What one row tells at most about an edge."""
+        """Privacy loss of one row."""
         return Fraction(self.calibration.epsilon)
 
-    def same_question(self, other: Tail) -> bool:
-        """Whether both differ in private numbers only."""
-        mine, theirs = ((len(t.starts), t.width, t.calibration, t.at_least) for t in (self, other))
+    def same_public_part(self, other: Tail) -> bool:
+        """Whether the two differ in private numbers only."""
+        mine, theirs = ((len(t.starts), t.width, t.calibration, t.threshold) for t in (self, other))
         return mine == theirs
 
 
 @dataclass(frozen=True)
 class Bits:
-    """A long row of bits, of which an edge changes one, before randomised response."""
+    """A long row of bits before randomised response; an edge changes one of them."""
 
-    ones: npt.NDArray[np.int64]  # their sorted places
+    ones: npt.NDArray[np.int64]  # sorted positions of the ones
     total: int  # number of bits (public)
     loss: float  # epsilon for one bit
 
     @property
     def epsilon(self) -> Fraction:
-        """What all bits together tell at most about an edge."""
+        """Privacy loss of all bits together."""
         return exact_epsilon(self.loss)
 
 
 @dataclass(frozen=True)
 class Exact:
-    """Numbers that get no noise. Only for a guarantee that promises nothing."""
+    """Numbers that get no noise: only for a guarantee that protects nothing."""
 
     values: Rows
 
@@ -115,7 +115,7 @@ AnyStatistic = Statistic | Tail | Bits | Exact
 
 @dataclass(frozen=True)
 class Noised:
-    """What became public of a statistic: its values with noise; of `Bits` the places of the ones.
+    """A released statistic: its values with noise; for `Bits` the positions of the ones.
 
     `scale` is that of the Laplace noise on each value (of the first row, if rows differ); 0
     without noise.
@@ -125,7 +125,7 @@ class Noised:
     scale: float = 0.0
 
     def for_reading(self) -> Noised:
-        """The same numbers, which cannot be written to from here."""
+        """A read-only view of the same numbers."""
         views: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -137,19 +137,19 @@ class Noised:
 
 @dataclass(frozen=True, kw_only=True)
 class NoisedTail(Noised):
-    """What became public of a `Tail`: the noisy values that reach the threshold, and where."""
+    """A released `Tail`: the noisy values that reach the threshold, and their positions."""
 
-    places: npt.NDArray[np.int64]  # rising within a row
+    positions: npt.NDArray[np.int64]  # increasing within a row
     starts: npt.NDArray[np.int64]  # (rows + 1) row i is at starts[i] : starts[i + 1]
 
     def of(self, i: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Places and values of row i."""
-        its = slice(self.starts[i], self.starts[i + 1])
-        return self.places[its], self.values[its]
+        """Positions and values of row i."""
+        row = slice(self.starts[i], self.starts[i + 1])
+        return self.positions[row], self.values[row]
 
 
 def total_epsilon(statistics: Iterable[AnyStatistic]) -> Fraction:
-    """What all of these together tell at most about an edge: the sum."""
+    """Privacy loss of all of these together: the sum."""
     total = Fraction(0)
     for statistic in statistics:
         if isinstance(statistic, Exact):
@@ -166,16 +166,17 @@ def randomise(
     Parameters
     ----------
     statistic : Statistic, Tail, Bits or Exact
-        What to make public. The values of a `Statistic` are overwritten.
+        The values of a `Statistic` are overwritten.
     noise : NoiseSource
         Used for nothing else: another statistic with the same rows would get the same noise.
     names : sequence of int
-        A name for each row, which with `noise` decides what it gets. Not used for `Bits`.
+        A name for each row; a row's noise is a function of `noise` and its name. Not used for
+        `Bits`.
     """
     if isinstance(statistic, Exact):
         return Noised(statistic.values)
     if isinstance(statistic, Bits):
-        flips = flipped_places(statistic.total, statistic.loss, noise)
+        flips = flipped_positions(statistic.total, statistic.loss, noise)
         return Noised(np.setxor1d(statistic.ones, flips, assume_unique=True))
     noises = noise.rows(names)
     if isinstance(statistic, Tail):
@@ -188,45 +189,49 @@ def randomise(
             raise ParameterError(f"{len(rows)} rows need as many calibrations")
         for i, of_row in enumerate(calibration):
             add_laplace_to_rows(rows[i : i + 1], of_row, noises[i : i + 1])
-        return Noised(_taken(rows), calibration[0].noise_scale if calibration else 0.0)
+        return Noised(_read_only(rows), calibration[0].noise_scale if calibration else 0.0)
     add_laplace_to_rows(rows, calibration, noises)
-    return Noised(_taken(rows), calibration.noise_scale)
+    return Noised(_read_only(rows), calibration.noise_scale)
 
 
-def _taken(values: Rows) -> Rows:
-    """The same memory; whoever asked cannot write to it any more, nor to what it is a view of."""
-    ours = values.view()
-    theirs: Any = values
-    while isinstance(theirs, np.ndarray):
-        theirs.flags.writeable = False
-        theirs = theirs.base
-    return ours
+def _read_only(values: Rows) -> Rows:
+    """The same memory; the array, and those that it is a view of, become read-only."""
+    released = values.view()
+    given: Any = values
+    while isinstance(given, np.ndarray):
+        given.flags.writeable = False
+        given = given.base
+    return released
 
 
 def _randomise_tail(statistic: Tail, noises: NoiseRows) -> Noised:
     """What reaches the threshold of a tail after the noise."""
     from edgeveil.privacy import _tail  # imported here: it loads the compiler
 
-    places, noisy, begins = _tail.draw_tail(
-        (statistic.places, statistic.values, statistic.starts),
+    positions, noisy, starts = _tail.draw_tail(
+        (statistic.positions, statistic.values, statistic.starts),
         statistic.width,
         statistic.calibration,
-        statistic.at_least,
+        statistic.threshold,
         noises,
         densely=statistic.densely or None,
     )
-    scale = statistic.calibration.noise_scale
-    return NoisedTail(values=noisy, scale=scale, places=places, starts=begins)
+    return NoisedTail(
+        values=noisy,
+        scale=statistic.calibration.noise_scale,
+        positions=positions.astype(np.int64, copy=False),
+        starts=starts,
+    )
 
 
 def without_noise(statistic: AnyStatistic) -> Noised:
-    """The same numbers as they are. Not private: for the curator's comparisons."""
+    """The exact numbers. Not private: for the curator only."""
     if isinstance(statistic, Tail):
-        kept = statistic.values >= statistic.at_least
+        kept = statistic.values >= statistic.threshold
         before = np.concatenate(([0], np.cumsum(kept)))
         return NoisedTail(
             values=statistic.values[kept],
-            places=statistic.places[kept].astype(np.int64),
+            positions=statistic.positions[kept].astype(np.int64),
             starts=before[statistic.starts],
         )
     return Noised(statistic.ones if isinstance(statistic, Bits) else statistic.values)

@@ -149,7 +149,7 @@ def test_where_the_table_does_not_pay_there_is_none():
     assert count_law(10**6, 5, 9) is None  # T < 2 t
     assert count_law(10**6, 5, 0) is None
     assert count_law(10**6, 5, -7) is None
-    assert count_law(10**8, 5, 16) is None  # a million marks
+    assert count_law(10**8, 5, 16) is None  # a million exceedances
     assert count_law(0, 5, 20) is None
 
 

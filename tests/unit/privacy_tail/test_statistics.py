@@ -36,14 +36,12 @@ def streams(count):
     return SEED.rows(range(count))
 
 
-def tail(rows, at_least=4.0, calibration=STEPS, width=9, **more):
-    places = [p for row in rows for p in sorted(row)]
+def tail(rows, threshold=4.0, calibration=STEPS, width=9, **more):
+    positions = [p for row in rows for p in sorted(row)]
     values = [row[p] for row in rows for p in sorted(row)]
     starts = np.cumsum([0, *map(len, rows)])
-    return Tail(
-        np.array(places, np.int32), np.array(values, float), starts, width, calibration, at_least,
-        **more,
-    )  # fmt: skip
+    given = np.array(positions, np.int32), np.array(values, float), starts
+    return Tail(*given, width, calibration, threshold, **more)
 
 
 # --- Tails -----------------------------------------------------------------------------------
@@ -52,11 +50,15 @@ def tail(rows, at_least=4.0, calibration=STEPS, width=9, **more):
 def test_a_tail_becomes_what_its_draw_gives():
     asked = tail([{3: 5.0, 7: 20.0}, {}], calibration=NOISE, width=500)
     found = randomise(asked, SEED, range(2))
-    rows = asked.places, asked.values, asked.starts
-    places, values, starts = _tail.draw_tail(rows, 500, NOISE, 4.0, streams(2))
+    rows = asked.positions, asked.values, asked.starts
+    positions, values, starts = _tail.draw_tail(rows, 500, NOISE, 4.0, streams(2))
     assert isinstance(found, NoisedTail)
     assert found.scale == NOISE.noise_scale
-    for mine, wanted in ((found.places, places), (found.values, values), (found.starts, starts)):
+    for mine, wanted in (
+        (found.positions, positions),
+        (found.values, values),
+        (found.starts, starts),
+    ):
         np.testing.assert_array_equal(mine, wanted)
 
 
@@ -68,13 +70,13 @@ def test_a_tail_can_be_drawn_densely_on_demand():
     full = np.zeros(10**5)
     full[3] = 9.0
     noisy = noisy_row(full, calibration, streams(1), 0)
-    np.testing.assert_array_equal(dense.places, np.flatnonzero(noisy >= 9.0))
-    assert lazy.places.tolist() != dense.places.tolist()
+    np.testing.assert_array_equal(dense.positions, np.flatnonzero(noisy >= 9.0))
+    assert lazy.positions.tolist() != dense.positions.tolist()
 
 
 def test_without_noise_the_threshold_itself_is_reached():
     found = without_noise(tail([{1: 4.0, 2: 3.9}, {}, {0: 5.0, 8: -1.0}]))
-    assert found.places.tolist() == [1, 0]
+    assert found.positions.tolist() == [1, 0]
     assert found.values.tolist() == [4.0, 5.0]
     assert found.starts.tolist() == [0, 1, 1, 2]
     assert found.scale == 0.0
@@ -106,14 +108,14 @@ def test_the_loss_of_a_tail_is_that_of_its_most_telling_outcome(threshold):
         if x != y:
             seen = int(outcome.values[0]) if len(outcome.values) else None
             assert ratios[seen] == pytest.approx(loss, abs=1e-9)
-            assert outcome.places.tolist() in ([4], [])
+            assert outcome.positions.tolist() in ([4], [])
 
 
 def test_losses_of_places_and_rows_add_up():
     one, other = tail([{0: 6.0, 5: 2.0}, {1: 3.0}]), tail([{0: 5.0}, {1: 1.0}])
     loss, outcome = largest_loss(one, other)
     assert loss == pytest.approx((1 + 2 + 2) / STEPS.scale)
-    assert outcome.places.tolist() == [0, 5, 1]
+    assert outcome.positions.tolist() == [0, 5, 1]
     assert outcome.values.tolist() == [6.0, 4.0, 4.0]
     assert outcome.starts.tolist() == [0, 2, 3]
 

@@ -36,17 +36,21 @@ def words_of(noises, i, count):
     return noises.row(i).take(count)[1]
 
 
-def equal_rows(places, values, rows):
+def equal_rows(positions, values, rows):
     """The same row many times."""
-    starts = np.arange(rows + 1, dtype=np.int64) * len(places)
-    return np.tile(np.array(places, np.int32), rows), np.tile(np.array(values, float), rows), starts
+    starts = np.arange(rows + 1, dtype=np.int64) * len(positions)
+    return (
+        np.tile(np.array(positions, np.int32), rows),
+        np.tile(np.array(values, float), rows),
+        starts,
+    )
 
 
 def some_rows(lengths, n, seed=0):
     rng = np.random.default_rng(seed)
-    places = [np.sort(rng.choice(min(n, 10**6), size, replace=False)) for size in lengths]
+    positions = [np.sort(rng.choice(min(n, 10**6), size, replace=False)) for size in lengths]
     starts = np.cumsum([0, *lengths], dtype=np.int64)
-    flat = np.concatenate(places).astype(np.int32)
+    flat = np.concatenate(positions).astype(np.int32)
     return flat, rng.geometric(0.3, len(flat)).astype(float), starts
 
 
@@ -60,7 +64,7 @@ def same(one, other):
 UNIT = 1000  # steps: at small scales many dense draws are "-0" and go the slow way
 
 CONFIGURATIONS = [
-    # n, scale, threshold, places, values, all but n and places in units
+    # n, scale, threshold, positions, values, all but n and positions in units
     (60, 1, 3, [], []),
     (60, 2, 6, [0, 7, 59], [6.0, 3.0, -4.0]),
     (400, 2, 7, [5, 6, 300], [7.0, 8.0, 1.0]),
@@ -91,18 +95,18 @@ def p_values(one, other, n, threshold):
     return found
 
 
-def both_ways(n, scale, threshold, places, values, rows=3000):
+def both_ways(n, scale, threshold, positions, values, rows=3000):
     calibration = lattice(scale * UNIT, n)
-    given = equal_rows(places, np.array(values) * UNIT, rows)
+    given = equal_rows(positions, np.array(values) * UNIT, rows)
     return [
         draw_tail(given, n, calibration, float(threshold * UNIT), streams(rows, seed), densely=way)
         for seed, way in ((1, True), (2, False))
     ]
 
 
-@pytest.mark.parametrize(("n", "scale", "threshold", "places", "values"), CONFIGURATIONS)
-def test_lazy_and_dense_have_one_distribution(n, scale, threshold, places, values):
-    dense, lazy = both_ways(n, scale, threshold, places, values)
+@pytest.mark.parametrize(("n", "scale", "threshold", "positions", "values"), CONFIGURATIONS)
+def test_lazy_and_dense_have_one_distribution(n, scale, threshold, positions, values):
+    dense, lazy = both_ways(n, scale, threshold, positions, values)
     assert min(p_values(dense, lazy, n, threshold)) > P_VALUE
 
 
@@ -133,11 +137,11 @@ def test_the_comparison_notices_a_wrong_excess(monkeypatch):
 
 
 def test_the_comparison_notices_zeros_that_stay_on_values(monkeypatch):
-    """Control: a zero that exceeds the threshold at a place with a value is kept beside it."""
+    """Control: a zero that exceeds the threshold at a position with a value is kept beside it."""
     original = _tail.merge_rows
 
-    def keep_all(places, *rest):
-        original(places - 2000, *rest)  # no position meets a value
+    def keep_all(positions, *rest):
+        original(positions - 2000, *rest)  # no position meets a value
 
     monkeypatch.setattr(_tail, "merge_rows", keep_all)
     dense, lazy = both_ways(400, 3, 9, list(range(0, 400, 2)), [2.0] * 200, rows=1000)
@@ -159,7 +163,7 @@ def test_the_comparison_notices_values_that_are_given_up_too_early(monkeypatch):
 
 
 def law_p_value(found, n, scale, threshold):
-    """Counts of marks and their excesses against the laws they should have."""
+    """Counts of exceedances and their excesses against the laws they should have."""
     _, values, starts = found
     q = math.exp(-1 / scale)
     p, counts = q**threshold / (1 + q), np.diff(starts)
@@ -180,7 +184,7 @@ def law_p_value(found, n, scale, threshold):
 
 
 @pytest.mark.parametrize(("n", "scale", "threshold"), [(400, 1, 4), (400, 2, 7), (3000, 3, 19)])
-def test_marks_follow_their_laws_to_a_single_step(n, scale, threshold, monkeypatch):
+def test_exceedances_follow_their_laws_to_a_single_step(n, scale, threshold, monkeypatch):
     """With a control: the laws of a threshold one step higher do not fit."""
     given, rows = equal_rows([], [], 3000), 3000
     found = draw_tail(given, n, lattice(scale, n), float(threshold), streams(rows), densely=False)
@@ -192,11 +196,11 @@ def test_marks_follow_their_laws_to_a_single_step(n, scale, threshold, monkeypat
 
 
 @pytest.mark.parametrize("n", [10**5, 10**8])
-def test_marks_of_a_long_row_follow_their_laws(n):
+def test_exceedances_of_a_long_row_follow_their_laws(n):
     calibration = calibrate(coordinates=n, sensitivity=1, epsilon=0.5)
     at_least, rows = math.log(n / 400) * calibration.noise_scale, 1000
     given = equal_rows([], [], rows)
-    places, values, starts = draw_tail(given, n, calibration, at_least, streams(rows))
+    positions, values, starts = draw_tail(given, n, calibration, at_least, streams(rows))
     t = calibration.scale
     p = math.exp(-threshold_in_steps(at_least, calibration) / t) / (1 + math.exp(-1 / t))
     counts = np.diff(starts)
@@ -204,7 +208,7 @@ def test_marks_of_a_long_row_follow_their_laws(n):
         0
     ).random(rows)
     assert stats.kstest(ranks, "uniform").pvalue > P_VALUE
-    assert stats.kstest(places / n, "uniform").pvalue > P_VALUE
+    assert stats.kstest(positions / n, "uniform").pvalue > P_VALUE
     excess = (values - at_least) / calibration.noise_scale
     assert stats.kstest(excess, "expon").pvalue > P_VALUE
     assert (excess >= 0).all()
@@ -213,11 +217,11 @@ def test_marks_of_a_long_row_follow_their_laws(n):
 
 
 def test_places_are_uniform_where_words_cannot_be_divided_evenly():
-    """Words beyond the last multiple of n must be passed over: the places are control enough."""
+    """Words beyond the last multiple of n must be passed over: the positions are control enough."""
     given, calibration = equal_rows([], [], 400), lattice(1, HUGE)
-    places, _, _ = draw_tail(given, HUGE, calibration, 40.0, streams(400), densely=False)
-    assert len(places) > 5000
-    assert stats.kstest(places / HUGE, "uniform").pvalue > P_VALUE
+    positions, _, _ = draw_tail(given, HUGE, calibration, 40.0, streams(400), densely=False)
+    assert len(positions) > 5000
+    assert stats.kstest(positions / HUGE, "uniform").pvalue > P_VALUE
     words = np.concatenate([words_of(streams(400), i, 20) for i in range(400)])
     assert stats.kstest((words % np.uint64(HUGE)) / HUGE, "uniform").pvalue < 1e-6
 
@@ -226,8 +230,8 @@ def test_values_are_kept_exactly_from_the_threshold_on():
     """Noise of scale 1 on a value at the threshold: P(Z >= 0) = 1 / (1 + q)."""
     n, rows = 5000, 4000
     given = equal_rows([17], [12.0], rows)
-    places, values, _ = draw_tail(given, n, lattice(1, n), 12.0, streams(rows), densely=False)
-    mine = values[places == 17]
+    positions, values, _ = draw_tail(given, n, lattice(1, n), 12.0, streams(rows), densely=False)
+    mine = values[positions == 17]
     assert mine.min() == 12.0
     q = math.exp(-1)
     assert stats.binomtest(len(mine), rows, 1 / (1 + q)).pvalue > P_VALUE
@@ -250,14 +254,14 @@ def test_a_threshold_between_two_steps_is_the_upper_one():
 def test_dense_rows_are_filtered_rows_of_add_laplace():
     n, given = 3000, some_rows([50, 0, 700], 3000)
     calibration = calibrate(coordinates=n, sensitivity=1, epsilon=1)
-    places, values, starts = draw_tail(given, n, calibration, 3.5, streams(3), densely=True)
+    positions, values, starts = draw_tail(given, n, calibration, 3.5, streams(3), densely=True)
     for i in range(3):
         full = np.zeros(n)
         part = slice(given[2][i], given[2][i + 1])
         full[given[0][part]] = given[1][part]
         noisy = noisy_row(full, calibration, streams(3), i)
         kept = np.flatnonzero(noisy >= 3.5)
-        np.testing.assert_array_equal(places[starts[i] : starts[i + 1]], kept)
+        np.testing.assert_array_equal(positions[starts[i] : starts[i + 1]], kept)
         np.testing.assert_array_equal(values[starts[i] : starts[i + 1]], noisy[kept])
 
 
@@ -265,18 +269,18 @@ def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
     n, lengths = 10**6, [3, 40_000, 0, 2000]  # more words than one call of the cipher gives
     given = some_rows(lengths, n)
     calibration = calibrate(coordinates=n, sensitivity=1, epsilon=1)
-    places, values, starts = draw_tail(given, n, calibration, 8.0, streams(4), densely=False)
+    positions, values, starts = draw_tail(given, n, calibration, 8.0, streams(4), densely=False)
     seen = 0
     for i in range(4):
         part = slice(given[2][i], given[2][i + 1])
         noisy = noisy_row(given[1][part], calibration, streams(4), i)
         mine = slice(starts[i], starts[i + 1])
-        found = dict(zip(places[mine], values[mine], strict=True))
+        found = dict(zip(positions[mine], values[mine], strict=True))
         assert len(found) == starts[i + 1] - starts[i]
-        for place, value in zip(given[0][part].tolist(), noisy.tolist(), strict=True):
-            assert found.get(place) == (value if value >= 8.0 else None)
+        for position, value in zip(given[0][part].tolist(), noisy.tolist(), strict=True):
+            assert found.get(position) == (value if value >= 8.0 else None)
             seen += value >= 8.0
-        assert (np.diff(places[mine]) > 0).all()
+        assert (np.diff(positions[mine]) > 0).all()
     assert seen > 100
 
 
@@ -327,7 +331,7 @@ LAWS = [(60, 1, 3), (10**4, 2, 15), (10**5, (2**24 + 1) << 3, (2**24 + 1) << 6),
 def test_what_the_loops_decide_is_the_definition(n, scale, threshold):
     calibration, law = lattice(scale, n), _tail_counts.count_law(n, scale, threshold)
     T, a = _tail._split(scale)
-    places, values, starts = draw_tail(
+    positions, values, starts = draw_tail(
         equal_rows([], [], 5), n, calibration, float(threshold), streams(5), densely=False
     )
     for i in range(5):
@@ -335,15 +339,15 @@ def test_what_the_loops_decide_is_the_definition(n, scale, threshold):
         exact, drawn = _tail_counts.exact_exceedances(
             law, T, a, lambda j, words=words: int(words[j]), streams(5).row(i).further_bits
         )
-        assert places[starts[i] : starts[i + 1]].tolist() == exact
+        assert positions[starts[i] : starts[i + 1]].tolist() == exact
         assert values[starts[i] : starts[i + 1]].tolist() == [float(z) for z in drawn]
 
 
 @pytest.mark.parametrize(("n", "scale", "threshold"), LAWS)
 def test_the_rare_ways_give_the_same_bits(n, scale, threshold, monkeypatch):
-    """Too few words, no room for marks, an undecided number, undecided draws; zeros and values."""
-    calibration, (places, values, starts) = lattice(scale, n), some_rows([3, 0, 9, 20], n)
-    given = places, values * scale, starts  # small ones and others
+    """Too few words, no room for exceedances, an undecided count, undecided draws."""
+    calibration, (positions, values, starts) = lattice(scale, n), some_rows([3, 0, 9, 20], n)
+    given = positions, values * scale, starts  # small ones and others
 
     def drawn():
         return draw_tail(given, n, calibration, float(threshold), streams(4), densely=False)
@@ -373,20 +377,20 @@ def test_a_word_on_a_limit_goes_the_exact_way_in_the_loops_too():
 
 def test_any_grouping_gives_the_same_rows(monkeypatch):
     n, lengths = 20_000, [5, 19_990, 0, 2000, 300, 1, 12_000, 40]  # lazy and dense ones
-    places, values, starts = given = some_rows(lengths, n)
+    positions, values, starts = given = some_rows(lengths, n)
     calibration = calibrate(coordinates=n, sensitivity=1, epsilon=1)
     wanted = draw_tail(given, n, calibration, 6.0, streams(8))
     monkeypatch.setattr(_tail, "BATCH_WORDS", 3000)
     same(draw_tail(given, n, calibration, 6.0, streams(8)), wanted)
     for i in range(8):
         part = slice(starts[i], starts[i + 1])
-        alone = places[part], values[part], np.array([0, lengths[i]])
+        alone = positions[part], values[part], np.array([0, lengths[i]])
         found = draw_tail(alone, n, calibration, 6.0, streams(8)[i : i + 1])
         mine = slice(wanted[2][i], wanted[2][i + 1])
         same(found[:2], (wanted[0][mine], wanted[1][mine]))
 
 
-def test_another_key_gives_other_marks():
+def test_another_key_gives_other_exceedances():
     n, calibration = 10**5, lattice(3, 10**5)
     one, other = (
         draw_tail(equal_rows([], [], 1), n, calibration, 20.0, streams(1, seed)) for seed in (1, 2)
@@ -425,9 +429,9 @@ def test_a_row_of_a_hundred_million_is_fast():
     at_least = math.log(n / 500) * calibration.noise_scale
     draw_tail(given, n, calibration, at_least, streams(1))
     start = time.process_time()
-    places, values, _ = draw_tail(given, n, calibration, at_least, streams(1, 2))
+    positions, values, _ = draw_tail(given, n, calibration, at_least, streams(1, 2))
     assert time.process_time() - start < 0.1  # all of its noise takes a second
-    assert 150 < len(places) < 350
+    assert 150 < len(positions) < 350
     assert values.min() >= at_least
 
 
@@ -458,23 +462,23 @@ def test_what_is_not_finite_counts_as_zero():
 
 
 @pytest.mark.parametrize(
-    ("places", "starts", "at_least", "width", "message"),
+    ("positions", "starts", "at_least", "width", "message"),
     [
-        ([3, 2], [0, 2], 1.0, 9, "must rise"),
-        ([2, 2], [0, 2], 1.0, 9, "must rise"),
-        ([-1, 2], [0, 2], 1.0, 9, "must rise"),
-        ([2, 9], [0, 2], 1.0, 9, "must rise"),
+        ([3, 2], [0, 2], 1.0, 9, "must increase"),
+        ([2, 2], [0, 2], 1.0, 9, "must increase"),
+        ([-1, 2], [0, 2], 1.0, 9, "must increase"),
+        ([2, 9], [0, 2], 1.0, 9, "must increase"),
         ([1, 2], [0, 1], 1.0, 9, "starts must rise"),
         ([1, 2], [1, 2], 1.0, 9, "starts must rise"),
         ([1, 2], [0, 2, 1, 2], 1.0, 9, "starts must rise"),
-        ([1], [0, 2], 1.0, 9, "a value for each place"),
+        ([1], [0, 2], 1.0, 9, "a value for each position"),
         ([1, 2], [0, 2], math.nan, 9, "finite threshold"),
         ([1, 2], [0, 2], math.inf, 9, "finite threshold"),
         ([1, 2], [0, 2], 1.0, 10, "calibrated"),
     ],
 )
-def test_wrong_arguments_are_refused(places, starts, at_least, width, message):
-    rows = np.array(places), np.ones(2), np.array(starts)
+def test_wrong_arguments_are_refused(positions, starts, at_least, width, message):
+    rows = np.array(positions), np.ones(2), np.array(starts)
     with pytest.raises(ParameterError, match=message):
         draw_tail(rows, width, lattice(1, 9), at_least, streams(len(starts) - 1))
 
@@ -487,8 +491,8 @@ def test_every_row_needs_a_stream():
 
 
 def test_any_layout_of_the_arrays_will_do():
-    n, (places, values, starts) = 5000, some_rows([30, 7], 5000)
-    wanted = draw_tail((places, values, starts), n, lattice(2, n), 20.0, streams(2))
-    wide = places.astype(np.int64).repeat(2)[::2], values.repeat(3)[::3], starts.astype(np.int32)
+    n, (positions, values, starts) = 5000, some_rows([30, 7], 5000)
+    wanted = draw_tail((positions, values, starts), n, lattice(2, n), 20.0, streams(2))
+    wide = positions.astype(np.int64).repeat(2)[::2], values.repeat(3)[::3], starts.astype(np.int32)
     wide[1].flags.writeable = False
     same(draw_tail(wide, n, lattice(2, n), 20.0, streams(2)), wanted)
