@@ -60,7 +60,7 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     label
         The public name of the graph, if it was released under one.
     """
-    from edgeveil.series.campaign import SERIES
+    from edgeveil.ledger.snapshots import SERIES
 
     def refuse_series(fingerprint: str | None) -> None:
         if (fingerprint or "").startswith(SERIES):
