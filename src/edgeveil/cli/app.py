@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "demo": "Suggest people to six members of a built-in network, privately; make a page of it.",
     "suggest": "Suggest people to members, privately: whom each may know.",
-    "refresh": "Give everybody a new list, every week: members pay once, when they join.",
+    "refresh": "Give everybody a new list from today's graph: members pay once, when they join.",
     "report": "Make a page of private lists: whom members may know, and how sure that is.",
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the members of a graph, each for itself: by default its own list, at no cost.",
