@@ -29,7 +29,7 @@ COMMANDS = {
     "history": "All snapshots of a graph as one: every edge, and when it was first seen.",
     "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be exceeded.",
     "mechanisms": "List what there is, what each protects, and when to use it.",
-    "theory": "Print the proof that a guarantee names; the pages come with the package.",
+    "theory": "Print the proof that a guarantee names, as Markdown; without a name, list all.",
     "convert": "Turn a graph file, or many, into a folder that opens in milliseconds.",
     "evaluate": "Measure on your own graph what private results are worth. For the curator only.",
     "audit": "Attack a mechanism on its worst pair of graphs and compare with what it claims.",

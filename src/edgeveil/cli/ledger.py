@@ -60,16 +60,17 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     label
         The public name of the graph, if it was released under one.
     """
-    from edgeveil.series import is_series
+    from edgeveil.ledger.snapshots import SERIES
 
-    opened = ev.Ledger(location)
-    if is_series(opened, label):
-        raise ParameterError(
-            f"the lists of {label or 'this graph'} are a series: edgeveil refresh takes every new "
-            "state of the graph. To start the series anew, and charge all again: edgeveil ledger "
-            "renew"
-        )
-    number = opened.advance(label)
+    def refuse_series(fingerprint: str | None) -> None:
+        if (fingerprint or "").startswith(SERIES):
+            raise ParameterError(
+                f"the lists of {label or 'this graph'} are a series: edgeveil refresh takes every "
+                "new state of the graph. To start the series anew, and charge all again: edgeveil "
+                "ledger renew"
+            )
+
+    number = ev.Ledger(location).advance(label, check=refuse_series)
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 
