@@ -208,7 +208,7 @@ class ReleaseFolder:
         return NodeSet.of(table["source"]), table["part"]
 
     def only(self, source: NodeId) -> Result:
-        """The release of one source alone: what its owner may be given."""
+        """The release of one source alone: what its member may be given."""
         ids, parts = self._index()
         if source not in ids:
             raise UnknownNodeError(f"the release has no row for {source!r}")

@@ -98,7 +98,7 @@ class Release(Tabular):
         return self.sources.index(source)
 
     def only(self, source: NodeId) -> Release:
-        """The release of one source alone: what its owner may be given."""
+        """The release of one source alone: what its member may be given."""
         at, half = self._at(source), self.uncertainty
         half = None if half is None else half[at : at + 1]
         return replace(self, values=self.values[at : at + 1], sources=(source,), uncertainty=half)
@@ -162,7 +162,7 @@ class Release(Tabular):
     ) -> Release:
         """The same release, whose `top` and `ranking` leave these nodes out for good.
 
-        For one row only: what is left out may be what one owner knows.
+        For one row only: what is left out may be what one member knows.
         """
         if len(self.sources) != 1:
             raise ParameterError("this release has several rows: take one with only(source)")

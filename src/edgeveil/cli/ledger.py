@@ -18,7 +18,7 @@ from edgeveil.errors import BudgetError, ParameterError
 
 ledger = App(
     name="ledger",
-    help="The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.\n\n"
+    help="The privacy budget: a file (or PostgreSQL database) that refuses to be exceeded.\n\n"
     "Example: edgeveil ledger create follows.ledger --epsilon 4",
     help_format="plaintext",
 )
@@ -60,16 +60,17 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     label
         The public name of the graph, if it was released under one.
     """
-    from edgeveil.series import is_series
+    from edgeveil.ledger.snapshots import SERIES
 
-    opened = ev.Ledger(location)
-    if is_series(opened, label):
-        raise ParameterError(
-            f"the lists of {label or 'this graph'} are a series: edgeveil refresh takes every new "
-            "state of the graph. To start the series anew, and charge all again: edgeveil ledger "
-            "renew"
-        )
-    number = opened.advance(label)
+    def refuse_series(fingerprint: str | None) -> None:
+        if (fingerprint or "").startswith(SERIES):
+            raise ParameterError(
+                f"the lists of {label or 'this graph'} are a series: edgeveil refresh takes every "
+                "new state of the graph. To start the series anew, and charge all again: edgeveil "
+                "ledger renew"
+            )
+
+    number = ev.Ledger(location).advance(label, check=refuse_series)
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 
@@ -125,7 +126,7 @@ def plan(
     lasting: Annotated[str, Parameter(name=["--for", "--lasting"])] = "1y",
     members: int | None = None,
     graph: Path | None = None,
-    top: int = 20,
+    k: options.Length = 20,
     reading: options.GraphFile = options.GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
@@ -145,8 +146,8 @@ def plan(
         How many get a list each time; needed if there is a cap on what all may pool.
     graph
         The private graph, to measure on.
-    top
-        Places of a list, to measure with.
+    k
+        Length of a list, to measure with.
     """
     from edgeveil.cli.reading import read_and_say
     from edgeveil.ledger.plan import plan as plan_of
@@ -155,7 +156,7 @@ def plan(
     opened = ev.Ledger.open(location)
     read = None
     if graph is not None:
-        read = read_and_say(graph, reading, directed=False, counts=False)
+        read = read_and_say(graph, reading, counts=False)
         members = read.n_nodes if members is None else members
     if opened.pooled_epsilon is not None and members is None:
         raise ParameterError(
@@ -180,9 +181,9 @@ def plan(
         f"{rows[1][3]:g} for each of the two. One by one, every list is a charge."
     )
     if read is not None:
-        hits = _hits(read, {row[3] for row in rows if row[3] > 0}, top)
+        hits = _hits(read, {row[3] for row in rows if row[3] > 0}, k)
         groups = list(dict.fromkeys(scope for scope, _ in hits))
-        columns += [f"hits@{top}, {group}" for group in groups]
+        columns += [f"hits@{k}, {group}" for group in groups]
         rows.append(("popularity", None, 0, None))
         rows = [(*row, *(hits.get((group, row[3])) for group in groups)) for row in rows]
         say("FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph.")

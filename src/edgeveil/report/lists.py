@@ -54,7 +54,7 @@ def page_from_releases(
         Suggestions and rankings that were released, for any members.
     graph : Graph, optional
         The private graph. The page is then the curator's: beside every list stands one without
-        privacy, and popularity, and rankings leave out whom their owner knows.
+        privacy, and popularity, and rankings leave out whom their member knows.
     title : str
         Heading of the page.
     name : str
@@ -65,7 +65,7 @@ def page_from_releases(
     results : iterable of Result
         Measured accuracy, which is the curator's: ``edgeveil.evaluate(graph).results``.
     ledger : Ledger, optional
-        Whose spending to show, which is for its keeper.
+        Whose charges to show, for its keeper only.
     summary : sequence of str
         Paragraphs below the heading.
 

@@ -85,10 +85,10 @@ class Spending:
 
     ledger: str  # where it is
     words: Sequence[str]  # who may know how much, in sentences
-    cap: float  # the epsilon that one recipient may learn
-    steps: Sequence[tuple[str, float]]  # times, and the most that anyone had learnt by then
+    cap: float  # the epsilon that one member may be charged
+    steps: Sequence[tuple[str, float]]  # times, and the highest charge to any member by then
     columns: Sequence[str]
-    rows: Sequence[tuple[Any, ...]]  # one for each spend
+    rows: Sequence[tuple[Any, ...]]  # one for each charge
 
 
 @dataclass(frozen=True, kw_only=True)
