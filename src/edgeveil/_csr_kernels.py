@@ -78,7 +78,7 @@ def number_keys(
     """Number the keys, and give how many numbers there are; -1 if they fill half of the table.
 
     Equal keys get one number. So may others, if very rarely, since the table holds only half of a
-    key: with all of it the table is twice as large, and slower (docs/decisions.md).
+    key: with all of it the table is twice as large, and slower.
     """
     one, half, shift = np.uint64(1), np.uint64(32), np.uint64(64 - bits)
     last, number = np.uint64((1 << bits) - 1), np.uint64(2**32 - 1)

@@ -63,6 +63,17 @@ def test_the_citation_is_of_this_version():
     )
 
 
+def test_the_changelog_begins_with_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    headings = re.findall(r"^## \[([\w.]+)\] - ", text, re.M)
+    assert headings[0] == PROJECT["version"]
+    assert len(set(headings)) == len(headings)
+    kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    for version in re.split(r"^## ", text, flags=re.M)[1:]:
+        found = re.findall(r"^### (.+)$", version, re.M)
+        assert found == [kind for kind in kinds if kind in found]  # each once, in this order
+
+
 def test_every_guarantee_names_a_page_that_the_command_prints(capsys):
     kinds = [kind for kind in MECHANISMS if kind.name != "non-private"]
     assert len(kinds) > 8
