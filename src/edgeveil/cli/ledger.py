@@ -79,7 +79,7 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
 def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = False) -> None:
     """Start the series of a label anew: the next refresh asks about everything, and charges again.
 
-    It buys fresh evidence: one question about the whole graph of today instead of many small ones
+    It buys fresh evidence: one question about the whole history instead of many small ones
     over time. Decide by the calendar, not by what you see in the graph.
     Example: edgeveil ledger renew friends.ledger friends
 
