@@ -62,7 +62,7 @@ def test_a_new_snapshot_is_charged_anew(ledger, run):
     assert "nothing was released under the label 'another'" in refused.stderr
 
 
-def test_advance_uses_one_connection(ledger, run, monkeypatch):
+def test_advance_looks_once_whether_it_is_a_series(ledger, run, monkeypatch):
     assert run(RANK).returncode == 0
     connect, calls = sqlite3.connect, []
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **o: calls.append(a) or connect(*a, **o))

@@ -60,16 +60,17 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     label
         The public name of the graph, if it was released under one.
     """
-    from edgeveil.series import is_series
+    from edgeveil.ledger.snapshots import SERIES
 
-    opened = ev.Ledger(location)
-    if is_series(opened, label):
-        raise ParameterError(
-            f"the lists of {label or 'this graph'} are a series: edgeveil refresh takes every new "
-            "state of the graph. To start the series anew, and charge all again: edgeveil ledger "
-            "renew"
-        )
-    number = opened.advance(label)
+    def refuse_series(fingerprint: str | None) -> None:
+        if (fingerprint or "").startswith(SERIES):
+            raise ParameterError(
+                f"the lists of {label or 'this graph'} are a series: edgeveil refresh takes every "
+                "new state of the graph. To start the series anew, and charge all again: edgeveil "
+                "ledger renew"
+            )
+
+    number = ev.Ledger(location).advance(label, check=refuse_series)
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 
@@ -78,7 +79,7 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
 def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = False) -> None:
     """Start the series of a label anew: the next refresh asks about everything, and charges again.
 
-    It buys fresh evidence: one question about the whole graph of today instead of many small ones
+    It buys fresh evidence: one question about the whole history instead of many small ones
     over time. Decide by the calendar, not by what you see in the graph.
     Example: edgeveil ledger renew friends.ledger friends
 
