@@ -71,7 +71,7 @@ def test_plan_with_the_graph_says_what_each_epsilon_buys(used, capsys, tmp_path)
     assert rows[-1]["lists"] == "popularity"
     whole = [row["hits@20, all members"] for row in rows]
     assert whole[0] > whole[-1], "a series with the whole budget is better than popularity"
-    assert "NOT PRIVATE" in shown.err
+    assert "NOT PRIVATE" in json.loads(shown.out)["warning"]
     useless = [row["epsilon"] for row in rows[:-1] if row["hits@20, all members"] <= whole[-1]]
     assert (f"At epsilon = {max(useless):g} and below" if useless else "At all of") in shown.err
 
