@@ -386,6 +386,26 @@ def _cluster(part: Figures) -> Iterator[str]:
     yield table(rows, columns)
 
 
+def _series(part: Figures) -> Iterator[str]:
+    yield "Series"
+    yield (
+        f"Lists of 20 for {part['members']:,} members with {part['edges']:,} edges, and a week "
+        "later with one edge in a hundred and one member in a hundred new; lists written both "
+        f"times. The process took {gigabytes(part['peak_bytes'])} GB at most."
+    )
+    names = {"first": "first week", "second": "a week later"}
+    rows = [{"name": name, "key": key} for key, name in names.items()]
+    columns: Columns = {
+        "refresh": lambda r: r["name"],
+        "wall s": lambda r: number(part[f"{r['key']}_seconds"]),
+        "CPU s": lambda r: number(part[f"{r['key']}_cpu_seconds"]),
+        "without writing, CPU s": lambda r: number(part[f"{r['key']}_refresh_cpu_seconds"]),
+        "windows": lambda r: f"{part[r['key'] + '_windows']:,}",
+        "newcomers": lambda r: f"{part[r['key'] + '_newcomers']:,}",
+    }
+    yield table(rows, columns)
+
+
 def _ledger(part: Figures) -> Iterator[str]:
     yield "Ledger"
     yield (
@@ -466,6 +486,7 @@ SECTIONS: dict[str, Callable[[Figures], Iterator[str]]] = {
     "billion": _billion,
     "cluster": _cluster,
     "history": _history,
+    "series": _series,
     "ledger": _ledger,
     "service": _service,
 }

@@ -67,7 +67,7 @@ def test_advance_looks_once_whether_it_is_a_series(ledger, run, monkeypatch):
     connect, calls = sqlite3.connect, []
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **o: calls.append(a) or connect(*a, **o))
     assert run("ledger advance f.ledger").stdout == "2\n"
-    assert len(calls) == 2
+    assert len(calls) == 1
 
 
 def test_only_new_members_are_charged(folder, ledger, run):

@@ -19,6 +19,7 @@ COMMANDS = {
     f"suggest {GRAPH} --member m1 --member m2 --epsilon 1 -k 3": "suggest",
     f"suggest {GRAPH} --member m1 --epsilon 1 --dry-run": "price",
     f"suggest {GRAPH} --member m1 --epsilon 1 --dry-run --ledger {LEDGER}": "price",
+    f"refresh {GRAPH} --label friends --ledger {LEDGER} --epsilon 1 --dry-run": "refresh",
     f"rank {GRAPH} --source m1 --epsilon 1": "rank",
     f"rank {GRAPH} --source m1 --mechanism non-private": "rank",
     f"rank {GRAPH} --source m1 --epsilon 1 --mechanism push-flow-cap": "rank",
@@ -75,7 +76,7 @@ def test_a_command_prints_what_the_schema_says(network, run, line, name):
     jsonschema.Draft202012Validator(SCHEMA).validate(printed)
     for key in printed:  # without any of these it would not do
         needed = {other: value for other, value in printed.items() if other != key}
-        if key not in ("member", "source"):
+        if key not in ("member", "source", "warning"):
             assert not validator(name).is_valid(needed)
 
 
@@ -109,3 +110,11 @@ def test_a_later_version_may_add_an_entry_and_no_more():
     assert validator("price", closed=False).is_valid(price)
     assert not validator("price").is_valid(price)
     assert not validator("price", closed=False).is_valid({**price, "rows": None})
+
+
+def test_hits_of_a_plan_say_in_every_format_that_they_are_not_private(network, run):
+    plan = f"ledger plan {LEDGER} --graph {GRAPH} --every year"
+    assert "NOT PRIVATE" in json.loads(run(f"{plan} --format json").stdout)["warning"]
+    assert "NOT PRIVATE" in run(f"{plan} --format csv").stdout.splitlines()[0]
+    assert "NOT PRIVATE" in run(plan).stdout
+    assert "warning" not in json.loads(run(f"ledger plan {LEDGER} --format json").stdout)

@@ -79,7 +79,7 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
 def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = False) -> None:
     """Start the series of a label anew: the next refresh asks about everything, and charges again.
 
-    It buys fresh evidence: one question about the whole graph of today instead of many small ones
+    It buys fresh evidence: one question about the whole history instead of many small ones
     over time. Decide by the calendar, not by what you see in the graph.
     Example: edgeveil ledger renew friends.ledger friends
 
@@ -180,15 +180,17 @@ def plan(
         "graph anew and is charged like the first time; with one on the way there is "
         f"{rows[1][3]:g} for each of the two. One by one, every list is a charge."
     )
+    about, warning = {"for": lasting}, ""
     if read is not None:
         hits = _hits(read, {row[3] for row in rows if row[3] > 0}, k)
         groups = list(dict.fromkeys(scope for scope, _ in hits))
         columns += [f"hits@{k}, {group}" for group in groups]
         rows.append(("popularity", None, 0, None))
         rows = [(*row, *(hits.get((group, row[3])) for group in groups)) for row in rows]
-        say("FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph.")
+        warning = "FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph."
+        about["warning"] = warning
         say(_worth(hits))
-    print_table(columns, rows, style=format, about={"for": lasting}, title="prices that last")
+    print_table(columns, rows, style=format, about=about, title="prices that last", warning=warning)
 
 
 def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
