@@ -24,7 +24,7 @@ from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy._tail_loss import largest_loss_of_rows
+from edgeveil.privacy.loss import largest_loss_of_rows
 from edgeveil.privacy.noise import to_lattice
 from edgeveil.privacy.statistic import NoisedTail, Tail
 from edgeveil.series import WindowRule, refresh

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
-from edgeveil.privacy.noise import to_lattice
+from edgeveil.privacy.noise import Calibration, to_lattice
 from edgeveil.privacy.statistic import (
     AnyStatistic,
     Bits,
@@ -19,6 +20,8 @@ from edgeveil.privacy.statistic import (
     Tail,
     without_noise,
 )
+
+Row = dict[int, int]  # steps at each position that is not zero
 
 
 def largest_loss(
@@ -58,7 +61,16 @@ def largest_loss(
 
 
 def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
-    """The largest log-ratio of one outcome, and an outcome that attains it.
+    if not first.same_public_part(second):
+        return float("inf"), without_noise(first)
+    rows = _steps_of_rows(first), _steps_of_rows(second)
+    return largest_loss_of_rows(*rows, first.calibration, first.threshold)
+
+
+def largest_loss_of_rows(
+    first: Iterable[Row], second: Iterable[Row], calibration: Calibration, threshold: float
+) -> tuple[float, NoisedTail]:
+    """The same for the rows of a `Tail`.
 
     Of a coordinate either a noisy value z >= T is seen, or only that it is below T. With x and y
     steps before the noise, a seen z has log-ratio (|z - y| - |z - x|) / t. For x > y that is
@@ -67,21 +79,18 @@ def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
     log P(x + Z < T) - log P(y + Z < T), less than (y - x) / t if T > x. Coordinates are
     independent, so the largest log-ratios add up. Right to the precision of a double.
     """
-    if not first.same_public_part(second):
-        return float("inf"), without_noise(first)
     from edgeveil.privacy._tail import threshold_in_steps  # it loads the compiler
 
-    calibration = first.calibration
-    t, threshold = calibration.scale, threshold_in_steps(first.threshold, calibration)
+    t, reach = calibration.scale, threshold_in_steps(threshold, calibration)
     loss, positions, seen, starts = 0.0, list[int](), list[int](), [0]
-    for one, other in zip(_steps_of_rows(first), _steps_of_rows(second), strict=True):
+    for one, other in zip(first, second, strict=True):
         for position in sorted(one.keys() | other.keys()):
             x, y = one.get(position, 0), other.get(position, 0)
-            z = max(x, threshold)
+            z = max(x, reach)
             of_seen = (abs(z - y) - abs(z - x)) / t
-            of_below = log_below(threshold - x, t) - log_below(threshold - y, t)
+            of_below = log_below(reach - x, t) - log_below(reach - y, t)
             loss += max(of_seen, of_below)
-            if of_seen > of_below or (x == y and x >= threshold):
+            if of_seen > of_below or (x == y and x >= reach):
                 positions.append(position)
                 seen.append(z)
         starts.append(len(positions))
@@ -93,8 +102,7 @@ def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
     )
 
 
-def _steps_of_rows(tail: Tail) -> list[dict[int, int]]:
-    """For each row the steps at its positions."""
+def _steps_of_rows(tail: Tail) -> list[Row]:
     positions, starts = tail.positions.tolist(), tail.starts.tolist()
     steps = [int(x) for x in to_lattice(tail.values, tail.calibration)]
     return [dict(zip(positions[a:b], steps[a:b], strict=True)) for a, b in pairwise(starts)]
