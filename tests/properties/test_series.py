@@ -61,7 +61,7 @@ def graph_of(births, pairs, n, *, directed=False, until=10**6):
 def rows_of(tail):
     """Of each row its sums, in steps of the noise's lattice."""
     steps = [int(x) for x in to_lattice(tail.values, tail.calibration)]
-    bounds, places = tail.starts.tolist(), tail.places.tolist()
+    bounds, places = tail.starts.tolist(), tail.positions.tolist()
     return [dict(zip(places[a:b], steps[a:b], strict=True)) for a, b in pairwise(bounds)]
 
 
@@ -69,7 +69,7 @@ def loss_of_rows(tail, one, other):
     """The largest log-ratio of an outcome of one row, in either direction."""
     if one == other:
         return 0.0
-    noise = tail.calibration, tail.at_least
+    noise = tail.calibration, tail.threshold
     return max(largest_loss_of_rows([a], [b], *noise)[0] for a, b in ((one, other), (other, one)))
 
 
@@ -102,7 +102,7 @@ def losses_of_windows(worlds, ends, n, popularity, pairs, **how):
             )
             for births in worlds
         ]
-        assert tails[0].same_question(tails[1])
+        assert tails[0].same_public_part(tails[1])
         for i, one, other in zip(here, *map(rows_of, tails), strict=True):
             total[i] += loss_of_rows(tails[0], one, other)
         last[n * here] = until
@@ -347,7 +347,7 @@ class World:
         return NoisedTail(
             values=np.concatenate(values),
             scale=drawn.scale,
-            places=np.concatenate(places),
+            positions=np.concatenate(places),
             starts=np.cumsum([0, *map(len, places)]),
         )
 

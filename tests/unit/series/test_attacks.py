@@ -78,7 +78,7 @@ def drawn(monkeypatch):
         if isinstance(asked, Tail):
             for i, name in enumerate(names):
                 its = slice(asked.starts[i], asked.starts[i + 1])
-                sums = dict(zip(asked.places[its].tolist(), asked.values[its], strict=True))
+                sums = dict(zip(asked.positions[its].tolist(), asked.values[its], strict=True))
                 seen = tuple(tuple(part.tolist()) for part in given.of(i))
                 rows[int(name)].append((sums, seen))
         return given
