@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 MOST_BIRTHS = 2**16 - 1  # numbers of snapshots are 16-bit integers, from 1
 
-Directed = Literal["refuse", "ignore", "keep"]
-"""How a reader treats directed input: refuse it, ignore directions, or keep them."""
+Directed = bool | Literal["keep"]
+"""How a reader treats directions: False refuses, True ignores, "keep" keeps them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,8 +171,8 @@ class Graph:
         if must_be_symmetric and rows.both_directions != len(indices) // 2:
             raise InputError(
                 "the input is directed: some pairs are given in one direction only; "
-                'pass directed="ignore" to read every arc as an undirected edge, '
-                'or directed="keep" to keep directions, for suggestions'
+                "pass directed=True to read every arc as an undirected edge, "
+                'or "keep" to keep directions, for suggestions'
             )
         intake = Intake(
             entries=len(u),
@@ -293,11 +293,9 @@ class Graph:
 
 def check_directed(directed: Directed) -> Directed:
     """Refuse anything but the three values of `Directed`."""
-    if directed in ("refuse", "ignore", "keep"):
+    if directed is True or directed is False or directed == "keep":
         return directed
-    raise ParameterError(
-        f"directed must be 'refuse', 'ignore' (True, before 0.3) or 'keep', got {directed!r}"
-    )
+    raise ParameterError(f"directed must be True, False or 'keep', got {directed!r}")
 
 
 def index_type(size: int) -> type[np.int32 | np.int64]:

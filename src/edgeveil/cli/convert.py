@@ -56,7 +56,7 @@ def convert(
         raise ParameterError(f"--memory must be a positive number of GB, got {memory:g}")
     if keep_directions and directed:
         raise ParameterError("--directed drops directions: leave it or --keep-directions out")
-    arcs: Directed = "keep" if keep_directions else "ignore" if directed else "refuse"
+    arcs: Directed = "keep" if keep_directions else directed
     *parts, folder = paths
     bytes_of_memory = total_memory() // 2 if memory is None else int(memory * 1e9)
     if len(parts) == 1 and _fits(parts[0], bytes_of_memory):

@@ -64,7 +64,7 @@ def embed(
         raise ParameterError(f"{chosen.name} hashes all nodes: --dim takes a number")
     check_out(asked.out, *TABLES, "", inputs=(graph, how.nodes, asked.sources))
     setup = Setup.of(how)
-    private = setup.read(graph, directed="ignore" if directed else "refuse")
+    private = setup.read(graph, directed=directed)
     if unhashed:
         chosen = OwnListEmbedding.unhashed(private.n_nodes)
     wanted = np.arange(private.n_nodes)

@@ -92,8 +92,7 @@ def evaluate(
     if asked.over_time is not None:
         read = ev.History.open(place)
     else:
-        arcs: Literal["ignore", "refuse"] = "ignore" if directed else "refuse"
-        read = read_and_say(place, reading, directed=arcs, counts=True)
+        read = read_and_say(place, reading, directed=directed, counts=True)
     with counting("parts") as progress:
         found = ev.evaluate(
             read,

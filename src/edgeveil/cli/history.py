@@ -74,7 +74,7 @@ def create(
         nodes=reading.nodes,
         header=reading.header,
         columns=reading.pair,
-        directed="keep" if keep_directions else "refuse",
+        directed="keep" if keep_directions else False,
     )
     if reading.nodes is None:
         say("No node list was given (--nodes): who appears at all is taken to be public.")
@@ -128,7 +128,7 @@ def add(
     if keep_directions and directed:
         raise ParameterError("--directed drops directions: leave it or --keep-directions out")
     opened = ev.History.open(location)
-    arcs: Directed = "keep" if keep_directions else "ignore" if directed else "refuse"
+    arcs: Directed = "keep" if keep_directions else directed
     read = read_and_say(graph, reading, directed=arcs, counts=True)
     before = len(opened)
     number = opened.add(read, date, again=again)

@@ -154,7 +154,7 @@ def plan(
     opened = ev.Ledger.open(location)
     read = None
     if graph is not None:
-        read = read_and_say(graph, reading, directed="refuse", counts=False)
+        read = read_and_say(graph, reading, directed=False, counts=False)
         members = read.n_nodes if members is None else members
     if opened.pooled_epsilon is not None and members is None:
         raise ParameterError(

@@ -66,7 +66,7 @@ def rank(
     if asked.out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
     setup = Setup.of(how)
-    private = setup.read(graph, directed="ignore" if directed else "refuse")
+    private = setup.read(graph, directed=directed)
     nodes = private.nodes
     if asked.mechanism is None:  # which one is recommended depends on the number of nodes
         chosen = make_mechanism(None, "scores", n_nodes=len(nodes), **given)

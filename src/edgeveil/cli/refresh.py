@@ -82,7 +82,7 @@ def refresh(
             check_places(place)
     ledger = Ledger.open(how.ledger, artifacts=wanted.artifacts)
     engine = how.make_engine()
-    directed: Directed = "keep" if wanted.directed else "refuse"
+    directed: Directed = "keep" if wanted.directed else False
     today = read_and_say(graph, how, directed=directed, counts=how.verbose)
     if wanted.per_member is not None:
         member_files(today.nodes)  # ids have to be names of files

@@ -74,7 +74,7 @@ def read_members(
     """The graph, and for whom lists are wanted; what is wrong is said before anything is paid."""
     if per_member is not None:
         check_places(per_member)
-    graph = setup.read(path, directed="keep" if lists.directed else "refuse")
+    graph = setup.read(path, directed="keep" if lists.directed else False)
     nodes = graph.nodes
     if everybody:
         wanted = np.arange(len(nodes))

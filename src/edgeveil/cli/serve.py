@@ -168,7 +168,7 @@ def _beside(ledger: Ledger) -> Path:
 def _reader(path: Path, reading: options.GraphFile, *, directed: bool) -> Callable[[], Graph]:
     from edgeveil.cli.reading import read_and_say
 
-    arcs: Directed = "keep" if directed else "refuse"
+    arcs: Directed = "keep" if directed else False
     return lambda: read_and_say(path, reading, directed=arcs, counts=False)
 
 

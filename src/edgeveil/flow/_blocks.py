@@ -72,7 +72,7 @@ def block_zeros(rows: int, lanes: int, number: npt.DTypeLike = np.float64) -> np
 
 def _make_layout(graph: Graph) -> Layout:
     if graph.directed:
-        raise InputError('walks are for undirected graphs: read this one with directed="ignore"')
+        raise InputError("walks are for undirected graphs: read this one with directed=True")
     degrees, n = graph.degrees, graph.n_nodes
     indptr, indices = graph.indptr, graph.indices
     node_at = row_of = np.arange(n)

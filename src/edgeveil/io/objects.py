@@ -21,7 +21,7 @@ from edgeveil.nodes import NodeId, NodeSet
 Array = npt.NDArray[np.int64]
 
 
-def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refuse") -> Graph:
+def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False) -> Graph:
     """Make a `Graph` of an object that holds one.
 
     ============================== =========================================================
@@ -51,10 +51,10 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refu
         Without it ids are sorted (numbered nodes stay in the order of their numbers), since
         libraries keep nodes in the order in which edges first named them. A matrix has a row for
         everybody, and the order of its rows is as public as its size.
-    directed : {"refuse", "ignore", "keep"}
-        "refuse": a directed graph, or a matrix or edge_index that is not symmetric, is an error.
-        "ignore": read every arc as an undirected edge. Either way the rows of a table or list of
-        pairs are undirected edges. "keep": keep directions, from row to column, or from the first
+    directed : bool or "keep"
+        True: allow a directed graph, or a matrix or edge_index that is not symmetric, and read
+        every arc as an undirected edge; nothing changes for a table or a list of pairs, whose
+        rows are undirected edges. "keep": keep directions, from row to column, or from the first
         id to the second of a table or pair: a follows b. Only `edgeveil.suggest` takes such a
         graph.
 
@@ -72,7 +72,7 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refu
     >>> import numpy as np
     >>> as_graph(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
     Graph(3 nodes, 1 edges)
-    >>> as_graph(np.array([[0, 1, 2], [1, 2, 3]]), directed="ignore")
+    >>> as_graph(np.array([[0, 1, 2], [1, 2, 3]]), directed=True)
     Graph(4 nodes, 3 edges)
     >>> as_graph([("ann", "bob"), ("bob", "cem")], nodes=["ann", "bob", "cem", "dan"])
     Graph(4 nodes, 2 edges)
@@ -187,10 +187,10 @@ def _graph_of(found: _Found, nodes: NodeSet | None, directed: Directed, what: st
     Names are sorted: libraries keep nodes in the order in which edges first named them, so the
     order of a release's columns would reveal edges.
     """
-    if found.directed and directed == "refuse":
+    if found.directed and not directed:
         raise InputError(
-            'the graph is directed; pass directed="ignore" to read every arc as an undirected '
-            'edge, or directed="keep" to keep directions, for suggestions'
+            "the graph is directed; pass directed=True to read every arc as an undirected edge, "
+            'or "keep" to keep directions, for suggestions'
         )
     if directed == "keep" and not found.directed:
         raise InputError("the graph is undirected: there are no directions to keep")
