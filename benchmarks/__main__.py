@@ -1,4 +1,4 @@
-"""./run bench [PART ...]: run all parts, or those named; write the page (docs), draw (pictures)."""
+"""./run bench [PART ...]: run all parts, or those named; `docs` writes the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTS = (
 # file of figures of their own.
 MORE = (
     *("streaming", "cluster", "beyond-memory"),
-    *("tail", "lists", "billion", "ledger", "service", "history"),
+    *("tail", "lists", "billion", "ledger", "service", "history", "series"),
 )
 HOME = Path(__file__).resolve().parent
 
@@ -34,12 +34,7 @@ def main(words: list[str] | None = None) -> None:
     if arguments.parts == ["docs"]:
         from benchmarks.page import write_page
 
-        write_page(arguments.json or HOME / "results" / "benchmarks.json")
-        return
-    if arguments.parts == ["pictures"]:
-        from benchmarks.scale_page import draw_and_write
-
-        draw_and_write(arguments.json, HOME.parent)
+        write_page()
         return
     for part in arguments.parts:
         if part not in (*PARTS, *MORE):

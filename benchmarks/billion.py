@@ -1,6 +1,6 @@
 """A graph of a billion edges on one machine: built out of core, opened, lists for a sample.
 
-    ./run bench billion --json benchmarks/results/billion.json && ./run bench pictures --json ...
+    ./run bench billion --json benchmarks/results/billion.json
     ./run bench billion --edges 100000000 --memory 2000000000      a smaller one
 
 A tenth and a hundredth of the size are measured too. Every step is a process of its own. The

@@ -51,8 +51,6 @@ def run(settings: Settings) -> dict[str, Any]:
     }
     result = {"stores": found, "kills": _kills(place, 2 if settings.tiny else 40)}
     shutil.rmtree(place)
-    if not settings.tiny:
-        _draw(found, Path(__file__).resolve().parent / "results" / "ledger.svg")
     return result
 
 
@@ -115,28 +113,3 @@ def _kills(place: Path, rounds: int) -> dict[str, Any]:
     spends = Ledger.open(location).charges()
     print(f"  {rounds} kills: {len(spends):,} spends, each with its artifact or its secret")
     return {"rounds": rounds, "spends": len(spends), "open": sum(not s.released for s in spends)}
-
-
-def _draw(found: dict[str, Any], file: Path) -> None:
-    import matplotlib as mpl
-
-    from benchmarks.pictures import INK, LINES, OURS
-
-    mpl.use("svg")
-    with mpl.rc_context({"svg.hashsalt": "edgeveil", "font.family": "DejaVu Sans"}):
-        from matplotlib import pyplot as plt
-
-        figure, axes = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
-        for store, colour in zip(found, (OURS, LINES["capped"]), strict=False):
-            sizes = [row["members"] for row in found[store]]
-            for what, style in (("first", "o-"), ("second", "s--")):
-                seconds = [row[what]["wall_seconds"] for row in found[store]]
-                axes.plot(sizes, seconds, style, color=colour, label=f"{store}, {what} campaign")
-        axes.axhline(60, color=INK, lw=1, ls=":")
-        axes.annotate("goal at a million: 60 s", (sizes[0], 60), (0, 4), textcoords="offset points")
-        axes.set(xscale="log", yscale="log", xlabel="members charged in a campaign")
-        axes.set_title("Seconds to charge all members", loc="left", fontsize=10.5, weight="bold")
-        axes.grid(alpha=0.25)
-        axes.legend(frameon=False, fontsize=9)
-        figure.savefig(file, metadata={"Date": None})
-        plt.close(figure)

@@ -4,10 +4,7 @@
 
 Beside every list, in the same rounds, one whose noise is drawn for all nodes. Graphs are generated
 (average degree 20) up to `--max-edges`; members are either of median degree with about equally many
-friends' friends at all sizes, or a random sample that stands for all. The picture:
-
-    python -c 'import json; from pathlib import Path; from benchmarks.pictures import draw
-    file = Path("benchmarks/results/lists.json"); draw(json.loads(file.read_text()), file.parent)'
+friends' friends at all sizes, or a random sample that stands for all.
 """
 
 from __future__ import annotations

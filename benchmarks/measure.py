@@ -16,6 +16,7 @@ __all__ = ["interleaved", "load_average", "machine_facts", "ratios", "show", "su
 Summary = dict[str, float]
 
 _PACKAGES = (
+    "edgeveil",
     *("numpy", "scipy", "numba", "polars", "cryptography"),
     *("torch", "torch-geometric", "mkl", "sparse_dot_mkl", "igraph", "networkx"),
     *("scikit-network", "python-graphblas", "suitesparse-graphblas", "opendp"),

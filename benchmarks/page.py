@@ -1,404 +1,492 @@
-"""docs/benchmarks.md and its pictures, from the figures alone: ``./run bench docs``."""
+"""docs/benchmarks.md, from the figures in benchmarks/results alone: ``./run bench docs``.
+
+A section is a heading, what was measured, and tables: of each, its rows and, for each column, what
+stands in a row. A figure that a run did not have is a dash.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
-
-from benchmarks.goals import best_peer, outcomes
-from benchmarks.markdown import milliseconds, number, sized, spread, table
 
 __all__ = ["committed", "page", "write_page"]
 
 ROOT = Path(__file__).resolve().parents[1]
-PICTURES = "../benchmarks/results"
+RESULTS = ROOT / "benchmarks" / "results"
 
 Figures = dict[str, Any]
+Columns = dict[str, Callable[[Figures], str]]
+
+HEAD = """# Benchmarks
+
+<!-- Written by `./run bench docs` from benchmarks/results. -->
+
+All contenders run in one process and in turns: every round measures each of them once, so that a busy moment hits all. Figures are CPU seconds of all threads, with one thread per library, unless said otherwise. Ratios are taken round by round and given as median (smallest … largest). Peers get what makes them fastest: the walk matrix is scaled once, outside of what is timed, products run on 32-bit indices, and the number of rounds is the smallest that reaches the wanted error, found with the true answer in hand. edgeveil is asked for a promised error, which costs it some rounds more; what it takes when tuned like the peers stands beside it.
+
+To repeat: `./run bench --install-peers`, then `./run bench --data FOLDER --json benchmarks/results/benchmarks.json` with the folder of blogcatalog.mat, then `./run bench docs`. Parts with a file of their own: `./run bench PART --json benchmarks/results/PART.json`. Libraries that are not installed are left out and named."""  # noqa: E501  (a paragraph is a line)
 
 
-def write_page(file: Path) -> None:
-    """Write the page, and the pictures beside the figures."""
-    from benchmarks.pictures import draw
-
-    figures = committed(file)
-    draw(figures, ROOT / "benchmarks" / "results")
-    (ROOT / "docs" / "benchmarks.md").write_text(page(figures))
+def write_page() -> None:
+    """Write the page."""
+    (ROOT / "docs" / "benchmarks.md").write_text(page(committed()), "utf-8")
 
 
-def committed(file: Path) -> Figures:
-    """The figures, and those of a part that was measured apart, in a file of its name beside."""
-    figures: Figures = json.loads(file.read_text())
-    apart = file.with_name("reading.json")
-    if apart.exists():
-        later = json.loads(apart.read_text())
-        figures["parts"]["reading"] = later["parts"]["reading"] | {"machine": later["machine"]}
-    return figures
+def committed() -> dict[str, Figures]:
+    """Every part by name, with its machine; a file of a part's own name goes before others."""
+    parts: dict[str, Figures] = {}
+    for file in sorted(RESULTS.glob("*.json"), key=lambda file: file.name != "benchmarks.json"):
+        whole = json.loads(file.read_text("utf-8"))
+        for name, part in whole["parts"].items():
+            if name not in parts or file.stem == name:
+                parts[name] = part | {"machine": whole["machine"]}
+    return parts
 
 
-def page(figures: Figures) -> str:
+def page(parts: dict[str, Figures]) -> str:
     """The whole page; a part that was not measured is left out."""
-    parts = figures["parts"]
-    sections = {
-        "exact": _exact,
-        "capped": _capped,
-        "one-source": _one_source,
-        "two-hop": _two_hop,
-        "threads": _threads,
-        "noise": _noise,
-        "reading": _reading,
-        "startup": _startup,
-        "scale": _scale,
-    }
-    lines = [*_head(figures), *_goals(parts)]
-    for name, write in sections.items():
-        if name in parts:
-            lines += ["", *write(parts[name])]
-    return "\n".join(lines) + "\n"
+    blocks, machine = [HEAD], None
+    for name, section in SECTIONS.items():
+        if name not in parts:
+            continue
+        heading, *body = section(parts[name])
+        where = parts[name]["machine"]
+        named = machine == where
+        load = f"Load when it began: {parts[name]['load_at_start']}."
+        said = f"Machine: {'as above' if named else _machine(where)}. {load}"
+        blocks += [f"## {heading}", *body, said]
+        machine = where
+    return "\n\n".join(blocks) + "\n"
+
+
+def table(rows: Iterable[Figures], columns: Columns) -> str:
+    """A Markdown table; all columns but the first are aligned to the right."""
+
+    def cell(show: Callable[[Figures], str], row: Figures) -> str:
+        try:
+            return show(row)
+        except (KeyError, IndexError):
+            return "–"
+
+    lines = ["| " + " | ".join(columns) + " |", "| --- |" + " ---: |" * (len(columns) - 1)]
+    lines += ["| " + " | ".join(cell(show, r) for show in columns.values()) + " |" for r in rows]
+    return "\n".join(lines)
+
+
+# -- numbers ------------------------------------------------------------------------------
+
+
+def number(value: float) -> str:
+    """Three significant digits; whole thousands with commas."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def spread(ratio: Figures) -> str:
+    """Median and extremes."""
+    return f"{number(ratio['median'])} ({number(ratio['min'])} … {number(ratio['max'])})"
+
+
+def ms(seconds: Figures | float) -> str:
+    """Milliseconds, of the median if there were several runs."""
+    return number((seconds["median"] if isinstance(seconds, dict) else seconds) * 1e3)
+
+
+def seconds(value: Figures | float) -> str:
+    """Seconds, of the median if there were several runs."""
+    return number(value["median"] if isinstance(value, dict) else value)
+
+
+def gigabytes(count: float) -> str:
+    """Gigabytes."""
+    return number(count / 1e9)
+
+
+def named(rows: dict[str, Figures]) -> list[Figures]:
+    """Rows with their names among the figures."""
+    return [{"name": name, **row} for name, row in rows.items()]
+
+
+def _bold(row: Figures) -> str:
+    return f"**{row['name']}**" if row["kind"] == "ours" else str(row["name"])
+
+
+def _sized(graph: Figures) -> str:
+    return f"### {graph['name']} ({graph['nodes']:,} nodes, {graph['edges']:,} edges)"
+
+
+def _machine(machine: Figures) -> str:
+    caches = ", ".join(f"{level} {size}" for level, size in machine["caches"].items())
+    known = {"edgeveil": "0.2 (development)"} | machine["packages"]  # earlier runs do not say
+    packages = ", ".join(f"{name} {version}" for name, version in known.items())
+    return (
+        f"{machine['processor']}, {machine['cores']} cores, {caches}, {machine['memory_gb']} GB, "
+        f"{machine['system']}; Python {machine['python']}, {packages}"
+    )
 
 
 # -- sections -----------------------------------------------------------------------------
 
 
-def _head(figures: Figures) -> Iterator[str]:
-    machine = figures["machine"]
-    caches = ", ".join(f"{level} {size}" for level, size in machine["caches"].items())
-    packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
-    here = [part for part in figures["parts"].values() if "machine" not in part]
-    loads = [part["load_at_start"] for part in here]
-    known = [load for load in loads if load is not None]
-    yield "# Benchmarks"
-    yield ""
-    yield "<!-- Written by `./run bench docs` from benchmarks/results/benchmarks.json. -->"
-    yield ""
-    if "note" in figures:
-        yield f"**{figures['note']}**"
-        yield ""
-    yield (
-        "All contenders run in one process and in turns: every round measures each of them "
-        "once, so that a busy moment hits all. Figures are CPU seconds of all threads, with one "
-        "thread per library, unless said otherwise; ratios are taken round by round and given "
-        "as median (smallest … largest). Peers get what makes them fastest: the walk matrix is "
-        "scaled once, outside of what is timed, products run on 32-bit indices, and the number "
-        "of rounds is the smallest that reaches the wanted error, found with the true answer in "
-        "hand. edgeveil is asked for a promised error, which costs it some rounds more; what it "
-        "takes when tuned like the peers stands beside it."
-    )
-    yield ""
-    yield (
-        f"Machine: {machine['processor']}, {machine['cores']} cores, {caches}, "
-        f"{machine['memory_gb']} GB, {machine['system']}. Python {machine['python']}; {packages}."
-        + (f" Load when a part began: {min(known)} to {max(known)}." if known else "")
-    )
-    yield ""
-    yield (
-        "To repeat: `./run bench --install-peers`, then "
-        "`./run bench --data FOLDER --json benchmarks/results/benchmarks.json` with the folder "
-        "of blogcatalog.mat, then `./run bench docs`. Libraries that are not installed are left "
-        "out and named."
-    )
-
-
-def _goals(parts: Figures) -> Iterator[str]:
-    found = outcomes(parts)
-    met = sum(o.verdict == "met" for o in found)
-    missed = sum(o.verdict == "**not met**" for o in found)
-    yield ""
-    yield "## Goals"
-    yield ""
-    yield (
-        f"Set before the measuring. {met} met, {missed} not met, "
-        f"{len(found) - met - missed} not measured."
-    )
-    yield ""
-    rows = []
-    for o in found:
-        value = "–" if o.value is None else f"{number(o.value)}{o.unit}"
-        if o.low is not None and o.high is not None:
-            value += f" ({number(o.low)} … {number(o.high)})"
-        sign = "≥" if o.at_least else "≤"
-        rows.append([o.goal, f"{sign} {number(o.limit)}{o.unit}", value, o.verdict])
-    yield from table(["goal", "limit", "measured", "verdict"], rows)
-    graph = parts.get("exact", parts.get("capped", {})).get("graphs", [{}])[0].get("graph", {})
-    if graph and graph["name"] != "BlogCatalog":
-        yield ""
-        yield f"BlogCatalog was not at hand; in its place: {sized(graph)}."
-
-
 def _exact(part: Figures) -> Iterator[str]:
-    yield "## Exact PageRank"
-    yield ""
+    yield "Exact PageRank"
     yield (
-        f"One row of PageRank, restart 0.15, at a true L1 error of at most "
-        f"{part['error_wanted']:g}, measured against power iteration run to the end of double "
-        "precision. *Times ours* is how many times longer a contender takes per source than "
-        "edgeveil when asked for this error as a promise, and when tuned to it like the peers. "
-        "*Chebyshev* is scipy's product under a faster method. edgeveil's early sweeps are in "
-        "single precision and its last ones, which prove the error, in double; peers stand here "
-        "in double precision, and those whose product is fast in single precision in that too: "
-        "at this error it is just enough, with nothing to prove it."
+        f"One row of PageRank, restart 0.15, at a true L1 error of at most {part['error_wanted']:g}"
+        ", measured against power iteration run to the end of double precision. *Times ours* is "
+        "how many times longer a contender takes per source than edgeveil when asked for this "
+        "error as a promise, and when tuned to it like the peers. *Chebyshev* is scipy's product "
+        "under a faster method. edgeveil's early sweeps are in single precision, and its last "
+        "ones, which prove the error, in double. Peers are shown in double precision, and those "
+        "whose product is fast in single precision in that, too: at this error it is just enough, "
+        "with nothing to prove it."
     )
-    for i, graph in enumerate(part["graphs"]):
-        best = best_peer(graph)
-        head = ["contender", "sources a call", "setting", "L1 error", "ms a source"]
-        yield ""
-        yield f"### {sized(graph['graph'])}"
-        yield ""
-        yield f"![CPU time per source]({PICTURES}/exact-{('small', 'large')[i]}.svg)"
-        yield ""
-        yield from table(
-            [*head, "times ours, promised", "times ours, tuned"],
-            [
-                [
-                    f"**{c['name']}**" if c["kind"] == "ours" else c["name"],
-                    str(c["sources_per_call"]),
-                    c["setting"],
-                    f"{c['error']:.1e}",
-                    milliseconds(c["seconds"]),
-                    spread(c["times_ours"]),
-                    spread(c["times_tuned"]),
-                ]
-                for c in sorted(graph["contenders"], key=lambda c: c["seconds"]["median"])
-            ],
-        )
-        yield ""
-        behind = best["times_ours"]["median"] < 1
-        yield (
-            f"Best peer at this error, in double precision: {best['name']}, "
-            f"{number(best['times_ours']['median'])} times our time"
-            + (": it is faster than we are." if behind else ".")
-            + _without(graph)
-        )
+    columns: Columns = {
+        "contender": _bold,
+        "sources a call": lambda r: str(r["sources_per_call"]),
+        "setting": lambda r: r["setting"],
+        "L1 error": lambda r: f"{r['error']:.1e}",
+        "ms a source": lambda r: ms(r["seconds"]),
+        "times ours, promised": lambda r: spread(r["times_ours"]),
+        "times ours, tuned": lambda r: spread(r["times_tuned"]),
+    }
+    for graph in part["graphs"]:
+        yield _sized(graph["graph"])
+        rows = sorted(graph["contenders"], key=lambda r: r["seconds"]["median"])
+        yield table(rows, columns)
+        yield from _left_out(graph)
 
 
-def _without(graph: Figures) -> str:
-    said = ""
-    if graph["absent"]:
-        said += f" Not installed: {', '.join(graph['absent'])}."
-    if graph.get("left_out"):
-        said += f" Not run on this graph, for its size: {', '.join(graph['left_out'])}."
-    return said
+def _left_out(graph: Figures) -> Iterator[str]:
+    said = {"Not installed": "absent", "Not run on this graph, for its size": "left_out"}
+    if words := [f"{w}: {', '.join(graph[key])}." for w, key in said.items() if graph.get(key)]:
+        yield " ".join(words)
 
 
 def _capped(part: Figures) -> Iterator[str]:
-    yield "## Capped flow"
-    yield ""
+    yield "Capped flow"
     yield (
         f"PushFlowCap, sigma = {part['sigma']:g}, joint model. No library has it, so the peers "
-        f"run the same recursion, R = {part['rounds']}, on their own sparse product."
+        f"run the same recursion, R = {part['rounds']}, on their own sparse product. The paper's "
+        "pseudo-code in plain Python runs a few rounds only; the time of all is extrapolated in "
+        "proportion to the nodes, or edges, that send flow in them, which are counted exactly."
     )
+    columns: Columns = {
+        "contender": _bold,
+        "sources a call": lambda r: str(r["sources_per_call"]),
+        "ms a source": lambda r: ms(r["seconds"]),
+        "times our R = 100": lambda r: spread(r["times_ours"]),
+        "times our fixed point": lambda r: spread(r["times_fixed_point"]),
+        "L1 from ours": lambda r: f"{r['l1_from_ours']:.0e}",
+    }
+    plain: Columns = {
+        "plain Python": lambda r: r["name"],
+        "measured": lambda r: f"{r['rounds_run']} rounds, {number(r['measured_seconds'])} s",
+        "sending flow": lambda r: f"{r['pushes_measured']:,} {r['unit']}",
+        "in all rounds": lambda r: f"{r['pushes_of_all_rounds']:,} {r['unit']}",
+        "s for all rounds": lambda r: number(r["seconds_of_all_rounds"]),
+        "times ours": lambda r: number(r["times_ours"]),
+    }
     for graph in part["graphs"]:
-        yield ""
-        yield f"### {sized(graph['graph'])}: capped"
-        yield ""
-        head = ["contender", "sources a call", "ms a source", "times our R = 100"]
-        yield from table(
-            [*head, "times our fixed point", "L1 from ours"],
-            [
-                [
-                    f"**{c['name']}**" if c["kind"] == "ours" else c["name"],
-                    str(c["sources_per_call"]),
-                    milliseconds(c["seconds"]),
-                    spread(c["times_ours"]),
-                    spread(c["times_fixed_point"]),
-                    f"{c['l1_from_ours']:.0e}" if "l1_from_ours" in c else "–",
-                ]
-                for c in graph["contenders"]
-            ],
-        )
-        if _without(graph):
-            yield ""
-            yield _without(graph).strip()
+        yield _sized(graph["graph"]) + ": capped"
+        yield table(graph["contenders"], columns)
+        yield from _left_out(graph)
         if "plain_python" in graph:
-            yield ""
-            yield from _plain_python(graph["plain_python"], part["rounds"])
-
-
-def _plain_python(rows: list[Figures], rounds: int) -> Iterator[str]:
-    yield (
-        "The paper's pseudo-code in plain Python, one source. "
-        + (
-            "All rounds were run."
-            if rows[0]["rounds_run"] == rounds
-            else f"Only the first {rows[0]['rounds_run']} rounds were run; the time of "
-            f"all {rounds} is extrapolated in proportion to the nodes, or edges, that send flow "
-            "in them, which are counted exactly."
-        )
-    )
-    yield ""
-    yield from table(
-        ["form", "measured", "sending flow", "in all rounds", "s for all rounds", "times ours"],
-        [
-            [
-                row["name"],
-                f"{row['rounds_run']} rounds, {number(row['measured_seconds'])} s",
-                f"{row['pushes_measured']:,} {row['unit']}",
-                f"{row['pushes_of_all_rounds']:,} {row['unit']}",
-                number(row["seconds_of_all_rounds"]),
-                number(row["times_ours"]),
-            ]
-            for row in rows
-        ],
-    )
+            yield table(graph["plain_python"], plain)
 
 
 def _one_source(part: Figures) -> Iterator[str]:
-    yield "## One source"
-    yield ""
+    yield "One source"
     yield f"In a warm process, against its share of a batch of {part['batch']}."
-    yield ""
-    yield from table(
-        ["call", "ms alone", "ms as a share", "ratio"],
-        [
-            [
-                what,
-                milliseconds(row["one"]),
-                milliseconds(row["share"]),
-                spread(row["one_over_share"]),
-            ]
-            for what, row in part["calls"].items()
-        ],
-    )
+    columns: Columns = {
+        "call": lambda r: r["name"],
+        "ms alone": lambda r: ms(r["one"]),
+        "ms as a share": lambda r: ms(r["share"]),
+        "ratio": lambda r: spread(r["one_over_share"]),
+    }
+    yield table(named(part["calls"]), columns)
 
 
 def _two_hop(part: Figures) -> Iterator[str]:
-    yield "## Two-hop"
+    yield "Two-hop"
+    columns: Columns = {
+        "contender": _bold,
+        "ms a source": lambda r: ms(r["seconds"]),
+        "times our sums": lambda r: spread(r["times_ours"]),
+    }
     for graph in part["graphs"]:
-        yield ""
-        yield f"### {sized(graph['graph'])}: two-hop"
-        yield ""
-        yield from table(
-            ["contender", "ms a source", "times our sums"],
-            [
-                [
-                    f"**{c['name']}**" if c["kind"] == "ours" else c["name"],
-                    milliseconds(c["seconds"]),
-                    spread(c["times_ours"]),
-                ]
-                for c in graph["contenders"]
-            ],
-        )
+        yield _sized(graph["graph"]) + ": two-hop"
+        yield table(graph["contenders"], columns)
 
 
 def _threads(part: Figures) -> Iterator[str]:
-    yield "## Threads"
-    yield ""
-    yield (
-        f"{part['blocks']} blocks of sources through a pool of one and of two threads, wall time."
-    )
-    yield ""
-    yield from table(
-        ["call", "s, one thread", "s, two threads", "speedup"],
-        [
-            [
-                what,
-                number(row["one"]["median"]),
-                number(row["two"]["median"]),
-                spread(row["speedup"]),
-            ]
-            for what, row in part["calls"].items()
-        ],
-    )
+    yield "Threads"
+    yield f"{part['blocks']} blocks of sources through one and through two threads, wall time."
+    columns: Columns = {
+        "call": lambda r: r["name"],
+        "s, one thread": lambda r: seconds(r["one"]),
+        "s, two threads": lambda r: seconds(r["two"]),
+        "speedup": lambda r: spread(r["speedup"]),
+    }
+    yield table(named(part["calls"]), columns)
 
 
 def _noise(part: Figures) -> Iterator[str]:
-    yield "## Noise"
-    yield ""
+    yield "Noise"
     yield "Our exact discrete sampler on a secure key stream, and numpy's floating-point Laplace."
-    yield ""
-    yield from table(
-        ["task", "values", "ms", "speed over numpy"],
-        [
-            [name, f"{int(size):,}", milliseconds(row["seconds"]), spread(row["speed_to_numpy"])]
-            for size, rows in part["sizes"].items()
-            for name, row in rows.items()
-        ],
-    )
+    columns: Columns = {
+        "task": lambda r: r["name"],
+        "values": lambda r: f"{int(r['size']):,}",
+        "ms": lambda r: ms(r["seconds"]),
+        "speed over numpy": lambda r: spread(r["speed_to_numpy"]),
+    }
+    sizes = part["sizes"].items()
+    yield table([{"size": size, **row} for size, rows in sizes for row in named(rows)], columns)
     if part.get("opendp_10000"):
-        yield ""
-        yield (
-            f"OpenDP's discrete Laplace, 10,000 values: {milliseconds(part['opendp_10000'])} ms."
-        )
+        yield f"OpenDP's discrete Laplace, 10,000 values: {ms(part['opendp_10000'])} ms."
 
 
 def _reading(part: Figures) -> Iterator[str]:
-    yield "## Reading"
-    yield ""
+    yield "Reading"
     yield (
         f"{part['edges']:,} edges in random order, file to `Graph`, against what polars takes to "
         "parse the file and no more. A saved folder opens in "
-        f"{milliseconds(part['folder']['seconds'])} ms."
+        f"{ms(part['folder']['seconds'])} ms."
     )
-    if "machine" in part:
-        yield ""
-        yield (
-            f"Measured apart from the rest, on {part['machine']['processor']}, with a load of "
-            f"{part['load_at_start']} at the start (`benchmarks/results/reading.json`)."
-        )
-    yield ""
-    yield from table(
-        ["file", "polars' threads", "CPU s", "CPU ratio", "wall s", "wall ratio", "peak GB"],
-        [
-            [
-                row["what"],
-                str(row["polars_threads"]),
-                number(row["cpu"]["edgeveil"]["median"]),
-                spread(row["cpu"]["ratio"]),
-                number(row["wall"]["edgeveil"]["median"]),
-                spread(row["wall"]["ratio"]),
-                number(row["peak_bytes"] / 2**30),
-            ]
-            for row in part["files"]
-        ],
-    )
+    columns: Columns = {
+        "file": lambda r: r["what"],
+        "polars' threads": lambda r: str(r["polars_threads"]),
+        "CPU s": lambda r: seconds(r["cpu"]["edgeveil"]),
+        "CPU ratio": lambda r: spread(r["cpu"]["ratio"]),
+        "wall s": lambda r: seconds(r["wall"]["edgeveil"]),
+        "wall ratio": lambda r: spread(r["wall"]["ratio"]),
+        "peak GB": lambda r: gigabytes(r["peak_bytes"]),
+    }
+    yield table(part["files"], columns)
 
 
 def _startup(part: Figures) -> Iterator[str]:
-    yield "## Start"
-    yield ""
+    yield "Start"
     yield "Fresh processes with warm file and kernel caches."
-    yield ""
-    yield from table(
-        ["command", "best wall s", "median wall s", "best CPU s"],
-        [
-            [
-                f"`{name}`",
-                number(row["wall"]["min"]),
-                number(row["wall"]["median"]),
-                number(row["cpu"]["min"]),
-            ]
-            for name, row in part["commands"].items()
-        ],
-    )
+    columns: Columns = {
+        "command": lambda r: f"`{r['name']}`",
+        "best wall s": lambda r: number(r["wall"]["min"]),
+        "median wall s": lambda r: seconds(r["wall"]),
+        "best CPU s": lambda r: number(r["cpu"]["min"]),
+    }
+    yield table(named(part["commands"]), columns)
 
 
 def _scale(part: Figures) -> Iterator[str]:
-    calls = list(part["sizes"][0]["calls"])
-    yield "## Scale"
-    yield ""
+    yield "Scale"
     yield (
         "Generated power-law graphs of average degree 20, saved and opened memory-mapped; CPU "
         "milliseconds per source in a full block, and the peak memory (mapped pages of the graph "
         "included) of a process that does only this. *Bare reading* is what the memory gives: one "
-        "cache line for every stored entry, as a sweep needs it, and nothing else. Its exponent "
-        "is above 1 because the lines of the small graph are in a cache and those of the large "
-        "one are not; what comes on top of it is ours."
+        "cache line for every stored entry, as a sweep needs it, and nothing else; it grows "
+        "faster than the edges because the lines of the small graph are in a cache."
     )
-    yield ""
-    yield f"![Time against edges]({PICTURES}/scale.svg)"
-    yield ""
-    rows = []
-    for row in part["sizes"]:
-        cells = [
-            f"{milliseconds(row['calls'][c]['seconds'])} ms, "
-            f"{number(row['calls'][c]['peak_bytes'] / 2**30)} GB"
-            for c in calls
-        ]
-        built = f"{number(row['build_seconds'])} s, {number(row['peak_bytes'] / 2**30)} GB"
-        bare = f"{number(row['bare']['seconds_per_row'] * 1e9)} ns a row"
-        rows.append([f"{row['edges']:,}", built, *cells, bare])
+
+    def both(call: str) -> Callable[[Figures], str]:
+        return lambda r: (
+            f"{ms(r['calls'][call]['seconds'])} ms, {gigabytes(r['calls'][call]['peak_bytes'])} GB"
+        )
+
+    columns: Columns = {
+        "edges": lambda r: f"{r['edges']:,}",
+        "building": lambda r: f"{number(r['build_seconds'])} s, {gigabytes(r['peak_bytes'])} GB",
+        **{call: both(call) for call in part["sizes"][0]["calls"]},
+        "bare reading": lambda r: f"{number(r['bare']['seconds_per_row'] * 1e9)} ns a row",
+    }
+    yield table(part["sizes"], columns)
     if "exponents" in part:
-        values = [number(part["exponents"][c]) for c in ("building", *calls, "bare reading")]
-        rows.append(["exponent", *values])
-    yield from table(["edges", "building", *calls, "bare reading"], rows)
+        grows = ", ".join(f"{name} {number(value)}" for name, value in part["exponents"].items())
+        yield f"Powers of the edges with which time grows: {grows}."
+
+
+def _lists(part: Figures) -> Iterator[str]:
+    yield "Lists of suggestions"
+    yield (
+        "Lists of `Suggest` at epsilon 1 on generated graphs of average degree 20, from the graph "
+        "to the names, beside lists whose noise is drawn for all nodes. Members of median degree "
+        "with about 2,000 friends' friends, CPU time; all members on two threads, wall time "
+        "(above a million members extrapolated from a million)."
+    )
+    columns: Columns = {
+        "nodes": lambda r: f"{r['nodes']:,}",
+        "list of 20, ms": lambda r: ms(r["lazy, 20 places"]),
+        "list of 100, ms": lambda r: ms(r["lazy, 100 places"]),
+        "times its sums": lambda r: spread(r["times_its_sums"]),
+        "list of 100, all noise drawn, ms": lambda r: ms(r["dense, 100 places"]),
+        "all members, s": lambda r: number(60 * r["all"]["all_members_minutes"]),
+        "two threads": lambda r: f"{number(r['all']['two_threads_times_one'])}x",
+        "MB beside the graph": lambda r: number(r["all"]["memory_mb_beside_graph_and_degrees"]),
+    }
+    yield table(part["sizes"].values(), columns)
+    small = part["small"]
+    yield (
+        f"{small['name']} ({small['nodes']:,} nodes, {small['edges']:,} edges): a list of 20 takes "
+        f"{ms(small['whole'])} ms, {spread(small['times_its_sums'])} times its sums."
+    )
+
+
+def _tail(part: Figures) -> Iterator[str]:
+    yield "Noise where it is seen"
+    yield "A row with 2,000 values and 250 places where noise alone is seen, CPU ms."
+    columns: Columns = {
+        "nodes": lambda r: f"{int(r['name']):,}",
+        "drawn where it is seen": lambda r: ms(r["lazy"]),
+        "drawn everywhere": lambda r: ms(r["dense"]),
+        "numpy's, not private": lambda r: ms(r["numpy, not private"]),
+    }
+    yield table(named(part["sizes"]), columns)
+
+
+def _billion(part: Figures) -> Iterator[str]:
+    yield "A billion edges"
+    yield (
+        "A power law with exponent 2.5 and average degree 40, drawn part by part, built in "
+        f"{gigabytes(part['memory'])} GB, opened, listed and deleted. Lists are those of "
+        f"`edgeveil.suggest` for {part['members']:,} random members in one thread, epsilon 1."
+    )
+    columns: Columns = {
+        "edges": lambda r: f"{r['edges']:,}",
+        "nodes": lambda r: f"{r['nodes']:,}",
+        "building, wall s": lambda r: number(r["building"]["seconds"]),
+        "CPU s": lambda r: number(r["building"]["cpu_seconds"]),
+        "peak GB": lambda r: gigabytes(r["building"]["peak_bytes"]),
+        "disk GB": lambda r: gigabytes(r["building"]["disk_bytes"]),
+        "folder GB": lambda r: gigabytes(r["building"]["folder_bytes"]),
+        "opening, ms": lambda r: ms(r["opening"]["seconds"]),
+        "before the first list, CPU s": lambda r: number(r["lists"]["shared_cpu"]),
+        "a list of 20, CPU ms": lambda r: ms(r["lists"]["list_cpu"]),
+        "lists, peak GB": lambda r: gigabytes(r["lists"]["peak_bytes"]),
+    }
+    yield table(part["sizes"], columns)
+
+
+def _cluster(part: Figures) -> Iterator[str]:
+    yield "Ray cluster"
+    memory = part["memory"]
+    yield (
+        f"Lists of 20 for all {part['members']:,} members of a generated graph "
+        f"({part['graph']['edges']:,} edges), from the graph to Parquet files, wall time. A part "
+        f"costs the cluster {ms(part['part_seconds'])} ms of its own; starting it takes "
+        f"{seconds(part['start_seconds'])} s. A worker's own memory on "
+        f"{memory['graph']['edges']:,} edges: {gigabytes(memory['worker_private_bytes'])} GB; the "
+        f"graph's {gigabytes(memory['graph_bytes'])} GB are in the store once."
+    )
+    names = {"one": "one Ray worker", "two": "two Ray workers", "threads": "two threads"}
+    rows = [{"name": name, "seconds": part[key]} for key, name in names.items()]
+    rows[1]["against"] = part["speedup"]
+    columns: Columns = {
+        "engine": lambda r: r["name"],
+        "s": lambda r: seconds(r["seconds"]),
+        "times one worker": lambda r: spread(r["against"]),
+    }
+    yield table(rows, columns)
+
+
+def _series(part: Figures) -> Iterator[str]:
+    yield "Series"
+    yield (
+        f"Lists of 20 for {part['members']:,} members with {part['edges']:,} edges, and a week "
+        "later with one edge in a hundred and one member in a hundred new; lists written both "
+        f"times. The process took {gigabytes(part['peak_bytes'])} GB at most."
+    )
+    names = {"first": "first week", "second": "a week later"}
+    rows = [{"name": name, "key": key} for key, name in names.items()]
+    columns: Columns = {
+        "refresh": lambda r: r["name"],
+        "wall s": lambda r: number(part[f"{r['key']}_seconds"]),
+        "CPU s": lambda r: number(part[f"{r['key']}_cpu_seconds"]),
+        "without writing, CPU s": lambda r: number(part[f"{r['key']}_refresh_cpu_seconds"]),
+        "windows": lambda r: f"{part[r['key'] + '_windows']:,}",
+        "newcomers": lambda r: f"{part[r['key'] + '_newcomers']:,}",
+    }
+    yield table(rows, columns)
+
+
+def _ledger(part: Figures) -> Iterator[str]:
+    yield "Ledger"
+    yield (
+        "All members of a campaign are charged in batches of 8,192; in the second campaign "
+        f"everybody has an account already. {part['kills']['rounds']} kills at random moments left "
+        "a ledger that verifies each time."
+    )
+    columns: Columns = {
+        "store": lambda r: r["store"],
+        "members": lambda r: f"{r['members']:,}",
+        "first, wall s": lambda r: number(r["first"]["wall_seconds"]),
+        "CPU s": lambda r: number(r["first"]["cpu_seconds"]),
+        "MB": lambda r: number(r["first"]["bytes"] / 1e6),
+        "second, wall s": lambda r: number(r["second"]["wall_seconds"]),
+        "CPU s ": lambda r: number(r["second"]["cpu_seconds"]),
+        "a balance, ms": lambda r: ms(r["balance_seconds"]),
+    }
+    rows = [{"store": store, **row} for store, sizes in part["stores"].items() for row in sizes]
+    yield table(rows, columns)
+
+
+def _history(part: Figures) -> Iterator[str]:
+    yield "History"
+    yield (
+        "A snapshot is merged into a history with as many edges; 1 % of its edges and of its "
+        "members are new, and ids come in another order. Folder to folder."
+    )
+    columns: Columns = {
+        "edges": lambda r: f"{r['edges']:,}",
+        "merging, wall s": lambda r: number(r["second_seconds"]),
+        "CPU s": lambda r: number(r["second_cpu_seconds"]),
+        "own memory, GB": lambda r: gigabytes(r["own_bytes"]),
+        "folder, GB": lambda r: gigabytes(r["folder_bytes"]),
+        "forgetting a member, wall s": lambda r: number(r["forget_seconds"]),
+    }
+    yield table(part["sizes"], columns)
+
+
+def _service(part: Figures) -> Iterator[str]:
+    yield "Service"
+    late, bare = part["at_half_load"], part["bare_at_half_load"]
+    yield (
+        f"{part['members']:,} members, on loopback, beside an endpoint of the same framework that "
+        f"does nothing. First lists, charged on disk: {number(part['first_lists_per_second'])} a "
+        f"second. At half of the load that new tokens allow, 99 % of the answers came within "
+        f"{ms(late['p99_seconds'])} ms (the bare endpoint: {ms(bare['p99_seconds'])} ms)."
+    )
+    kinds = {
+        "bare endpoint": ("bare", "bare_per_second"),
+        "stored lists, tokens seen before": ("known", "stored_per_second"),
+        "new tokens, HS256": ("new", "stored_new_per_second"),
+        "new tokens, EdDSA": ("new_eddsa", "stored_new_eddsa_per_second"),
+    }
+    rows = [
+        {"name": name, "rate": sorted(part[rate]), "cpu": part["cpu_microseconds"][kind]}
+        for name, (kind, rate) in kinds.items()
+    ]
+    columns: Columns = {
+        "answer": lambda r: r["name"],
+        "a second": lambda r: number(r["rate"][len(r["rate"]) // 2]),
+        "µs of CPU": lambda r: number(r["cpu"]),
+    }
+    yield table(rows, columns)
+
+
+SECTIONS: dict[str, Callable[[Figures], Iterator[str]]] = {
+    "exact": _exact,
+    "capped": _capped,
+    "one-source": _one_source,
+    "two-hop": _two_hop,
+    "threads": _threads,
+    "noise": _noise,
+    "tail": _tail,
+    "lists": _lists,
+    "reading": _reading,
+    "startup": _startup,
+    "scale": _scale,
+    "billion": _billion,
+    "cluster": _cluster,
+    "history": _history,
+    "series": _series,
+    "ledger": _ledger,
+    "service": _service,
+}

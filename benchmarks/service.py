@@ -265,13 +265,13 @@ def _load(
     assert rate is not None, said
     assert late is not None, said
     scale = {"us": 1e-6, "ms": 1e-3, "s": 1.0}[late[2]]
-    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
+    if bad := re.search(r"Non-2xx or 3xx responses: (\d+)", said):
+        raise SystemExit(f"{bad[1]} answers of {path} were errors: there is nothing to measure")
     return {
         "requests": int(number[1]),
         "per_second": float(rate[1]),
         "p99_seconds": float(late[1]) * scale,
         "cpu_microseconds": used / int(number[1]) * 1e6,
-        "not_ok": int(bad[1]) if bad else 0,
     }
 
 

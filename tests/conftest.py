@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,8 +16,6 @@ os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 import pytest
 from hypothesis import settings
 
-from tests.forks import shared
-from tests.parallel import WAITING, WholeFiles, compile_first, in_order, processes
 from tests.postgres import postgres_server  # noqa: F401  (a fixture)
 
 # The same examples on every machine: a red run can be repeated.
@@ -24,7 +23,9 @@ settings.register_profile("edgeveil", derandomize=True, deadline=None, print_blo
 settings.load_profile("edgeveil")
 
 
-WAITER = pytest.StashKey[str]()  # name of the process of the files that wait
+ROOT = Path(__file__).parents[1]
+# Folders whose files take longest are begun first, so that none is left over at the end.
+FIRST = ("cluster", "serve", "conformance", "audits", "docs", "browser")
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = [
@@ -37,6 +38,16 @@ ARGUMENTS = [
 ]
 
 collect_ignore = ["fuzz/guided.py"]  # needs atheris, which is not installed by default
+if os.name == "nt":  # they use fork, POSIX signals, limits, terminals and file modes
+    collect_ignore_glob = [
+        *("browser/*", "cli/*", "cluster/*", "docs/*", "fuzz/*", "serve/*"),
+        *(
+            "unit/history/test_faults.py",
+            "unit/ledger/test_crash.py",
+            "unit/ledger/test_integrity.py",
+        ),
+        *("unit/test_benchmarks.py", "unit/test_compiled.py"),
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +69,8 @@ def browser():
 @pytest.fixture(scope="session")
 def forks():
     """What starts processes: see tests/forks.py."""
+    from tests.forks import shared  # it needs fork
+
     return shared()
 
 
@@ -82,36 +95,17 @@ def paper_data() -> Path:
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: in_order(item.nodeid.partition("::")[0]))
+    def place(item):
+        folder = item.nodeid.removeprefix("tests/").partition("/")[0]
+        return FIRST.index(folder) if folder in FIRST else len(FIRST)
 
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    return WholeFiles(config, log)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config):
-    config.stash[WAITER] = f"gw{processes() - 1}"
-    return processes()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node):
-    # A process that takes its place after a crash has another name, and does everything.
-    node.workerinput["waits"] = node.gateway.id == node.config.stash.get(WAITER, None)
-
-
-def pytest_ignore_collect(collection_path, config):
-    if getattr(config, "workerinput", {}).get("waits") and collection_path.is_file():
-        asked = Path(os.path.relpath(collection_path, config.rootpath)).as_posix() in WAITING
-        return None if asked else True
-    return None
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes():
-    compile_first()
+    """Compile all loops before several processes compile the same ones."""
+    subprocess.run([sys.executable, "-m", "edgeveil", "warmup"], cwd=ROOT, check=True)
 
 
 def pytest_collection_finish():

@@ -30,8 +30,10 @@ ROOT = Path(__file__).parents[1]
 WORKER = "tests.unit.ledger.worker"
 EDGEVEIL = "edgeveil.cli.app"
 HISTORIAN = "tests.unit.history.worker"
+REFRESHER = "tests.unit.series.worker"
 LOADED = {  # a package stands for all of its modules
     HISTORIAN: ["edgeveil.history", "polars"],
+    REFRESHER: ["edgeveil.series", "edgeveil.privacy", "edgeveil.estimate", "polars", "psycopg"],
     WORKER: ["psycopg"],
     EDGEVEIL: [
         *(f"edgeveil.{part}" for part in ("cli", "serve", "privacy", "estimate", "ledger")),

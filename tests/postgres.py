@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
@@ -70,6 +69,8 @@ def postgres_server() -> Iterator[PostgresServer]:
     if programs is None:
         pytest.skip("no PostgreSQL server (initdb, pg_ctl) is installed")
     if os.geteuid() == 0:  # the server refuses to run as root
+        import pwd  # not on Windows, where there is no such server
+
         names = [entry.pw_name for entry in pwd.getpwall()]
         user = next((name for name in ("postgres", "nobody") if name in names), None)
         if user is None:

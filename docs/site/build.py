@@ -2,7 +2,7 @@
 
 Pages are staged because two things must hold at once: the Markdown files read well where the
 repository is browsed, and the site has what only a program can write (the references) or what
-lies outside of ``docs/`` (figures of ``results/`` and of the benchmarks, the examples).
+lies outside of ``docs/`` (figures of ``results/``, the examples, pages about the project).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _CLI_MARK = re.compile(r"<!-- generated: cli -->.*?<!-- end -->", re.DOTALL)
 _API_MARK = re.compile(r"<!-- generated: api -->.*?<!-- end -->", re.DOTALL)
 _EXAMPLE = re.compile(r"<!-- example: (?P<file>[\w.]+) -->")
 _NAV_ENTRY = re.compile(r'^ *\{ "[^"]+" = "(?P<page>[^"]+\.md)" \},$')
+_OUTSIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -84,11 +85,11 @@ def stage(pages: Path) -> None:
     left_out = {p.relative_to(pages).as_posix() for p in pages.rglob("*.md")} - pages_in_nav()
     if left_out:
         raise BuildError(f"the navigation in {CONFIG.relative_to(ROOT)} lacks {sorted(left_out)}")
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
-        shutil.copy(ROOT / name, pages / name)
+    for name in _OUTSIDE:
+        text = (ROOT / name).read_text("utf-8")
+        (pages / name).write_text(text.replace("](docs/", "]("), "utf-8")
     shutil.copytree(docs / "images", pages / "images")
-    pictures = [*(ROOT / "results").glob("*/*.png"), *ROOT.glob("benchmarks/results/*.svg")]
-    for picture in pictures:
+    for picture in (ROOT / "results").glob("*/*.png"):
         place = pages / picture.relative_to(ROOT)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(picture, place)
@@ -110,7 +111,7 @@ def pages_in_nav() -> set[str]:
         return set().union(*(leaves(child) for child in children))
 
     everything = leaves(tomllib.loads(CONFIG.read_text("utf-8"))["project"]["nav"])
-    return everything - {"CONTRIBUTING.md", "CHANGELOG.md"}
+    return everything - set(_OUTSIDE)
 
 
 def _config(pages: Path) -> str:

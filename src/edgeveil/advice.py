@@ -43,7 +43,7 @@ def recommended(
     epsilon : float
         Privacy loss. Embeddings in the joint model need none.
     model : {"joint", "public"}
-        Who sees a row: its source's owner alone, or anyone.
+        Who sees a row: the member alone, or anyone.
     gives : {"scores", "embeddings"}
         What is wanted.
     n_nodes : int, optional
@@ -63,7 +63,7 @@ def recommended(
     if gives == "embeddings" and model == "joint":
         return mechanisms.OwnListEmbedding()
     if epsilon is None:
-        raise ParameterError("say how much may be learnt: epsilon=1, for instance")
+        raise ParameterError("epsilon is required (for example epsilon=1); smaller is more private")
     check_epsilon(epsilon)
     if gives == "embeddings":
         return mechanisms.DPInstantEmbedding(epsilon=epsilon, model="public")

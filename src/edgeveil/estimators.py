@@ -14,7 +14,7 @@ from edgeveil.engine import release
 from edgeveil.engine.api import own_list
 from edgeveil.engine.question import graph_of
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.graph import Graph
+from edgeveil.graph import Directed, Graph, check_directed
 from edgeveil.io.matrices import read_matrix
 from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
@@ -101,8 +101,9 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         grid search makes many releases.
     label : str
         With a ledger: the public name of the graph, if the ledger is for several.
-    directed : bool
-        Allow a matrix that is not symmetric, and read every arc as an undirected edge.
+    directed : {"refuse", "ignore"}
+        What becomes of a matrix that is not symmetric: it is refused, or every arc is read as an
+        undirected edge.
     insecure_seed : int, optional
         Seeded noise, for tests and demonstrations: **nothing is private then**, and
         ``guarantee_`` says so. There is no ``random_state``: noise that can be repeated protects
@@ -144,7 +145,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         mechanism: Mechanism | None = None,
         ledger: Ledger | None = None,
         label: str = "",
-        directed: bool = False,
+        directed: Directed = "refuse",
         insecure_seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -227,7 +228,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         from sklearn.utils.validation import validate_data
 
         matrix = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=fitting)
-        return read_matrix(matrix, nodes=None, directed=self.directed, what="X")
+        return read_matrix(matrix, nodes=None, directed=check_directed(self.directed), what="X")
 
     def _mechanism(self, graph: Graph) -> Mechanism:
         chosen = self.mechanism

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 MOST_BIRTHS = 2**16 - 1  # numbers of snapshots are 16-bit integers, from 1
 
-Directed = bool | Literal["keep"]
-"""How a reader treats directions: False refuses, True ignores, "keep" keeps them."""
+Directed = Literal["refuse", "ignore", "keep"]
+"""How a reader treats directed input: refuse it, ignore directions, or keep them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +171,7 @@ class Graph:
         if must_be_symmetric and rows.both_directions != len(indices) // 2:
             raise InputError(
                 "the input is directed: some pairs are given in one direction only; "
-                "pass directed=True to read every arc as an undirected edge, "
+                'pass directed="ignore" to read every arc as an undirected edge, '
                 'or "keep" to keep directions, for suggestions'
             )
         intake = Intake(
@@ -293,9 +293,11 @@ class Graph:
 
 def check_directed(directed: Directed) -> Directed:
     """Refuse anything but the three values of `Directed`."""
-    if directed is True or directed is False or directed == "keep":
+    if isinstance(directed, str) and directed in ("refuse", "ignore", "keep"):
         return directed
-    raise ParameterError(f"directed must be True, False or 'keep', got {directed!r}")
+    before = {True: ' (True is now "ignore")', False: ' (False is now "refuse")'}
+    meant = before[directed] if isinstance(directed, bool) else ""
+    raise ParameterError(f"directed must be 'refuse', 'ignore' or 'keep', got {directed!r}{meant}")
 
 
 def index_type(size: int) -> type[np.int32 | np.int64]:

@@ -68,6 +68,11 @@ class Suggestion(NamedTuple):
         return self.chance < STANDS_OUT
 
     @property
+    def by_chance(self) -> str:
+        """How many such names noise alone puts there, in words."""
+        return chance_in_words(self.chance)
+
+    @property
     def strength(self) -> str:
         """How sure it is, in a word: strong (below 0.1 by chance), weak, or the reason alone."""
         if not self.stands_out:
@@ -384,7 +389,7 @@ class Suggestions(Tabular):
         most = _SHOWN if len(self.members) == 1 else 1  # several members: the first place each
         shown = enumerate(self.members[:_SHOWN])
         listed = [(member, place) for i, member in shown for place in self.at(i)[:most]]
-        rows = [(member, s.rank, s.node, s.why, chance_in_words(s.chance)) for member, s in listed]
+        rows = [(member, s.rank, s.node, s.why, s.by_chance) for member, s in listed]
         table = html_table(("member", "rank", "node", "why", "by chance"), rows)
         alarm = not self.guarantee.protects
         return html_card(self.summary, str(self.guarantee), alarm=alarm, table=table)

@@ -158,11 +158,11 @@ def _strength(place: int) -> str:
 
 def _promise(epsilon: float) -> str:
     return (
-        "Each row is for the owner of its source alone. Protected: every edge that does not touch "
-        f"that source, at epsilon = {epsilon:g}: with or without the edge, no outcome's "
+        "Show each list only to the member it was made for. Protected: every edge that does not "
+        f"touch that member, at epsilon = {epsilon:g}: with or without the edge, no outcome's "
         f"probability changes by more than e^{epsilon:g} (times about {math.exp(epsilon):.3g}). "
-        f"Not covered: recipients who pool their rows (k of them: up to k times {epsilon:g}); "
-        "publishing the rows. Proof: Theorem 2 in the theory pages."
+        f"k members who combine their lists can learn up to {epsilon:g} k. "
+        "Not covered: publishing the lists. Proof: Theorem 2 in the theory pages."
     )
 
 

@@ -28,8 +28,8 @@ def ledger(folder):
 def test_without_a_yes_nothing_is_spent(ledger, answer, on_a_terminal):
     code, said = on_a_terminal(RANK, answer)
     assert code == 1
-    assert "f.ledger: this spends epsilon = 1 of the 3 left for alice. Go on? [y/N]" in said
-    assert "nothing was spent" in said
+    assert "f.ledger: Charges 1 to member 'alice'. Remaining budget: 3. Go on? [y/N]" in said
+    assert "nothing was charged" in said
     assert ledger.charges() == []
 
 
@@ -62,7 +62,7 @@ def test_a_new_snapshot_is_charged_anew(ledger, run):
     assert "nothing was released under the label 'another'" in refused.stderr
 
 
-def test_advance_uses_one_connection(ledger, run, monkeypatch):
+def test_advance_looks_once_whether_it_is_a_series(ledger, run, monkeypatch):
     assert run(RANK).returncode == 0
     connect, calls = sqlite3.connect, []
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **o: calls.append(a) or connect(*a, **o))
@@ -79,7 +79,7 @@ def test_only_new_members_are_charged(folder, ledger, run):
     assert "2 rows of it cost nothing: charged before" in dry.stderr
     said = run(f"{lists} --all --purpose weekly --operator ann").stderr
     assert "f.ledger: charged epsilon = 1 for 3 of 5 rows; 2 left for " in said
-    assert "who has the least left of 3 recipients, enough for 2 more like it." in said
+    assert "who has the least left of 3 members, enough for 2 more like it." in said
     assert [spend.n_rows for spend in ledger.charges()] == [2, 3]
     assert ledger.charges()[-1].note["purpose"] == "weekly"
     assert ledger.charges()[-1].note["operator"] == "ann"
@@ -114,12 +114,12 @@ def test_a_changed_graph_is_refused_until_a_snapshot_is_declared(folder, ledger,
         (
             "embed follows.csv --epsilon 2 --mechanism instant-embedding --out e.csv "
             "--ledger f.ledger",
-            "this spends epsilon = 2 for each of 5 recipients; alice, who has the least, has 3 "
-            "left, and 10 of the 20 left for all recipients together.",
+            "Charges 2 to each of 5 members. Lowest remaining budget: 3 (member 'alice'). Charges "
+            "10 to all members together. Remaining for them: 20.",
         ),
         (
             "rank follows.csv --source alice --epsilon 2 --model public --ledger f.ledger",
-            "this spends epsilon = 2 of the 3 left for everybody",
+            "Charges 2 to everybody. Remaining budget: 3.",
         ),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_dry_run_needs_no_ledger_and_writes_nothing(run, folder):
     line = "embed follows.csv --epsilon 1 --mechanism instant-embedding --out e.parquet --dry-run"
     dry = run(f"{line} --format csv")
     assert dry.returncode == 0
-    assert dry.stdout.splitlines()[1:] == ["each recipient,1.0,,", "all recipients together,5.0,,"]
+    assert dry.stdout.splitlines()[1:] == ["each member,1.0,,", "all members together,5.0,,"]
     assert not (folder / "e.parquet").exists()
     public = run(f"{line} --model public --format csv").stdout.splitlines()
     assert public[1:] == ["everybody,5.0,,"], "the price is for all rows together"

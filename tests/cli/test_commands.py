@@ -28,8 +28,8 @@ def test_rank_gives_json_with_its_guarantee(folder):
     assert {row["node"] for row in said["rows"]} == {"alice", "bob", "carol", "dave", "erin"}
     assert [row["rank"] for row in said["rows"]] == [1, 2, 3, 4, 5]
     assert said["guarantee"]["epsilon"] == 1
-    assert "every edge that does not touch that source" in said["says"]
-    counted = "No ledger was named (--ledger): nobody keeps count of what was released.\n"
+    assert "every edge that does not touch that member" in said["says"]
+    counted = "No --ledger given: this release was not counted against any budget.\n"
     assert done.stderr == counted, "an exact count of edges tells about an edge"
     assert "who appears" in said["says"], "no node list was given"
 
@@ -127,7 +127,7 @@ def test_an_embedding_of_the_own_list_costs_nothing_and_says_so(folder, run):
         assert made.guarantee.epsilon == 0
         (folder / "own.parquet").unlink()
     assert edgeveil.Ledger.open(folder / "f.ledger").account("alice").charged_nano == 0
-    assert "nobody keeps count" not in run("embed follows.csv --out own.parquet").stderr
+    assert "counted against" not in run("embed follows.csv --out own.parquet").stderr
 
 
 def test_an_old_backup_that_was_put_back_is_noticed(folder, run):
@@ -180,7 +180,7 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
         ("rank follows.csv --source a --epsilon 1 --ledger no.ledger", 1, "no.ledger"),
         ("rank follows.csv --source a --epsilon 1 --sigma 1", 2, "no option --sigma"),
         ("embed follows.csv --epsilon 1 --out e.csv", 2, "costs nothing: leave --epsilon out"),
-        ("embed follows.csv --model public --out e.csv", 2, "say how much may be learnt"),
+        ("embed follows.csv --model public --out e.csv", 2, "epsilon is required"),
         (
             "embed follows.csv --epsilon 1 --mechanism instant-embedding --dim nodes --out e.csv",
             2,
@@ -223,7 +223,7 @@ def test_a_mistake_gets_one_sentence_and_its_exit_code(folder, run, arguments, c
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert sum(line.startswith("edgeveil: ") for line in done.stderr.splitlines()) == 1
-    assert len(done.stderr.splitlines()) == 1 or "(curator)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1 or "(exact counts: do not publish)" in done.stderr
     assert sorted(path.name for path in folder.iterdir()) == before, "nothing half written"
 
 

@@ -58,7 +58,7 @@ def test_warmup_compiles_every_loop_and_then_no_command_has_to(process, tmp_path
     assert str(tmp_path / "kept") in done.stderr
     assert "Everything was compiled before" in process("warmup", **kept).stderr
     rank = ["rank", "follows.csv", "--source", "alice", "--epsilon", "1"]
-    for words in (SUGGEST, [*SUGGEST, "--directed"], rank):
+    for words in (SUGGEST, [*SUGGEST, "--directed", "keep"], rank):
         done = process(*words, **kept)
         assert done.returncode == 0
         assert "ompiling" not in done.stderr, words

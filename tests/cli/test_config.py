@@ -29,7 +29,7 @@ def test_what_a_named_file_sets_is_said_with_where_it_came_from(folder, run, mon
         "mine.toml sets --epsilon to 0.5",
         "mine.toml sets --format to json",
         "mine.toml sets --source to ['alice']",
-        "No ledger was named (--ledger): nobody keeps count of what was released.",
+        "No --ledger given: this release was not counted against any budget.",
     ]
     monkeypatch.setenv("EDGEVEIL_CONFIG", "mine.toml")
     assert "mine.toml (EDGEVEIL_CONFIG) sets --epsilon to 0.5" in run("rank follows.csv").stderr
@@ -37,7 +37,9 @@ def test_what_a_named_file_sets_is_said_with_where_it_came_from(folder, run, mon
 
 def test_it_can_name_the_ledger_and_whether_arcs_are_edges(folder, run):
     Ledger.create(folder / "f.ledger", epsilon=1)
-    (folder / "c.toml").write_text('[rank]\nledger = "f.ledger"\ndirected = true\nepsilon = 1\n')
+    (folder / "c.toml").write_text(
+        '[rank]\nledger = "f.ledger"\ndirected = "ignore"\nepsilon = 1\n'
+    )
     done = run("rank follows.csv --source alice --config c.toml")
     assert done.returncode == 0
     assert "c.toml sets --ledger to f.ledger" in done.stderr

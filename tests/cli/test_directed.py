@@ -1,4 +1,4 @@
-"""--directed of suggest, --keep-directions of convert, and what the other commands make of it."""
+"""--directed refuse, ignore and keep, and what the commands make of it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def named(result):
 
 def test_a_directed_list_leaves_out_whom_the_member_follows_and_not_who_follows_it(run):
     assert named(run(f"suggest follows.csv --member alice {LIST}")) == {"erin"}
-    directed = run(f"suggest follows.csv --directed --member alice {LIST}")
+    directed = run(f"suggest follows.csv --directed keep --member alice {LIST}")
     assert named(directed) == {"carol", "dave", "erin"}
     assert json.loads(directed.stdout)["guarantee"]["own_edges"] == "starting"
 
 
 def test_a_folder_keeps_directions_for_suggest_and_is_refused_elsewhere(run, folder):
-    assert run("convert follows.csv follows.graph --keep-directions").returncode == 0
+    assert run("convert follows.csv follows.graph --directed keep").returncode == 0
     assert open_graph(folder / "follows.graph").directed
     assert named(run(f"suggest follows.graph --member alice {LIST}")) == {"carol", "dave", "erin"}
     refused = run("rank follows.graph --source alice --epsilon 1")
@@ -37,8 +37,8 @@ def test_a_folder_keeps_directions_for_suggest_and_is_refused_elsewhere(run, fol
     ("line", "words"),
     [
         (f"suggest follows.csv --knows-followers --member alice {LIST}", "needs directed=True"),
-        ("convert follows.csv f.graph --keep-directions --directed", "leave it or"),
-        (f"suggest plain.graph --directed --member alice {LIST}", "saved without directions"),
+        (f"rank follows.csv --directed keep --source alice {LIST}", "does not support directed"),
+        (f"suggest plain.graph --directed keep --member alice {LIST}", "saved without directions"),
     ],
 )
 def test_directions_that_are_not_there_get_one_sentence(run, line, words):

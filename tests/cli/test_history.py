@@ -102,14 +102,14 @@ def test_a_list_with_times(weeks, run):
     assert ev.History.open("g.history").new_edges().tolist() == [1, 1, 0]
     assert run("history create h.history t.csv --time since --periods 7").returncode == 0
     assert len(ev.History.open("h.history")) == 7
-    follows = "history create i.history t.csv --time since --keep-directions"
+    follows = "history create i.history t.csv --time since --directed keep"
     assert run(follows).returncode == 0
     assert ev.History.open("i.history").directed
     for wrong in (
         "history create j.history t.csv",
         "history create j.history --time since",
         "history create j.history t.csv --time since --periods soon",
-        "history add f.history t.csv --directed --keep-directions",
+        "history add f.history t.csv --directed sideways",
     ):
         assert run(wrong).returncode == 2, wrong
     assert run("history show nowhere").returncode == 4

@@ -70,10 +70,14 @@ def test_a_suspected_header_is_said_anywhere(calls, run):
     ("line", "code", "said"),
     [
         ("rank follows.csv --source alise --epsilon 1", 2, "did you mean 'alice'?"),
-        ("rank follows.csv --source alice --epsilon 1 --top 0", 2, "--top must be an integer"),
-        ("evaluate follows.csv --top 0", 2, "--top must be an integer"),
-        ("suggest follows.csv --member alice", 2, "say how much may be learnt: --epsilon 1"),
-        ("rank follows.csv --source bob --mechanism two-hop", 2, "may be learnt: --epsilon 1"),
+        ("rank follows.csv --source alice --epsilon 1 --top 0", 2, "-k must be an integer"),
+        ("evaluate follows.csv -k 0", 2, "-k must be an integer"),
+        (
+            "suggest follows.csv --member alice",
+            2,
+            "--epsilon is required",
+        ),
+        ("rank follows.csv --source bob --mechanism two-hop", 2, "--epsilon is required"),
         ("rank follows.csv --sources alice --epsilon 1", 4, "the file of --sources cannot be read"),
         ("suggest follows.csv --members no.txt --epsilon 1", 4, "the file of --members cannot"),
         (

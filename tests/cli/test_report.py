@@ -12,7 +12,7 @@ import pytest
 
 from edgeveil.datasets import social_network
 
-KINDS = {"friends.csv": "", "follows_too.csv": "--directed"}
+KINDS = {"friends.csv": "", "follows_too.csv": "--directed keep"}
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -64,3 +65,11 @@ def test_the_help_names_every_command():
     assert [w for w in words if f"./run {w}" not in said] == []
     wrong = subprocess.run([sys.executable, ROOT / "run", "nothing"], capture_output=True)
     assert wrong.returncode == 2
+
+
+def test_arguments_of_the_tests_are_pytest_s():
+    tests = runpy.run_path(str(ROOT / "run"))["tests"]
+    assert tests([])[:3] == ["-q", "-n", "auto"]
+    assert tests(["--fast", "--cov"])[:2] == ["--cov", "tests/unit"]
+    assert tests(["tests/cli", "-x"]) == ["tests/cli", "-x"]  # xdist's options need -n
+    assert "loadfile" in tests(["-n", "2", "tests/cli"])

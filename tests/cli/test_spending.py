@@ -13,6 +13,7 @@ from edgeveil.cli.app import main
 from edgeveil.datasets import social_network
 from edgeveil.engine import suggest
 from edgeveil.ledger import Ledger
+from edgeveil.series import WindowRule, refresh
 
 
 @pytest.fixture
@@ -48,8 +49,10 @@ def test_plan_names_the_epsilon_that_lasts(used, capsys):
         )
         == 0
     )
-    [first, *others] = json.loads(capsys.readouterr().out)["rows"]
-    assert first == {"every": "week", "releases": 10, "epsilon": 0.25}
+    [series, renewed, first, *others] = json.loads(capsys.readouterr().out)["rows"]
+    assert series == {"lists": "series", "every": "week", "charges": 1, "epsilon": 2.5}
+    assert (renewed["lists"], renewed["epsilon"]) == ("series, renewed once", 1.25)
+    assert first == {"lists": "one by one", "every": "week", "charges": 10, "epsilon": 0.25}
     assert {row["every"] for row in others} == {"day", "month"}
 
 
@@ -65,7 +68,40 @@ def test_plan_with_the_graph_says_what_each_epsilon_buys(used, capsys, tmp_path)
     assert columns
     assert all(0 <= row[name] <= 1 for row in rows for name in columns)
     assert len({row["epsilon"] for row in rows}) >= 2
+    assert rows[-1]["lists"] == "popularity"
+    whole = [row["hits@20, all members"] for row in rows]
+    assert whole[0] > whole[-1], "a series with the whole budget is better than popularity"
     assert "NOT PRIVATE" in shown.err
+    useless = [row["epsilon"] for row in rows[:-1] if row["hits@20, all members"] <= whole[-1]]
+    assert (f"At epsilon = {max(useless):g} and below" if useless else "At all of") in shown.err
+
+
+@pytest.fixture
+def series(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger.create("series.ledger", epsilon=2)
+    for number, members in enumerate((150, 150, 160), 1):
+        graph = social_network(members, average_degree=20).graph
+        how = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "purpose": "weekly"}
+        refresh(graph, date=f"2026-01-{number:02d}", rule=WindowRule(latest=1), **how)
+    return ledger
+
+
+def test_a_series_is_one_charge_and_its_windows_are_not_counted(series, capsys, tmp_path):
+    assert sum(not charge.epsilon_nano for charge in series.charges()) >= 2, "there are windows"
+    assert main(["ledger", "report", "series.ledger", "--format", "json"]) == 0
+    [row] = json.loads(capsys.readouterr().out)["rows"]
+    assert (row["mechanism"], row["members"], row["epsilon_each"]) == ("series of lists", 160, 1.0)
+    assert (row["purpose"], row["state"]) == ("weekly", "stored")
+    assert row["epsilon_pooled"] == pytest.approx(0.03 + 160 * 0.97)
+    assert main(["ledger", "show", "series.ledger"]) == 0
+    assert "\n2 charges, head" in capsys.readouterr().out, "of those who joined first, and later"
+    assert main(["ledger", "report", "series.ledger", "--member", "7", "--out", "7.html"]) == 0
+    spending = _spending(tmp_path / "7.html")
+    assert len(spending["rows"]) == 1
+    said = " ".join(spending["words"])
+    assert "all lists of 7 together change the odds by a factor of at most 2.72." in said
+    assert "A series of lists is one charge" in said
 
 
 def test_plan_of_a_pooled_cap_asks_how_many_there_are(tmp_path, monkeypatch, capsys):

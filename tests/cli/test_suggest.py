@@ -19,7 +19,7 @@ def test_a_list_is_shown_without_the_member_and_its_friends(run):
     assert list(rows[0]) == ["rank", "node", "score", "common", "chance", "why"]
     assert [row["node"] for row in rows] == ["erin"]  # all others are friends
     assert "to 1 member: 1 distinct people" in done.stderr
-    assert "Protected: every edge that does not touch that source" in done.stderr
+    assert "Protected: every edge that does not touch that member" in done.stderr
 
 
 def test_json_carries_the_guarantee_and_what_the_lists_have_in_common(run):
@@ -60,7 +60,7 @@ def test_files_per_member_are_for_their_owner_alone_and_a_ledger_is_charged_once
     [
         ("suggest follows.csv --epsilon 1", "--member alice, --members FILE or --all"),
         ("suggest follows.csv --all --member bob --epsilon 1", "one of them"),
-        ("suggest follows.csv --member bob", "say how much may be learnt: --epsilon 1"),
+        ("suggest follows.csv --member bob", "--epsilon is required (for example --epsilon 1)"),
         ("suggest follows.csv --member bob --epsilon 1 --top 0", "-k must be an integer from 1"),
         ("suggest follows.csv --member zoe --epsilon 1", "is not one of the 5 public nodes"),
         ("suggest follows.csv --all --epsilon 1 --out x --per-member y", "do not go together"),

@@ -39,7 +39,7 @@ def test_a_terminal_gets_lines_that_fit_and_a_pipe_gets_one(run_process, columns
     code, said = on_a_terminal(line, "", columns)
     assert code == 0
     said = re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", said).replace("\r", "")
-    start = said.index("Each row")
+    start = said.index("Show each list")
     assert max(map(len, said[start:].splitlines())) <= columns
     assert said[start:].count("\n") > 5
     piped = run_process(line).stderr.splitlines()

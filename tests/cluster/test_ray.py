@@ -26,6 +26,7 @@ from edgeveil.io import open_graph, save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, EdgeFlipping
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.series import refresh
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -426,3 +427,17 @@ def test_an_address_without_a_cluster_is_a_plain_error_at_once():
 def test_workers_must_make_sense(workers):
     with pytest.raises(ParameterError, match="workers"):
         Ray(workers=workers)
+
+
+def test_a_series_is_refreshed_on_the_cluster(cluster, tmp_path):
+    """Windows are drawn from the batches' secrets, so threads would have drawn the same."""
+    ledger = Ledger.create(tmp_path / "f.ledger", epsilon=1)
+    how = {"ledger": ledger, "epsilon": 1.0, "label": "friends", "engine": Ray(workers=2)}
+    first = refresh(social_network(300, average_degree=20).graph, date="2026-01-01", **how)
+    assert (first.n_lists, first.n_newcomers) == (300, 300)
+    assert first.n_windows > 100
+    again = refresh(social_network(310, average_degree=20).graph, date="2026-01-08", **how)
+    assert (again.n_lists, again.n_newcomers) == (310, 10)
+    made = again.suggestions(k=5)
+    assert (made.lists.chance < 0.5).any(), "something stands out"
+    assert {one.charged for one in ledger.accounts()} == {1.0}

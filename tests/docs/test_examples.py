@@ -43,7 +43,7 @@ def test_friend_recommendation(tmp_path):
     people = re.search(r"private, epsilon = 1 +\d+% +(\d+)", said)
     assert people
     assert int(people[1]) > 300, "lists differ: popularity suggests about 25 people to everybody"
-    assert "Each row is for the owner of its source alone." in said
+    assert "Show each list only to the member it was made for." in said
     assert "0 of 3.5 is left" in said
 
 

@@ -25,6 +25,7 @@ PAGES = [
     ),
     "report",
     "history",
+    "series",
 ]
 
 
@@ -58,7 +59,7 @@ def test_the_python_of_the_readme_runs(two_files):
     [block] = blocks_of(README)
     said = run_python(block, README, {})
     assert "alice" in said
-    assert "Each row is for the owner of its source alone." in said
+    assert "Show each list only to the member it was made for." in said
     for column in re.search(r"# (member, .*)", block.body)[1].split(", "):
         assert column in said
     assert {path.name for path in Path("lists").iterdir()} == {"alice.csv", "bob.csv"}

@@ -181,7 +181,7 @@ def make_case(kind: str, good: dict[str, Path], work: Path, rng: random.Random) 
     if rng.random() < 0.2:
         words = ["convert", str(bad), str(work / "out.graph")]
     if rng.random() < 0.2:
-        words += rng.choice([["--directed"], ["--header"], ["--no-header"]])
+        words += rng.choice([["--directed", "keep"], ["--header"], ["--no-header"]])
     return Case(kind, words, [bad])
 
 
@@ -218,7 +218,7 @@ def _known(line: str) -> bool:
         " sets --",
         "Dry run",
         "Charged",
-        "(curator)",
+        "(exact counts: do not publish)",
         "No node list",
         "costs nothing",
         "may be a header",

@@ -76,7 +76,7 @@ def test_a_damaged_mat_file_never_reaches_the_compiled_reader(seed, packed):
         scipy.io.savemat(path, {"other": [1.5], "network": matrix}, do_compression=packed)
         path.write_bytes(damage(path.read_bytes(), random.Random(seed)))
         try:
-            graph = read_graph(path, directed=True)
+            graph = read_graph(path, directed="ignore")
         except InputError:
             return
         assert graph.n_nodes >= 0

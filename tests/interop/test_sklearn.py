@@ -63,7 +63,7 @@ def test_the_own_list_takes_no_epsilon_and_public_rows_need_one():
     assert ev.PrivateEmbedding().fit(GRAPH).guarantee_.epsilon == 0
     for wrong, words in (
         ({"epsilon": 1.0}, "is free: leave epsilon out"),
-        ({"model": "public"}, "say how much may be learnt"),
+        ({"model": "public"}, "epsilon is required"),
         ({"model": "public", "epsilon": 0}, "epsilon must be a positive number"),
         ({"model": "public", "epsilon": 1, "dimension": "nodes"}, "for the own list"),
         ({"mechanism": INSTANT}, "the estimator None in the joint model"),
@@ -174,9 +174,12 @@ def test_noise_is_fresh_unless_a_seed_makes_it_not_private():
 
 def test_a_one_way_matrix_is_refused_unless_asked_for():
     one_way = sp.triu(MATRIX)
-    with pytest.raises(ev.errors.InputError, match="directed=True"):
+    with pytest.raises(ev.errors.InputError, match='directed="ignore"'):
         ev.PrivateEmbedding().fit(one_way)
-    both = ev.PrivateEmbedding(directed=True).fit(one_way)
+    for old in (True, False):
+        with pytest.raises(ev.errors.ParameterError, match="is now"):
+            ev.PrivateEmbedding(directed=old).fit(one_way)
+    both = ev.PrivateEmbedding(directed="ignore").fit(one_way)
     expected = ev.PrivateEmbedding().fit(MATRIX)
     np.testing.assert_array_equal(both.embedding_, expected.embedding_)
 

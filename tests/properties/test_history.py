@@ -150,7 +150,7 @@ def test_a_list_with_times_is_the_history_of_its_cumulated_snapshots(rows, direc
             *(Path(folder, "history"), file),
             time="when",
             periods=cuts,
-            directed="keep" if directed else False,
+            directed="keep" if directed else "refuse",
         )
         oracle.check(history)
         oracle.check(History.open(history.path, verify=True))

@@ -24,7 +24,7 @@ from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.nodes import NodeSet
-from edgeveil.privacy.loss import largest_loss_of_rows
+from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import to_lattice
 from edgeveil.privacy.statistic import NoisedTail, Tail
 from edgeveil.series import WindowRule, refresh
@@ -59,18 +59,23 @@ def graph_of(births, pairs, n, *, directed=False, until=10**6):
 
 
 def rows_of(tail):
-    """Of each row its sums, in steps of the noise's lattice."""
-    steps = [int(x) for x in to_lattice(tail.values, tail.calibration)]
-    bounds, places = tail.starts.tolist(), tail.positions.tolist()
-    return [dict(zip(places[a:b], steps[a:b], strict=True)) for a, b in pairwise(bounds)]
+    """Each row as a question of its own."""
+    return [
+        replace(
+            tail,
+            positions=tail.positions[a:b],
+            values=tail.values[a:b],
+            starts=np.array([0, b - a]),
+        )
+        for a, b in pairwise(tail.starts.tolist())
+    ]
 
 
-def loss_of_rows(tail, one, other):
+def loss_of_rows(one, other):
     """The largest log-ratio of an outcome of one row, in either direction."""
-    if one == other:
+    if np.array_equal(one.positions, other.positions) and np.array_equal(one.values, other.values):
         return 0.0
-    noise = tail.calibration, tail.threshold
-    return max(largest_loss_of_rows([a], [b], *noise)[0] for a, b in ((one, other), (other, one)))
+    return max(largest_loss(one, other)[0], largest_loss(other, one)[0])
 
 
 def asked(graph, member, since, until, popularity, **how):
@@ -104,7 +109,7 @@ def losses_of_windows(worlds, ends, n, popularity, pairs, **how):
         ]
         assert tails[0].same_public_part(tails[1])
         for i, one, other in zip(here, *map(rows_of, tails), strict=True):
-            total[i] += loss_of_rows(tails[0], one, other)
+            total[i] += loss_of_rows(one, other)
         last[n * here] = until
     return total
 
@@ -242,7 +247,7 @@ def loss_of(first, second, windows):
             asked(world(until), [MEMBER], ends, until, popularity_of(4))
             for world in (first, second)
         ]
-        total += loss_of_rows(tails[0], *(rows_of(tail)[0] for tail in tails))
+        total += loss_of_rows(*(rows_of(tail)[0] for tail in tails))
     return total
 
 
@@ -323,7 +328,6 @@ class World:
     asked: dict = field(default_factory=lambda: defaultdict(list))
     given: dict = field(default_factory=lambda: defaultdict(list))
     degrees: list = field(default_factory=list)
-    tail: Tail | None = None
 
     def randomise(self, statistic, noise, names=(0,)):
         """As `statistic.randomise`, but in the second world with the outcomes of the first one.
@@ -336,19 +340,19 @@ class World:
             self.degrees.append(question)
             # Any outcome is possible; with this one all weights are 1, and rows tell the most.
             return replace(drawn, values=np.zeros_like(drawn.values))
-        self.tail, rows = question, []
+        rows = []
         for i, (name, row) in enumerate(zip(names, rows_of(question), strict=True)):
             self.asked[name].append(row)
             again = self.before and name not in PAIR
             outcome = self.before.given[name][len(self.given[name])] if again else drawn.of(i)
             self.given[name].append(outcome)
             rows.append(outcome)
-        places, values = (list(parts) for parts in zip(*rows, strict=True))
+        positions, values = (list(parts) for parts in zip(*rows, strict=True))
         return NoisedTail(
             values=np.concatenate(values),
             scale=drawn.scale,
-            positions=np.concatenate(places),
-            starts=np.cumsum([0, *map(len, places)]),
+            positions=np.concatenate(positions),
+            starts=np.cumsum([0, *map(len, positions)]),
         )
 
 
@@ -403,7 +407,7 @@ def losses_of_life(tmp_path, monkeypatch, seed, pair_from):
     windows = {}
     for member in others:
         rows = list(zip(first.asked[member], second.asked[member], strict=True))
-        windows[member] = sum(loss_of_rows(first.tail, *row) for row in rows)
+        windows[member] = sum(loss_of_rows(*row) for row in rows)
     ((one,), (other,)) = first.degrees, second.degrees
     steps = [to_lattice(statistic.values[0], statistic.calibration) for statistic in (one, other)]
     degrees = sum(abs(int(a) - int(b)) for a, b in zip(*steps, strict=True)) / one.calibration.scale

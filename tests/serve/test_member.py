@@ -59,7 +59,7 @@ def test_everybody_is_told_what_is_protected(service, network):
     assert "does not show whether two other members are friends" in said["in_short"]
     assert "epsilon" not in said["in_short"]
     assert said["odds"] == 1.65
-    assert "every edge that does not touch that source" in said["in_full"]
+    assert "every edge that does not touch that member" in said["in_full"]
 
 
 @pytest.mark.parametrize("path", ["/me/suggestions", "/me/protection", "/me/budget"])

@@ -38,7 +38,7 @@ def test_embeddings_in_the_joint_model_cost_nothing_whatever_there_is_to_spend()
         assert chosen == OwnListEmbedding()
         assert chosen.guarantee(100).epsilon == 0
     for needs in ({}, {"gives": "embeddings", "model": "public"}):
-        with pytest.raises(ParameterError, match="say how much may be learnt"):
+        with pytest.raises(ParameterError, match="epsilon is required"):
             recommended(**needs)
     with pytest.raises(ParameterError, match="gives must be"):
         recommended(epsilon=1, gives="both")

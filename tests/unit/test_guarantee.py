@@ -76,38 +76,41 @@ def test_a_shared_part_counts_once():
     assert JOINT.n_sources == 4
     assert partly.pooled_epsilon == 0.2 + 4 * 0.3
     assert [float(partly.pooled(k)) for k in (0, 1, 2)] == [0, 0.5, 0.8]
-    assert "(k of them: up to 0.2 plus k times 0.3)" in str(partly)
+    assert "k members who combine their lists can learn up to 0.2 + 0.3 k." in str(partly)
+    whole = dataclasses.replace(JOINT, epsilon=1.0)
+    assert "k members who combine their lists can learn up to k." in str(whole)
     assert dataclasses.replace(JOINT, shared_epsilon=0.5).pooled_epsilon == 0.5
     assert partly.as_dict()["shared_epsilon"] == 0.2
 
 
 def test_a_joint_guarantee_says_who_is_protected_from_whom_and_what_is_not_covered():
     text = str(JOINT)
-    assert "Each row is for the owner of its source alone" in text
-    assert "every edge that does not touch that source, at epsilon = 0.5" in text
+    assert "Show each list only to the member it was made for" in text
+    assert "every edge that does not touch that member, at epsilon = 0.5" in text
     assert "more than e^0.5 (times about 1.65)" in text
-    assert "Not covered: recipients who pool their rows (k of them: up to k times 0.5)" in text
-    assert "publishing the rows, or training one model on all of them" in text
+    assert "k members who combine their lists can learn up to 0.5 k. Not covered: pub" in text
+    assert "publishing the lists, or training one model on all of them" in text
     assert "further releases from the same graph (they add up)" in text
     assert "running time, memory, logs and errors" in text
     assert "Proof: docs/a.md." in text
 
 
-def test_shared_noise_is_not_said_to_add_up_over_recipients():
-    assert "k times" not in str(SHARED)
-    assert "publishing the rows" in str(SHARED)
+def test_shared_noise_is_not_said_to_add_up_over_members():
+    assert "k members" not in str(SHARED)
+    assert "members who combine their lists learn no more than that" in str(SHARED)
+    assert "publishing the lists" in str(SHARED)
 
 
 def test_a_public_guarantee_protects_every_edge_from_anyone():
     text = str(PUBLIC)
     assert "Anyone may see this. Protected: every edge of the graph, at epsilon = 2" in text
-    assert "owner" not in text
-    assert "publishing the rows" not in text
+    assert "member" not in text
+    assert "publishing the lists" not in text
     assert "further releases from the same graph (they add up)" in text
 
 
-def test_epsilon_zero_says_that_owners_learn_nothing_new():
-    assert "the rows hold only what their owners know already" in str(FREE)
+def test_epsilon_zero_says_that_members_learn_nothing_new():
+    assert "a list holds only what its member knows already" in str(FREE)
 
 
 def test_a_delta_is_printed():

@@ -63,6 +63,17 @@ def test_the_citation_is_of_this_version():
     )
 
 
+def test_the_changelog_begins_with_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    headings = re.findall(r"^## \[([\w.]+)\] - ", text, re.M)
+    assert headings[0] == PROJECT["version"]
+    assert len(set(headings)) == len(headings)
+    kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    for version in re.split(r"^## ", text, flags=re.M)[1:]:
+        found = re.findall(r"^### (.+)$", version, re.M)
+        assert found == [kind for kind in kinds if kind in found]  # each once, in this order
+
+
 def test_every_guarantee_names_a_page_that_the_command_prints(capsys):
     kinds = [kind for kind in MECHANISMS if kind.name != "non-private"]
     assert len(kinds) > 8
@@ -91,7 +102,7 @@ def test_wheel_and_sdist_have_what_belongs_into_them(tmp_path):
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         names = set(wheel.namelist())
     theory_pages = {f"edgeveil/theory/{p.name}" for p in (ROOT / "docs/theory").glob("*.md")}
-    assert theory_pages | {"edgeveil/py.typed", "edgeveil/cli/app.py"} <= names
+    assert theory_pages | {"edgeveil/py.typed", "edgeveil/output.schema.json"} <= names
     assert not [name for name in names if name.startswith(("tests", "docs", "benchmarks"))]
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 COMMANDS = {
     "demo": "Suggest people to six members of a built-in network, privately; make a page of it.",
     "suggest": "Suggest people to members, privately: whom each may know.",
-    "refresh": "Give everybody a new list, every week: members pay once, when they join.",
+    "refresh": "Give everybody a new list from today's graph: members pay once, when they join.",
     "report": "Make a page of private lists: whom members may know, and how sure that is.",
     "rank": "Rank the nodes of a graph for one source, privately.",
     "embed": "Embed the members of a graph, each for itself: by default its own list, at no cost.",
     "serve": "Give each member its own list over HTTP, and nobody else's.",
     "token": "Print a test token for a member of the service.",
     "history": "All snapshots of a graph as one: every edge, and when it was first seen.",
-    "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.",
+    "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be exceeded.",
     "mechanisms": "List what there is, what each protects, and when to use it.",
-    "theory": "Print the proof that a guarantee names; the pages come with the package.",
+    "theory": "Print the proof that a guarantee names, as Markdown; without a name, list all.",
     "convert": "Turn a graph file, or many, into a folder that opens in milliseconds.",
     "evaluate": "Measure on your own graph what private results are worth. For the curator only.",
     "audit": "Attack a mechanism on its worst pair of graphs and compare with what it claims.",
@@ -129,7 +129,7 @@ def _run(words: list[str]) -> int:
     try:
         with warnings.catch_warnings():
             if not sys.warnoptions:
-                warnings.simplefilter("ignore")  # a library's words, and of private numbers
+                warnings.simplefilter("ignore")  # library warnings may quote private values
             app = make_app(summaries=not words or words[0].startswith("-"))
             with telling(*words[:1]):
                 app(words, exit_on_error=False, print_error=False, result_action="return_none")

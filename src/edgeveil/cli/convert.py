@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from edgeveil.cli.options import GRAPH_FILE, ArcsAsEdges, Flag, GraphFile, default
+from edgeveil.cli.options import GRAPH_FILE, Flag, GraphFile, default
 from edgeveil.cli.output import say
-
-if TYPE_CHECKING:
-    from edgeveil.graph import Directed
 
 # Bytes that reading takes at the peak, for every byte of a file; packed text unpacks to 10 times
 _TEXT, _PARQUET, _PACKED = 8, 16, 80
@@ -20,8 +17,6 @@ _TEXT, _PARQUET, _PACKED = 8, 16, 80
 def convert(
     *paths: Path,
     reading: GraphFile = GRAPH_FILE,
-    directed: ArcsAsEdges = False,
-    keep_directions: Flag = False,
     memory: Annotated[float | None, default("half of the machine's")] = None,
     overwrite: Flag = False,
 ) -> None:
@@ -38,8 +33,6 @@ def convert(
         The graph file, or all its parts, and last the folder to write. Edge lists (.csv, .tsv,
         .txt, also .gz) and Parquet may come in parts; a .mat, a MatrixMarket file and a graph
         folder are one.
-    keep_directions
-        Keep who follows whom, for `edgeveil suggest`; other commands refuse the folder.
     memory
         GB to use for parts and large files, beside 0.3 for the program.
     overwrite
@@ -54,13 +47,10 @@ def convert(
         raise ParameterError("name the graph file, or all its parts, and then the folder to write")
     if memory is not None and not 0 < memory < 1e9:
         raise ParameterError(f"--memory must be a positive number of GB, got {memory:g}")
-    if keep_directions and directed:
-        raise ParameterError("--directed drops directions: leave it or --keep-directions out")
-    arcs: Directed = "keep" if keep_directions else directed
     *parts, folder = paths
     bytes_of_memory = total_memory() // 2 if memory is None else int(memory * 1e9)
     if len(parts) == 1 and _fits(parts[0], bytes_of_memory):
-        graph = read_and_say(parts[0], reading, directed=arcs, counts=True)
+        graph = read_and_say(parts[0], reading, counts=True)
         save_graph(graph, folder, overwrite=overwrite)
     else:
         with _bars() as progress:
@@ -68,7 +58,7 @@ def convert(
                 parts,
                 folder,
                 nodes=reading.nodes,
-                directed=arcs,
+                directed=reading.directed,
                 header=reading.header,
                 columns=reading.pair,
                 memory=bytes_of_memory,

@@ -36,7 +36,6 @@ def embed(
     *,
     asked: Asked,
     parameters: options.Parameters = options.PARAMETERS,
-    directed: options.ArcsAsEdges = False,
     how: options.Releasing = options.RELEASING,
 ) -> None:
     """Embed the members of a graph, each for itself: by default its own list, at no cost.
@@ -57,14 +56,14 @@ def embed(
     if asked.mechanism is None and parameters.model != "public" and asked.epsilon is not None:
         raise ParameterError(
             "an embedding of a member's own list costs nothing: leave --epsilon out, or name the "
-            "mechanism that is to spend it (--mechanism)"
+            "mechanism that is to use it (--mechanism)"
         )
     chosen = make_mechanism(asked.mechanism, "embeddings", **given)
     if unhashed and chosen.name != "own-list-embedding":
         raise ParameterError(f"{chosen.name} hashes all nodes: --dim takes a number")
     check_out(asked.out, *TABLES, "", inputs=(graph, how.nodes, asked.sources))
     setup = Setup.of(how)
-    private = setup.read(graph, directed=directed)
+    private = setup.read(graph)
     if unhashed:
         chosen = OwnListEmbedding.unhashed(private.n_nodes)
     wanted = np.arange(private.n_nodes)

@@ -37,8 +37,8 @@ class Protocol:
         None
     )
     """How many members get lists, or how many sources get rankings."""
-    top: Annotated[
-        int | None, Parameter(name=("--top", "-k")), options.default("20; for rankings 100")
+    k: Annotated[
+        int | None, Parameter(name=("-k", "--top")), options.default("20; for rankings 100")
     ] = None
     """How many suggestions, or places of a ranking, count."""
     min_degree: int = 50
@@ -62,7 +62,6 @@ def evaluate(
     asked: Protocol = Protocol(),  # noqa: B008  (frozen)
     parameters: options.Parameters = options.PARAMETERS,
     reading: options.GraphFile = options.GRAPH_FILE,
-    directed: options.ArcsAsEdges = False,
     format: options.Format = "table",  # noqa: A002  (the option's name)
     config: options.Config = None,
 ) -> None:
@@ -79,20 +78,20 @@ def evaluate(
     from edgeveil.cli.reading import check_out, read_and_say
     from edgeveil.evaluation.results import load_matplotlib
 
-    if asked.top is not None:
-        whole("--top", asked.top)
+    if asked.k is not None:
+        whole("-k", asked.k)
     if asked.plot is not None:  # what is missing for a figure is said before the work
         load_matplotlib()
         check_out(asked.plot, ".png", ".svg", ".pdf", option="--plot")
     tried = None if asked.mechanism is None else _mechanisms(asked.mechanism, asked, parameters)
     if tried is None and parameters != options.PARAMETERS:
         raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
-    place = _place(graph, asked, reading, directed)
+    place = _place(graph, asked, reading)
     read: ev.Graph | ev.History
     if asked.over_time is not None:
         read = ev.History.open(place)
     else:
-        read = read_and_say(place, reading, directed=directed, counts=True)
+        read = read_and_say(place, reading, counts=True)
     with counting("parts") as progress:
         found = ev.evaluate(
             read,
@@ -100,7 +99,7 @@ def evaluate(
             protocol=asked.protocol,
             mechanisms=tried,
             sources=asked.sources,
-            k=asked.top,
+            k=asked.k,
             min_degree=asked.min_degree,
             progress=progress,
         )
@@ -124,14 +123,14 @@ def evaluate(
     )
 
 
-def _place(graph: Path | None, asked: Protocol, reading: options.GraphFile, directed: bool) -> Path:
+def _place(graph: Path | None, asked: Protocol, reading: options.GraphFile) -> Path:
     """The graph's file or the history's folder: one of them must be given."""
     if (graph is None) == (asked.over_time is None):
         raise ParameterError("give a graph, or a history with --over-time")
     if asked.over_time is None:
         assert graph is not None
         return graph
-    if reading != options.GRAPH_FILE or directed:
+    if reading != options.GRAPH_FILE:
         raise ParameterError("a history knows its nodes and directions: --over-time takes none")
     return asked.over_time
 

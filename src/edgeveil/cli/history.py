@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App
 
@@ -13,9 +13,6 @@ from edgeveil.cli import options
 from edgeveil.cli.options import Flag, Format, GraphPath, default, option
 from edgeveil.cli.output import counted, print_table, say
 from edgeveil.errors import ParameterError
-
-if TYPE_CHECKING:
-    from edgeveil.graph import Directed
 
 history = App(
     name="history",
@@ -36,7 +33,6 @@ def create(
     time: Annotated[str | None, default("none")] = None,
     periods: str = "weekly",
     reading: options.GraphFile = options.GRAPH_FILE,
-    keep_directions: Flag = False,
 ) -> None:
     """Make a history, empty or from an edge list with a column of times.
 
@@ -55,8 +51,6 @@ def create(
         What becomes a snapshot: weekly, monthly, a number of equal periods, or cut points
         (2026-01-01,2026-04-01). Unless you give cut points, the first and the last time of all
         edges become public.
-    keep_directions
-        Keep who follows whom.
     """
     if edges is None:
         if time is not None:
@@ -74,7 +68,7 @@ def create(
         nodes=reading.nodes,
         header=reading.header,
         columns=reading.pair,
-        directed="keep" if keep_directions else False,
+        directed=reading.directed,
     )
     if reading.nodes is None:
         say("No node list was given (--nodes): who appears at all is taken to be public.")
@@ -106,8 +100,6 @@ def add(
     date: Annotated[str | None, default("now")] = None,
     again: Flag = False,
     reading: options.GraphFile = options.GRAPH_FILE,
-    directed: options.ArcsAsEdges = False,
-    keep_directions: Flag = False,
 ) -> None:
     """Merge the graph as it is today: the next snapshot. Print its number.
 
@@ -120,16 +112,11 @@ def add(
         Of the snapshot, later than that of the last one: 2026-11-16.
     again
         Count a graph that is the same as the last snapshot as a new one.
-    keep_directions
-        Keep who follows whom.
     """
     from edgeveil.cli.reading import read_and_say
 
-    if keep_directions and directed:
-        raise ParameterError("--directed drops directions: leave it or --keep-directions out")
     opened = ev.History.open(location)
-    arcs: Directed = "keep" if keep_directions else directed
-    read = read_and_say(graph, reading, directed=arcs, counts=True)
+    read = read_and_say(graph, reading, counts=True)
     before = len(opened)
     number = opened.add(read, date, again=again)
     sys.stdout.write(f"{number}\n")

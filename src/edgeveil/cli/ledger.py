@@ -18,7 +18,7 @@ from edgeveil.errors import BudgetError, ParameterError
 
 ledger = App(
     name="ledger",
-    help="The privacy budget: a file (or PostgreSQL database) that refuses to be overspent.\n\n"
+    help="The privacy budget: a file (or PostgreSQL database) that refuses to be exceeded.\n\n"
     "Example: edgeveil ledger create follows.ledger --epsilon 4",
     help_format="plaintext",
 )
@@ -60,16 +60,17 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
     label
         The public name of the graph, if it was released under one.
     """
-    from edgeveil.series import is_series
+    from edgeveil.ledger.snapshots import SERIES
 
-    opened = ev.Ledger(location)
-    if is_series(opened, label):
-        raise ParameterError(
-            f"the lists of {label or 'this graph'} are a series: edgeveil refresh takes every new "
-            "state of the graph. To start the series anew, and charge all again: edgeveil ledger "
-            "renew"
-        )
-    number = opened.advance(label)
+    def refuse_series(fingerprint: str | None) -> None:
+        if (fingerprint or "").startswith(SERIES):
+            raise ParameterError(
+                f"the lists of {label or 'this graph'} are a series: edgeveil refresh takes every "
+                "new state of the graph. To start the series anew, and charge all again: edgeveil "
+                "ledger renew"
+            )
+
+    number = ev.Ledger(location).advance(label, check=refuse_series)
     sys.stdout.write(f"{number}\n")
     say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
 
@@ -78,8 +79,8 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
 def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = False) -> None:
     """Start the series of a label anew: the next refresh asks about everything, and charges again.
 
-    It buys lists without friendships of others that have ended, from one question instead of many
-    small ones. Decide by the calendar, not by what you see in the graph.
+    It buys fresh evidence: one question about the whole history instead of many small ones
+    over time. Decide by the calendar, not by what you see in the graph.
     Example: edgeveil ledger renew friends.ledger friends
 
     Parameters
@@ -125,14 +126,14 @@ def plan(
     lasting: Annotated[str, Parameter(name=["--for", "--lasting"])] = "1y",
     members: int | None = None,
     graph: Path | None = None,
-    top: int = 20,
+    k: options.Length = 20,
     reading: options.GraphFile = options.GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
-    """Say which price of a list makes the budget last, beside the alternatives.
+    """Say what a year of lists costs: as a series, which is charged once, and one by one.
 
-    With --graph also what each epsilon buys: the share of hidden friends that lists would find.
-    That is measured on the graph itself, for the curator only; nothing is charged.
+    With --graph also what each epsilon buys: the share of hidden friends that a list would find,
+    beside popularity. Measured on the graph itself, for the curator only; nothing is charged.
     Example: edgeveil ledger plan friends.ledger --every week --for 1y
 
     Parameters
@@ -145,16 +146,17 @@ def plan(
         How many get a list each time; needed if there is a cap on what all may pool.
     graph
         The private graph, to measure on.
-    top
-        Places of a list, to measure with.
+    k
+        Length of a list, to measure with.
     """
     from edgeveil.cli.reading import read_and_say
     from edgeveil.ledger.plan import plan as plan_of
+    from edgeveil.ledger.plan import share_of
 
     opened = ev.Ledger.open(location)
     read = None
     if graph is not None:
-        read = read_and_say(graph, reading, directed=False, counts=False)
+        read = read_and_say(graph, reading, counts=False)
         members = read.n_nodes if members is None else members
     if opened.pooled_epsilon is not None and members is None:
         raise ParameterError(
@@ -166,26 +168,53 @@ def plan(
         return lists.guarantee(members or 1).pooled_epsilon if lists else 0.0
 
     plans = plan_of(opened.account(), every, lasting, pooled=pooled)
-    columns = ["every", "releases", "epsilon"]
-    rows: list[tuple[Any, ...]] = [(p.every, p.releases, p.epsilon) for p in plans]
+    columns = ["lists", "every", "charges", "epsilon"]
+    rows: list[tuple[Any, ...]] = [
+        (words, every, count, share_of(opened.account(), count, pooled=pooled))
+        for words, count in (("series", 1), ("series, renewed once", 2))
+    ]
+    rows += [("one by one", p.every, p.releases, p.epsilon) for p in plans]
+    say(
+        f"As a series (edgeveil refresh) all lists of {lasting} are one charge: up to epsilon = "
+        f"{rows[0][3]:g} for each member, whatever their number. A renewal asks about the whole "
+        "graph anew and is charged like the first time; with one on the way there is "
+        f"{rows[1][3]:g} for each of the two. One by one, every list is a charge."
+    )
+    about, warning = {"for": lasting}, ""
     if read is not None:
-        hits = _hits(read, {p.epsilon for p in plans if p.epsilon > 0}, top)
+        hits = _hits(read, {row[3] for row in rows if row[3] > 0}, k)
         groups = list(dict.fromkeys(scope for scope, _ in hits))
-        columns += [f"hits@{top}, {group}" for group in groups]
-        rows = [(*row, *(hits.get((group, row[2])) for group in groups)) for row in rows]
-        say("FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph.")
-    print_table(columns, rows, style=format, about={"for": lasting}, title="prices that last")
+        columns += [f"hits@{k}, {group}" for group in groups]
+        rows.append(("popularity", None, 0, None))
+        rows = [(*row, *(hits.get((group, row[3])) for group in groups)) for row in rows]
+        warning = "FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph."
+        about["warning"] = warning
+        say(_worth(hits))
+    print_table(columns, rows, style=format, about=about, title="prices that last", warning=warning)
 
 
 def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, float | None], float]:
-    """Share of hidden friends on lists of k, by degree group and epsilon."""
+    """Share of hidden friends on lists of k, by degree group and epsilon; None: popularity."""
     with counting("measurements", lines=True) as progress:
         found = ev.evaluate(graph, sorted(epsilons), protocol="suggestions", k=k, progress=progress)
     return {
         (r.scope, r.epsilon): r.mean
         for r in found.results
-        if r.mechanism == "suggest" and r.metric == f"hits@{k}"
+        if r.mechanism in ("suggest", "popularity") and r.metric == f"hits@{k}"
     }
+
+
+def _worth(hits: dict[tuple[str, float | None], float]) -> str:
+    """Say at which of the prices lists are no better than what everybody gets."""
+    found = {epsilon: hit for (scope, epsilon), hit in hits.items() if scope == "all members"}
+    popular = found.pop(None)
+    useless = [epsilon for epsilon, hit in found.items() if hit <= popular and epsilon]
+    if not useless:
+        return "At all of these prices lists are better than popularity, the same for everybody."
+    return (
+        f"At epsilon = {max(useless):g} and below, lists are no better than popularity, which is "
+        "the same list for everybody."
+    )
 
 
 @ledger.command

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from edgeveil.mechanisms import Mechanism
     from edgeveil.mechanisms.base import Gives
 
-_SAY_EPSILON = "say how much may be learnt: --epsilon 1, for instance"
+_SAY_EPSILON = "--epsilon is required (for example --epsilon 1); smaller is more private"
 
 
 def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option's name)
@@ -76,7 +76,7 @@ def _protects(kind: type[Mechanism]) -> str:
     if claim.model == "joint" and claim.epsilon == 0:
         words += ", wholly"
     elif claim.pooling == "shared":
-        words += "; also if recipients pool their rows"
+        words += "; also if members combine their lists"
     if claim.promise:
         words += "; under a public promise about all graphs"
     return words

@@ -60,7 +60,7 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Words = Annotated[str, Parameter(show_default=False)]
 Named = Annotated[list[str] | None, Parameter(negative="")]
 Candidates = Annotated[Path | None, default("all nodes")]
-Length = Annotated[int, Parameter(name=("--top", "-k"))]
+Length = Annotated[int, Parameter(name=("-k", "--top"))]
 Format = Annotated[OutputFormat, option("table, json or csv.")]
 GraphPath = Annotated[Path, option("Edge list, Parquet, .mat, MatrixMarket or a graph folder.")]
 # Text always; that it may be a path tells shells to complete the names of files.
@@ -71,13 +71,6 @@ Epsilon = Annotated[
     option(
         "Privacy loss of one list, ranking or embedding; smaller is more private. Required; there "
         "is no safe default."
-    ),
-]
-ArcsAsEdges = Annotated[
-    Flag,
-    option(
-        "Allow a matrix (.mat, MatrixMarket) that is not symmetric. Every arc is read as an "
-        "undirected edge, as the lines of an edge list always are."
     ),
 ]
 Settings = Annotated[
@@ -111,6 +104,10 @@ class GraphFile:
     """Whether the first line of a text file holds names."""
     columns: Annotated[str | None, default("the first two, if that is clear")] = None
     """The two columns with ids: their names in the first line, or positions from 0."""
+    directed: Literal["refuse", "ignore", "keep"] = "refuse"
+    """keep: a line, or a row and column of a matrix, means that the first follows the second, for
+    suggestions of whom to follow. ignore: every arc is an undirected edge, as the lines of an edge
+    list are in any case. refuse: so is a matrix that is not symmetric."""
 
     @property
     def pair(self) -> tuple[str | int, str | int] | None:
@@ -129,7 +126,7 @@ class GraphFile:
 class Releasing(GraphFile):
     """How a release is made: from which file, who pays, with which noise, where; what is said."""
 
-    ledger: Annotated[LedgerAt | None, default("nobody keeps count")] = None
+    ledger: Annotated[LedgerAt | None, default("no budget is charged")] = None
     """Budget to charge; made by `edgeveil ledger create`."""
     label: Words = ""
     """With a ledger: the public name of the graph, if the ledger is for several."""
@@ -140,7 +137,7 @@ class Releasing(GraphFile):
     dry_run: Flag = False
     """Print the price and what is left; charge and draw nothing."""
     yes: Flag = False
-    """Do not ask before spending (asked on a terminal only)."""
+    """Do not ask before charging (asked on a terminal only)."""
     insecure_seed: Annotated[int | None, default("fresh secure noise")] = None
     """Repeatable noise, for tests and demonstrations. The result is then NOT private."""
     engine: Literal["local", "ray"] = "local"
@@ -150,7 +147,7 @@ class Releasing(GraphFile):
     workers: Annotated[int | None, default("as many as processors")] = None
     """Threads or Ray workers."""
     verbose: Flag = False
-    """Say how many edges were read and normalised: the curator's, not private."""
+    """Say how many edges were read and normalised: exact counts, for the curator only."""
     format: OutputFormat = "table"
     """How what goes to no file is printed: table, json or csv."""
     config: Config = None
@@ -178,8 +175,6 @@ class Lists:
     epsilon: Epsilon = None
     k: Length = 20
     """How many people a list names, at most. With a ledger another number costs nothing."""
-    directed: Flag = False
-    """Keep directions: a line, or a row and column of a matrix: the first follows the second."""
 
 
 @Parameter(name="*", group="Parameters of mechanisms")
@@ -188,7 +183,7 @@ class Parameters:
     """Parameters that several mechanisms have, by the names of their fields, and all others."""
 
     model: Annotated[Literal["joint", "public"] | None, default("joint")] = None
-    """Who may see a result: its node's owner alone, or anyone (losses of embeddings add up)."""
+    """Who may see a result: the member it is for, or anyone (losses of embeddings add up)."""
     sigma: Annotated[float | None, default("1e-6")] = None
     """Sensitivity that a capped flow is held to."""
     restart: Annotated[float | None, default("0.15; for graph-diffusion 1/3")] = None

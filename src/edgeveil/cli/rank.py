@@ -24,7 +24,7 @@ class Asked:
     sources: Path | None = None
     """File with one id per line, instead or beside: rank for all of them."""
     epsilon: options.Epsilon = None
-    top: int = 20
+    k: options.Length = 20
     """How many nodes to show."""
     leave_out_source: options.Flag = False
     """Do not show the source in its own ranking."""
@@ -43,20 +43,19 @@ def rank(
     *,
     asked: Asked = Asked(),  # noqa: B008  (frozen)
     parameters: options.Parameters = options.PARAMETERS,
-    directed: options.ArcsAsEdges = False,
     how: options.Releasing = options.RELEASING,
 ) -> None:
     """Rank the nodes of a graph for one source, privately.
 
     --source or --sources says for whom.
-    Example: edgeveil rank follows.csv --source alice --epsilon 1 --top 20 --format json
+    Example: edgeveil rank follows.csv --source alice --epsilon 1 -k 20 --format json
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
     from edgeveil.cli.releasing import Setup, make_release, print_lists
     from edgeveil.engine.api import known_to
 
-    whole("--top", asked.top)
+    whole("-k", asked.k)
     if asked.source is None and asked.sources is None:
         raise ParameterError("say for which node: --source alice or --sources FILE")
     given = {"epsilon": asked.epsilon, **parameters.given()}
@@ -66,7 +65,7 @@ def rank(
     if asked.out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
     setup = Setup.of(how)
-    private = setup.read(graph, directed=directed)
+    private = setup.read(graph)
     nodes = private.nodes
     if asked.mechanism is None:  # which one is recommended depends on the number of nodes
         chosen = make_mechanism(None, "scores", n_nodes=len(nodes), **given)
@@ -83,7 +82,7 @@ def rank(
                 made,
                 "source",
                 ["rank", "node", "score", "uncertainty", "first", "last"],
-                lambda v: made.ranking(asked.top, v, without=hidden.get(v, ()), candidates=among),
+                lambda v: made.ranking(asked.k, v, without=hidden.get(v, ()), candidates=among),
                 style=how.format,
                 title=f"{made.provenance.mechanism} for",
             )

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from edgeveil.cli.options import GraphFile
 from edgeveil.cli.output import counted, say
 from edgeveil.errors import ParameterError, ReadingWarning, UnknownNodeError
-from edgeveil.graph import Directed, Graph
+from edgeveil.graph import Graph
 from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
 from edgeveil.nodes import NodeId, NodeSet
@@ -24,7 +24,7 @@ from edgeveil.nodes import NodeId, NodeSet
 TABLES = (".parquet", ".json", ".csv")
 
 
-def read_and_say(path: Path, reading: GraphFile, *, directed: Directed, counts: bool) -> Graph:
+def read_and_say(path: Path, reading: GraphFile, *, counts: bool) -> Graph:
     """Read a graph and say, on a terminal, how many nodes it has.
 
     The number of nodes is public. With `counts` all that the reader counted is said, anywhere:
@@ -37,7 +37,11 @@ def read_and_say(path: Path, reading: GraphFile, *, directed: Directed, counts: 
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ReadingWarning)
         graph = read_graph(
-            path, nodes=reading.nodes, directed=directed, header=header, columns=reading.pair
+            path,
+            nodes=reading.nodes,
+            directed=reading.directed,
+            header=header,
+            columns=reading.pair,
         )
     for doubt in warned:
         say(str(doubt.message))
@@ -49,7 +53,7 @@ def say_what_was_read(path: Path | str, graph: Graph, *, counts: bool) -> None:
     """Say how large a graph is; see `read_and_say`."""
     if counts:
         size = f"{counted(graph.n_nodes, 'node')}, {counted(graph.n_edges, 'edge')}"
-        say(f"{path}: {size}; {graph.intake} (curator)")
+        say(f"{path}: {size}; {graph.intake} (exact counts: do not publish)")
     elif sys.stderr.isatty():
         say(f"{path}: {counted(graph.n_nodes, 'node')}")
     if graph.intake.layout and (counts or sys.stderr.isatty()):
@@ -92,7 +96,7 @@ def as_id(nodes: NodeSet, word: str) -> NodeId:
 def check_out(
     out: Path | None, *suffixes: str, inputs: Iterable[Path | None] = (), option: str = "--out"
 ) -> None:
-    """Refuse a place where a result cannot be put, before any work is done or anything is spent.
+    """Refuse a place where a result cannot be put, before any work is done or anything is charged.
 
     Its name has to end in one of the suffixes; "" stands for a folder.
     """

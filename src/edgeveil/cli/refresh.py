@@ -18,7 +18,6 @@ from edgeveil.cli.output import counted, counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
 if TYPE_CHECKING:
-    from edgeveil.graph import Directed
     from edgeveil.series import Refreshed, RefreshPrice
 
 
@@ -33,16 +32,14 @@ class Wanted:
     out: Path | None = None
     """Folder for everybody's lists: in it, every snapshot gets a new folder (lists/0007)."""
     per_member: Path | None = None
-    """Folder for one .csv file per member, which only its owner should get (mode 0600); a new
-    folder in it for every snapshot."""
+    """Folder for one .csv file per member, to show only to that member (mode 0600); a new folder
+    in it for every snapshot."""
     overwrite: options.Flag = False
     """Replace the lists that were written of this snapshot before."""
     date: Annotated[str | None, default("today")] = None
     """Of the snapshot: 2026-11-16. The same graph on the same date is the same snapshot."""
-    directed: options.Flag = False
-    """Keep directions: a line, or a row and column of a matrix: the first follows the second."""
     knows_followers: options.Flag = False
-    """With --directed: members know who follows them. Then edges to a member are not protected
+    """With --directed keep: members know who follows them. Then edges to a member are not protected
     from it, and its followers may rank higher."""
     folder: Annotated[Path | None, default("beside the ledger")] = None
     """Where the series keeps its history and what was drawn so far."""
@@ -82,8 +79,7 @@ def refresh(
             check_places(place)
     ledger = Ledger.open(how.ledger, artifacts=wanted.artifacts)
     engine = how.make_engine()
-    directed: Directed = "keep" if wanted.directed else False
-    today = read_and_say(graph, how, directed=directed, counts=how.verbose)
+    today = read_and_say(graph, how, counts=how.verbose)
     if wanted.per_member is not None:
         member_files(today.nodes)  # ids have to be names of files
     price = price_refresh(

@@ -1,6 +1,6 @@
 """What suggest, report, rank and embed have in common: price, pay, make, put out.
 
-What a release costs is shown before, asked for on a terminal, and accounted for on Ctrl-C.
+The price of a release is shown before, asked about on a terminal, and accounted for on Ctrl-C.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from edgeveil.engine.making import make
 from edgeveil.engine.question import Options, Question, ask
 from edgeveil.engine.tasks import ListOptions
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
-from edgeveil.graph import Directed
 from edgeveil.ledger import Price
 from edgeveil.mechanisms import Mechanism
 from edgeveil.nodes import NodeId
@@ -57,9 +56,9 @@ class Setup:
         ledger = None if how.ledger is None else Ledger.open(how.ledger)
         return cls(how=how, engine=how.make_engine(), ledger=ledger, noise=noise)
 
-    def read(self, path: Path, *, directed: Directed) -> Graph:
+    def read(self, path: Path) -> Graph:
         """The graph."""
-        return read_and_say(path, self.how, directed=directed, counts=self.how.verbose)
+        return read_and_say(path, self.how, counts=self.how.verbose)
 
 
 def read_members(
@@ -74,7 +73,7 @@ def read_members(
     """The graph, and for whom lists are wanted; what is wrong is said before anything is paid."""
     if per_member is not None:
         check_places(per_member)
-    graph = setup.read(path, directed="keep" if lists.directed else False)
+    graph = setup.read(path)
     nodes = graph.nodes
     if everybody:
         wanted = np.arange(len(nodes))
@@ -152,7 +151,7 @@ def _charging(question: Question, before: Price | None, how: Releasing) -> Itera
     if ledger is None or before is None:
         yield
         if question.guarantee.epsilon:  # else there is nothing to count
-            say("No ledger was named (--ledger): nobody keeps count of what was released.")
+            say("No --ledger given: this release was not counted against any budget.")
         return
 
     # As the person called it, but for an address, which may hold a password.
@@ -161,7 +160,7 @@ def _charging(question: Question, before: Price | None, how: Releasing) -> Itera
         if before.n_new and not before.short:
             asks = before.epsilon and not how.yes and sys.stdin.isatty() and sys.stderr.isatty()
             if asks:
-                confirm(f"{name}: {_spends(before)}")
+                confirm(f"{name}: {_charges(before)}")
         elif before.n_open:
             say(_free(before))
         yield
@@ -185,7 +184,7 @@ def confirm(words: str) -> None:
     sys.stderr.flush()
     wait_for_input()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise EdgeveilError("not confirmed, nothing was spent")
+        raise EdgeveilError("not confirmed: nothing was charged")
 
 
 def _charged(price: Price) -> str:
@@ -215,15 +214,15 @@ def _after_interrupt(before: Price, question: Question) -> str:
 
 
 def _print_price(question: Question, found: Price | None, style: Format) -> None:
-    """Print what a release would cost and what is left; BudgetError if that is too little."""
+    """Print the price of a release and what is left; BudgetError if that is too little."""
     guarantee, together, n_sources = (
         question.guarantee,
-        "all recipients together",
+        "all members together",
         len(question.indices),
     )
     rows: list[tuple[str, float, float | None, float | None]] = []
     if found is None:
-        whom = {"joint": "each recipient", "public": "everybody"}.get(guarantee.model, "nobody")
+        whom = {"joint": "each member", "public": "everybody"}.get(guarantee.model, "nobody")
         rows.append((whom, guarantee.epsilon, None, None))
         if guarantee.model == "joint" and n_sources > 1:
             rows.append((together, guarantee.pooled_epsilon, None, None))
@@ -242,7 +241,7 @@ def _print_price(question: Question, found: Price | None, style: Format) -> None
         title=f"price of {question.mechanism.name} for {counted(n_sources, 'source')}",
     )
     if found is None:
-        say("Dry run: nothing was drawn. No ledger was named (--ledger): nobody keeps count.")
+        say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")
         return
     say(f"Dry run: nothing was charged or drawn. {_free(found)}".rstrip())
     if found.short:
@@ -259,24 +258,29 @@ def _free(price: Price) -> str:
     return "This release is stored already: to get it again costs nothing."
 
 
-def _spends(price: Price) -> str:
-    words, left = f"this spends epsilon = {price.epsilon:.15g}", f"{price.left:.15g}"
-    if price.n_new > 1:
-        words += f" for each of {price.n_new:,} recipients; {price.whom}, who has the least, has "
-        words += f"{left} left"
+def _charges(price: Price) -> str:
+    """What a release would be charged, and what is left before."""
+    epsilon, left = f"{price.epsilon:.15g}", f"{price.left:.15g}"
+    if price.whom is None:
+        words = f"Charges {epsilon} to everybody. Remaining budget: {left}."
+    elif price.n_new > 1:
+        words = (
+            f"Charges {epsilon} to each of {price.n_new:,} members. Lowest remaining budget: "
+            f"{left} (member {price.whom!r})."
+        )
     else:
-        words += f" of the {left} left for {_whom(price)}"
+        words = f"Charges {epsilon} to member {price.whom!r}. Remaining budget: {left}."
     if price.pooled_left_nano is not None:
         needs, of = _in_words(price.pooled_needs_nano), _in_words(price.pooled_left_nano)
-        words += f", and {needs} of the {of} left for all recipients together"
-    return f"{words}."
+        words += f" Charges {needs} to all members together. Remaining for them: {of}."
+    return words
 
 
 def _whom(price: Price) -> str:
     if price.whom is None:
         return "everybody"
     if price.n_new > 1:
-        return f"{price.whom}, who has the least left of {price.n_new:,} recipients"
+        return f"{price.whom}, who has the least left of {price.n_new:,} members"
     return price.whom
 
 

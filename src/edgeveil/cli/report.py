@@ -37,7 +37,7 @@ def report(
 ) -> None:
     """Make a page of private lists: whom members may know, and how sure that is.
 
-    The page shows each list and its guarantee, and with --ledger what was spent. These are the
+    The page shows each list and its guarantee, and with --ledger what was charged. These are the
     lists of `edgeveil suggest`: a list that a ledger was charged for costs nothing here.
     Example: edgeveil report friends.csv --member alice --epsilon 1 --out alice.html
 
@@ -50,8 +50,8 @@ def report(
         The page to write: one file, opens offline. With lists of several members, or a ledger, it
         is for the curator.
     per_member
-        Folder for one page per member with its own list and nothing else, which only its owner
-        should get (mode 0600).
+        Folder for one page per member with its own list and nothing else, to show
+        only to that member (mode 0600).
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import check_out
@@ -62,7 +62,7 @@ def report(
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
     whole("-k", lists.k, 1, 10_000)
     choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon)
-    chosen = choose(directed=lists.directed)
+    chosen = choose(directed=how.directed == "keep")
     if per_member is None:
         out = out or Path("edgeveil-report.html")
     elif accuracy and out is None:
@@ -70,7 +70,7 @@ def report(
     check_out(out, ".html", ".htm")
     setup = Setup.of(how)
     private, wanted = read_members(graph, lists, setup, per_member, ".html")
-    if private.directed and not lists.directed:  # a graph folder knows that it has directions
+    if private.directed and how.directed != "keep":  # a graph folder knows that it has directions
         chosen = choose(directed=True)
     if len(wanted) > _MOST:
         raise ParameterError(

@@ -18,7 +18,7 @@ from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.serve.files import own_folder
 
 if TYPE_CHECKING:
-    from edgeveil.graph import Directed, Graph
+    from edgeveil.graph import Graph
     from edgeveil.ledger import Ledger
     from edgeveil.serve.making import Making
     from edgeveil.serve.tokens import Tokens as Checker
@@ -72,7 +72,6 @@ def serve(
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
     ahead: Flag = False,
     trial: Flag = False,
-    directed: Flag = False,
     knows_followers: Flag = False,
     reading: options.GraphFile = options.GRAPH_FILE,
 ) -> None:
@@ -104,10 +103,8 @@ def serve(
         ask.
     trial
         Serve the built-in network, with tokens for three members, until Ctrl-C.
-    directed
-        Keep directions: lists suggest whom to follow.
     knows_followers
-        With --directed: every member knows who follows it.
+        With --directed keep: every member knows who follows it.
     """
     _refuse_without_packages()
     if not sockets.pad > 0:
@@ -130,7 +127,7 @@ def serve(
     folder = _state_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
     offer = Offer(epsilon=epsilon, k=k, label=label, knows_followers=knows_followers, ahead=ahead)
-    making = Making(_reader(graph, reading, directed=directed), opened, offer, folder)
+    making = Making(_reader(graph, reading), opened, offer, folder)
 
     def started(members: str, curator: str) -> None:
         say(f"Members: {members}")
@@ -165,11 +162,10 @@ def _beside(ledger: Ledger) -> Path:
     return Path(f"{ledger.location}.service")
 
 
-def _reader(path: Path, reading: options.GraphFile, *, directed: bool) -> Callable[[], Graph]:
+def _reader(path: Path, reading: options.GraphFile) -> Callable[[], Graph]:
     from edgeveil.cli.reading import read_and_say
 
-    arcs: Directed = "keep" if directed else False
-    return lambda: read_and_say(path, reading, directed=arcs, counts=False)
+    return lambda: read_and_say(path, reading, counts=False)
 
 
 def _serve(

@@ -26,13 +26,13 @@ class Asked:
     candidates: options.Candidates = None
     """File with one id per line: suggest only these."""
     knows_followers: options.Flag = False
-    """With --directed: members know who follows them. Then edges to a member are not protected
+    """With --directed keep: members know who follows them. Then edges to a member are not protected
     from it, and its followers may rank higher."""
     out: Path | None = None
     """File for all lists (.parquet, .json or .csv), or without a suffix a folder, for more lists
     than fit into memory."""
     per_member: Path | None = None
-    """Folder for one .csv file per member, which only its owner should get (mode 0600)."""
+    """Folder for one .csv file per member, to show only to that member (mode 0600)."""
     mechanism: options.AnyListMechanism = "suggest"
     """How to make the lists: ours, or one of your own by package.module:Class."""
     settings: options.Settings = None
@@ -48,7 +48,7 @@ def suggest(
 ) -> None:
     """Suggest people to members, privately: whom each may know.
 
-    --member, --members or --all says to whom. With --directed: whom to follow.
+    --member, --members or --all says to whom. With --directed keep: whom to follow.
     Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20
     """
     from edgeveil.cli.mechanisms import make_mechanism
@@ -71,11 +71,11 @@ def suggest(
         epsilon=lists.epsilon,
         knows_followers=asked.knows_followers or None,
     )
-    chosen = choose(directed=lists.directed or None)
+    chosen = choose(directed=how.directed == "keep" or None)
     check_out(out, *TABLES, "", inputs=(graph, how.nodes, lists.members, asked.candidates))
     setup = Setup.of(how)
     private, wanted = read_members(graph, lists, setup, per_member, ".csv", everybody=asked.all)
-    if private.directed and not lists.directed:  # a graph folder knows that it has directions
+    if private.directed and how.directed != "keep":  # a graph folder knows that it has directions
         chosen = choose(directed=True)
     among = None
     if asked.candidates is not None:
@@ -90,6 +90,8 @@ def suggest(
             say(f"{per_member}: {files}, one per member, for it alone.")
         if out is None and per_member is None:
             columns = ["rank", "node", "score", "common", "chance", "why"]
+            if how.format == "table":  # for people
+                columns = ["rank", "node", "strength", "why", "by_chance"]
             print_lists(
                 made,
                 "member",

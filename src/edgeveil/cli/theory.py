@@ -10,7 +10,7 @@ from edgeveil.errors import EdgeveilError, ParameterError
 
 
 def theory(page: str | None = None, /) -> None:
-    """Print the proof that a guarantee names, as Markdown; without a name, list the pages.
+    """Print the proof that a guarantee names, as Markdown; without a name, list all.
 
     Example: edgeveil theory suggestions
 

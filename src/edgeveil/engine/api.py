@@ -1,4 +1,4 @@
-"""Every call that makes a release or says what it would cost: the one way into the engine.
+"""Every call that makes a release or says its price: the one way into the engine.
 
 Python, the command line, the scikit-learn estimator and the service call these and nothing below.
 """
@@ -26,7 +26,7 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-__all__ = ["Quote", "embed", "known_to", "price", "rank", "release", "release_to", "suggest"]
+__all__ = ["ReleasePrice", "embed", "known_to", "price", "rank", "release", "release_to", "suggest"]
 
 _SAY_EPSILON = "epsilon is required (for example epsilon=1); smaller is more private"
 
@@ -95,15 +95,15 @@ def rank(
     epsilon : float
         Privacy loss of the ranking; may be left out if the mechanism brings it.
     model : {"joint", "public"}
-        Who may see it: the source's owner alone (the default), or anyone.
+        Who may see it: the member alone whom the source stands for (the default), or anyone.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.recommended`. It brings its own epsilon and model; if
         they are given here as well they must be the same.
     leave_out_source : bool
         Do not recommend the source to itself.
     leave_out_neighbours : bool
-        Do not recommend those whom the source knows already. Joint model only: the owner of
-        the source knows this list, nobody else may see it.
+        Do not recommend those whom the source knows already. Joint model only: the member
+        knows this list, nobody else may see it.
     without : iterable of ids
         Further nodes to leave out. Like `candidates` it must not depend on edges of others.
     candidates : iterable of ids, optional
@@ -173,7 +173,7 @@ def embed(
     """Embed members, each for itself alone (joint model): by default its own list, for nothing.
 
     A member knows its own list, so an embedding of that list costs no budget: epsilon is 0. What
-    spends a budget is named as `mechanism`; docs/choosing.md says what it gains.
+    takes a budget is named as `mechanism`; docs/choosing.md says what it gains.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def embed(
         if epsilon is not None:
             raise ParameterError(
                 "an embedding of a member's own list costs nothing: leave epsilon out, or name the "
-                "mechanism that is to spend it (mechanism=)"
+                "mechanism that is to use it (mechanism=)"
             )
         mechanism = own_list(graph, dimension)
     elif check_mechanism(mechanism).gives != "embeddings":
@@ -233,13 +233,13 @@ def own_list(graph: Graph, dimension: int | Literal["nodes"] | None) -> OwnListE
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quote:
-    """What a release would cost.
+class ReleasePrice:
+    """The price of a release.
 
     Attributes
     ----------
     guarantee : Guarantee
-        What it would protect: epsilon for each recipient, and for all who pool their rows.
+        What it would protect: epsilon for each member, and for all who combine their lists.
     in_ledger : Price or None
         What a ledger would charge, what it was charged before, what is left, and how many more
         like it that is.
@@ -256,8 +256,8 @@ def price(
     *,
     ledger: Ledger | None = None,
     label: str = "",
-) -> Quote:
-    """Say what a release would cost. Nothing is charged or drawn.
+) -> ReleasePrice:
+    """The price of a release. Nothing is charged or drawn.
 
     The price depends on the mechanism and the number of sources, both public. Which rows were
     paid before is looked up in the ledger. Whether a graph keeps a promise is not looked at.
@@ -278,7 +278,7 @@ def price(
     how: Options = {"ledger": ledger, "label": label}
     question = ask(graph, mechanism, sources, how, only_price=True)
     found = None if question.ledger is None else question.price()
-    return Quote(guarantee=question.guarantee, in_ledger=found)
+    return ReleasePrice(guarantee=question.guarantee, in_ledger=found)
 
 
 def _chosen(

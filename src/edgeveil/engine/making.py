@@ -73,7 +73,7 @@ def release(
     Other Parameters
     ----------------
     ledger : Ledger or path, optional
-        The budget to charge. Without one nothing is charged and nobody keeps count.
+        The budget to charge. Without one the release is not counted against any budget.
     label : str
         With a ledger: the public name of the graph, if the ledger is for several. Of a graph that
         has changed, `Ledger.advance` declares a new snapshot, whose rows are charged anew.

@@ -204,6 +204,8 @@ def merge(popularity: Popularity, own: OwnLists, old: Evidence, new: Evidence) -
 
     The rate of the sum is the larger one of the two, in whose units its sums are.
     """
+    if not len(old.nodes) and (old.rates <= new.rates).all():  # first windows: nothing to add
+        return new
     m, n = len(own.sources), len(popularity.log_degrees)
     rates = np.maximum(old.rates, new.rates)
     scale = np.where(rates > 0, rates, 1.0)

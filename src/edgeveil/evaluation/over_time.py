@@ -176,8 +176,8 @@ def measure_history(
     """hits@k at the last snapshots of a history, by degree group of the members in the end.
 
     Hidden is a tenth of the edges of the latest snapshot, from all snapshots. Suggested is who is
-    in the latest one. Friendships that have ended count as they do in a series: as common friends
-    until it is renewed, and nobody is suggested to a former friend.
+    in the latest one. Friendships that have ended count as they do in a series: as common friends,
+    and nobody is suggested to a former friend.
     """
     if len(history) < 2:
         raise ParameterError(

@@ -121,7 +121,7 @@ class History:
         time: str | int,
         periods: Periods = "weekly",
         nodes: Nodes | None = None,
-        directed: Directed = False,
+        directed: Directed = "refuse",
         header: bool | None = None,
         columns: Columns | None = None,
         delimiter: str | None = None,

@@ -57,7 +57,7 @@ def build_graph(
     path: str | os.PathLike[str],
     *,
     nodes: Nodes | None = None,
-    directed: Directed = False,
+    directed: Directed = "refuse",
     header: bool | None = None,
     columns: Columns | None = None,
     delimiter: str | None = None,

@@ -49,7 +49,7 @@ def read_matrix(
             v,
             row_nodes(matrix.shape[0], nodes, what),
             weighted=int((values != 1).sum()),
-            must_be_symmetric=not directed,
+            must_be_symmetric=directed == "refuse",
             directed=directed == "keep",
         )
     except MemoryError as error:
@@ -107,7 +107,7 @@ def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: Dire
         array[0],
         array[1],
         nodes,
-        must_be_symmetric=not directed,
+        must_be_symmetric=directed == "refuse",
         nodes_from_edges=found,
         directed=directed == "keep",
     )

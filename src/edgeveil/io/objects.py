@@ -21,7 +21,7 @@ from edgeveil.nodes import NodeId, NodeSet
 Array = npt.NDArray[np.int64]
 
 
-def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False) -> Graph:
+def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refuse") -> Graph:
     """Make a `Graph` of an object that holds one.
 
     ============================== =========================================================
@@ -51,12 +51,12 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
         Without it ids are sorted (numbered nodes stay in the order of their numbers), since
         libraries keep nodes in the order in which edges first named them. A matrix has a row for
         everybody, and the order of its rows is as public as its size.
-    directed : bool or "keep"
-        True: allow a directed graph, or a matrix or edge_index that is not symmetric, and read
-        every arc as an undirected edge; nothing changes for a table or a list of pairs, whose
-        rows are undirected edges. "keep": keep directions, from row to column, or from the first
-        id to the second of a table or pair: a follows b. Only `edgeveil.suggest` takes such a
-        graph.
+    directed : {"refuse", "ignore", "keep"}
+        What becomes of arcs. "refuse": a directed graph is refused, and a matrix or edge_index
+        must be symmetric. "ignore": every arc is read as an undirected edge. Either way the rows
+        of a table and a list of pairs are undirected edges, for they do not say. "keep": keep
+        directions, from row to column, or from the first id to the second of a table or pair: a
+        follows b. Only `edgeveil.suggest` takes such a graph.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = False
     >>> import numpy as np
     >>> as_graph(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
     Graph(3 nodes, 1 edges)
-    >>> as_graph(np.array([[0, 1, 2], [1, 2, 3]]), directed=True)
+    >>> as_graph(np.array([[0, 1, 2], [1, 2, 3]]), directed="ignore")
     Graph(4 nodes, 3 edges)
     >>> as_graph([("ann", "bob"), ("bob", "cem")], nodes=["ann", "bob", "cem", "dan"])
     Graph(4 nodes, 2 edges)
@@ -187,10 +187,10 @@ def _graph_of(found: _Found, nodes: NodeSet | None, directed: Directed, what: st
     Names are sorted: libraries keep nodes in the order in which edges first named them, so the
     order of a release's columns would reveal edges.
     """
-    if found.directed and not directed:
+    if found.directed and directed == "refuse":
         raise InputError(
-            "the graph is directed; pass directed=True to read every arc as an undirected edge, "
-            'or "keep" to keep directions, for suggestions'
+            'the graph is directed; pass directed="ignore" to read every arc as an undirected '
+            'edge, or "keep" to keep directions, for suggestions'
         )
     if directed == "keep" and not found.directed:
         raise InputError("the graph is undirected: there are no directions to keep")

@@ -41,7 +41,7 @@ def read_graph(
     path: str | os.PathLike[str],
     *,
     nodes: Nodes | None = None,
-    directed: Directed = False,
+    directed: Directed = "refuse",
     header: bool | None = None,
     columns: Columns | None = None,
     delimiter: str | None = None,
@@ -62,7 +62,7 @@ def read_graph(
     node list of strings makes them strings in any case. A third column, if numeric, is a weight:
     it is ignored and counted in ``graph.intake.weighted``; a line of weight 0 is an edge too.
     Further columns are ignored. Lines that start with ``#`` or ``%`` are comments.
-    A matrix must be symmetric unless `directed` is given; stored zeros are no edges.
+    A matrix must be symmetric unless `directed` says otherwise; stored zeros are no edges.
 
     Parameters
     ----------
@@ -76,11 +76,12 @@ def read_graph(
         that occur, sorted; 0 .. n-1 for a matrix): it then depends on the private edges,
         and is treated as public all the same: a node whose only edge is removed would visibly
         disappear. Every guarantee then says so.
-    directed : bool or "keep"
-        True: allow a matrix that is not symmetric, and read every arc as an undirected edge.
-        "keep": keep directions, from the first id of a line to the second, from row to column
-        of a matrix: a follows b. Only `edgeveil.suggest` takes such a graph. A saved graph is
-        what it is.
+    directed : {"refuse", "ignore", "keep"}
+        "refuse": a matrix that is not symmetric is an error. "ignore": every arc of a matrix is
+        read as an undirected edge. Either way the lines of an edge list are undirected edges.
+        "keep": keep directions, from the first id of a line to the second, from row to column of
+        a matrix: a follows b. Only `edgeveil.suggest` takes such a graph. No effect on a saved
+        graph.
     header : bool, optional
         Whether the first line of a text file is a header. None: it is one if its first two
         fields are no integers while those of the next line are, if they are names such as

@@ -37,6 +37,14 @@ class Charge:
     highest_nano: int  # charged to any one member by then, public releases included
 
 
+def is_window(charge: Charge) -> bool:
+    """Whether this records windows of a series, which are paid for by its charge.
+
+    Whether a window opens depends on the member's edges: for the curator only.
+    """
+    return "until" in charge.note and not charge.epsilon_nano
+
+
 @dataclass(frozen=True)
 class Account:
     """What was charged and what is left, in nano-epsilons; the properties give epsilon."""
@@ -132,7 +140,7 @@ def show(transaction: Transaction, most: int = 20) -> list[str]:
     for row in {plain_label(row.label): row for row in all_snapshots(transaction)}.values():
         since = "declared" if row.fingerprint is None else "in use since"
         lines.append(f"{row.label or 'the graph'}: snapshot {row.number}, {since} {row.created}")
-    count = len(list_charges(transaction, None, None))
+    count = sum(not is_window(charge) for charge in list_charges(transaction, None, None))
     numbered = "1 charge" if count == 1 else f"{count} charges"
     lines.append(f"{numbered}, head {head}" if count else "no charges yet")
     return lines

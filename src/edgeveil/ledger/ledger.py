@@ -146,15 +146,20 @@ class Ledger:
             current = snapshots.current_snapshot(transaction, label)
             return current.fingerprint if current else None
 
-    def advance(self, label: str = "") -> int:
+    def advance(
+        self, label: str = "", *, check: Callable[[str | None], None] = lambda fingerprint: None
+    ) -> int:
         """Declare a new snapshot of a label's graph; gives its number.
 
         The next release under the label fixes which graph that is; members may have joined or
         left, and **whoever stayed must have kept their id**. A snapshot that nothing was
         released from stays the next one. Advance by a public schedule: a new snapshot just when
-        the graph has changed tells that it has.
+        the graph has changed tells that it has. `check` is called with the current snapshot's
+        fingerprint (None before its first release) and may raise.
         """
         with self._transaction(write=True) as transaction:
+            current = snapshots.current_snapshot(transaction, label)
+            check(current.fingerprint if current else None)
             return snapshots.advance(transaction, label)
 
     def check_snapshot(self, fingerprint: str, label: str = "") -> int:

@@ -59,13 +59,20 @@ def plan(
     def one(unit: str) -> Plan:
         # The first release is at once, the last one before the end.
         count = math.ceil(whole / days_of(unit) - 1e-9)
-        nano = (account.cap_nano - account.charged_nano) // count
-        if account.pooled_cap_nano is not None and pooled is not None:
-            left = (account.pooled_cap_nano - account.pooled_charged_nano) / count / NANO
-            nano = min(nano, _largest(pooled, left))
-        return Plan(unit, count, nano / NANO)
+        return Plan(unit, count, share_of(account, count, pooled=pooled))
 
     return [one(every), *map(one, others)]
+
+
+def share_of(
+    account: Account, count: int, *, pooled: Callable[[float], float] | None = None
+) -> float:
+    """The highest price of so many charges that what is left allows; `pooled` as in `plan`."""
+    nano = (account.cap_nano - account.charged_nano) // count
+    if account.pooled_cap_nano is not None and pooled is not None:
+        left = (account.pooled_cap_nano - account.pooled_charged_nano) / count / NANO
+        nano = min(nano, _largest(pooled, left))
+    return nano / NANO
 
 
 def _largest(pooled: Callable[[float], float], left: float) -> int:

@@ -25,7 +25,7 @@ class Guarantee:
     Attributes
     ----------
     epsilon : float
-        Model ``joint``: what one recipient learns at most about an edge elsewhere.
+        Model ``joint``: what one member learns at most about an edge elsewhere.
         Model ``public``: what anybody learns at most about any edge, from all rows together.
         ``inf`` with model ``none``: no protection.
     delta : float
@@ -33,12 +33,12 @@ class Guarantee:
     model : {"joint", "public", "none"}
         Who may see what; see the threat model.
     pooling : {"adds up", "shared"}
-        Model ``joint`` only: whether k recipients who pool their rows learn up to k times
+        Model ``joint`` only: whether k members who combine their lists learn up to k times
         epsilon (but see `shared_epsilon`), or epsilon in all because the noise was drawn once
         for everybody.
     shared_epsilon : float
         Model ``joint`` with pooling ``adds up`` only: the part of epsilon that comes from noise
-        drawn once for everybody. k recipients who pool their rows learn at most
+        drawn once for everybody. k members who combine their lists learn at most
         ``shared_epsilon + k * (epsilon - shared_epsilon)``.
     n_sources : int
         For how many sources the release was made (public).
@@ -49,9 +49,9 @@ class Guarantee:
     private : bool
         False if the noise came from a seeded source: then nothing is protected.
     own_edges : {"touching", "starting"}
-        Model ``joint``: which edges a recipient is taken to know itself, so that they are not
-        protected from it: all that touch its source, or, in a directed graph, only those that
-        start there (whom it follows, not who follows it).
+        Model ``joint``: which edges a member is taken to know itself, so that they are not
+        protected from it: all that touch it, or, in a directed graph, only those that start
+        there (whom it follows, not who follows it).
     """
 
     epsilon: float
@@ -95,13 +95,13 @@ class Guarantee:
 
     @property
     def pooled_epsilon(self) -> float:
-        """What all recipients together learn at most, if they pool what they got."""
+        """What all members together learn at most, if they combine their lists."""
         if math.isinf(self.epsilon):
             return self.epsilon
         return float(self.pooled(self.n_sources))
 
     def pooled(self, rows: int) -> Fraction:
-        """What the owners of this many rows learn at most, if they pool them; exact."""
+        """What this many members learn at most, if they combine their lists; exact."""
         if math.isinf(self.epsilon):
             raise ParameterError("nothing is protected, so there is no epsilon to add up")
         whole = exact_epsilon(self.epsilon)
@@ -156,7 +156,8 @@ class Guarantee:
                 "from them. For the curator only; do not publish."
             )
         weak = "This promises next to nothing: epsilon is far too large. " * (self.epsilon > 20)
-        return f"{weak}{self._what_is_protected()} {self._what_is_not()} {self._proof()}"
+        parts = (self._what_is_protected(), self._if_combined(), self._what_is_not())
+        return f"{weak}{' '.join(filter(None, parts))} {self._proof()}"
 
     def _proof(self) -> str:
         ours = self.theorem.startswith("docs/theory/")  # the package has these pages with it
@@ -172,31 +173,35 @@ class Guarantee:
         who, what = "Anyone may see this", "every edge of the graph"
         if self.model == "joint":
             verb = "start at" if self.own_edges == "starting" else "touch"
-            who = "Each row is for the owner of its source alone"
-            what = f"every edge that does not {verb} that source"
+            who = "Show each list only to the member it was made for"
+            what = f"every edge that does not {verb} that member"
         how = f"with or without the edge, no outcome's probability changes by more than {factor}"
         if self.epsilon == 0:
             how = (
-                "no such edge is used, so this costs nothing; the rows hold only what their owners "
-                "know already"
+                "no such edge is used, so this costs nothing; a list holds only what its member "
+                "knows already"
             )
         if self.model == "joint" and self.pooling == "shared" and self.epsilon:
             how += (
-                "; recipients who pool their rows learn no more than that about edges that touch "
+                "; members who combine their lists learn no more than that about edges that touch "
                 "none of them"
             )
         promise = f" This holds under a public promise: {self.promise}." if self.promise else ""
         return f"{who}. Protected: {what}, at {strength}: {how}.{promise}"
 
+    def _if_combined(self) -> str:
+        if self.model != "joint" or self.pooling == "shared" or not self.epsilon:
+            return ""
+        own = exact_epsilon(self.epsilon) - exact_epsilon(self.shared_epsilon)
+        most = "k" if own == 1 else f"{float(own):.15g} k"
+        if self.shared_epsilon:
+            most = f"{self.shared_epsilon:.15g} + {most}"
+        return f"k members who combine their lists can learn up to {most}."
+
     def _what_is_not(self) -> str:
         parts = []
         if self.model == "joint":
-            if self.epsilon and self.pooling == "adds up":
-                each = f"k times {self.epsilon - self.shared_epsilon:g}"
-                if self.shared_epsilon:
-                    each = f"{self.shared_epsilon:g} plus {each}"
-                parts.append(f"recipients who pool their rows (k of them: up to {each})")
-            parts.append("publishing the rows, or training one model on all of them")
+            parts.append("publishing the lists, or training one model on all of them")
         parts.append("further releases from the same graph (they add up)")
         parts.append("running time, memory, logs and errors")
         return f"Not covered: {'; '.join(parts)}."

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
-from edgeveil.privacy.noise import Calibration, to_lattice
+from edgeveil.privacy.noise import to_lattice
 from edgeveil.privacy.statistic import (
     AnyStatistic,
     Bits,
@@ -20,8 +19,6 @@ from edgeveil.privacy.statistic import (
     Tail,
     without_noise,
 )
-
-Row = dict[int, int]  # steps at each position that is not zero
 
 
 def largest_loss(
@@ -61,16 +58,7 @@ def largest_loss(
 
 
 def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
-    if not first.same_public_part(second):
-        return float("inf"), without_noise(first)
-    rows = _steps_of_rows(first), _steps_of_rows(second)
-    return largest_loss_of_rows(*rows, first.calibration, first.threshold)
-
-
-def largest_loss_of_rows(
-    first: Iterable[Row], second: Iterable[Row], calibration: Calibration, threshold: float
-) -> tuple[float, NoisedTail]:
-    """The same for the rows of a `Tail`.
+    """The largest log-ratio of one outcome of a `Tail`, and an outcome that attains it.
 
     Of a coordinate either a noisy value z >= T is seen, or only that it is below T. With x and y
     steps before the noise, a seen z has log-ratio (|z - y| - |z - x|) / t. For x > y that is
@@ -79,11 +67,14 @@ def largest_loss_of_rows(
     log P(x + Z < T) - log P(y + Z < T), less than (y - x) / t if T > x. Coordinates are
     independent, so the largest log-ratios add up. Right to the precision of a double.
     """
+    if not first.same_public_part(second):
+        return float("inf"), without_noise(first)
     from edgeveil.privacy._tail import threshold_in_steps  # it loads the compiler
 
-    t, reach = calibration.scale, threshold_in_steps(threshold, calibration)
+    calibration = first.calibration
+    t, reach = calibration.scale, threshold_in_steps(first.threshold, calibration)
     loss, positions, seen, starts = 0.0, list[int](), list[int](), [0]
-    for one, other in zip(first, second, strict=True):
+    for one, other in zip(_steps_of_rows(first), _steps_of_rows(second), strict=True):
         for position in sorted(one.keys() | other.keys()):
             x, y = one.get(position, 0), other.get(position, 0)
             z = max(x, reach)
@@ -102,7 +93,8 @@ def largest_loss_of_rows(
     )
 
 
-def _steps_of_rows(tail: Tail) -> list[Row]:
+def _steps_of_rows(tail: Tail) -> list[dict[int, int]]:
+    """For each row the steps at its positions."""
     positions, starts = tail.positions.tolist(), tail.starts.tolist()
     steps = [int(x) for x in to_lattice(tail.values, tail.calibration)]
     return [dict(zip(positions[a:b], steps[a:b], strict=True)) for a, b in pairwise(starts)]

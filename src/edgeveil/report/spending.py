@@ -5,10 +5,12 @@ It names labels, purposes and operators, and no members unless it is about one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from edgeveil.ledger import Charge, Ledger
+from edgeveil.ledger.accounts import is_window
 from edgeveil.report.page import Spending
 
 _NOTED = ("mechanism", "parameters", "purpose", "operator")
@@ -19,20 +21,30 @@ COLUMNS = (
 
 
 def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
-    """One row per charge, as named by `COLUMNS`; what was not noted is empty."""
+    """One row per charge, as named by `COLUMNS`; what was not noted is empty.
+
+    A series is one row, whenever its members joined. Its windows cost nothing and are left out:
+    how many there are depends on edges, and nothing else here does.
+    """
+    rows: dict[str, list[Charge]] = {}
+    for charge in charges:
+        if not is_window(charge):
+            of_series = charge.campaign if "series" in charge.note else str(charge.seq)
+            rows.setdefault(of_series, []).append(charge)
     return [
         (
-            charge.seq,
-            charge.created,
-            charge.label,
-            charge.snapshot,
-            *(charge.note.get(name, "") for name in _NOTED),
-            "everybody" if charge.model == "public" else charge.n_rows,
-            charge.epsilon_nano / 1e9,
-            charge.pooled_nano / 1e9,
-            "stored" if charge.released else "charged, not stored",
+            first.seq,
+            first.created,
+            first.label,
+            first.snapshot,
+            *(first.note.get(name, "") for name in _NOTED),
+            "everybody" if first.model == "public" else sum(one.n_rows for one in all_of_it),
+            first.epsilon_nano / 1e9,
+            sum(one.pooled_nano for one in all_of_it) / 1e9,
+            "stored" if all(one.released for one in all_of_it) else "charged, not stored",
         )
-        for charge in charges
+        for all_of_it in rows.values()
+        for first in all_of_it[:1]
     ]
 
 
@@ -49,7 +61,7 @@ def spending_of(ledger: Ledger, member: str | None = None) -> Spending:
     charges = ledger.charges(member)
     return Spending(
         ledger=ledger.location,
-        words=_words(ledger, member),
+        words=_words(ledger, charges, member),
         cap=ledger.epsilon,
         steps=_steps(charges, member),
         columns=COLUMNS,
@@ -57,7 +69,16 @@ def spending_of(ledger: Ledger, member: str | None = None) -> Spending:
     )
 
 
-def _words(ledger: Ledger, member: str | None) -> list[str]:
+def factor(epsilon: float) -> float:
+    """E to the power of epsilon, rounded up, so that "at most" stays true.
+
+    >>> factor(1.0), factor(0.5)
+    (2.72, 1.65)
+    """
+    return math.ceil(100 * math.exp(epsilon)) / 100
+
+
+def _words(ledger: Ledger, charges: Sequence[Charge], member: str | None) -> list[str]:
     """What the caps allow and what is left of them, in sentences."""
     account = ledger.account(member)
     said = [
@@ -65,8 +86,19 @@ def _words(ledger: Ledger, member: str | None) -> list[str]:
         "connection between others, what the member is given is at most e to that power times as "
         "likely. Everything that was given out counts, also from earlier states of the graph."
     ]
+    if any("series" in charge.note for charge in charges):
+        said.append(
+            "A series of lists is one charge, paid when a member joins: its lists of all weeks "
+            "together are counted by it, because every connection is asked about once."
+        )
     if member is not None:
         said.append(f"{member} was charged {account.charged:g}; {account.left:g} is left.")
+        if 0 < account.charged <= 10:
+            said.append(
+                f"Whatever {member} believed before about whether two others are connected, all "
+                f"lists of {member} together change the odds by a factor of at most "
+                f"{factor(account.charged):,}."
+            )
     elif account.charged_nano > account.public_nano:
         said.append(
             f"The highest charge to any member is {account.charged:g} in all; "

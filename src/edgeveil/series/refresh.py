@@ -106,6 +106,8 @@ def refresh(
     """
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     today = graph_of(graph)
+    if today.nodes.kind == "str" and not today.nodes.arrays["text"].all():
+        raise ParameterError("a member's name must be text without NUL characters")
     mechanism = Suggest(epsilon=epsilon, directed=today.directed, knows_followers=knows_followers)
     place = SeriesFolder(series_folder(ledger, label, folder))
     with place.writing():
@@ -249,7 +251,14 @@ class _Refresh:
         self.place.begin(replace(about, until=number, token=self._token(number)))
         self._write_note(about.series, number)
         newcomers, left_out = self._charge_newcomers(about, number)
-        shared = self._popularity()
+        degrees = self.ledger.shared(self.campaign)
+        if degrees is None:  # nobody has paid, so there is nothing to be finished later
+            self._write_note(about.series, about.until)
+            self.place.finish()
+            raise BudgetError("the budget of nobody allows a series: nothing was charged")
+        # Drawn once for the series; who joined later has the floor.
+        degrees = stored_shared(self.mechanism, self.history.graph, degrees)
+        shared = popularity(degrees, self.names)
         state, windows, batches = self._draw(about, newcomers, shared, number)
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
@@ -381,13 +390,6 @@ class _Refresh:
                     batch.store(_marker)
             paid += able
         return paid
-
-    def _popularity(self) -> lists.Popularity:
-        """The released degrees: drawn once for the series; who joined later has the floor."""
-        batch = self.ledger.shared(self.campaign)
-        if batch is None:
-            raise BudgetError("the budget of nobody allows a series: nothing was charged")
-        return popularity(stored_shared(self.mechanism, self.history.graph, batch), self.names)
 
     def _draw(
         self, about: About, newcomers: Any, shared: lists.Popularity, until: int
@@ -586,6 +588,8 @@ class Series:
                 progress(done, len(everybody))
 
     def _parts(self, wanted: Any, k: int, among: Any = None) -> Iterator[Suggestions]:
+        if self._place.about() != self._state:
+            raise LedgerError("the series was refreshed since: ask what that refresh has given")
         graph, mechanism = self._history.graph, self._mechanism
         claim, about = mechanism.guarantee(1), self._about(len(wanted))
         allowed = self._history.present.copy()

@@ -199,8 +199,8 @@ def test_the_guarantee_says_which_edges_are_protected_and_files_keep_it(tmp_path
     graph = follow_network(30)
     starting = suggest(graph, 0, 1.0)
     touching = suggest(graph, 0, 1.0, knows_followers=True)
-    assert "every edge that does not start at that source" in str(starting.guarantee)
-    assert "every edge that does not touch that source" in str(touching.guarantee)
+    assert "every edge that does not start at that member" in str(starting.guarantee)
+    assert "every edge that does not touch that member" in str(touching.guarantee)
     for made in (starting, touching):
         made.write(tmp_path / "lists.json")
         assert Suggestions.read(tmp_path / "lists.json").guarantee == made.guarantee

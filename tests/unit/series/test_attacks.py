@@ -459,3 +459,21 @@ def test_only_a_new_history_forgets_friendships_that_ended(weeks, drawn, tmp_pat
     weeks.refresh(RING, folder=tmp_path / "new", again=True)
     assert drawn[0][-1][0] == {2: 1.0, 6: 1.0} != before
     assert weeks.charged("a") == 3.0
+
+
+def test_what_cannot_be_done_is_refused_before_it_is_begun(weeks):
+    with pytest.raises(ParameterError, match="NUL"):
+        refresh(
+            Graph.from_edges([0], [1], NodeSet.of(["a", "b\0"])), ledger=weeks.ledger, epsilon=1
+        )
+    with pytest.raises(BudgetError, match="nobody"):
+        weeks.refresh([], [])
+    assert weeks.refresh(RING).n_lists == 8
+
+
+def test_a_result_does_not_give_the_lists_of_a_later_refresh(weeks):
+    old = weeks.refresh(RING)
+    new = weeks.refresh(RING, range(9))
+    with pytest.raises(LedgerError, match="refreshed since"):
+        old.suggestions()
+    assert len(new.suggestions().members) == 9
