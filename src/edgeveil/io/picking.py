@@ -16,19 +16,17 @@ Columns = tuple[str | int, str | int]
 SAMPLE = 20  # rows from which columns are detected
 
 # Usual names of id columns, and of columns with numbers or times
-IDS = {
-    *("source", "target", "src", "dst", "from", "to", "source_id", "target_id", "from_id", "to_id"),
-    *("fromnodeid", "tonodeid", "node1", "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2"),
-    *("follower", "followed", "followee", "following", "user", "friend", "user_id", "friend_id"),
-    *("user1", "user2", "user_1", "user_2", "person1", "person2", "member1", "member2"),
-    *("caller", "callee", "sender", "receiver", "recipient", "payer", "payee", "node_a", "node_b"),
-    *("origin", "destination", "head", "tail", "person_1", "person_2", "member_1", "member_2"),
-}
-OTHERS = {
-    *("weight", "strength", "count", "rating", "score", "value", "amount", "number", "duration"),
-    *("time", "timestamp", "ts", "date", "datetime", "day", "year", "created", "created_at"),
-    *("createdat", "since", "start", "end", "unixtime", "unix_time", "epoch", "event_time"),
-}
+_IDS = """
+source target src dst from to source_id target_id from_id to_id fromnodeid tonodeid node1 node2
+node_1 node_2 id1 id2 id_1 id_2 follower followed followee following user friend user_id friend_id
+user1 user2 user_1 user_2 person1 person2 member1 member2 caller callee sender receiver recipient
+payer payee node_a node_b origin destination head tail person_1 person_2 member_1 member_2
+"""
+_OTHERS = """
+weight strength count rating score value amount number duration time timestamp ts date datetime
+day year created created_at createdat since start end unixtime unix_time epoch event_time
+"""
+IDS, OTHERS = set(_IDS.split()), set(_OTHERS.split())
 _TIME = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2}|$)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}:\d\d")
 # Seconds and milliseconds since 1970, from 2001 to 2039
 _SECONDS = (1_000_000_000, 2_200_000_000)

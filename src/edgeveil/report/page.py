@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -158,14 +159,8 @@ def _packed(data: PageData) -> dict[str, Any]:
 
 def _packed_list(one: MemberList) -> dict[str, Any]:
     # Ids as text: JavaScript would round an integer above 2**53 to another id.
-    rows = [
-        [
-            str(row.node),
-            float(f"{row.score:.6g}"),
-            *(row.first, row.last, row.why, row.right, row.chance, row.strength),
-        ]
-        for row in one.rows
-    ]
+    others = attrgetter("first", "last", "why", "right", "chance", "strength")
+    rows = [[str(row.node), float(f"{row.score:.6g}"), *others(row)] for row in one.rows]
     return {**vars(one), "member": str(one.member), "rows": rows}
 
 
