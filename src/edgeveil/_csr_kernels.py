@@ -1,4 +1,4 @@
-"""The compiled loops that number ids (`io.edges`) and deal arcs into buckets of rows (`_csr`)."""
+"""Compiled loops that scatter arcs into buckets of rows (`_csr`) and number ids (`io.edges`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from edgeveil._compiled import compiled
 
-# m entries, n nodes, K buckets; arrays that are only read may be read-only.
+# m entries, n nodes, K buckets.
 
 
 @compiled
@@ -17,10 +17,10 @@ def count_arcs(
     v: Any,  # IN  (m)
     n: int,
     shift: int,
-    both: bool,  # whether an entry is an arc each way
-    counts: Any,  # IN OUT (K) arcs of each bucket, loops left out; K > (n - 1) >> shift
+    both: bool,  # whether an entry stands for both directions
+    counts: Any,  # IN OUT (K) arcs of each bucket, without self-loops; K > (n - 1) >> shift
 ) -> int:
-    """Add to the counts, and give the number of loops; -1 if an index is not in 0 .. n-1."""
+    """Add to the counts; return the number of self-loops, -1 if an index is not in 0 .. n-1."""
     loops = 0
     for i in range(len(u)):
         a = np.int64(u[i])
@@ -37,17 +37,17 @@ def count_arcs(
 
 
 @compiled
-def deal_arcs(
+def scatter_arcs(
     u: Any,  # IN  (m) every index was checked by count_arcs
     v: Any,  # IN  (m)
     shift: int,
     bits: int,
     both: bool,
-    first: int,  # the bucket of cursor[0]; arcs of other buckets are left out
-    cursor: Any,  # IN OUT (K) where the next key of a bucket goes, from the counts of count_arcs
+    first: int,  # the bucket of cursor[0]; arcs of other buckets are skipped
+    cursor: Any,  # IN OUT (K) where the next key of a bucket goes
     keys: Any,  # OUT (arcs of these buckets)
 ) -> None:
-    """Write the keys of the arcs of every entry into the buckets of their rows."""
+    """Write the keys of all arcs into the buckets of their rows."""
     within, last = (1 << shift) - 1, first + len(cursor)
     for i in range(len(u)):
         a = np.int64(u[i])
@@ -66,19 +66,20 @@ def deal_arcs(
 
 
 @compiled
-def number_keys(
+def number_by_hash(
     keys: Any,  # IN  (m) 64-bit unsigned integers
-    factor: Any,  # odd, drawn at random: nobody can choose keys that share their places
-    table: Any,  # IN OUT (2**bits) at first zeros; then half a key and its number from 1 on
+    factor: Any,  # odd and random: nobody can choose keys that collide
+    table: Any,  # IN OUT (2**bits) 0: empty; else 32 bits of the hash, and the number from 1 on
     bits: int,
-    count: int,  # numbers given so far, less than 2**bits
+    count: int,  # numbers so far, less than 2**bits
     codes: Any,  # OUT (m) the number of every key
-    rows: Any,  # OUT (m) a row of every new number
+    rows: Any,  # OUT (m) an index in `keys` of every new number
 ) -> int:
-    """Number the keys, and give how many numbers there are; -1 if they fill half of the table.
+    """Number the keys by open addressing; return how many numbers there are.
 
-    Equal keys get one number. So may others, if very rarely, since the table holds only half of a
-    key: with all of it the table is twice as large, and slower.
+    -1 if they fill half of the table. Equal keys get one number. Very rarely different keys do,
+    because the table stores 32 bits of the hash and not the key, which halves its size: the caller
+    compares.
     """
     one, half, shift = np.uint64(1), np.uint64(32), np.uint64(64 - bits)
     last, number = np.uint64((1 << bits) - 1), np.uint64(2**32 - 1)

@@ -1,4 +1,4 @@
-"""What is worked out from an object once, and kept as long as the object lives."""
+"""A cache of values computed from an object, which live as long as the object."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """A store of things made from objects that compare by content, so that no dict can hold them.
+    """Weak cache by identity, for objects that compare by content and so are no dict keys.
 
-    Invariant: an entry is only ever given out for the very object it was made from. An address
-    alone does not say so, because the next object may get the address of one that is gone; a
-    layout of another graph would be a release about another graph.
+    Invariant: an entry is returned only for the very object it was made from. The id alone is not
+    enough, because a new object may get the id of one that was freed; with the layout of another
+    graph a release would be about another graph.
     """
 
     def __init__(self) -> None:
         self._entries: dict[tuple[int, Hashable], tuple[weakref.ref[object], T]] = {}
-        self._lock = threading.RLock()  # a thing is made once, whatever threads ask for it
+        self._lock = threading.RLock()  # threads that ask at the same time share one result
 
     def get(self, owner: object, make: Callable[[], T], key: Hashable = None) -> T:
-        """Give what was made from `owner` (under `key`, if there are several), or make it now."""
+        """The cached value of `owner` (and `key`, if there are several), made now if missing."""
         place = id(owner), key
         with self._lock:
             found = self._entries.get(place)

@@ -1,4 +1,4 @@
-"""Labelled graphs to try things on: a generated social network, and the paper's data by path."""
+"""Labelled graphs for experiments: a generated social network, and the paper's data sets."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["LabelledGraph", "load_blogcatalog", "load_pos", "social_network"]
 
 IntArray = npt.NDArray[np.int64]
 
-_CIRCLES = 0.85  # of the edges join two members of a circle
-_JOINED = 0.8  # of the pairs within a circle know each other
-_HOME = 0.5  # of the edges at most come from the circle that everybody is in
-_CIRCLES_EACH = 2.5  # circles that an average member is in: sets their size
-_ABROAD = 0.06  # of the seats of a circle go to anybody,
-_ACROSS = 0.15  # of them to anybody of one community, the others to those who live near
-_NEARBY = 1.5  # how far "near" reaches either way, in sizes of a circle
-_SECOND_LABEL = 0.2  # of the nodes are in a second community
+_CIRCLES = 0.85  # share of edges within a circle
+_JOINED = 0.8  # share of pairs within a circle that are joined
+_HOME = 0.5  # largest share of edges from home circles, of which everybody has one
+_CIRCLES_EACH = 2.5  # circles of an average member: determines their size
+_ABROAD = 0.06  # share of a circle's members drawn from all nodes,
+_ACROSS = 0.15  # and from its community; the others are near its centre
+_NEARBY = 1.5  # distance that counts as near, in sizes of a circle
+_SECOND_LABEL = 0.2  # share of nodes in a second community
 _TAIL = 2.5  # exponent of the power law of the weights, hence of the degrees
-_SPREAD = 30.0  # the largest weight over the smallest
+_SPREAD = 30.0  # ratio of the largest weight to the smallest
 _STARTS = "Al Bel Cor Dar El Fen Gal Hal Ira Jor Kel Lor Mar Nel Or Per Quin Ros Sel Tam"
 _ENDINGS = "a an ara el ena eth ia ian ina is o or una us ya"
 
@@ -179,19 +179,19 @@ class _Circles:
         average_degree: float,
     ) -> None:
         self.member = member
-        # a node in two communities shares its weight out between them
+        # the weight of a node in two communities is divided between them
         times = np.bincount(member, minlength=len(weight))
         self.reach = np.cumsum((weight / times)[member])
         ends = np.flatnonzero(np.diff(community, append=-1))
         self.high = self.reach[ends]
         self.low = np.concatenate([[0.0], self.high[:-1]])
         self.home = community * len(member)  # + the number of the circle, below
-        # A seat in a circle of size c brings _JOINED (c - 1) friends.
+        # Membership in a circle of size c gives _JOINED (c - 1) friends.
         self.size = max(3.0, 1 + _CIRCLES * average_degree / (_CIRCLES_EACH * _JOINED))
         self.window = _NEARBY * self.size * self.reach[-1] / len(member)
 
     def homes(self, size: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Draw one circle for everybody: neighbours in the order of the members."""
+        """Draw the home circles: blocks of nodes that are neighbours in the order of members."""
         seats = round(self.size)
         circle = self.home + np.arange(len(self.member)) // seats
         pairs = []
@@ -203,7 +203,7 @@ class _Circles:
         return first, second
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Draw about `size` pairs: of some circles, all pairs that know each other."""
+        """Draw about `size` pairs: all joined pairs of some circles."""
         first, second, drawn = [], [], 0
         while drawn < size:
             seats = max(3, round(self.size * rng.gamma(2.0, 0.5)))
@@ -217,7 +217,7 @@ class _Circles:
         return np.concatenate(first), np.concatenate(second)
 
     def _seats(self, many: int, seats: int, rng: np.random.Generator) -> IntArray:
-        """Draw who is in some circles: most live near its centre, some anywhere."""
+        """Draw the members of some circles: most near the centre, some anywhere."""
         centre = rng.random((many, 1)) * self.high[-1]
         block = np.minimum(np.searchsorted(self.high, centre), len(self.high) - 1)
         low, high = self.low[block], self.high[block]
@@ -234,7 +234,7 @@ class _Circles:
         return first, second
 
     def _find(self, spot: npt.NDArray[np.float64]) -> IntArray:
-        # rounding may put a spot on the very end
+        # rounding may give the very end
         found = np.searchsorted(self.reach, spot, side="right")
         return self.member[np.minimum(found, len(self.reach) - 1)]
 
@@ -248,11 +248,11 @@ def _top_up(
         if missing <= 0:
             break
         size = missing + missing // 16 + 16
-        # Where communities are full already, draw from everywhere: half of all pairs is free
+        # If communities are full, draw uniformly: at least half of all pairs is free
         u, v = draw(size, rng) if attempt < 20 else rng.integers(0, n, (2, size))
         u, v = np.minimum(u, v), np.maximum(u, v)
         fresh, at = np.unique((u * n + v)[u != v], return_index=True)
-        # The first that were drawn, not some of all: circles stay whole.
+        # In the order of drawing, so that circles stay complete.
         fresh = fresh[np.argsort(at)]
         pairs = np.concatenate([pairs, fresh[~np.isin(fresh, pairs)][:missing]])
     return pairs

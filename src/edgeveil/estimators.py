@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 except ImportError:
-    # The name must be there all the same, or `from edgeveil import *` would fail. (mypy sees
-    # scikit-learn's classes, or none, and objects to a second definition.)
+    # The name must exist, or `from edgeveil import *` would fail. (mypy sees scikit-learn's
+    # classes, or none, and objects to a second definition.)
     class BaseEstimator:  # type: ignore[no-redef]
-        """Stands where scikit-learn's class would."""
+        """Placeholder for scikit-learn's class."""
 
         def __new__(cls, *_: Any, **__: Any) -> Any:
             """Say what is missing."""
@@ -69,36 +69,36 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X = PrivateEmbedding(sparse=True).fit_transform(graph)
         model.fit(X[train], y[train]).predict(X[test])
 
-    **With** ``model="public"`` **a fit costs n times epsilon by default**, n being the number of
-    nodes: 1,000 nodes at epsilon 1 charge a ledger 1,000, and without a ledger nobody tells you but
-    ``guarantee_``. See `model` for what costs epsilon in all.
+    **With** ``model="public"`` **the price of a fit is n times epsilon by default**, n being the
+    number of nodes: 1,000 nodes at epsilon 1 charge a ledger 1,000; without a ledger only
+    ``guarantee_`` says so. See `model` for a mechanism whose price is epsilon for all rows.
 
     Parameters
     ----------
     epsilon : float, optional
-        Privacy loss of one embedding. The own list needs none and takes none; everything else
-        has no default, because nobody else can choose it.
+        Privacy loss of one embedding. Not allowed for the own list, which needs none; required
+        otherwise, as there is no safe default.
     dimension : int or "nodes", optional
         Length of an embedding; by default the mechanism's own, 1,024 for the own list.
         ``"nodes"``: the own list without a hash, one column per node.
     sparse : bool
         Give ``embedding_`` as a sparse matrix of scipy. The own list has as many values other than
-        0 as its member has friends: linear models learn from it much sooner.
+        0 as its member has friends: linear models train much faster.
     model : {"joint", "public"}
-        Who may see a row: its node's owner alone, or anyone. **Training one classifier on the
-        rows of many owners is not covered by the joint model**: its predictions are the
-        curator's. In the public model each of the n rows costs epsilon by default;
-        ``mechanism=EdgeFlipping(epsilon=..., model="public")`` costs epsilon for all rows
-        together, and is useful where n / (1 + e^epsilon) is small beside the degrees.
+        Who may see a row: its member alone, or anyone. **Training one classifier on the rows of
+        many members is not covered by the joint model**: its predictions are for the curator
+        only. In the public model each of the n rows has the price epsilon by default;
+        ``mechanism=EdgeFlipping(epsilon=..., model="public")`` has it for all rows together, and
+        is useful where n / (1 + e^epsilon) is small beside the degrees.
     mechanism : Mechanism, optional
         What to use instead of `edgeveil.recommended`. It brings its own parameters; then
         `epsilon` and `model` must be the same as its own, and rows of scores are hashed to
         `dimension` columns.
     ledger : Ledger, optional
         The budget to charge. A clone of the estimator has the same ledger. Fitting again on the
-        same graph gives the stored release and costs nothing; a changed graph is a new snapshot
-        (`Ledger.advance`). **Without a ledger every fit draws fresh noise and nobody keeps
-        count**: a grid search makes many releases.
+        same graph gives the stored release and charges nothing; a changed graph is a new snapshot
+        (`Ledger.advance`). **Without a ledger every fit draws fresh noise and is not counted**: a
+        grid search makes many releases.
     label : str
         With a ledger: the public name of the graph, if the ledger is for several.
     directed : {"refuse", "ignore"}
@@ -106,8 +106,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         undirected edge.
     insecure_seed : int, optional
         Seeded noise, for tests and demonstrations: **nothing is private then**, and
-        ``guarantee_`` says so. There is no ``random_state``, which would promise the same
-        result twice from noise that nobody may know.
+        ``guarantee_`` says so. There is no ``random_state``: noise that can be repeated protects
+        nothing.
 
     Attributes
     ----------
@@ -215,7 +215,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.embedding_
 
     def __getstate__(self) -> dict[str, Any]:
-        # A digest of the edges would confirm guesses about them to whoever gets the file.
+        # A digest of the edges would let a reader of the file confirm guesses about them.
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_fitted_on"}
 
@@ -235,8 +235,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if chosen is None and self.model == "joint":
             if self.epsilon is not None:
                 raise ParameterError(
-                    "an embedding of a member's own list costs nothing: leave epsilon out, or name "
-                    "the mechanism that is to spend it (mechanism=)"
+                    "an embedding of a member's own list is free: leave epsilon out, or name the "
+                    "mechanism to charge it for (mechanism=)"
                 )
             return own_list(graph, self.dimension)
         if self.dimension == "nodes":
@@ -269,7 +269,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 
 def _is_matrix(X: Any) -> bool:
-    """Whether X is an adjacency matrix, or wrong in a way that scikit-learn has words for.
+    """Whether X is an adjacency matrix, or wrong in a way that scikit-learn reports.
 
     Everything else is for `edgeveil.as_graph`: edge lists, two columns or two rows, are not square.
     """

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 MOST_BIRTHS = 2**16 - 1  # numbers of snapshots are 16-bit integers, from 1
 
 Directed = Literal["refuse", "ignore", "keep"]
-"""What a reader does with arcs: refuse them, read them as undirected edges, or keep them."""
+"""How a reader treats directed input: refuse it, ignore directions, or keep them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Intake:
-    """What was found and normalised away when a graph was read. For the curator only.
+    """What was dropped when a graph was read. For the curator only.
 
     Attributes
     ----------
@@ -80,12 +80,12 @@ class Graph:
     ----------
     indptr, indices : arrays of int32 or int64, read-only
         The CSR structure, trusted: sorted, no loops, no repeats, and symmetric unless
-        `directed`. Build graphs from
-        anything else with `from_edges`, `edgeveil.as_graph` or `edgeveil.read_graph`.
+        `directed`. From anything else use `from_edges`, `edgeveil.as_graph` or
+        `edgeveil.read_graph`.
     nodes : NodeSet
         The public node set.
     intake : Intake
-        What the reader normalised away. For the curator only.
+        What the reader dropped. For the curator only.
     directed : bool
         Whether edges have a direction. That is public.
     births : array of uint16, read-only, optional
@@ -228,25 +228,25 @@ class Graph:
         """Indices of the nodes whose edges lead to node `index`, sorted."""
         if not self.directed:
             return self.neighbours(index)
-        indptr, indices = self._turned
+        indptr, indices = self._transposed
         return indices[indptr[index] : indptr[index + 1]]
 
     @cached_property
-    def _turned(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """The CSR structure with every edge turned round."""
+    def _transposed(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The CSR structure of the reversed edges."""
         turned = self.adjacency().tocsc()
         return _read_only(turned.indptr), _read_only(turned.indices)
 
     def adjacency(self) -> sp.csr_array:
         """The adjacency matrix, row to column, as a new scipy CSR array of float64 ones."""
-        import scipy.sparse as sp  # late: it takes longer to load than all else here
+        import scipy.sparse as sp  # imported late: it takes long to load
 
         ones = np.ones(len(self.indices))
         shape = (self.n_nodes, self.n_nodes)
         return sp.csr_array((ones, self.indices.copy(), self.indptr.copy()), shape=shape)
 
     def with_edge_flipped(self, x: int, y: int, *, birth: int | None = None) -> Graph:
-        """Give the neighbouring graph: edge (x, y) removed if it is there, added if not.
+        """The neighbouring graph: edge (x, y) removed if it is there, added if not.
 
         Directed: the edge from x to y. In a graph with births an edge that is added has `birth`.
         """
@@ -292,7 +292,7 @@ class Graph:
 
 
 def check_directed(directed: Directed) -> Directed:
-    """Refuse anything but the three ways of reading arcs."""
+    """Refuse anything but the three values of `Directed`."""
     if isinstance(directed, str) and directed in ("refuse", "ignore", "keep"):
         return directed
     before = {True: ' (True is now "ignore")', False: ' (False is now "refuse")'}
@@ -301,7 +301,7 @@ def check_directed(directed: Directed) -> Directed:
 
 
 def index_type(size: int) -> type[np.int32 | np.int64]:
-    """Give the narrowest of int32 and int64 that can count up to `size`."""
+    """The narrower of int32 and int64 that can count up to `size`."""
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
@@ -312,7 +312,7 @@ def _same_births(one: npt.NDArray[Any] | None, other: npt.NDArray[Any] | None) -
 
 
 def _as_indices(values: npt.NDArray[Any] | Sequence[int]) -> npt.NDArray[Any]:
-    """Give a one-dimensional integer array (an empty list has no type of its own)."""
+    """A one-dimensional integer array (numpy makes an empty list float)."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise InputError("edges must be given as two lists of node indices")
@@ -320,7 +320,7 @@ def _as_indices(values: npt.NDArray[Any] | Sequence[int]) -> npt.NDArray[Any]:
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Give a plain, contiguous, read-only array; kernels are compiled for just this kind."""
+    """A contiguous read-only array of numpy's own class: what kernels are compiled for."""
     plain = np.ascontiguousarray(array).view(np.ndarray)
     plain.setflags(write=False)
     return plain

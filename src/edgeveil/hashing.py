@@ -1,8 +1,8 @@
 """InstantEmbedding's hash: nodes to dimensions and signs, and the embedding of rows of scores.
 
 The hash is public, keyed and a function of the node's id alone: the same in every run, process
-and version, and not changed by nodes that come or go. It sits below both the mechanisms, which
-embed before noise, and post-processing, which embeds after it.
+and version, and not changed by nodes that come or go. Both the mechanisms, which embed before
+noise, and post-processing, which embeds after it, use it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_hash_key(key: str) -> str:
 
 
 def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHash:
-    """Hash every node to a dimension in 0 .. dimension-1 and a sign; kept while `nodes` lives.
+    """Hash every node to a dimension in 0 .. dimension-1 and a sign; cached while `nodes` lives.
 
     The key, which is public, chooses the hash function.
     """
@@ -63,17 +63,17 @@ def hash_nodes(nodes: NodeSet, dimension: int, key: str = "edgeveil") -> NodeHas
 
 
 def unhashed(nodes: NodeSet) -> NodeHash:
-    """A dimension of its own for every node, all signs positive: what no hash does to them."""
+    """The identity: a dimension of its own for every node, all signs positive."""
     return NodeHash(len(nodes), np.arange(len(nodes)), np.ones(len(nodes)))
 
 
 def _hash_nodes(nodes: NodeSet, dimension: int, key: str) -> NodeHash:
-    secretless = hashlib.blake2b(key.encode(), digest_size=32, person=b"edgeveil-hash-1").digest()
+    hash_key = hashlib.blake2b(key.encode(), digest_size=32, person=b"edgeveil-hash-1").digest()
     if nodes.kind == "str":
-        hashed = (hashlib.blake2b(str(v).encode(), digest_size=8, key=secretless) for v in nodes)
+        hashed = (hashlib.blake2b(str(v).encode(), digest_size=8, key=hash_key) for v in nodes)
         digests = np.frombuffer(b"".join(h.digest() for h in hashed), dtype=">u8").astype(np.uint64)
     else:
-        digests = _mix(nodes.ids.astype(np.uint64), secretless)
+        digests = _mix(nodes.ids.astype(np.uint64), hash_key)
     bucket = (digests >> np.uint64(1)) % np.uint64(dimension)
     sign = (digests & np.uint64(1)).astype(np.float64) * 2 - 1
     return NodeHash(dimension, bucket.astype(np.int64), sign)

@@ -1,4 +1,4 @@
-"""How much memory this machine has: a public fact, for checks before anything is charged."""
+"""The machine's memory, which is public: for checks before anything is charged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def total_memory() -> int:
-    """Bytes of memory that this process may use at most, as far as the system tells."""
+    """Bytes of memory that this process may use at most, by physical memory and cgroup limits."""
     there = [2**62]
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         there.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -1,7 +1,7 @@
 """The public, fixed node set: ids <-> indices.
 
-The node set is public knowledge in every privacy model, so it stands apart from `graph`:
-post-processing may know the nodes while it can never reach the edges.
+The node set is public in every privacy model, so it has a module of its own: post-processing may
+use the nodes and can never reach the edges.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class NodeSet:
     ) -> None:
         self.kind = kind
         self._in_order = in_order
-        # plain views: memory maps become ordinary arrays over the same pages
+        # memory maps become ordinary arrays over the same pages
         self._arrays = {name: np.asarray(array).view() for name, array in arrays.items()}
         for array in self._arrays.values():
             array.setflags(write=False)
@@ -125,7 +125,7 @@ class NodeSet:
 
     @classmethod
     def from_arrays(cls, kind: str, arrays: Mapping[str, npt.NDArray[Any]]) -> NodeSet:
-        """Take back what `arrays` gave (a memory-mapped folder), trusting its content."""
+        """Make a set from its `arrays`, for instance memory-mapped ones, without checks."""
         needed = {"range": {"n"}, "int": {"ids"}, "str": {"text", "offsets"}}
         if needed.get(kind) != set(arrays):
             raise InputError(f"unknown kind of node ids: {kind!r}")
@@ -135,11 +135,11 @@ class NodeSet:
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The plain arrays that hold the set, by name."""
+        """The arrays that store the set, by name."""
         return dict(self._arrays)
 
     def digest(self, start: bytes = b"") -> hashlib._Hash:
-        """SHA-256 of these bytes and the arrays, to go on with."""
+        """SHA-256 of `start` and the arrays, to be continued."""
         digest = hashlib.sha256(start)
         for name, array in sorted(self._arrays.items()):
             digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())

@@ -1,4 +1,4 @@
-"""How a release was made and what it holds: public data that goes with every result."""
+"""How a release was made and what it holds: public data attached to every result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from edgeveil.privacy.guarantee import Guarantee
 
 Gives = Literal["scores", "embeddings", "suggestions"]
 
-# What a release holds, by the words in files
+# Names in files of what a release holds
 KINDS: dict[Gives, str] = {
     "scores": "nodes",
     "embeddings": "dimensions",
@@ -20,7 +20,7 @@ KINDS: dict[Gives, str] = {
 
 
 def gives_of(kind: str) -> Gives:
-    """What a release holds, by the word for it in files."""
+    """What a release holds, from its name in files."""
     for gives, word in KINDS.items():
         if word == kind:
             return gives
@@ -40,11 +40,11 @@ class Provenance:
     version : str
         Version of edgeveil.
     noise : str
-        Where the random bits came from.
+        Source of the random bits.
     ledger : bool
         Whether a ledger was charged.
     created : str
-        When it was charged, the last row of it at least; "" without a ledger.
+        When (the last row of) it was charged; "" without a ledger.
     lists : mapping
         Of suggestions: ``k``, and ``candidates``, a digest of their ids or "all". Lists of another
         length or for others are made of the same noisy values, so these are no parameters of the
@@ -61,7 +61,7 @@ class Provenance:
 
 
 def label_of(gives: Gives, guarantee: Guarantee, provenance: Provenance) -> dict[str, Any]:
-    """What has to be known about released values, as plain data."""
+    """The label of released values: kind, guarantee and provenance, as plain data."""
     return {
         "kind": KINDS[gives],
         "guarantee": guarantee.as_dict(),

@@ -1,10 +1,10 @@
-"""ReleaseFolder: a release that is too large for memory, as a folder of Parquet files.
+"""ReleaseFolder: a release larger than memory, as a folder of Parquet files.
 
     release.json                    guarantee, provenance, and every part with its SHA-256
-    index.parquet                   which source is in which part
-    part-000000-....parquet, ...    releases of some sources each, complete in themselves
+    index.parquet                   the part of each source
+    part-000000-....parquet, ...    a complete release of some sources each
 
-``release.json`` is written last, so a folder that has it is whole.
+``release.json`` is written last, so a folder that has it is complete.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def part_name(number: int, batch: str) -> str:
 
 
 def file_of(result: Result) -> bytes:
-    """The rows, or lists, as the bytes of a part's file."""
+    """A part's file, as bytes."""
     return parquet_bytes(*result.labelled())
 
 
@@ -103,7 +103,7 @@ class ReleaseFolder:
     ) -> ReleaseFolder:
         """Write a folder from numbered files, each of a batch and some sources, in any order.
 
-        It is written beside its place, and gets its name when it is whole.
+        It is written under another name, and renamed when it is complete.
         """
         place = path.resolve()
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ class ReleaseFolder:
             text = json.dumps(as_json(made.manifest), indent=1)
             write_atomically(unfinished / _MANIFEST, lambda path: path.write_text(text))
             if place.exists():
-                place.rmdir()  # an empty one: a folder must not be replaced
+                place.rmdir()  # fails unless empty: nothing is replaced
             move(unfinished, place)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -200,7 +200,7 @@ class ReleaseFolder:
 
     @property
     def sources(self) -> tuple[NodeId, ...]:
-        """Whose rows these are, in the order of the parts."""
+        """The sources, in the order of the parts."""
         return tuple(self._index()[0])
 
     def _index(self) -> tuple[NodeSet, Any]:

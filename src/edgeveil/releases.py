@@ -1,4 +1,4 @@
-"""Release: values, the guarantee they carry, and where they come from. Frozen."""
+"""Release: released values with their guarantee and provenance. Immutable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _FORMAT = 2
-_FIRST_FORMAT = 1  # knew no shared_epsilon: all of epsilon adds up
+_FIRST_FORMAT = 1  # has no shared_epsilon: all of epsilon adds up
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,10 +48,10 @@ class Release(Tabular):
         How it was made.
     uncertainty : array of shape (sources, 1) or (sources, columns), read-only, or None
         Scores only: how far noise may have moved a score (95 %); the mechanism's
-        ``uncertainty`` tells exactly what that covers. None: nothing honest can be said.
+        ``uncertainty`` says exactly what that covers. None: unknown.
     shown : array of bool of shape (columns,), read-only, or None
-        Scores only: the nodes that `top` and `ranking` choose from; None for all. The values
-        of the others are there all the same.
+        Scores only: the nodes that `top` and `ranking` choose from; None for all. `values` has
+        the others, too.
     """
 
     values: npt.NDArray[np.float64]
@@ -120,7 +120,7 @@ class Release(Tabular):
         source : id, optional
             Whose row; not needed if there is only one.
         without : iterable of ids
-            Nodes to leave out: the source itself and those that it knows already, say.
+            Nodes to leave out, for example the source and its friends.
         candidates : iterable of ids, optional
             Only these nodes. Either way only nodes that are `shown`.
         """
@@ -136,7 +136,7 @@ class Release(Tabular):
         without: Iterable[NodeId] = (),
         candidates: Iterable[NodeId] | None = None,
     ) -> list[Place]:
-        """The first k places, each with the range of places that the noise leaves open.
+        """The first k places, each with the range of places that is possible given the noise.
 
         Two nodes can be told apart if their scores differ by more than sqrt(h^2 + g^2), h and
         g their uncertainties: then the one with the higher score is above the other without
@@ -162,7 +162,7 @@ class Release(Tabular):
     ) -> Release:
         """The same release, whose `top` and `ranking` leave these nodes out for good.
 
-        For one row only: what is left out may be what one member knows.
+        For one row only: the nodes left out may be known to one member only.
         """
         if len(self.sources) != 1:
             raise ParameterError("this release has several rows: take one with only(source)")
@@ -187,14 +187,14 @@ class Release(Tabular):
         without: Iterable[NodeId],
         candidates: Iterable[NodeId] | None,
     ) -> tuple[int, npt.NDArray[np.int64]]:
-        """Number of the row of a source, and the nodes that may be in its ranking, best first."""
+        """The row of a source, and the nodes that may be in its ranking, best first."""
         chosen = self._chosen(without, candidates)
         if source is None:
             if len(self.sources) != 1:
                 raise ParameterError("this release has several rows: say whose with source=")
             source = self.sources[0]
         row = self._at(source)
-        # A stable order: equal scores go by place in the public node set.
+        # Stable: equal scores are in the order of the public node set.
         order = np.argsort(-self.values[row], kind="stable")
         return row, order[chosen[order]]
 
@@ -213,7 +213,7 @@ class Release(Tabular):
             columns=columns,
             gives=gives,
             provenance=provenance,
-            uncertainty=None,  # these were about the old values
+            uncertainty=None,  # belongs to the old values
             shown=None,
         )
 
@@ -245,9 +245,8 @@ class Release(Tabular):
     def to_scipy(self) -> csr_array:
         """Embeddings as a sparse matrix of scipy, one row per source.
 
-        An embedding has few values other than 0: this takes a small part of the memory, and
-        scikit-learn's linear models learn from it much sooner. There is no place for the
-        guarantee: keep the release.
+        An embedding has few values other than 0: this takes less memory, and scikit-learn's
+        linear models train much faster. It has no place for the guarantee: keep the release.
         """
         from scipy.sparse import csr_array
 
@@ -289,7 +288,7 @@ class Release(Tabular):
         return write_labelled_table(path, *self.labelled())
 
     def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The table of a file, and what is to be known about it."""
+        """The table of a file, and its label."""
         label = {"format": _FORMAT, "sources": list(self.sources), **self._label()}
         if self.gives == "scores":
             table: dict[str, Any] = {"node": list(self.columns)}
@@ -324,10 +323,10 @@ class Release(Tabular):
 
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
-        """Put together what `write` took apart. By name: nothing may depend on the order."""
+        """The inverse of `labelled`. By name: the order of columns does not matter."""
         guarantee, gives = label["guarantee"], gives_of(label["kind"])
         if label["format"] == _FIRST_FORMAT:
-            # Not more protection than the file promised: all rows add up.
+            # The file promised no more: all rows add up.
             guarantee = guarantee | {"shared_epsilon": 0.0}
         sources = tuple(NodeSet.of(label["sources"]))
         if gives == "scores":
@@ -354,7 +353,7 @@ class Release(Tabular):
     def _uncertainty_from(
         table: Mapping[str, Any], label: Mapping[str, Any], sources: Iterable[NodeId]
     ) -> npt.NDArray[np.float64] | None:
-        """The uncertainty in a table or its label, if any; LookupError if part is missing."""
+        """The uncertainty in a table or its label, if any; LookupError if some is missing."""
         if "uncertainty" in label:
             return np.array(label["uncertainty"], dtype=np.float64)[:, None]
         names = [f"uncertainty of {source}" for source in sources]

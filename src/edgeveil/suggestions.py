@@ -1,4 +1,4 @@
-"""Suggestions: for each member a short list of people, with the guarantee it carries. Frozen."""
+"""Suggestions: a short list of people for each member, with its guarantee. Immutable."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Suggestion(NamedTuple):
         Share of the names with at least as many common friends that noise alone explains: at 0.3
         three in ten such names are there by chance.
     reason : Reason
-        What the place rests on.
+        Why the node is on the list.
     why : str
         The reason in words.
     """
@@ -64,7 +64,7 @@ class Suggestion(NamedTuple):
 
     @property
     def stands_out(self) -> bool:
-        """Whether it is more likely than not that more than noise put the name here."""
+        """Whether the name is on the list more likely for a reason than by chance."""
         return self.chance < STANDS_OUT
 
     @property
@@ -89,7 +89,7 @@ class Suggestions(Tabular):
     members : tuple of ids
         Whose lists these are.
     nodes : NodeSet
-        Nodes, those on the lists at least.
+        Nodes; those on the lists at least.
     lists : Lists
         The lists as columns; nodes by their indices in `nodes`.
     friends : array of shape (members,)
@@ -122,12 +122,12 @@ class Suggestions(Tabular):
 
     @property
     def sources(self) -> tuple[NodeId, ...]:
-        """The members, by the name that they have in every other release."""
+        """The members; every other release calls them sources."""
         return self.members
 
     @property
     def gives(self) -> Gives:  # type: ignore[override]
-        """What this is, by the word that every other release has for it."""
+        """The kind of this release."""
         return "suggestions"
 
     # -- lists ----------------------------------------------------------------------------
@@ -147,9 +147,9 @@ class Suggestions(Tabular):
         ]
 
     def only(self, member: NodeId) -> Suggestions:
-        """The suggestions of one member alone: what it may be given."""
+        """The suggestions of one member alone: what the member may be given."""
         at = self._at(member)
-        # Its own arrays and its own names: those on other lists are nobody else's business.
+        # New arrays and a new node set: names on other members' lists must not be handed out.
         columns: list[npt.NDArray[Any]] = [c[self._slice(at)].copy() for c in self.lists[1:]]
         listed = self.nodes.take(columns[0])
         nodes = NodeSet.of(sorted(listed))
@@ -171,7 +171,7 @@ class Suggestions(Tabular):
         return bool(self._popular[self._at(member)])
 
     def remark(self, member: NodeId) -> str:
-        """What the member should know about its list: a function of released values."""
+        """A remark on the quality of a member's list, from released values only."""
         return self.remark_at(self._at(member))
 
     def remark_at(self, index: int) -> str:
@@ -193,7 +193,7 @@ class Suggestions(Tabular):
 
     @property
     def summary(self) -> str:
-        """How different the lists are, in words: from released values only."""
+        """How diverse the lists are, in words, from released values only."""
         nodes, lists = self.lists.nodes, len(self.members)
         if len(nodes) == 0:
             return "no suggestions"
@@ -218,7 +218,7 @@ class Suggestions(Tabular):
         return self._count(self.lists.chance < STANDS_OUT)
 
     def _count(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """How many places of each list are marked."""
+        """Number of marked places of each list."""
         before = np.concatenate(([0], np.cumsum(marked)))
         return np.asarray(np.diff(before[self.lists.starts]))
 
@@ -289,7 +289,7 @@ class Suggestions(Tabular):
         return write_labelled_table(path, *self.labelled())
 
     def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The table of a file, and what is to be known about it."""
+        """The table of a file, and its label."""
         label = {
             "format": _FORMAT,
             "members": list(self.members),
@@ -315,7 +315,7 @@ class Suggestions(Tabular):
 
     @classmethod
     def joined(cls, parts: Sequence[Suggestions]) -> Suggestions:
-        """The lists of several parts of one release, which may name other nodes each."""
+        """Join several parts of one release, whose node sets may differ."""
         nodes = NodeSet.of(sorted({node for part in parts for node in part.nodes}))
         renamed = [nodes.indices(part.nodes)[part.lists.nodes] for part in parts]
         counts = np.concatenate([np.diff(part.lists.starts) for part in parts])
@@ -351,7 +351,7 @@ class Suggestions(Tabular):
 
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Suggestions:
-        """Put together what `write` took apart; lines may be in any order."""
+        """The inverse of `labelled`; lines may be in any order."""
         members = NodeSet.of(label["members"])
         whose, rank = members.indices(list(table["member"])), np.asarray(table["rank"])
         order = np.lexsort((rank, whose))
@@ -386,7 +386,7 @@ class Suggestions(Tabular):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        most = _SHOWN if len(self.members) == 1 else 1  # of several the first place each
+        most = _SHOWN if len(self.members) == 1 else 1  # several members: the first place each
         shown = enumerate(self.members[:_SHOWN])
         listed = [(member, place) for i, member in shown for place in self.at(i)[:most]]
         rows = [(member, s.rank, s.node, s.why, s.by_chance) for member, s in listed]

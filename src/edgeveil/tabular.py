@@ -1,4 +1,4 @@
-"""What every result can do with its table: one place behind `Release` and `Suggestions`."""
+"""Tables of results for other libraries: the base of `Release` and `Suggestions`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 class Tabular:
     """A result that is a table of typed columns, with a guarantee.
 
-    A subclass gives `columns`; what the tables of other libraries look like is said in
-    `edgeveil.io.exports`.
+    A subclass defines `_columns`; `edgeveil.io.exports` makes the tables.
     """
 
     guarantee: Guarantee
@@ -31,11 +30,11 @@ class Tabular:
         raise NotImplementedError
 
     def _label(self) -> dict[str, Any]:
-        """What has to be known about the table: guarantee and provenance, as plain data."""
+        """Guarantee and provenance, as plain data."""
         return label_of(self.gives, self.guarantee, self.provenance)
 
     def table(self) -> pl.DataFrame:
-        """The table for polars, which has no place for the guarantee: keep this result."""
+        """The table for polars. It has no place for the guarantee: keep this result."""
         return exports.polars_frame(self._columns())
 
     to_polars = table

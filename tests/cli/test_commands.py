@@ -186,7 +186,7 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
             2,
             "--dim takes a number",
         ),
-        ("embed s3://bucket/follows.csv --out e.csv", 4, "s3:// is an address"),
+        ("embed s3://bucket/follows.csv --out e.csv", 4, "s3:// is a URL"),
         ("embed follows.csv --out emb.xyz", 2, ".parquet, .json or .csv"),
         ("embed follows.csv --out follows.csv", 2, "would replace the input"),
         ("embed follows.csv --out no/emb.csv", 2, "there is no folder no"),

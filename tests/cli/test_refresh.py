@@ -192,3 +192,11 @@ def test_other_releases_under_the_label_of_a_series_are_refused(weeks, run):
     assert done.returncode == 1
     assert "are a series" in done.stderr
     assert charged("member3") == 1.0
+
+
+def test_the_service_says_that_it_does_not_serve_a_series(weeks, run):
+    assert run(f"{WEEKLY.format(1)} --out lists").returncode == 0
+    (weeks / "keys.json").write_text("{}")
+    done = run("serve week1.csv --ledger f.ledger --label friends --epsilon 1 --keys keys.json")
+    assert done.returncode == 2
+    assert "are a series, which the service does not serve yet" in done.stderr

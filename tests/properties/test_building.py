@@ -64,7 +64,7 @@ def described(place: Path) -> dict[str, Any]:
 
 @given(
     parts=edges_in_parts(),
-    directed=st.sampled_from([False, True, "keep"]),
+    directed=st.sampled_from(["refuse", "ignore", "keep"]),
     memory=st.sampled_from([1500, 20_000, 1 << 30]),
     suffix=st.sampled_from([".csv", ".csv.gz", ".parquet"]),
     listed=st.booleans(),

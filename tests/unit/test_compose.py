@@ -13,11 +13,11 @@ def public(epsilon, **fields):
     return Disclosure(Guarantee(epsilon=epsilon, model="public", theorem="test", **fields))
 
 
-def joint(epsilon, *recipients, **fields):
+def joint(epsilon, *members, **fields):
     guarantee = Guarantee(
-        epsilon=epsilon, model="joint", theorem="test", n_sources=len(recipients), **fields
+        epsilon=epsilon, model="joint", theorem="test", n_sources=len(members), **fields
     )
-    return Disclosure(guarantee, recipients)
+    return Disclosure(guarantee, members)
 
 
 def test_the_sum_is_exact_and_rounded_up():
@@ -37,7 +37,7 @@ RELEASES = [
 ]
 
 
-def test_a_recipient_learns_the_public_releases_and_their_own():
+def test_a_member_learns_the_public_releases_and_their_own():
     assert coalition_epsilon(RELEASES, ["alice"]) == 1.75
     assert coalition_epsilon(RELEASES, ["bob"]) == 1.5
     assert coalition_epsilon(RELEASES, ["carol"]) == 0.75

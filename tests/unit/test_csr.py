@@ -81,7 +81,7 @@ def test_many_entries_give_the_rows_of_scipy(as_if_large, n, kind, bucket):
 def test_the_highest_node_of_the_largest_graph_fits_into_a_key():
     n = _csr.MOST_NODES
     bits = (n - 1).bit_length()
-    made = _csr._deal_small(np.array([0, n - 1]), np.array([n - 1, n - 2]), bits)
+    made = _csr._one_bucket(np.array([0, n - 1]), np.array([n - 1, n - 2]), bits)
     keys = np.sort(made.keys)
     assert (keys >> (bits + 1)).tolist() == [0, n - 2, n - 1, n - 1]
     assert (keys >> 1 & (1 << bits) - 1).tolist() == [n - 1, n - 1, 0, n - 2]
@@ -94,8 +94,8 @@ def test_the_compiled_loops_deal_what_numpy_deals(as_if_large, directed):
     """All buckets at once, and by groups from several arrays, as files are read."""
     as_if_large(bucket=8)
     u, v = np.random.default_rng(3).integers(0, 50, (2, 400))
-    bits, shift = 6, _csr.width_of_buckets(50, 2 * len(u))
-    whole = _csr._deal_small(u, v, bits, directed=directed)
+    bits, shift = 6, _csr.bucket_shift(50, 2 * len(u))
+    whole = _csr._one_bucket(u, v, bits, directed=directed)
     counts = np.zeros((49 >> shift) + 1, dtype=np.int64)
     loops = _csr.count_buckets(u, v, 50, shift, counts, directed=directed)
     assert len(counts) > 8
@@ -104,7 +104,7 @@ def test_the_compiled_loops_deal_what_numpy_deals(as_if_large, directed):
     for cuts in ([0, len(counts)], [0, 1, 7, len(counts)]):
         found = []
         for first, last in pairwise(cuts):
-            made = _csr.deal_pairs(
+            made = _csr.scatter_pairs(
                 pairs, 50, shift, counts[first:last], first=first, directed=directed
             )
             bucket = np.repeat(np.arange(first, last), np.diff(made.starts)).astype(np.uint64)

@@ -71,12 +71,12 @@ def convert(
 
 def _fits(path: Path, memory: int) -> bool:
     """Tell whether reading a file at once takes at most so much memory."""
-    from edgeveil.io.lines import TEXT, is_packed, suffix_of
+    from edgeveil.io.lines import TEXT, is_gzip, suffix_of
     from edgeveil.io.tables import PARQUET
 
     if not path.is_file() or suffix_of(path) not in (*TEXT, *PARQUET):
         return True  # one that cannot be read by pieces
-    factor = _PARQUET if suffix_of(path) in PARQUET else _PACKED if is_packed(path) else _TEXT
+    factor = _PARQUET if suffix_of(path) in PARQUET else _PACKED if is_gzip(path) else _TEXT
     return factor * path.stat().st_size <= memory
 
 

@@ -177,7 +177,7 @@ def plan(
     say(
         f"As a series (edgeveil refresh) all lists of {lasting} are one charge: up to epsilon = "
         f"{rows[0][3]:g} for each member, whatever their number. A renewal asks about the whole "
-        "graph anew and is charged like the first time; with one on the way there is "
+        "history anew and is charged like the first time; with one on the way there is "
         f"{rows[1][3]:g} for each of the two. One by one, every list is a charge."
     )
     about, warning = {"for": lasting}, ""
@@ -189,6 +189,7 @@ def plan(
         rows = [(*row, *(hits.get((group, row[3])) for group in groups)) for row in rows]
         warning = "FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph."
         about["warning"] = warning
+        say(warning)
         say(_worth(hits))
     print_table(columns, rows, style=format, about=about, title="prices that last", warning=warning)
 

@@ -118,10 +118,16 @@ def serve(
             "GRAPH, --ledger, --epsilon and --keys are needed; `edgeveil serve --trial` needs none"
         )
     from edgeveil.ledger import Ledger
+    from edgeveil.series import is_series
     from edgeveil.serve.making import Making, Offer
     from edgeveil.serve.tokens import Tokens as Checker
 
     opened = Ledger.open(ledger, artifacts=artifacts)
+    if is_series(opened, label):
+        raise ParameterError(
+            f"the lists of {label or 'this graph'} are a series, which the service does not serve "
+            "yet: edgeveil refresh --per-member writes them, or serve another label"
+        )
     if epsilon > opened.epsilon:
         raise ParameterError(f"--epsilon {epsilon:g} is above the ledger's cap, {opened.epsilon:g}")
     folder = _state_folder(_beside(opened) if state is None else state)

@@ -86,13 +86,13 @@ def _number_and_deal() -> None:
     import polars as pl
 
     from edgeveil import _csr
-    from edgeveil.io.edges import _LARGE, Numbers
+    from edgeveil.io.edges import _LARGE, IdIndex
 
-    numbers = Numbers(pl.String(), _LARGE)
+    numbers = IdIndex(pl.String(), _LARGE)
     numbers.add(pl.Series(["ann", "bob"]))
     for kind in (np.int32, np.int64):
         u, v = np.array([0, 1], dtype=kind), np.array([1, 2], dtype=kind)
         for n, shift in ((1 << 10, 10), (1 << 30, 30)):  # keys of 32 and of 64 bits
             counts = np.zeros(1, dtype=np.int64)
             _csr.count_buckets(u, v, n, shift, counts, directed=False)
-            _csr.deal_pairs([(u, v)], n, shift, counts)
+            _csr.scatter_pairs([(u, v)], n, shift, counts)

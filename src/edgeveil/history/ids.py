@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from edgeveil._csr import MOST_NODES
 from edgeveil.errors import InputError
-from edgeveil.io.edges import Numbers
+from edgeveil.io.edges import IdIndex
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -114,6 +114,6 @@ def _number(nodes: NodeSet, snapshot: NodeSet) -> IntArray:
         return pl.Series("id", ids.ids, dtype=pl.Int64)
 
     kind = pl.String() if nodes.kind == "str" else pl.Int64()
-    numbers = Numbers(kind, len(nodes) + len(snapshot))
+    numbers = IdIndex(kind, len(nodes) + len(snapshot))
     numbers.add(series(nodes))
     return numbers.add(series(snapshot)).astype(np.int64)

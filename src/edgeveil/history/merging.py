@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from edgeveil.graph import Graph, index_type
 from edgeveil.io.folder import save_array
-from edgeveil.io.rows import growing
+from edgeveil.io.rows import appendable
 
 Array = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
@@ -142,7 +142,7 @@ def write_rows(folder: Path, blocks: Iterator[Rows]) -> None:
     degrees = [np.zeros(1, dtype=np.int64)]
     with ExitStack() as files:
         into = {
-            name: files.enter_context(growing(folder / f"{name}.npy", kind))
+            name: files.enter_context(appendable(folder / f"{name}.npy", kind))
             for name, kind in kinds.items()
         }
         for rows in blocks:

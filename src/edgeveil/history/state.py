@@ -27,13 +27,13 @@ from edgeveil._files import sync_folder, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Graph, Intake
 from edgeveil.io.folder import (
-    clear_away,
     describe_folder,
     description_of,
-    is_closed,
+    is_private_folder,
     locked,
     open_array,
     open_graph,
+    remove_folder,
     save_array,
 )
 from edgeveil.nodes import NodeSet
@@ -96,7 +96,7 @@ def create_folder(path: Path) -> None:
         path.mkdir(mode=0o700)
     except FileExistsError as error:
         # A creation that was interrupted left a folder without history.json
-        if not (path.is_dir() and is_closed(path)) or _strangers(path):
+        if not (path.is_dir() and is_private_folder(path)) or _strangers(path):
             raise ParameterError(f"{path} exists; nothing was written") from error
 
 
@@ -128,7 +128,7 @@ def _sweep(path: Path) -> None:
     left = list(_leftovers(path))
     for place in left:
         if place.is_dir():
-            clear_away(place)
+            remove_folder(place)
         else:
             place.unlink(missing_ok=True)
     if left:
@@ -146,7 +146,7 @@ def read_state(path: Path, *, verify: bool) -> State:
     """Open the state that counts."""
     if not path.is_dir():
         raise InputError(f"there is no history {path}; edgeveil history create makes one")
-    if not is_closed(path):
+    if not is_private_folder(path):
         raise InputError(f"{path} is not a folder that only its owner, who must be you, can read")
     for _ in range(_TRIES):
         about = _read_about(path)
@@ -269,7 +269,7 @@ def write_state(
         write_note(path / "history.json", {"format": _FORMAT, "version": _VERSION, **asdict(about)})
     except BaseException:
         if not _counts(path, folder.name):  # an error may come when it does already
-            clear_away(folder)
+            remove_folder(folder)
         raise
 
 

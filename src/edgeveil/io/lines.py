@@ -1,4 +1,4 @@
-"""Text files as lines: opening, unpacking, splitting. For edge lists, node lists, matrices."""
+"""Text files as lines: opening, decompressing, splitting. For edge lists, node lists, matrices."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
     import polars as pl
 
 TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
-INTEGER = r"^[+-]?[0-9]+$"  # ASCII digits only: other scripts' digits stay text
+INTEGER = r"^[+-]?[0-9]+$"  # ASCII digits only; other digits are text
 
 _is_integer = re.compile(INTEGER).match
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}[^/]")  # one letter is a drive
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}[^/]")  # a single letter is a Windows drive
 
-# A packed file may unpack to this many bytes, or to this many times its size if that is more
+# Limits of decompression: this many bytes, or this many times the file's size if that is more
 _MOST_UNPACKED = 1 << 28
 _MOST_TIMES = 100
-_PIECE = 1 << 20
-HEAD = 1 << 16  # bytes from which the layout of a text file is known
+_BLOCK = 1 << 20
+HEAD = 1 << 16  # bytes from which the layout of a text file is detected
 
 
 def suffix_of(path: Path) -> str:
-    """Give the suffix that tells the format, in small letters, without ``.gz``."""
-    return Path(path.stem if is_packed(path) else path.name).suffix.lower()
+    """The suffix that names the format, in lower case, without ``.gz``."""
+    return Path(path.stem if is_gzip(path) else path.name).suffix.lower()
 
 
-def is_packed(path: Path) -> bool:
-    """Tell whether a file is to be unpacked."""
+def is_gzip(path: Path) -> bool:
+    """Whether the file is compressed."""
     return path.suffix.lower() == ".gz"
 
 
 def is_integer(text: str) -> bool:
-    """Tell whether the text is an integer in ASCII digits."""
+    """Whether the text is an integer in ASCII digits."""
     return _is_integer(text) is not None and not text.endswith("\n")
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file, unpacked if it ends in ``.gz``; what the system refuses becomes one sentence."""
+    """Open a file, decompressed if it ends in ``.gz``; errors become an InputError."""
     try:
-        with gzip.open(path) if is_packed(path) else path.open("rb") as handle:
-            yield handle  # type: ignore[misc]  # a GzipFile reads like any other
+        with gzip.open(path) if is_gzip(path) else path.open("rb") as handle:
+            yield handle  # type: ignore[misc]  # a GzipFile has the same methods
     except InputError:
         raise
     except FileNotFoundError as error:
-        refuse_address(path)
+        refuse_url(path)
         raise InputError(f"there is no file {path}") from error
     except PermissionError as error:
         raise InputError(f"{path} cannot be read: permission denied") from error
@@ -66,18 +66,18 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         raise InputError(f"{path} cannot be read: {reason}") from error
 
 
-def refuse_address(path: str | os.PathLike[str]) -> None:
-    """Refuse what is an address (s3://bucket/file) and no path; a Path has one slash left of it."""
+def refuse_url(path: str | os.PathLike[str]) -> None:
+    """Refuse a URL (s3://bucket/file); as a Path it has a single slash."""
     if found := _ADDRESS.match(os.fspath(path)):
         raise InputError(
-            f"{found[1]}:// is an address, and graphs are read from files of this machine: "
+            f"{found[1]}:// is a URL, and graphs are read from local files: "
             "download it first, or read it with another library (polars.scan_parquet, for "
             "instance) and pass the table to edgeveil.as_graph"
         )
 
 
-def refuse_unreadable(path: Path) -> None:
-    """Say why a file cannot be opened, in the same words for all formats."""
+def check_readable(path: Path) -> None:
+    """Raise an InputError if a file cannot be opened, the same for all formats."""
     with _opened(path):
         pass
 
@@ -85,8 +85,8 @@ def refuse_unreadable(path: Path) -> None:
 def blocks(path: Path, size: int) -> Iterator[bytes]:
     """Yield a text file by blocks, without a byte order mark.
 
-    Stops where a file unpacks to far more than lists of edges do. Those measured unpack to 2 to
-    10 times their size, a forged file to 1,000 times.
+    Stops at decompression bombs: edge lists decompress to 2 to 10 times their size, a forged file
+    to 1,000 times.
     """
     unpacked = 0
     with _opened(path) as handle:
@@ -102,8 +102,8 @@ def blocks(path: Path, size: int) -> Iterator[bytes]:
 
 
 def content(path: Path) -> bytes:
-    """Read a text file, unpacked if it ends in ``.gz``, without a byte order mark."""
-    return b"".join(blocks(path, _PIECE if is_packed(path) else -1))  # one block is not copied
+    """Read a text file, decompressed if it ends in ``.gz``, without a byte order mark."""
+    return b"".join(blocks(path, _BLOCK if is_gzip(path) else -1))  # -1: one block, not copied
 
 
 def whole_lines(path: Path, size: int) -> Iterator[tuple[int, bytes]]:
@@ -121,9 +121,9 @@ def whole_lines(path: Path, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _end_of_lines(block: bytes, patience: int) -> int:
-    """Give the end of the last line that is not inside of quotes; 0 if there is none.
+    """The end of the last line outside of quotes; 0 if there is none.
 
-    A quote that is never closed is a fault of the file, and is not waited for for ever.
+    In a block longer than `patience` quotes are ignored: one is never closed.
     """
     last = end = block.rfind(b"\n") + 1
     if b'"' not in block or len(block) > patience:
@@ -155,21 +155,21 @@ def decode(line: bytes, where: str) -> str:
 
 
 def fields(line: str, delimiter: str) -> list[str]:
-    """Split one line; the delimiter " " means any run of blanks and tabs, without quotes."""
+    """Split one line; the delimiter " " means any run of spaces and tabs, without quotes."""
     line = line.rstrip("\r")
     if delimiter == " ":
         return re.split(r"[ \t]+", line.strip(" \t"))
     try:
         found = next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:  # a field beyond csv's limit, or a lone carriage return
+    except csv.Error:  # a field above csv's limit, or a lone carriage return
         found = line.split(delimiter)
     return [field.strip(" \t") for field in found] or [""]
 
 
 def sniff_delimiter(line: str) -> str:
-    """Guess the delimiter from the first line: tab, comma, semicolon, else blanks.
+    """Guess the delimiter from the first line: tab, comma, semicolon, else spaces.
 
-    Tabs come first, since names may hold commas; two tabs in a row are blanks.
+    Tabs come first, since names may contain commas; an empty field between tabs means spaces.
     """
     by_tab = fields(line, "\t")
     if len(by_tab) > 1 and all(by_tab[:2]):
@@ -178,14 +178,14 @@ def sniff_delimiter(line: str) -> str:
 
 
 def tidy(data: bytes, delimiter: str) -> bytes:
-    """Drop comments and blank lines; for blanks as delimiter, leave single blanks only.
+    """Drop comments and blank lines; with a space as delimiter, squeeze runs of spaces and tabs.
 
-    Whole-buffer passes in C: a loop over lines would cost more than the parser.
+    Passes over the whole buffer in C: 0.05 s a million lines, a loop over lines 0.3, parsing 0.05.
     """
     data = b"\n" + data.replace(b"\r\n", b"\n") + b"\n"
     if delimiter == " ":
         data = data.replace(b"\t", b" ")
-        while b"  " in data:  # halves every run
+        while b"  " in data:  # each pass halves the runs
             data = data.replace(b"  ", b" ")
         data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n")
     return re.sub(rb"\n[\t\r ]*(?:[#%][^\n]*)?(?=\n)", b"", data)[1:]
@@ -194,7 +194,7 @@ def tidy(data: bytes, delimiter: str) -> bytes:
 def parse(
     data: bytes, delimiter: str, kinds: Sequence[type[pl.DataType]], path: Path
 ) -> pl.DataFrame:
-    """Read bytes as columns of these kinds; missing fields become null, surplus ones fail."""
+    """Parse bytes as columns of these types; missing fields become null, surplus ones fail."""
     import polars as pl
 
     try:

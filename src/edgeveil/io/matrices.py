@@ -1,6 +1,6 @@
 """Adjacency matrices: scipy.sparse, dense, edge_index arrays, MATLAB and MatrixMarket files.
 
-Files are read here: on damaged ones scipy's readers crash, and with them the process.
+Files are parsed here: scipy's readers crash the process on damaged ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from edgeveil.nodes import NodeSet
 
 
 def row_nodes(n: int, nodes: NodeSet | None, what: str) -> NodeSet:
-    """Give the node set of something whose nodes are numbered 0 .. n-1."""
+    """The node set of a graph whose nodes are numbered 0 .. n-1."""
     if nodes is None:
         return NodeSet.range(n)
     if len(nodes) != n:
@@ -37,15 +37,17 @@ def read_matrix(
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         shape = " x ".join(str(size) for size in matrix.shape)
         raise InputError(f"{what} is {shape}, an adjacency matrix is square")
-    refuse_broken(matrix, what)
+    check_compressed(matrix, what)
     if matrix.dtype.kind not in "biuf":
         raise InputError(f"{what} holds {matrix.dtype}, an adjacency matrix holds real numbers")
     try:
         u, v, values = _entries(matrix)
         if values.dtype.kind == "f" and np.isnan(values).any():
-            raise InputError(f"{what} holds NaN: it is not known whether there is an edge")
+            raise InputError(f"{what} holds NaN: an edge or not is undefined there")
         return Graph.from_edges(
-            *(u, v, row_nodes(matrix.shape[0], nodes, what)),
+            u,
+            v,
+            row_nodes(matrix.shape[0], nodes, what),
             weighted=int((values != 1).sum()),
             must_be_symmetric=directed == "refuse",
             directed=directed == "keep",
@@ -54,12 +56,12 @@ def read_matrix(
         raise InputError(f"{what} has {matrix.shape[0]} nodes, too many for memory") from error
 
 
-def refuse_broken(matrix: Any, what: str) -> None:
-    """Refuse compressed matrices whose indices run out of them: scipy would crash on these."""
+def check_compressed(matrix: Any, what: str) -> None:
+    """Refuse compressed matrices with indices out of range: scipy would crash."""
     if hasattr(matrix, "check_format"):
         try:
             matrix.check_format(full_check=True)
-            # scipy looks no further if the last row starts at 0 or before
+            # scipy skips this if the last row starts at 0 or before
             if np.any(np.diff(matrix.indptr) < 0):
                 raise ValueError("rows that end before they start")
         except ValueError as error:
@@ -71,8 +73,8 @@ def _entries(matrix: Any) -> tuple[npt.NDArray[Any], ...]:
     if isinstance(matrix, np.ndarray):
         u, v = np.nonzero(matrix)
         return u, v, matrix[u, v]
-    # Entries stored more than once add up in every scipy format, so they may cancel out;
-    # a copy, since sum_duplicates changes the caller's matrix in place
+    # Entries stored more than once add up in every scipy format, and may cancel out.
+    # A copy: sum_duplicates works in place.
     rows = matrix.tocsr()
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -85,7 +87,7 @@ def _entries(matrix: Any) -> tuple[npt.NDArray[Any], ...]:
 def read_array(array: npt.NDArray[Any], *, nodes: NodeSet | None, directed: Directed) -> Graph:
     """Read a dense square matrix, or an edge_index: 2 x m integers, one arc per column."""
     if np.ma.is_masked(array):
-        raise InputError("the array is masked: it is not known whether there is an edge")
+        raise InputError("the array is masked: an edge or not is undefined there")
     array = np.asarray(array)
     integers = array.dtype.kind in "iu"
     if integers and array.shape == (2, 2):
@@ -155,7 +157,7 @@ def read_matrix_market(path: Path, *, nodes: NodeSet | None, directed: Directed)
 
 
 def _entries_of(path: Path, data: bytes, body: int, pattern: bool) -> tuple[npt.NDArray[Any], ...]:
-    """Give row, column and value of every entry in a MatrixMarket file, from byte `body` on."""
+    """Row, column and value of every entry in a MatrixMarket file, from byte `body` on."""
     import polars as pl
 
     kinds: list[type[pl.DataType]] = [pl.Int64, pl.Int64, *([] if pattern else [pl.Float64])]
@@ -189,8 +191,8 @@ _TYPES |= {13: "u8"}
 _SPARSE, _NUMBERS, _OPAQUE = 5, range(6, 16), 17  # classes of variables
 _COMPLEX = 0x800
 _HEADER = 128
-# A dense matrix of few ones packs 500 to 1, so the ratio alone proves nothing; what unpacks to
-# more than a gibibyte and is nearly all the same is refused.
+# A dense matrix of few ones compresses 500 to 1, so only variables above a gibibyte are refused
+# for their ratio.
 _ALWAYS_UNPACKED, _LARGEST_RATIO = 2**30, 100
 
 _DAMAGE = (StopIteration, LookupError, OverflowError, ValueError, struct.error, zlib.error)
@@ -199,12 +201,12 @@ Parts = Iterator[npt.NDArray[Any]]
 
 
 def load_mat(path: Path, key: str) -> Any:
-    """Give the array or sparse matrix `key` of a MATLAB file."""
+    """The array or sparse matrix `key` of a MATLAB file."""
     names = []
     try:
         for parts in _variables(path):
             kind = int(next(parts)[0])
-            if kind & 0xFF == _OPAQUE:  # an object of a class, which has no shape
+            if kind & 0xFF == _OPAQUE:  # an object, which has no shape
                 continue
             shape, name = next(parts).tolist(), next(parts).tobytes().decode("latin-1")
             names.append(name)
@@ -244,7 +246,7 @@ def _variables(path: Path) -> Iterator[Parts]:
 
 
 def _unpacked(packed: memoryview, order: str, path: Path) -> tuple[int, memoryview]:
-    """Type and content of a compressed variable: never more than its head says, and checked."""
+    """Type and content of a compressed variable, of the size in its header, checksum verified."""
     stream = zlib.decompressobj()
     kind, size = struct.unpack(f"{order}II", stream.decompress(packed, 8))
     if size > max(_ALWAYS_UNPACKED, _LARGEST_RATIO * len(packed)):
@@ -252,7 +254,7 @@ def _unpacked(packed: memoryview, order: str, path: Path) -> tuple[int, memoryvi
             f"{path} has a variable of {len(packed):,} bytes that unpacks to {size:,}; "
             "save the graph as a sparse matrix"
         )
-    # One byte more, or 0 would mean no limit; it also makes zlib compare its checksum.
+    # One byte more: 0 would mean no limit, and zlib then verifies its checksum.
     content = stream.decompress(stream.unconsumed_tail, size + 1)
     if len(content) < size:
         raise ValueError("cut off")
@@ -260,7 +262,7 @@ def _unpacked(packed: memoryview, order: str, path: Path) -> tuple[int, memoryvi
 
 
 def _parts(view: memoryview, order: str) -> Parts:
-    """The data elements of a variable as numbers; small ones are packed into eight bytes."""
+    """The data elements of a variable; small ones are stored within their eight-byte tag."""
     at = 0
     while at < len(view):
         (word,) = struct.unpack_from(f"{order}I", view, at)
@@ -272,12 +274,12 @@ def _parts(view: memoryview, order: str) -> Parts:
         if start + size > len(view) or (word >> 16 and size > 4):
             raise ValueError("cut off")
         numbers = np.frombuffer(view[start : start + size], order + _TYPES[kind])
-        yield numbers.astype(_TYPES[kind])  # a copy: aligned, of this machine, not of the file
+        yield numbers.astype(_TYPES[kind])  # a copy: aligned, in native byte order
         at = after
 
 
 def _matrix(kind: int, shape: list[int], parts: Parts, what: str) -> Any:
-    """The value of a variable whose parts are left to read."""
+    """The matrix from the remaining data elements of a variable."""
     if kind & 0xFF not in (_SPARSE, *_NUMBERS) or kind & _COMPLEX:
         raise InputError(f"{what} is not a matrix of real numbers")
     try:
@@ -296,5 +298,5 @@ def _matrix(kind: int, shape: list[int], parts: Parts, what: str) -> Any:
         matrix = sp.csc_array((values[:stored], rows, starts), shape=(height, width))
     except (*_DAMAGE, TypeError) as error:
         raise InputError(f"{what} is damaged: its parts do not fit together") from error
-    refuse_broken(matrix, what)
+    check_compressed(matrix, what)
     return matrix

@@ -19,7 +19,7 @@ _HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid"}
 
 
 def read_nodes(nodes: Nodes | None, called: str = "the node list") -> NodeSet | None:
-    """Give the node set that the caller described, or None for None.
+    """The node set that the caller described, or None for None.
 
     A path leads to a text file (``.txt``, ``.nodes``: the whole line is the id), a ``.csv`` or
     ``.tsv`` (the first field), each also ``.gz``, or a ``.parquet`` (the first column). In text,
@@ -33,7 +33,7 @@ def read_nodes(nodes: Nodes | None, called: str = "the node list") -> NodeSet | 
     path = Path(nodes)
     try:
         if lines.suffix_of(path) in (".parquet", ".pq"):
-            lines.refuse_unreadable(path)
+            lines.check_readable(path)
             return read_id_column(path)
         return _text_nodes(path)
     except InputError as error:
@@ -41,7 +41,7 @@ def read_nodes(nodes: Nodes | None, called: str = "the node list") -> NodeSet | 
 
 
 def node_set(ids: Iterable[Any]) -> NodeSet:
-    """Give the node set of ids in memory, in their order."""
+    """The node set of ids in memory, in their order."""
     try:
         return NodeSet.of(ids)
     except UnicodeEncodeError as error:
@@ -70,6 +70,6 @@ def _text_nodes(path: Path) -> NodeSet:
     if ids[0].lower() in _HEADERS or (len(ids) > 1 and rest_is_integer and not is_integer(ids[0])):
         del ids[0]
     if all(map(is_integer, ids)):
-        # Python refuses to parse very long integers; they do not fit into 64 bits anyway
+        # int() refuses very long text; such ids do not fit into 64 bits anyway
         return NodeSet.of([int(text) if len(text) < 1000 else 1 << 64 for text in ids])
     return NodeSet.of(ids)

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph, check_directed
-from edgeveil.io.lines import refuse_address
+from edgeveil.io.lines import refuse_url
 from edgeveil.io.matrices import read_array, read_matrix, row_nodes
 from edgeveil.io.node_lists import Nodes, node_set, read_nodes
-from edgeveil.io.tables import collected, read_pairs, read_table
+from edgeveil.io.tables import collect, read_pairs, read_table
 from edgeveil.nodes import NodeId, NodeSet
 
 Array = npt.NDArray[np.int64]
@@ -96,7 +96,7 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refu
     if hasattr(obj, "guarantee"):
         raise InputError(f"a {type(obj).__name__} holds what was released about a graph, no edges")
     if "polars" in families and hasattr(obj, "collect"):
-        obj = collected(obj)
+        obj = collect(obj)
     if hasattr(obj, "__arrow_c_stream__"):
         return read_table(obj, nodes=node_set, directed=directed == "keep")
     if isinstance(obj, list | tuple):
@@ -105,13 +105,13 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refu
         return read_array(_tensor(obj), nodes=node_set, directed=directed)
     hint = ""
     if isinstance(obj, str | os.PathLike):
-        refuse_address(obj)
+        refuse_url(obj)
         hint = "; use read_graph for a path"
     raise InputError(f"a {type(obj).__name__} is no graph, matrix or table of edges{hint}")
 
 
 def _tensor(obj: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """Give a tensor's numbers, fetched from where it lives and without its gradient."""
+    """A tensor as an array, copied from its device and without its gradient."""
     try:
         for step in ("detach", "cpu"):
             obj = getattr(obj, step)() if hasattr(obj, step) else obj
@@ -124,7 +124,7 @@ def _tensor(obj: Any) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 class _Found(NamedTuple):
-    """Arcs or edges as indices in the ids; `numbered`: the ids are numbers that a list may name."""
+    """Edges as indices in the ids; `numbered`: ids are 0 .. n-1, which a node list may name."""
 
     directed: bool
     u: Array
@@ -138,7 +138,7 @@ def _read_networkx(graph: Any) -> _Found:
     """Read a networkx graph, multigraphs too; ids are its nodes."""
     names = list(graph)
     index = dict(zip(names, range(len(names)), strict=True))
-    # adjacency() walks plain dicts: several times faster than edges()
+    # adjacency() gives plain dicts, several times faster than edges()
     near = [heads for _, heads in graph.adjacency()]
     u = np.repeat(np.arange(len(names)), np.fromiter(map(len, near), np.int64, len(names)))
     heads = chain.from_iterable(map(index.__getitem__, some) for some in near)
@@ -184,8 +184,8 @@ def _pairs(edges: Any, count: int) -> tuple[Array, Array]:
 def _graph_of(found: _Found, nodes: NodeSet | None, directed: Directed, what: str) -> Graph:
     """Build the graph on the node list, which must hold all ids, or on its ids.
 
-    Names are sorted, because libraries keep nodes in the order in which the edges first named
-    them: the order of the columns of a release would tell who is joined to whom.
+    Names are sorted: libraries keep nodes in the order in which edges first named them, so the
+    order of a release's columns would reveal edges.
     """
     if found.directed and directed == "refuse":
         raise InputError(
@@ -206,7 +206,9 @@ def _graph_of(found: _Found, nodes: NodeSet | None, directed: Directed, what: st
             raise InputError(f"{outside} nodes of the graph are not in the node list")
         u, v = move[u], move[v]
     return Graph.from_edges(
-        *(u, v, on),
+        u,
+        v,
+        on,
         weighted=found.weighted,
         nodes_from_edges=nodes is None,
         directed=directed == "keep",

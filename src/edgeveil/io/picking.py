@@ -1,4 +1,4 @@
-"""How files of edges are to be read, and which two columns are the ids; asks if that is unclear."""
+"""Options for reading edge lists, and which columns are the ids; refuses if that is ambiguous."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from edgeveil.nodes import NodeSet
 
 Columns = tuple[str | int, str | int]
 
-SAMPLE = 20  # rows from which it is seen what a column may be
+SAMPLE = 20  # rows from which columns are detected
 
-# Usual names of columns with ids, and of columns with numbers or times
-IDS = {
-    *("source", "target", "src", "dst", "from", "to", "source_id", "target_id", "from_id", "to_id"),
-    *("fromnodeid", "tonodeid", "node1", "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2"),
-    *("follower", "followed", "followee", "following", "user", "friend", "user_id", "friend_id"),
-    *("user1", "user2", "user_1", "user_2", "person1", "person2", "member1", "member2"),
-    *("caller", "callee", "sender", "receiver", "recipient", "payer", "payee", "node_a", "node_b"),
-    *("origin", "destination", "head", "tail", "person_1", "person_2", "member_1", "member_2"),
-}
-OTHERS = {
-    *("weight", "strength", "count", "rating", "score", "value", "amount", "number", "duration"),
-    *("time", "timestamp", "ts", "date", "datetime", "day", "year", "created", "created_at"),
-    *("createdat", "since", "start", "end", "unixtime", "unix_time", "epoch", "event_time"),
-}
+# Usual names of id columns, and of columns with numbers or times
+_IDS = """
+source target src dst from to source_id target_id from_id to_id fromnodeid tonodeid node1 node2
+node_1 node_2 id1 id2 id_1 id_2 follower followed followee following user friend user_id friend_id
+user1 user2 user_1 user_2 person1 person2 member1 member2 caller callee sender receiver recipient
+payer payee node_a node_b origin destination head tail person_1 person_2 member_1 member_2
+"""
+_OTHERS = """
+weight strength count rating score value amount number duration time timestamp ts date datetime
+day year created created_at createdat since start end unixtime unix_time epoch event_time
+"""
+IDS, OTHERS = set(_IDS.split()), set(_OTHERS.split())
 _TIME = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2}|$)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}:\d\d")
 # Seconds and milliseconds since 1970, from 2001 to 2039
 _SECONDS = (1_000_000_000, 2_200_000_000)
@@ -36,9 +34,9 @@ _SECONDS = (1_000_000_000, 2_200_000_000)
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How files are read; see `edgeveil.read_graph`.
+    """Options; see `edgeveil.read_graph`.
 
-    `as_text`: ids are text in any case. `time`: the column with times, if they are asked for.
+    `as_text`: read ids as text in any case. `time`: the column with times, if asked for.
     """
 
     nodes: NodeSet | None = None
@@ -63,7 +61,7 @@ class Reading:
 
     @property
     def by_name(self) -> bool:
-        """Whether a column is told by its name, so that there must be a header."""
+        """Whether a column is given by name, so that there must be a header."""
         return any(isinstance(column, str) for column in (*(self.columns or ()), self.time))
 
 
@@ -76,7 +74,7 @@ def is_number(text: str) -> bool:
     return True
 
 
-def looks_like_time(text: str) -> bool:
+def is_time(text: str) -> bool:
     """Whether the text is a date or a time of day."""
     return _TIME.match(text) is not None
 
@@ -90,7 +88,7 @@ def pick_columns(
     *,
     in_memory: bool = False,
 ) -> tuple[int, int, int | None]:
-    """Give the positions of the two id columns and of the weight (None: no weight).
+    """The positions of the two id columns and of the weight (None: no weight).
 
     By default the first two columns, and the third is a weight if it is numeric; with `columns`,
     one called ``weight`` is. `rows` are the first ones. `in_memory`: a table, not a file.
@@ -100,7 +98,7 @@ def pick_columns(
         if width < 2:
             raise InputError(f"{where} has {width} column, an edge needs two")
         if width > 2:
-            _refuse_unclear(names, rows, nodes, where, in_memory)
+            _refuse_ambiguous(names, rows, nodes, where, in_memory)
         return 0, 1, 2 if width > 2 else None
     listed = list(names or ())
     first, second = (_position(column, listed, width, where) for column in columns)
@@ -117,10 +115,10 @@ def _position(column: str | int, names: list[str], width: int, where: str) -> in
     return column if isinstance(column, int) else names.index(column)
 
 
-def pick_timed_columns(
+def pick_columns_and_time(
     names: Sequence[str] | None, rows: Sequence[Sequence[str]], reading: Reading, where: str
 ) -> tuple[int, int, int | None, int | None]:
-    """The same for a file of which the times may be asked for; their column is the last."""
+    """The same, and the position of the column of times, if asked for."""
     width, time = len(rows[0] if names is None else names), reading.time
     if time is None:
         return *pick_columns(names, rows, reading.columns, reading.nodes, where), None
@@ -137,17 +135,17 @@ def pick_timed_columns(
     return others[first], others[second], None if weight is None else others[weight], at
 
 
-def _refuse_unclear(
+def _refuse_ambiguous(
     names: Sequence[str] | None,
     rows: Sequence[Sequence[str]],
     nodes: NodeSet | None,
     where: str,
     in_memory: bool,
 ) -> None:
-    """Ask for the two columns, unless there is a reason to take the first two.
+    """Raise unless there is a reason to take the first two columns.
 
-    The reason is their names, that the node list holds what is in the first row, or what the
-    first rows hold: integers twice, then anything, or names twice, then a number; and no times.
+    Reasons: their names; the node list contains the first row; or the first rows have two
+    integers and then anything, or two names and then a number, and no times.
     """
     if names is not None and _name_ids(names[:2]):
         return
@@ -158,7 +156,7 @@ def _refuse_unclear(
     if not named and (not whole or _first_two_are_ids(whole)):
         return
     example: list[str] | list[int]
-    if names is None:  # what is in the first line may be an edge: it is not quoted
+    if names is None:  # the first line may be an edge, so it is not quoted
         asked, example = f"{len(rows[0])} columns", [1, 2]
     else:
         asked, example = f"the columns {', '.join(names)}", list(named[0] if named else names[1:3])
@@ -183,7 +181,7 @@ def _is_node(text: str, nodes: NodeSet) -> bool:
 
 def _first_two_are_ids(rows: Sequence[Sequence[str]]) -> bool:
     first, second, third = ([row[i] for row in rows if row[i]] for i in range(3))
-    if any(map(looks_like_time, first + second)):
+    if any(map(is_time, first + second)):
         return False
     integers = [all(map(is_integer, column)) for column in (first, second, third)]
     if all(integers) and _are_seconds(first) and not _are_seconds(second):

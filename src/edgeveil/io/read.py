@@ -11,16 +11,16 @@ from typing import Any
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Directed, Graph, check_directed
-from edgeveil.io.edges import Piece, graph_of
+from edgeveil.io.edges import Chunk, graph_of
 from edgeveil.io.folder import open_graph
-from edgeveil.io.lines import TEXT, is_packed, refuse_unreadable, suffix_of
+from edgeveil.io.lines import TEXT, check_readable, is_gzip, suffix_of
 from edgeveil.io.matrices import load_mat, read_matrix, read_matrix_market
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading
-from edgeveil.io.tables import PARQUET, parquet_pieces
-from edgeveil.io.text import noted, text_pieces
+from edgeveil.io.tables import PARQUET, parquet_chunks
+from edgeveil.io.text import text_chunks, with_notes
 
-# What makes a file of another format readable: its suffixes, what is needed beside edgeveil, how
+# How to convert files of other formats: suffixes, package needed, code
 _TABLE = 'import json, polars; polars.{}.write_parquet({{stem}}.parquet")'
 _NETWORK = (
     "import networkx, edgeveil.io as e; "
@@ -74,14 +74,14 @@ def read_graph(
         matrix: the names of its rows. **Give it wherever it is known independently of the
         edges who is a member.** Without it the node set is taken from the file (the ids
         that occur, sorted; 0 .. n-1 for a matrix): it then depends on the private edges,
-        and yet is treated as public, so that a node whose only edge is removed would visibly
-        disappear; every guarantee says so.
+        and is treated as public all the same: a node whose only edge is removed would visibly
+        disappear. Every guarantee then says so.
     directed : {"refuse", "ignore", "keep"}
-        What becomes of arcs. "refuse": a matrix must be symmetric. "ignore": every arc of a matrix
-        is read as an undirected edge. Either way the lines of an edge list are undirected edges,
-        for they do not say. "keep": keep directions, from the first id of a line to the second,
-        from row to column of a matrix: a follows b. Only `edgeveil.suggest` takes such a graph. A
-        saved graph is what it is.
+        "refuse": a matrix that is not symmetric is an error. "ignore": every arc of a matrix is
+        read as an undirected edge. Either way the lines of an edge list are undirected edges.
+        "keep": keep directions, from the first id of a line to the second, from row to column of
+        a matrix: a follows b. Only `edgeveil.suggest` takes such a graph. No effect on a saved
+        graph.
     header : bool, optional
         Whether the first line of a text file is a header. None: it is one if its first two
         fields are no integers while those of the next line are, if they are names such as
@@ -140,12 +140,12 @@ def read_graph(
             raise InputError(f"the graph in {path} was saved without directions: none can be kept")
         return graph
     suffix = suffix_of(path)
-    known = (*TEXT, ".mtx") if is_packed(path) else (*TEXT, *PARQUET, ".mat", ".mtx")
-    refuse_unreadable(path)
+    known = (*TEXT, ".mtx") if is_gzip(path) else (*TEXT, *PARQUET, ".mat", ".mtx")
+    check_readable(path)
     if suffix not in known:
         raise InputError(
             f"{path} has the unknown suffix {path.suffix!r}; known are {', '.join(known)}"
-            + ("" if is_packed(path) else f" and folders of save_graph{_how_to_convert(path)}")
+            + ("" if is_gzip(path) else f" and folders of save_graph{_how_to_convert(path)}")
         )
     node_set = read_nodes(nodes)
     if suffix == ".mat":
@@ -163,26 +163,23 @@ def read_graph(
     reading = Reading(
         nodes=node_set, header=header, columns=columns, delimiter=delimiter, as_text=as_text
     )
-    piece = next(pieces_of(path, reading), None)
-    if piece is not None:
-        graph = graph_of(piece, node_set, directed=directed == "keep")
-        return graph if piece.layout is None else noted(graph, piece.layout)
+    chunk = next(chunks_of(path, reading), None)
+    if chunk is not None:
+        graph = graph_of(chunk, node_set, directed=directed == "keep")
+        return graph if chunk.layout is None else with_notes(graph, chunk.layout)
     if node_set is None:
         raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
     return Graph.from_edges([], [], node_set, directed=directed == "keep")
 
 
-def pieces_of(path: Path, reading: Reading, memory: int | None = None) -> Iterator[Piece]:
-    """Yield the edges of a file, at once or in pieces that take so many bytes of memory.
-
-    A file without edges gives no piece.
-    """
-    pieces = parquet_pieces if suffix_of(path) in PARQUET else text_pieces
-    return pieces(path, reading, memory)
+def chunks_of(path: Path, reading: Reading, memory: int | None = None) -> Iterator[Chunk]:
+    """Yield the edges of a file, all at once or in chunks for `memory` bytes; none if empty."""
+    chunks = parquet_chunks if suffix_of(path) in PARQUET else text_chunks
+    return chunks(path, reading, memory)
 
 
 def _how_to_convert(path: Path) -> str:
-    """The command that makes a file of another format readable; nothing for unknown ones."""
+    """The command that converts a file of another format; empty for unknown ones."""
     stem = json.dumps(str(path.with_suffix("")))[:-1]
     for suffixes, needed, steps in _OTHERS:
         if path.suffix.lower() in suffixes:

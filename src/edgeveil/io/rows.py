@@ -1,7 +1,7 @@
-"""Pairs of node indices in files -> the rows of the graph on the disk, in bounded memory.
+"""Pairs of node indices in files -> the rows of the graph on disk, in bounded memory.
 
-`edgeveil._csr` explains keys and buckets. All files are read for every group of buckets that fits
-into memory: arcs of its rows are picked out, sorted, and their columns appended.
+`edgeveil._csr` explains keys and buckets. For every group of buckets that fits into memory all
+files are read: the arcs of its rows are selected and sorted, and their columns appended.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._csr import (
-    columns_over_keys,
+    bucket_shift,
     count_buckets,
-    deal_pairs,
     key_type,
-    width_of_buckets,
+    scatter_pairs,
+    sort_buckets,
 )
 from edgeveil._files import flush, write_note
 from edgeveil.graph import index_type
 
 _BLOCK = 1 << 20  # degrees that are summed at a time
-_HEAD = 128  # bytes: numpy leaves room in the header of a one-dimensional array for any length
+_HEAD = 128  # bytes of the header of a one-dimensional array of any length
 
 Array = npt.NDArray[Any]
 
 
 class Tally(NamedTuple):
-    """How far the rows are: the buckets done, the columns written, and what was dropped."""
+    """Progress: buckets done, columns written, and what was dropped."""
 
     buckets: int = 0
     columns: int = 0
@@ -51,11 +51,11 @@ def write_rows(
     *,
     directed: bool,
 ) -> Tally:
-    """Write indices.npy and indptr.npy to a folder; interrupted, the same call goes on.
+    """Write indices.npy and indptr.npy to a folder; the same call resumes after an interruption.
 
-    `files` hold pairs of numbers in two rows, `rank` the node that each number stands for (None:
-    itself); nobody else may write to them. `memory` is for keys and degrees, beside two files and a
-    single bucket. What is known so far is noted beside the folder.
+    `files` hold pairs of numbers in two rows, `rank` the node of each number (None: itself); they
+    must not change. `memory` is for keys and degrees, beside two files; one bucket is processed in
+    any case. Progress is saved beside the folder.
     """
 
     def pairs() -> Iterator[tuple[Array, Array]]:
@@ -64,11 +64,11 @@ def write_rows(
             yield (u, v) if rank is None else (rank[u], rank[v])
 
     entries = sum(np.load(file, mmap_mode="r").shape[1] for file in files)
-    shift = width_of_buckets(n, entries * (2 - directed))
+    shift = bucket_shift(n, entries * (2 - directed))
     counts = np.zeros(max(1, ((n - 1) >> shift) + 1), dtype=np.int64)
     loops = 0
     for number, (u, v) in enumerate(pairs()):
-        progress("pieces counted", number, len(files))
+        progress("chunks counted", number, len(files))
         found = count_buckets(u, v, n, shift, counts, directed=directed)
         assert found >= 0, "indices come from the node set"
         loops += found
@@ -76,8 +76,8 @@ def write_rows(
     tally = Tally(*json.loads(note.read_text())) if note.exists() else Tally(self_loops=loops)
     bucket_bytes = counts * np.dtype(key_type(n, shift)).itemsize + (4 << shift)
     with (
-        growing(folder / "indices.npy", np.int32, tally.columns) as indices,
-        growing(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,
+        appendable(folder / "indices.npy", np.int32, tally.columns) as indices,
+        appendable(degrees_file, np.int32, min(tally.buckets << shift, n)) as degrees,
     ):
         while tally.buckets < len(counts):
             progress("buckets of rows", tally.buckets, len(counts))
@@ -85,17 +85,16 @@ def write_rows(
             fitting = np.searchsorted(np.cumsum(bucket_bytes[first:]), memory, side="right")
             last = first + max(1, int(fitting))
             own = np.zeros(min(last << shift, n) - (first << shift), dtype=np.int32)
-            keys = deal_pairs(pairs(), n, shift, counts[first:last], first=first, directed=directed)
-            total, repeated, dropped = columns_over_keys(keys, max(1, (n - 1).bit_length()), own)
+            part = counts[first:last]
+            keys = scatter_pairs(pairs(), n, shift, part, first=first, directed=directed)
+            total, repeated, dropped = sort_buckets(keys, max(1, (n - 1).bit_length()), own)
             indices.write(keys.keys.view(np.int32)[:total].data)
-            del keys  # before the next ones are made
+            del keys  # free the memory before the next group
             degrees.write(own.data)
             flush(indices)
             flush(degrees)
-            tally = Tally(
-                *(last, tally.columns + total),
-                *(tally.repeated + repeated, tally.dropped + dropped, loops),
-            )
+            columns, dropped = tally.columns + total, tally.dropped + dropped
+            tally = Tally(last, columns, tally.repeated + repeated, dropped, loops)
             write_note(note, tally)
     progress("buckets of rows", len(counts), len(counts))
     _write_starts(degrees_file, tally.columns, folder / "indptr.npy")
@@ -103,10 +102,10 @@ def write_rows(
 
 
 def _write_starts(degrees_file: Path, total: int, file: Path) -> None:
-    """Write where every row begins, in the type that `Graph.from_edges` would choose."""
+    """Write indptr, in the type that `Graph.from_edges` would choose."""
     degrees: Any = np.load(degrees_file, mmap_mode="r")
     kind = index_type(total)
-    with growing(file, kind) as starts:
+    with appendable(file, kind) as starts:
         before = np.zeros(1, dtype=np.int64)
         starts.write(before.astype(kind).data)
         for begin in range(0, len(degrees), _BLOCK):
@@ -116,10 +115,10 @@ def _write_starts(degrees_file: Path, total: int, file: Path) -> None:
 
 
 @contextmanager
-def growing(file: Path, kind: type[Any], length: int = 0) -> Iterator[IO[bytes]]:
-    """Open a .npy file to which arrays are appended, behind so many numbers that are kept.
+def appendable(file: Path, kind: type[Any], length: int = 0) -> Iterator[IO[bytes]]:
+    """Open a .npy file for appending, after its first `length` numbers; others are cut off.
 
-    Append by ``write(array.data)``: `tofile` does not notice if the disk takes all but the end.
+    Append by ``write(array.data)``: `tofile` misses an error at the very end of the write.
     """
     dtype = np.dtype(kind)
     with file.open("r+b" if length else "w+b") as handle:

@@ -1,4 +1,4 @@
-"""Tables with one edge per row: Parquet files, and everything that speaks Arrow."""
+"""Tables with one edge per row: Parquet files, and objects with the Arrow interface."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
-from edgeveil.io.edges import Piece, RowError, graph_of
-from edgeveil.io.picking import SAMPLE, Reading, pick_columns, pick_timed_columns
+from edgeveil.io.edges import Chunk, RowError, graph_of
+from edgeveil.io.picking import SAMPLE, Reading, pick_columns, pick_columns_and_time
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 PARQUET = (".parquet", ".pq")
 
-_PER_ROW = 256  # measured: bytes that a row of a piece takes at the peak, names included
-_MOST_ROWS = 1 << 25  # larger pieces bring nothing
+_PER_ROW = 256  # measured: peak memory per row of a chunk, names included
+_MOST_ROWS = 1 << 25  # larger chunks are not faster
 
 
 def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
@@ -29,14 +29,14 @@ def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
     where = f"the {type(table).__module__.partition('.')[0]} table"
     index: Any = getattr(table, "index", None)
     columns = getattr(table, "columns", ())
-    # pandas with its nodes as rows and as columns; up to three may be named 0, 1, 2 all the same
+    # pandas with the nodes as rows and as columns; up to three columns may be 0, 1, 2 by chance
     if hasattr(index, "equals") and len(columns) > 3 and index.equals(columns):
         raise InputError(f"{where} looks like an adjacency matrix; pass it as .to_numpy()")
     try:
         frame = pl.DataFrame(table)
     except Exception as error:
         raise InputError(f"{where} cannot be read as columns through Arrow") from error
-    # pandas hands a meaningful index over as a last column; it is no weight
+    # pandas passes a named index as the last column; it is no weight
     edges = frame.select(n for n in frame.columns if not n.startswith("__index_level_"))
     picked = pick_columns(edges.columns, _sample_of(edges), None, nodes, where, in_memory=True)
     return _graph(edges, picked, where, nodes, directed=directed)
@@ -65,8 +65,8 @@ def read_pairs(pairs: Sequence[Any], *, nodes: NodeSet | None, directed: bool) -
     return _graph(pl.DataFrame(ids), (0, 1, None), where, nodes, directed=directed)
 
 
-def collected(frame: Any) -> Any:
-    """Read what a LazyFrame of polars stands for."""
+def collect(frame: Any) -> Any:
+    """Compute a LazyFrame of polars."""
     import polars as pl
 
     try:
@@ -85,36 +85,36 @@ def _graph(
     directed: bool,
 ) -> Graph:
     as_text = nodes is not None and nodes.kind == "str"
-    return graph_of(_piece(frame, picked, where, as_text=as_text), nodes, directed=directed)
+    return graph_of(_chunk(frame, picked, where, as_text=as_text), nodes, directed=directed)
 
 
-def parquet_pieces(path: Path, reading: Reading, memory: int | None) -> Iterator[Piece]:
-    """Yield the edges of a Parquet file, at once or in pieces for so many bytes of memory."""
+def parquet_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator[Chunk]:
+    """Yield the edges of a Parquet file, all at once or in chunks for `memory` bytes."""
     total = count_rows(path)
     rows = total if memory is None else min(memory // _PER_ROW, _MOST_ROWS)
-    head = _collected(path, _scanned(path).limit(SAMPLE))
+    head = _collect(path, _scan(path).limit(SAMPLE))
     names = head.columns
-    *picked, time = pick_timed_columns(names, _sample_of(head), reading, str(path))
+    *picked, time = pick_columns_and_time(names, _sample_of(head), reading, str(path))
     wanted = [names[i] for i in picked if i is not None]
     places = 0, 1, 2 if len(wanted) > 2 else None
     if time is not None and names[time] not in wanted:
         wanted.append(names[time])
     for start in range(0, total, max(1, rows)):
-        frame = _collected(path, _scanned(path).select(wanted).slice(start, max(1, rows)))
-        piece = _piece(frame, places, str(path), as_text=reading.as_text, start=start)
-        yield piece if time is None else replace(piece, times=frame[names[time]])
+        frame = _collect(path, _scan(path).select(wanted).slice(start, max(1, rows)))
+        chunk = _chunk(frame, places, str(path), as_text=reading.as_text, start=start)
+        yield chunk if time is None else replace(chunk, times=frame[names[time]])
 
 
 def count_rows(path: Path) -> int:
-    """Give the number of rows of a Parquet file."""
+    """The number of rows of a Parquet file."""
     import polars as pl
 
-    return int(_collected(path, _scanned(path).select(pl.len())).item())
+    return int(_collect(path, _scan(path).select(pl.len())).item())
 
 
 def read_id_column(path: Path) -> NodeSet:
     """Read the first column of a Parquet file as a node list."""
-    frame = _collected(path, _scanned(path))
+    frame = _collect(path, _scan(path))
     if frame.width == 0:
         raise InputError(f"{path} has no column")
     try:
@@ -124,14 +124,14 @@ def read_id_column(path: Path) -> NodeSet:
     return NodeSet.of(ids.to_list())
 
 
-def _scanned(path: Path) -> pl.LazyFrame:
+def _scan(path: Path) -> pl.LazyFrame:
     import polars as pl
 
     return pl.scan_parquet(path, glob=False)
 
 
-def _collected(path: Path, frame: pl.LazyFrame) -> pl.DataFrame:
-    """Read what is asked for of a Parquet file."""
+def _collect(path: Path, frame: pl.LazyFrame) -> pl.DataFrame:
+    """Run a query on a Parquet file."""
     import polars as pl
 
     try:
@@ -141,19 +141,19 @@ def _collected(path: Path, frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _sample_of(frame: pl.DataFrame) -> list[list[str]]:
-    """The first rows as text, to see what their columns may be."""
+    """The first rows as text, to detect what the columns are."""
     return [["" if v is None else str(v) for v in row] for row in frame.head(SAMPLE).iter_rows()]
 
 
-def _piece(
+def _chunk(
     frame: pl.DataFrame,
     picked: tuple[int, int, int | None],
     where: str,
     *,
     as_text: bool,
     start: int = 0,
-) -> Piece:
-    """Take the edges of a table, whose first row is row `start` of what is called `where`."""
+) -> Chunk:
+    """The edges of a table whose first row is row `start` of `where`."""
     import polars as pl
 
     def explain(error: RowError) -> InputError:
@@ -167,18 +167,18 @@ def _piece(
     if as_text or pl.String in (a.dtype, b.dtype):
         a, b = a.cast(pl.String), b.cast(pl.String)
     weighted = 0 if weight is None else count_weighted(frame.to_series(weight))
-    return Piece((a, b), weighted, explain)
+    return Chunk((a, b), weighted, explain)
 
 
 def count_weighted(weights: pl.Series) -> int:
-    """Count the weights other than 1; a column that holds no numbers is no weight."""
+    """Count weights other than 1; a column without numbers is no weight."""
     if not weights.dtype.is_numeric():
         return 0
     return int((weights != 1).sum())
 
 
 def _id_column(column: pl.Series) -> pl.Series:
-    """Give the column as Int64 or String without missing values."""
+    """The column as Int64 or String, without missing values."""
     import polars as pl
 
     name, kind = column.name, column.dtype

@@ -32,8 +32,8 @@ ACCEPT_BITS = 24
 MAX_LOW_BITS = 64 - ACCEPT_BITS
 CHUNK = 1 << 13  # draws at a time: their words, values and results stay in the L2 cache
 
-# What the kernel allows T * E to be wrong by, as a share of T * (1 + E): sixteen times the
-# proven bound (Lemma 5).
+# Error of T * E that the kernel allows for, as a share of T * (1 + E): sixteen times the proven
+# bound (Lemma 5).
 MARGIN = 2.0**-45
 
 Bits = Callable[[int], int]
@@ -67,7 +67,7 @@ def exact_draw(first: int, second: int, T: int, a: int, bits: Bits) -> tuple[int
         negative = bool(first & 1)
         if high or low or not negative:
             return high, low, negative
-        first, second = bits(64), bits(64)  # -0 is not a second zero
+        first, second = bits(64), bits(64)  # reject -0: zero must not be drawn twice as often
 
 
 def _floor_of_exponential(T: int, prefix: int, count: int, bits: Bits) -> int:
@@ -98,7 +98,7 @@ def _scaled_log(T: int, numerator: int, count: int, rounding: str) -> int:
 
 
 def _context(count: int, rounding: str) -> decimal.Context:
-    """Decimal arithmetic much finer than 2**-count, whatever the caller's settings are."""
+    """Decimal arithmetic much finer than 2**-count, independent of the caller's settings."""
     return decimal.Context(
         prec=count // 3 + 30, rounding=rounding, Emin=-999999, Emax=999999, clamp=0, traps=[]
     )

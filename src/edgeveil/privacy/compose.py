@@ -1,4 +1,4 @@
-"""What several releases cost together, proven in ``docs/theory/composition.md``."""
+"""The privacy loss of several releases together, proven in ``docs/theory/composition.md``."""
 
 from __future__ import annotations
 
@@ -19,48 +19,47 @@ class Disclosure:
     ----------
     guarantee : Guarantee
         What the release protects.
-    recipients : tuple of str
-        Model ``joint``: the owner of each row, one entry per row (somebody who owns two rows
-        stands there twice). Not looked at for a public release: everybody sees it.
+    members : tuple of str
+        Model ``joint``: the member that each row is for (a member with two rows is listed twice).
+        Ignored for a public release, which everybody sees.
     """
 
     guarantee: Guarantee
-    recipients: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.recipients, tuple):
-            raise ParameterError("recipients must be a tuple of names")
-        if self.guarantee.model == "joint" and len(self.recipients) != self.guarantee.n_sources:
-            # Counting one name for many rows would count too little.
+        if not isinstance(self.members, tuple):
+            raise ParameterError("members must be a tuple of names")
+        if self.guarantee.model == "joint" and len(self.members) != self.guarantee.n_sources:
+            # One name for many rows would count too little.
             raise ParameterError(
-                f"a joint release needs one recipient for each of its "
-                f"{self.guarantee.n_sources} rows, got {len(self.recipients)}"
+                f"a joint release needs a member for each of its "
+                f"{self.guarantee.n_sources} rows, got {len(self.members)}"
             )
 
 
-def coalition_epsilon(releases: Iterable[Disclosure], members: Iterable[str]) -> float:
-    """What `members` who pool all they got learn at most about an edge that touches none of them.
+def coalition_epsilon(releases: Iterable[Disclosure], coalition: Iterable[str]) -> float:
+    """Privacy loss of an edge that touches no member of a coalition who combine their rows.
 
     Parameters
     ----------
     releases : iterable of Disclosure
-        All releases from the graph, chosen adaptively or not, their epsilons included.
-    members : iterable of str
-        The recipients who pool their rows: one of them, several, or none, for what somebody who
-        got no row learns about any edge.
+        All releases from the graph; they, and their epsilons, may be chosen adaptively.
+    coalition : iterable of str
+        The members who combine their rows: one, several, or none, for somebody without a row.
 
     Returns
     -------
     float
-        Public releases once, the members' rows each, rows with shared noise once: added up
-        exactly and rounded up. ``inf`` if one of these releases is not private, or has a delta.
+        The sum over public releases, the coalition's rows, and shared noise (once), exact and
+        rounded up. ``inf`` if one of these releases is not private, or has a delta.
     """
-    if isinstance(members, str):
-        raise ParameterError("members must be a collection of names, got one string")
-    names, total = frozenset(members), Fraction(0)
+    if isinstance(coalition, str):
+        raise ParameterError("coalition must be a collection of names, got one string")
+    names, total = frozenset(coalition), Fraction(0)
     for release in releases:
         guarantee = release.guarantee
-        rows = sum(recipient in names for recipient in release.recipients)
+        rows = sum(member in names for member in release.members)
         seen = rows > 0 or guarantee.model == "public"
         if not guarantee.protects or (seen and guarantee.delta):
             return math.inf

@@ -1,8 +1,8 @@
 """Epsilon as people write it.
 
-0.1 means one tenth. The nearest double is a little more than that; if it were taken at its
-binary value, ten releases at 0.1 would not fit under a cap of 1. So prices and noise both go by
-the decimal number that a float prints as.
+0.1 means one tenth. The nearest double is a little more; taken at its binary value, ten releases
+at 0.1 would not fit under a cap of 1. So prices and noise both use the decimal number that a float
+prints as.
 """
 
 from __future__ import annotations

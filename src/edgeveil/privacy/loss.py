@@ -58,7 +58,7 @@ def largest_loss(
 
 
 def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
-    """The largest log-ratio of one outcome, and an outcome that attains it.
+    """The largest log-ratio of one outcome of a `Tail`, and an outcome that attains it.
 
     Of a coordinate either a noisy value z >= T is seen, or only that it is below T. With x and y
     steps before the noise, a seen z has log-ratio (|z - y| - |z - x|) / t. For x > y that is
@@ -72,16 +72,16 @@ def _largest_loss_of_tails(first: Tail, second: Tail) -> tuple[float, Noised]:
     from edgeveil.privacy._tail import threshold_in_steps  # it loads the compiler
 
     calibration = first.calibration
-    t, threshold = calibration.scale, threshold_in_steps(first.threshold, calibration)
+    t, reach = calibration.scale, threshold_in_steps(first.threshold, calibration)
     loss, positions, seen, starts = 0.0, list[int](), list[int](), [0]
     for one, other in zip(_steps_of_rows(first), _steps_of_rows(second), strict=True):
         for position in sorted(one.keys() | other.keys()):
             x, y = one.get(position, 0), other.get(position, 0)
-            z = max(x, threshold)
+            z = max(x, reach)
             of_seen = (abs(z - y) - abs(z - x)) / t
-            of_below = log_below(threshold - x, t) - log_below(threshold - y, t)
+            of_below = log_below(reach - x, t) - log_below(reach - y, t)
             loss += max(of_seen, of_below)
-            if of_seen > of_below or (x == y and x >= threshold):
+            if of_seen > of_below or (x == y and x >= reach):
                 positions.append(position)
                 seen.append(z)
         starts.append(len(positions))

@@ -34,11 +34,11 @@ __all__ = [
 # The noise scale in steps is T * 2**a with T < 2**25 and a <= 40 (the sampler's word layout).
 T_BITS = 25
 MAX_SCALE = (2**T_BITS - 1) << 40
-# Integers of this scale stay below 2**62 but with probability exp(-128).
+# Draws at this scale stay below 2**62, except with probability exp(-128).
 MAX_INTEGER_SCALE = 2**55
-# Rounding may cost this share of the sensitivity.
+# Rounding to the lattice may add this share of the sensitivity.
 ROUNDING_SHARE = Fraction(1, 2**11)
-# A step and its inverse are floats, with room to spare on both sides.
+# A step and its inverse are well within the range of floats.
 MAX_STEP_LOG2 = 900
 
 
@@ -53,9 +53,9 @@ class Calibration:
     scale : int
         t in steps: P(Z = z) is proportional to exp(-|z| / t).
     epsilon : float
-        What is guaranteed.
+        Privacy loss, at most.
     coordinates : int
-        How many coordinates the vector has at most.
+        Length of the vector, at most.
     sensitivity : Fraction
         L1 distance of the true vectors of any two neighbours, at most.
     error : Fraction
@@ -156,7 +156,7 @@ def calibrate(
             f"got {n} coordinates and epsilon {rounded:g}"
         )
     distance = sigma + 2 * eta
-    # Fine enough that rounding costs little and that t has all its T_BITS bits; but not finer
+    # Fine enough that rounding adds little noise and that t has all its T_BITS bits, but not finer
     # than the largest scale allows.
     k = min(
         _floor_log2(distance * ROUNDING_SHARE / n),
@@ -190,7 +190,7 @@ def add_laplace(
     values : ndarray of float64, any shape
         The vector the calibration is about, all of it in one call: at most
         ``calibration.coordinates`` values. Where each of several rows has the sensitivity for
-        itself, call once per row. NaN and infinities count as 0: an exception would tell.
+        itself, call once per row. NaN and infinities count as 0: an exception would reveal them.
     calibration : Calibration
     noise : NoiseSource
         Two words are used per value, in C order. Must not be used for anything else that is
@@ -236,7 +236,7 @@ def add_laplace_to_rows(
 ) -> None:
     """Round every row to the lattice and add its noise, in place: several releases at once.
 
-    After an error some rows are without noise: whoever called must drop them all.
+    After an error some rows have no noise: the caller must discard all of them.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def discrete_laplace(scale: int, size: int, noise: NoiseSource) -> NDArray[np.in
 def _steps_apart(
     step_log2: int, coordinates: int, sensitivity: Fraction, error: Fraction
 ) -> Fraction:
-    """L1 distance of two rounded vectors, in steps, at most (Lemma 1)."""
+    """Largest L1 distance of two rounded vectors, in steps (Lemma 1)."""
     return (sensitivity + 2 * error) / Fraction(2) ** step_log2 + coordinates
 
 
@@ -343,7 +343,7 @@ def _positive(name: str, value: Any) -> Fraction:
 
 
 def _float_below(x: Fraction) -> float:
-    """The largest float that is not above x: rounding epsilon must not allow more."""
+    """The largest float that is not above x: rounding must not increase epsilon."""
     try:
         nearest = float(x)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""`page_from_releases`: lists as they were released, and for the curator what they are worth."""
+"""`page_from_releases`: lists as released, and for the curator only, their accuracy."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ def page_from_releases(
     releases : sequence of Release or Suggestions
         Suggestions and rankings that were released, for any members.
     graph : Graph, optional
-        The private graph. The page is then the curator's: beside every list stands one without
-        privacy, and popularity, and rankings leave out whom their member knows.
+        The private graph. The page is then for the curator only: beside every list are one
+        without privacy and one by popularity, and rankings leave out whom the member knows.
     title : str
         Heading of the page.
     name : str
         The graph's name on the page.
     hidden : Graph, optional
-        With `graph`: edges that were hidden from the releases. Whoever is joined to the member by
-        one of them is marked. Otherwise those are marked whom the list without privacy names.
+        With `graph`: edges that were hidden from the releases. The member's friends by these
+        edges are marked; without `hidden`, those on the list without privacy are.
     results : iterable of Result
-        Measured accuracy, which is the curator's: ``edgeveil.evaluate(graph).results``.
+        Measured accuracy, for the curator only: ``edgeveil.evaluate(graph).results``.
     ledger : Ledger, optional
-        Whose charges to show, for its keeper only.
+        The ledger whose charges are shown, for the curator only.
     summary : sequence of str
         Paragraphs below the heading.
 
@@ -104,7 +104,7 @@ def member_lists(
     name: str = "graph",
     hidden: Graph | None = None,
 ) -> list[MemberList]:
-    """Released lists; with the graph also those without privacy, and marks of the truth."""
+    """Released lists; with the graph also lists without privacy, and marks of right names."""
     kinds = {release.gives for release in releases}
     if not kinds <= {"scores", "suggestions"}:
         raise ParameterError("a page shows suggestions and rankings: embeddings have no order")
@@ -117,7 +117,7 @@ def member_lists(
     for member in members:
         own = [release for release in releases if member in release.sources]
         at = graph.nodes.index(member)
-        # Leaving out whom the member knows would show them to all readers of a public ranking.
+        # In a public ranking, leaving out whom the member knows would reveal them to all readers.
         public = any(release.guarantee.model == "public" for release in own)
         known = [] if public else [at, *graph.neighbours(at).tolist()]
         left_out = graph.nodes.take(known)

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -37,12 +38,12 @@ class ListedNode:
 
     node: int | str
     score: float  # as released
-    first: int | None = None  # of the places that the noise leaves open,
-    last: int | None = None  # and the last of them
+    first: int | None = None  # best and worst place that are possible given the noise
+    last: int | None = None
     why: str = ""  # the reason, from released values
-    chance: float | None = None  # of suggestions: how many such names noise alone would put there
+    chance: float | None = None  # suggestions: share of such names that noise alone explains
     strength: str = ""  # of suggestions: that in a word, "strong"
-    right: bool | None = None  # whether it is what the list's `truth` names; the curator's
+    right: bool | None = None  # whether the list's `truth` holds for it; for the curator only
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.score):
@@ -53,8 +54,8 @@ class ListedNode:
 class MemberList:
     """A list of nodes for one member, best first: a ranking or suggestions.
 
-    One that is not private (exact values, noise from a seeded generator) is shown as the
-    curator's, beside the private ones of the same member.
+    A list that is not private (exact values, seeded noise) is shown as for the curator only,
+    beside the private ones of the same member.
     """
 
     dataset: str  # name of the graph
@@ -68,7 +69,7 @@ class MemberList:
     in_short: str = ""  # of suggestions: what is protected, in everyday words
     charged: str = ""  # what the member has been charged in all, in words
     remark: str = ""  # what the member should know about it, from released values
-    truth: str = ""  # what `right` stands for, "one of 4 hidden friends"; the curator's
+    truth: str = ""  # what `right` means, "one of 4 hidden friends"; for the curator only
 
     def __post_init__(self) -> None:
         if self.epsilon is not None and not 0 <= self.epsilon < math.inf:
@@ -81,12 +82,12 @@ class MemberList:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What a ledger has given out; `edgeveil.report.spending.spending_of` makes it."""
+    """The charges of a ledger, from `edgeveil.report.spending.spending_of`."""
 
     ledger: str  # where it is
-    words: Sequence[str]  # who may know how much, in sentences
-    cap: float  # the epsilon that one member may be charged
-    steps: Sequence[tuple[str, float]]  # times, and the highest charge to any member by then
+    words: Sequence[str]  # caps and what is left of them, in sentences
+    cap: float  # the epsilon that may be charged to one member
+    steps: Sequence[tuple[str, float]]  # times, and the highest epsilon charged to any member
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]  # one for each charge
 
@@ -98,16 +99,16 @@ class PageData:
     title: str
     summary: Sequence[str] = ()  # paragraphs below the heading
     lists: Sequence[MemberList] = ()  # released ones, and for the curator those without privacy
-    results: Sequence[Result] = ()  # of the picture and the table of all numbers; the curator's
-    notes: Sequence[str] = ()  # paragraphs under "What the numbers say"; the curator's
-    spending: Spending | None = None  # for the keeper of the ledger
+    results: Sequence[Result] = ()  # for the picture and the table; for the curator only
+    notes: Sequence[str] = ()  # paragraphs under "What the numbers say"; for the curator only
+    spending: Spending | None = None  # for the curator only
 
 
 def write_page(path: str | os.PathLike[str], data: PageData) -> None:
     """Write the report page: one file, to be opened in any browser, offline.
 
-    The file holds everything in `data`, the curator's part included. It is readable for its
-    owner only, and replaces a file that is there.
+    The file contains everything in `data`, also what is for the curator only. It has mode 0600,
+    and replaces an existing file.
 
     Examples
     --------
@@ -158,14 +159,8 @@ def _packed(data: PageData) -> dict[str, Any]:
 
 def _packed_list(one: MemberList) -> dict[str, Any]:
     # Ids as text: JavaScript would round an integer above 2**53 to another id.
-    rows = [
-        [
-            str(row.node),
-            float(f"{row.score:.6g}"),
-            *(row.first, row.last, row.why, row.right, row.chance, row.strength),
-        ]
-        for row in one.rows
-    ]
+    others = attrgetter("first", "last", "why", "right", "chance", "strength")
+    rows = [[str(row.node), float(f"{row.score:.6g}"), *others(row)] for row in one.rows]
     return {**vars(one), "member": str(one.member), "rows": rows}
 
 

@@ -14,10 +14,8 @@ from edgeveil.ledger.accounts import is_window
 from edgeveil.report.page import Spending
 
 _NOTED = ("mechanism", "parameters", "purpose", "operator")
-COLUMNS = (
-    *("number", "time", "label", "snapshot", *_NOTED),
-    *("members", "epsilon_each", "epsilon_pooled", "state"),
-)
+COLUMNS: tuple[str, ...] = ("number", "time", "label", "snapshot", *_NOTED)
+COLUMNS += ("members", "epsilon_each", "epsilon_pooled", "state")
 
 
 def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:

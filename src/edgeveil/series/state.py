@@ -26,7 +26,7 @@ import numpy.typing as npt
 from edgeveil._files import sync_folder, write_atomically, write_note
 from edgeveil.errors import LedgerError
 from edgeveil.estimate.lists import Evidence
-from edgeveil.io.folder import clear_away, is_closed, locked
+from edgeveil.io.folder import is_private_folder, locked, remove_folder
 
 SHARD = 1 << 16  # nodes in a file
 _FORMAT = 1
@@ -159,7 +159,7 @@ class SeriesFolder:
     def writing(self) -> Iterator[None]:
         """Make the folder if need be, and keep others from writing to it."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not is_closed(self.path):
+        if not is_private_folder(self.path):
             raise LedgerError(f"{self.path} belongs to another user, or is open to others")
         with locked(self.path / "lock", f"another process is refreshing {self.path}"):
             yield
@@ -193,7 +193,7 @@ class SeriesFolder:
         old = self.about()
         write_note(self.path / "series.json", {"format": _FORMAT, **vars(about)})
         if old is not None and old.state and old.state != about.state:
-            clear_away(self.path / old.state)
+            remove_folder(self.path / old.state)
 
     def finish(self) -> None:
         """The refresh is done: all its batches are stored."""
@@ -205,7 +205,7 @@ class SeriesFolder:
         about = self.about()
         for left in self.path.glob("state-*"):
             if about is None or left.name != about.state:
-                clear_away(left)
+                remove_folder(left)
         folder = self.path / f"state-{secrets.token_hex(8)}"
         folder.mkdir(mode=0o700)
         return folder

@@ -186,7 +186,7 @@ def test_who_is_forgotten_leaves_no_byte_and_no_edge(tmp_path, directed):
 
 def test_files_that_cannot_be_removed_are_not_said_to_be_gone(history, monkeypatch):
     history.add(SECOND)
-    monkeypatch.setattr(state, "clear_away", lambda work: None)
+    monkeypatch.setattr(state, "remove_folder", lambda work: None)
     with pytest.raises(EdgeveilError, match=r"old files cannot be removed: delete .*state-"):
         history.forget("dan")
     monkeypatch.undo()

@@ -148,7 +148,7 @@ def test_whenever_it_is_interrupted_the_same_call_goes_on(tmp_path, parts, monke
     assert len(seen) > 12
 
 
-@pytest.mark.parametrize("step", ["parts read", "pieces counted", "buckets of rows"])
+@pytest.mark.parametrize("step", ["parts read", "chunks counted", "buckets of rows"])
 def test_a_killed_build_leaves_no_graph_and_goes_on(tmp_path, parts, step):
     code = (
         "import os, signal, sys\n"
@@ -169,7 +169,7 @@ def test_a_killed_build_leaves_no_graph_and_goes_on(tmp_path, parts, step):
 
 def test_parts_that_were_read_are_not_read_again(tmp_path, parts):
     def stop(what: str, done: int, total: int) -> None:
-        if what == "pieces counted":
+        if what == "chunks counted":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -186,7 +186,7 @@ def test_a_part_that_changed_meanwhile_is_refused(tmp_path, parts):
         if done == 1:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt, match="the same call goes on"):
+    with pytest.raises(KeyboardInterrupt, match="run the same call again"):
         build_graph(parts, tmp_path / "graph", progress=stop)
     parts[0].write_text("1,2\n")
     with pytest.raises(InputError, match=r"a\.csv was changed; delete .* to begin anew"):
@@ -302,14 +302,14 @@ def test_lines_inside_of_quotes_are_not_cut(tmp_path, monkeypatch):
 def test_rows_are_made_in_groups_that_fit(tmp_path, parts, monkeypatch):
     """As many buckets as the memory holds, at least one, and all of them in the end."""
     monkeypatch.setattr(_csr, "_BUCKET", 32)
-    groups, deal = [], rows.deal_pairs
+    groups, deal = [], rows.scatter_pairs
 
     def counted(pairs, n, shift, counts, *, first, directed):
         made = deal(pairs, n, shift, counts, first=first, directed=directed)
         groups.append((first, len(counts), made.keys.nbytes))
         return made
 
-    monkeypatch.setattr(rows, "deal_pairs", counted)
+    monkeypatch.setattr(rows, "scatter_pairs", counted)
     built = build_graph(parts, tmp_path / "graph", memory=SMALL)
     assert len(groups) > 2
     assert all(size <= 0.75 * SMALL or buckets == 1 for _, buckets, size in groups)

@@ -6,14 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from edgeveil._csr_kernels import number_keys
+from edgeveil._csr_kernels import number_by_hash
 from edgeveil.io import edges
-from edgeveil.io.edges import Indexed, Numbers, in_order, index_columns
+from edgeveil.io.edges import IdIndex, Indexed, index_columns, sort_ids
 
 
 def indexed_in_order(first: pl.Series, second: pl.Series) -> Indexed:
     ids, u, v = index_columns(first, second)
-    return Indexed(in_order(ids, u, v), u, v)
+    return Indexed(sort_ids(ids, u, v), u, v)
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -25,7 +25,7 @@ def test_equal_ids_and_only_these_get_one_number(monkeypatch, distinct, name, la
     monkeypatch.setattr(edges, "_BLOCK", 1 << 14)
     rng = np.random.default_rng(distinct)
     ids = pl.Series(name(rng.integers(0, distinct, 200_000)))
-    numbers = Numbers(ids.dtype, len(ids))
+    numbers = IdIndex(ids.dtype, len(ids))
     codes = numbers.add(ids)
     assert numbers.ids[codes].equals(ids)
     assert numbers.ids.equals(ids.unique(maintain_order=True))
@@ -41,7 +41,7 @@ def test_ids_with_one_hash_stay_apart_whether_other_hashes_help_or_not(monkeypat
         edges, "_keys", lambda ids, seed: keys(ids, seed) % (7 if seed < good else 2**64 - 1)
     )
     ids = pl.Series([f"{i % 400}" for i in range(1000)])
-    numbers = Numbers(ids.dtype, len(ids))
+    numbers = IdIndex(ids.dtype, len(ids))
     assert numbers.add(ids).tolist() == [i % 400 for i in range(1000)]
     assert numbers.add(ids[::-1]).tolist() == [i % 400 for i in range(999, -1, -1)]
 
@@ -55,7 +55,7 @@ def test_keys_beyond_the_room_are_refused_and_no_loop_leaves_its_arrays():
         rows = np.empty(60, dtype=np.int64)
         with np.errstate(over="ignore"):
             table, factor = np.zeros(16, dtype=np.uint64), np.uint64(3**40)
-            loop = number_keys.py_func
+            loop = number_by_hash.py_func
             assert loop(keys.astype(np.uint64), factor, table, 4, 0, codes, rows) == expected
         if expected > 0:
             assert np.array_equal(keys[rows[:expected]][codes], keys)

@@ -97,7 +97,7 @@ def test_a_saved_graph_is_for_its_owner_only(saved):
 # -- whole or not at all ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("failing", ["save_array", "sync_folder", "sha256_of", "move_in"])
+@pytest.mark.parametrize("failing", ["save_array", "sync_folder", "sha256_of", "replace_folder"])
 @pytest.mark.parametrize(
     ("failure", "seen"),
     [
@@ -230,7 +230,7 @@ def test_what_is_no_saved_graph_is_one_sentence(tmp_path):
         open_graph(tmp_path)
     for text in ("", "[]", "{}", "\xff", "null", "[" * 100_000, '{"format": "x", "version": 1}'):
         (tmp_path / "graph.json").write_text(text, encoding="latin-1")
-        with pytest.raises(InputError, match=r"its graph\.json is not one of ours"):
+        with pytest.raises(InputError, match=r"its graph\.json was not written by edgeveil"):
             open_graph(tmp_path)
 
 

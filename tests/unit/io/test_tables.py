@@ -172,9 +172,9 @@ def test_a_lazy_frame_is_read_when_it_is_needed(tmp_path):
 )
 def test_an_address_is_refused_in_one_sentence(read, address):
     for given in (address, Path(address)):  # a path has one slash left
-        with pytest.raises(InputError, match=r"^\w+:// is an address, .* download it first"):
+        with pytest.raises(InputError, match=r"^\w+:// is a URL, .* download it first"):
             read(given)
-    with pytest.raises(InputError, match=r"the node list cannot be read: \w+:// is an address"):
+    with pytest.raises(InputError, match=r"the node list cannot be read: \w+:// is a URL"):
         as_graph([(1, 2)], nodes=address)
 
 
