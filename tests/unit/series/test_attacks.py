@@ -452,15 +452,15 @@ def test_evidence_is_the_members_own_whatever_the_order_of_parts(tmp_path, monke
 def test_only_a_new_history_forgets_friendships_that_ended(weeks, drawn, tmp_path):
     weeks.refresh(RING + CHORDS)
     weeks.refresh(RING)
-    before = drawn[0][0][0]
+    before = set(drawn[0][0][0])
     weeks.ledger.advance("friends")
     weeks.refresh(RING)
-    assert drawn[0][-1][0] == before  # renewed: the ended ones are asked about again
+    assert set(drawn[0][-1][0]) == before  # renewed: the ended ones are asked about again
     with pytest.raises(LedgerError, match="does not hold the series"):
         weeks.refresh(RING, folder=tmp_path / "new")
     weeks.ledger.advance("friends")
     weeks.refresh(RING, folder=tmp_path / "new", again=True)
-    assert drawn[0][-1][0] == {2: 1.0, 6: 1.0} != before
+    assert set(drawn[0][-1][0]) == {2, 6} != before
     assert weeks.charged("a") == 3.0
 
 
