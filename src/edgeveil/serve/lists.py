@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import struct
+import weakref
 import zlib
 from collections.abc import Mapping
 from functools import cached_property
@@ -25,11 +26,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgeveil._files import write_atomically
-from edgeveil.errors import InputError
+from edgeveil.errors import InputError, LedgerError
 from edgeveil.estimate.lists import Reason
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
+    from edgeveil.ledger import Ledger
+    from edgeveil.nodes import NodeId
     from edgeveil.suggestions import Suggestion, Suggestions
 
 _HEADER = 4096
@@ -80,6 +83,11 @@ def render(made: Suggestions, snapshot: int) -> list[bytes]:
     ]
 
 
+def is_list_of(member: NodeId, body: bytes) -> bool:
+    """Whether a list that `render` has made names this member as the one it is for."""
+    return body.startswith(b'{"member":%s,' % _json(member))
+
+
 def _line(one: Suggestion) -> dict[str, Any]:
     return {
         "rank": one.rank,
@@ -103,6 +111,7 @@ class ListStore:
         if nodes is not None:
             self.nodes = nodes
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._file)  # not while a request may read from it
 
     @classmethod
     def open(cls, path: Path, about: Mapping[str, Any], nodes: NodeSet, k: int) -> ListStore:
@@ -158,12 +167,33 @@ class ListStore:
         return None if bound is None else (bound[0], bound[1])
 
     def bind(self, entry: tuple[int, str] | None) -> None:
-        """Bind the file to an entry of the ledger, durably; call it before `put`."""
+        """Bind the file to an entry of the ledger, durably."""
         if entry != self.entry:
             bound = {**self.about, "entry": entry}
             os.pwrite(self._file, _header(bound), 0)
             os.fdatasync(self._file)
             self.about = bound
+
+    def flush(self) -> None:
+        """Return when all that was put is on the disk."""
+        os.fdatasync(self._file)
+
+    def refuse_unknown(self, ledger: Ledger) -> None:
+        """Raise LedgerError for lists that the ledger has not charged."""
+        bound = self.entry
+        if bound is not None and ledger.entry(bound[0]) != bound:
+            raise LedgerError(
+                f"{self.path} holds lists that the ledger does not know: its entry {bound[0]} is "
+                "missing or another one, so the ledger was put back to an older copy. Put the "
+                "newest ledger and its artifacts back. If they are lost, members may have seen "
+                "lists that this ledger has not charged: read Backup in docs/ledger.md, and move "
+                f"the files *.lists out of {self.path.parent} before you start again"
+            )
+
+    def remove(self) -> None:
+        """Remove the files; who has them open can still read."""
+        self.path.unlink(missing_ok=True)
+        _members_file(self.path).unlink(missing_ok=True)
 
     def put(self, index: int, padded: bytes) -> None:
         """Store the padded list of one member."""
@@ -174,6 +204,15 @@ class ListStore:
         if not 0 <= index < self.about["members"]:
             raise IndexError(index)
         return _HEADER + index * self.slot
+
+
+def kept_lists(folder: Path, series: str, ledger: Ledger) -> list[ListStore]:
+    """What earlier runs have stored of this series, the oldest first; LedgerError if unknown."""
+    found = [ListStore.open_earlier(path) for path in sorted(folder.glob("*.lists"))]
+    kept = [one for one in found if one and one.about.get("series") == series]
+    for lists in kept:
+        lists.refuse_unknown(ledger)
+    return kept
 
 
 def _header(about: Mapping[str, Any]) -> bytes:
