@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _HEADER = 4096
 _NEW = {"slot": 0, "entry": None}  # header fields that `about` does not determine
 _CHECKSUM = struct.Struct("<I")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _LINE_BYTES = 192  # one line of a list, without the name
 _FRAME_BYTES = 512  # everything else, without the member's name
 _IN_JSON = np.array([len(json.dumps(chr(code))) - 2 for code in range(128)] + [1] * 128, np.uint8)
@@ -100,7 +101,7 @@ def _line(one: Suggestion) -> dict[str, Any]:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(value).encode()
 
 
 class ListStore:

@@ -150,7 +150,10 @@ def _protection(source: Source, member: str) -> dict[str, Any]:
             f"strongly: there the factor is at most {_factor(2 * epsilon):,}."
         )
         claim = replace(mechanism.guarantee(1), theorem="docs/theory/series.md")
-        in_full = f"All lists of the series together: {claim}"
+        in_full = (
+            f"All lists of the series together: {claim} A connection of somebody who was forgotten "
+            "and has come back counts as a new one."
+        )
     else:
         epsilon = mechanism.epsilon
         lists, them = "your list, so that it does", "the list"
