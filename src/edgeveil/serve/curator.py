@@ -93,14 +93,16 @@ def curator_app(
         routes += [
             route("/charges", lambda: _charges_of_series(source)),
             route("/plan", lambda: _renewals(source)),
-            *charging("/refresh", source.price, lambda shown: _refresh(source, shown)),
+            *charging("/refresh", source.price, lambda shown: asdict(source.refresh(shown))),
         ]
     else:
+        advance = source.price_of_next, lambda shown: {"snapshot": source.advance(shown)}
+        ahead = source.price, lambda shown: {"left": source.make_ahead(shown)}
         routes += [
             route("/charges", lambda: _charges(source)),
             route("/plan", lambda: _plan(source)),
-            *charging("/advance", source.price_of_next, lambda shown: _advance(source, shown)),
-            *charging("/ahead", source.price, lambda shown: _make_ahead(source, shown)),
+            *charging("/advance", *advance),
+            *charging("/ahead", *ahead),
         ]
     return application(routes, _PAGES, Metrics())
 
@@ -128,20 +130,6 @@ def _json_in(body: bytes) -> object:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
-
-
-def _advance(making: Making, shown: object) -> dict[str, int]:
-    return {"snapshot": making.advance(shown)}
-
-
-def _make_ahead(making: Making, shown: object) -> dict[str, int]:
-    making.make_ahead(shown)
-    return {"left": making.ahead_left}
-
-
-def _refresh(lists: SeriesLists, shown: object) -> dict[str, Any]:
-    lists.refresh(shown)
-    return asdict(lists.refreshing)
 
 
 def _one_by_one(making: Making) -> dict[str, Any]:

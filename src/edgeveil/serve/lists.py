@@ -41,30 +41,12 @@ _CHECKSUM = struct.Struct("<I")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _LINE_BYTES = 192  # one line of a list, without the name
 _FRAME_BYTES = 512  # everything else, without the member's name
-_IN_JSON = np.array([len(json.dumps(chr(code))) - 2 for code in range(128)] + [1] * 128, np.uint8)
-"""Bytes inside a JSON string for each byte of UTF-8."""
 
 
 def slot_bytes(nodes: NodeSet, k: int) -> int:
     """Bytes of one slot: enough for any list of length k, by the longest public name."""
-    if nodes.kind == "str":
-        text, offsets = nodes.arrays["text"], nodes.arrays["offsets"]
-        lengths, escaped = np.diff(offsets), np.flatnonzero(_IN_JSON[text] > 1)
-        whose = np.searchsorted(offsets, escaped, side="right") - 1
-        np.add.at(lengths, whose, _IN_JSON[text[escaped]] - 1)
-        longest = 2 + int(lengths.max(initial=0))
-    else:
-        ends = nodes.ids.min(initial=0), nodes.ids.max(initial=0)
-        longest = max(len(str(node)) for node in ends)
+    longest = max((len(_json(node)) for node in nodes), default=0)
     return -(-(_FRAME_BYTES + longest + k * (_LINE_BYTES + longest)) // 1024) * 1024
-
-
-def digest_of(nodes: NodeSet) -> str:
-    """SHA-256 of a node set: its ids and their order."""
-    ids = hashlib.sha256(nodes.kind.encode())
-    for name, array in sorted(nodes.arrays.items()):
-        ids.update(name.encode() + array.tobytes())
-    return ids.hexdigest()
 
 
 def render(made: Suggestions, snapshot: int) -> list[bytes]:
@@ -102,6 +84,12 @@ def _line(one: Suggestion) -> dict[str, Any]:
 
 def _json(value: Any) -> bytes:
     return _ENCODER.encode(value).encode()
+
+
+def path_of(folder: Path, about: Mapping[str, Any]) -> Path:
+    """Where lists with this header belong; it says the snapshot, and what else they depend on."""
+    name = hashlib.sha256(_json(about)).hexdigest()[:16]
+    return folder / f"{about['snapshot']:06d}-{name}.lists"
 
 
 class ListStore:
@@ -168,7 +156,7 @@ class ListStore:
         return None if bound is None else (bound[0], bound[1])
 
     def bind(self, entry: tuple[int, str] | None) -> None:
-        """Bind the file to an entry of the ledger, durably."""
+        """Bind the file to an entry of the ledger, durably: before a list with a later charge."""
         if entry != self.entry:
             bound = {**self.about, "entry": entry}
             os.pwrite(self._file, _header(bound), 0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import hashlib
 import json
 import logging
 import threading
@@ -24,7 +23,7 @@ from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import Account, Ledger
 from edgeveil.ledger.tables import UnusableError
 from edgeveil.serve.answers import Unavailable, UsedUp, check_price, words_of
-from edgeveil.serve.lists import ListStore, digest_of, kept_lists, render
+from edgeveil.serve.lists import ListStore, kept_lists, path_of, render
 
 if TYPE_CHECKING:
     from edgeveil.graph import Graph
@@ -164,8 +163,8 @@ class Making:
         lists = least.left / self.offer.epsilon, least.pooled_left / guarantee.pooled_epsilon
         return int(min(lists) + 1e-9)  # a cap of 2 pays for 4 lists of 0.5
 
-    def make_ahead(self, shown: object) -> None:
-        """Make the lists of all members who have none, while nobody waits.
+    def make_ahead(self, shown: object) -> int:
+        """Make the lists of all members who have none, while nobody waits; gives `ahead_left`.
 
         PriceChanged unless the price is the one that was shown.
         """
@@ -173,6 +172,7 @@ class Making:
         with self._wake:
             self._ahead = 0
             self._wake.notify()
+        return self.ahead_left
 
     def advance(self, shown: object) -> int:
         """Take the graph as it is now for a new snapshot, and give that one's number.
@@ -207,10 +207,9 @@ class Making:
             "epsilon": self.offer.epsilon,
             "knows_followers": self.offer.knows_followers,
             "series": self._series,
-            "nodes": digest_of(graph.nodes),
+            "nodes": graph.nodes.digest(graph.nodes.kind.encode()).hexdigest(),
         }
-        name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
-        path = self._folder / f"{snapshot:06d}-{name}.lists"
+        path = path_of(self._folder, about)
         lists = ListStore.open(path, about, graph.nodes, self.offer.k)
         lists.refuse_unknown(self.ledger)
         return Edition(snapshot, graph, lists)

@@ -30,7 +30,7 @@ from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.series.campaign import Current, current_series, series_folder
 from edgeveil.series.copies import check_copies
 from edgeveil.serve.answers import NotYet, Unavailable, check_price, words_of
-from edgeveil.serve.lists import ListStore, kept_lists, render
+from edgeveil.serve.lists import ListStore, kept_lists, path_of, render
 
 if TYPE_CHECKING:
     from edgeveil.graph import Graph
@@ -180,18 +180,16 @@ class SeriesLists:
             check_copies(self.ledger, now.place, now.history, about.series, about.until)
         return now
 
-    def _path(self, now: Current) -> tuple[Path, dict[str, Any]]:
-        """Where the copies of a state belong, and what their header says."""
-        about, gone = now.about, now.history.forgotten.tobytes()
-        held = {
+    def _header(self, now: Current) -> dict[str, Any]:
+        """What the copies of a state depend on."""
+        gone = now.history.forgotten.tobytes()
+        return {
             "series": self._series,
-            "snapshot": about.until,
-            "state": about.state,
+            "snapshot": now.about.until,
+            "state": now.about.state,
             "length": self.k,
             "forgotten": hashlib.sha256(gone).hexdigest(),
         }
-        name = hashlib.sha256(json.dumps(held).encode()).hexdigest()[:16]
-        return self._copies / f"{about.until:06d}-{name}.lists", held
 
     def _take_copies(self, now: Current) -> bool:
         """Serve the copies of this state, if they are complete; gives whether they are.
@@ -200,7 +198,7 @@ class SeriesLists:
         """
         history, edition = now.history, self.edition
         history.nodes.find("" if history.nodes.kind == "str" else 0)  # builds the index of ids
-        kept = ListStore.open_earlier(self._path(now)[0])
+        kept = ListStore.open_earlier(path_of(self._copies, self._header(now)))
         if kept is None or kept.entry is None:
             if edition is not None and edition.history == history.identity:
                 self.edition = replace(edition, nodes=history.nodes, present=history.present)
@@ -219,9 +217,8 @@ class SeriesLists:
         """Copy everybody's lists; False if the series changed meanwhile."""
         from edgeveil.series.suggesting import open_series  # compiled code
 
-        files, history = self._files(), now.history
-        path, held = self._path(now)
-        lists = ListStore.open(path, held, history.nodes, self.k)
+        files, history, header = self._files(), now.history, self._header(now)
+        lists = ListStore.open(path_of(self._copies, header), header, history.nodes, self.k)
         series = open_series(now, self.ledger, self.label)
         self.left = series.n_lists
         try:
@@ -261,7 +258,7 @@ class SeriesLists:
         snapshot = self.edition.snapshot if self.edition else None
         return {"snapshot": snapshot, **asdict(price)}
 
-    def refresh(self, shown: object) -> None:
+    def refresh(self, shown: object) -> Refreshing:
         """Refresh the series with the graph as it is now, in the background.
 
         PriceChanged unless the price is the one that was shown.
@@ -271,12 +268,13 @@ class SeriesLists:
         try:
             graph = self._read()
             check_price(shown, self._price(graph))
-            self.refreshing = Refreshing(running=True, members=graph.n_nodes)
+            self.refreshing = begun = Refreshing(running=True, members=graph.n_nodes)
             work = threading.Thread(target=self._refresh, args=[graph], name="refresh", daemon=True)
             work.start()
         except BaseException:
             self._one_at_a_time.release()
             raise
+        return begun
 
     def _refresh(self, graph: Graph) -> None:
         from edgeveil.series import refresh
