@@ -39,6 +39,7 @@ _CHECK_EVERY = 1.0  # seconds between two looks at the series
 _CHECK_EVERY_IN_TROUBLE = 5.0  # a look at all charges may take long
 _WATCHED = ("series.json", "pending.json", "history/history.json", "history/refreshed.json")
 _log = logging.getLogger("edgeveil.serve")
+_Files = list[tuple[int, int, int] | None]
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ class SeriesLists:
         self._read, self.ledger, self.label, self.k = read, ledger, label, k
         self._copies, self._folder = copies, series_folder(ledger, label, folder)
         self._series = ledger.key_of(json.dumps(["series", label]))
-        self._seen: object = None  # what was looked at last
+        self._seen: tuple[tuple[_Files, str | None], object] | None = None  # at the last look,
+        self._now: Current | None = None  # and the series of that time
         self._stopped, self._wake = threading.Event(), threading.Event()
         self._one_at_a_time = threading.Lock()
         self.refreshing = Refreshing()
@@ -142,28 +144,27 @@ class SeriesLists:
 
     def _follow(self) -> None:
         """Take over what was refreshed or forgotten since the last look."""
-        files = self._files()
         try:
-            seen = self.ledger.entry(), self.ledger.fingerprint(self.label), files
+            seen = (self._files(), self.ledger.fingerprint(self.label)), self.ledger.entry()
             if seen == self._seen:
                 return
-            now = self._checked()
+            # Opened anew only if its files are others: the ledger grows while others are charged.
+            same = self._now if self._seen is not None and self._seen[0] == seen[0] else None
+            now = self._now = self._checked(same)
             # Renewed, and not refreshed since: the lists of the old series stay until then.
             ready = now is None or not now.about.state or self._take_copies(now)
         except EdgeveilError as error:
-            if self._files() != files:  # replaced while it was read: look again
-                return
             if not isinstance(error, UnusableError):  # the ledger may not know what would be shown
                 self.edition, self._seen = None, None
             raise
-        if ready or (now is not None and self._copy(now)):
+        if ready or (now is not None and self._copy(now, seen[0][0])):
             self._seen = seen
         else:  # changed while it was copied
             self._wake.set()
 
-    def _files(self) -> list[tuple[int, int, int] | None]:
+    def _files(self) -> _Files:
         """What changes whenever one of the watched files is replaced."""
-        found = list[tuple[int, int, int] | None]()
+        found = _Files()
         for name in _WATCHED:
             try:
                 about = (self._folder / name).stat()
@@ -172,13 +173,20 @@ class SeriesLists:
                 found.append(None)
         return found
 
-    def _checked(self) -> Current | None:
-        """The series; LedgerError if ledger, history and state do not fit together."""
-        now = current_series(self.ledger, self.label, self._folder)
-        if now is not None:
-            about = now.about
-            check_copies(self.ledger, now.place, now.history, about.series, about.until)
-        return now
+    def _checked(self, now: Current | None = None) -> Current | None:
+        """The series, or `now` if it is that; LedgerError if it does not fit to the ledger."""
+        while True:
+            files = self._files()
+            try:
+                now = now or current_series(self.ledger, self.label, self._folder)
+                if now is not None:
+                    about = now.about
+                    check_copies(self.ledger, now.place, now.history, about.series, about.until)
+                return now
+            except EdgeveilError:
+                if self._files() == files:
+                    raise
+                now = None  # replaced while it was read: look again
 
     def _header(self, now: Current) -> dict[str, Any]:
         """What the copies of a state depend on."""
@@ -213,11 +221,11 @@ class SeriesLists:
                 other.remove()
         return True
 
-    def _copy(self, now: Current) -> bool:
-        """Copy everybody's lists; False if the series changed meanwhile."""
+    def _copy(self, now: Current, files: _Files) -> bool:
+        """Copy everybody's lists; False if the files of the series are others meanwhile."""
         from edgeveil.series.suggesting import open_series  # compiled code
 
-        files, history, header = self._files(), now.history, self._header(now)
+        history, header = now.history, self._header(now)
         lists = ListStore.open(path_of(self._copies, header), header, history.nodes, self.k)
         series = open_series(now, self.ledger, self.label)
         self.left = series.n_lists
