@@ -176,6 +176,7 @@ function charging(path, question, done) {
     try {
       const price = await ask(path);
       [at("question").textContent, at("same").textContent] = question(price);
+      at("charge").textContent = path === "refresh" ? "Refresh" : "Charge";
       at("charge").onclick = async () => {
         at("confirm").close();
         try {
@@ -202,10 +203,12 @@ function priceOfLists(price, when) {
 
 function priceOfRefresh(price) {
   const number = (count, one, many) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
+  const charged = price.n_newcomers
+    ? `Charges epsilon ${price.epsilon} to ${number(price.n_newcomers, "newcomer", "newcomers")}, once for all their lists to come; nothing for everybody else.`
+    : "Charges nobody: there are no newcomers.";
   const left_out = number(price.n_left_out, "member has", "members have");
   return [
-    `Charges epsilon ${price.epsilon} to ${number(price.n_newcomers, "newcomer", "newcomers")}, once for all their lists to come; ` +
-      `nothing for everybody else. Members in all: ${price.n_members.toLocaleString()}. Lowest remaining budget: ${price.least_left}.`,
+    `${charged} Members in all: ${price.n_members.toLocaleString()}. Lowest remaining budget: ${price.least_left}.`,
     price.n_left_out ? `${left_out} too little budget left, and will get no list.` : "",
   ];
 }
