@@ -12,6 +12,7 @@ the file. A ledger without that entry was put back to an older copy and does not
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -185,9 +186,11 @@ class ListStore:
         _members_file(self.path).unlink(missing_ok=True)
 
     def put(self, index: int, padded: bytes) -> None:
-        """Store the padded list of one member."""
+        """Store the padded list of one member; OSError if the disk takes only a part of it."""
         # The checksum covers the index: a list that was moved to another slot is not accepted.
-        os.pwrite(self._file, _CHECKSUM.pack(zlib.crc32(padded, index)) + padded, self._at(index))
+        whole = _CHECKSUM.pack(zlib.crc32(padded, index)) + padded
+        if os.pwrite(self._file, whole, self._at(index)) < len(whole):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
     def _at(self, index: int) -> int:
         if not 0 <= index < self.about["members"]:
