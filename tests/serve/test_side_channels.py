@@ -126,4 +126,4 @@ def test_a_first_list_comes_on_the_beat_however_long_it_took_and_so_does_none():
     with ThreadPoolExecutor(1) as pool:  # this thread may have a browser's loop in it
         found = np.array(pool.submit(asyncio.run, some()).result())
     assert found.min() > 0.595
-    assert found.min(axis=0).max() < 0.75
+    assert found.min(axis=0).max() < 1.15  # on the first beat; the second is at 1.2
