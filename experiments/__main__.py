@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder for the results (results)"
     )
-    parser.add_argument("--quick", action="store_true", help="smaller experiments, under two minutes each")
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller experiments, under two minutes each"
+    )
     parser.add_argument(
         "--sources",
         type=int,
