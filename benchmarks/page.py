@@ -336,8 +336,8 @@ def _lists(part: Figures) -> Iterator[str]:
 def _tail(part: Figures) -> Iterator[str]:
     yield "Noise where it is seen"
     yield (
-        "Noise for a row with 2,000 non-zero values; at 250 others, on average, noise alone exceeds "
-        "the threshold, CPU ms."
+        "Noise for a row with 2,000 non-zero values; at 250 others, on average, noise alone "
+        "exceeds the threshold. CPU ms."
     )
     columns: Columns = {
         "nodes": lambda r: f"{int(r['name']):,}",
