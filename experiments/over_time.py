@@ -345,7 +345,7 @@ def draw(results: list[Result]) -> Figure:
     here = [r for r in results if r.epsilon in (epsilon, None)]
     networks = list(dict.fromkeys(r.dataset for r in here))
     given = [name for name in networks if name not in (CIRCLES, GROWN)] or networks
-    figure = Figure(figsize=(8.6, 4.4), layout="constrained")
+    figure = Figure(figsize=(8.6, 3.9), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.12, 1))
     ends = []
     for name, (colour, width, words) in _STYLES.items():
@@ -358,7 +358,7 @@ def draw(results: list[Result]) -> Figure:
         ends.append((line[-1, 1], words, colour))
     left.set_title(f"Epsilon {epsilon:g} for a whole year\n({', '.join(given)})")
     left.set_ylabel("hidden friends found, %", fontsize=LARGE)
-    left.set_ylim(0)
+    left.set_ylim(0, 1.14 * max(y for y, _, _ in ends))  # room for the highest name
     ends_right = []
     for name, colour in zip(networks, (BLUE, GREEN, ORANGE, PINK, VERMILION), strict=False):
         line, base = (_course(here, which, [name]) for which in (SERIES, BASE))
@@ -408,7 +408,7 @@ def _label(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
     ends = sorted(ends)
     places = np.array([y for y, _, _ in ends])
     low, high = axes.get_ylim()
-    heights = np.array([0.07 * (high - low) * (1 + words.count("\n")) for _, words, _ in ends])
+    heights = np.array([0.08 * (high - low) * (1 + words.count("\n")) for _, words, _ in ends])
     room = (heights[:-1] + heights[1:]) / 2
     for _ in range(200):  # neighbours push each other apart
         short = np.maximum(0, room - np.diff(places)) / 2

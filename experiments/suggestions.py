@@ -83,7 +83,7 @@ def draw(results: list[Result]) -> Figure:
         (f"Hubs are everybody's friends\n({_HUBS})", hubs),
     ]
     panels = [(title, networks) for title, networks in panels if networks]
-    figure = Figure(figsize=(4.3 * len(panels), 4.4), layout="constrained")
+    figure = Figure(figsize=(4.3 * len(panels), 3.8), layout="constrained")
     row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (title, networks) in zip(row, panels, strict=True):
         _draw_networks(axes, hits, networks)
@@ -143,7 +143,7 @@ def _label(axes: Axes, ends: Sequence[tuple[float, str, str]], x: float) -> None
     ends = sorted(ends)
     places = np.array([y for y, _, _ in ends])
     for _ in range(100):  # neighbours push each other apart
-        short = np.maximum(0, 9.5 - np.diff(places)) / 2
+        short = np.maximum(0, 11 - np.diff(places)) / 2
         places[:-1] -= short
         places[1:] += short
     for y, (_, name, colour) in zip(places, ends, strict=True):
