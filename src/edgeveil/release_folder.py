@@ -100,10 +100,13 @@ class ReleaseFolder:
         guarantee: Guarantee,
         provenance: Provenance,
         parts: Iterable[tuple[int, str, Sequence[NodeId], bytes]],
+        *,
+        overwrite: bool = False,
     ) -> ReleaseFolder:
         """Write a folder from numbered files, each of a batch and some sources, in any order.
 
-        It is written under another name, and renamed when it is complete.
+        It is written under another name, and renamed when it is complete. What is in its place is
+        removed then, if `overwrite` allows it.
         """
         place = path.resolve()
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -130,7 +133,9 @@ class ReleaseFolder:
             write_labelled_table(unfinished / _INDEX, index, {})
             text = json.dumps(as_json(made.manifest), indent=1)
             write_atomically(unfinished / _MANIFEST, lambda path: path.write_text(text))
-            if place.exists():
+            if place.exists() and overwrite:
+                shutil.rmtree(place)
+            elif place.exists():
                 place.rmdir()  # fails unless empty: nothing is replaced
             move(unfinished, place)
         except BaseException:

@@ -276,7 +276,7 @@ class Release(Tabular):
     # -- files ----------------------------------------------------------------------------
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write to .parquet, .json or .csv, with the guarantee, atomically.
+        """Write to .parquet, .json or .csv, with the guarantee, atomically; replaces a file.
 
         In .parquet and .json scores become one line per node and one column per source;
         embeddings one line per source and one column per dimension. Guarantee and provenance

@@ -279,8 +279,9 @@ class Suggestions(Tabular):
         return figure
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the table to .parquet, .json or .csv, with the guarantee, atomically.
+        """Write the table to .parquet, .json or .csv, with the guarantee; replaces a file.
 
+        The file appears whole or not at all.
         .parquet and .json keep guarantee and provenance whole, and `read` reads them back; a
         .csv file has the guarantee in a few words in its last column.
         """
