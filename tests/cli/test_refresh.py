@@ -62,7 +62,7 @@ def test_what_was_written_before_is_not_replaced_silently(weeks, run):
     file.write_text("kept")
     done = run(f"{line} -k 5")
     assert done.returncode == 0
-    assert "lists/0001 is there already and stays as it is" in done.stderr
+    assert "lists/0001 exists and stays as it is" in done.stderr
     assert file.read_text() == "kept"
     assert run(f"{line} -k 5 --overwrite").returncode == 0
     assert len(ReleaseFolder.open("lists/0001").only("member1").for_member("member1")) == 5
@@ -74,7 +74,7 @@ def test_every_member_gets_a_file_of_its_own(weeks, run):
     assert len(files) == 40
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert files[0].read_text().splitlines()[0].startswith("member,rank,node")
-    assert "is there already" in run(f"{WEEKLY.format(1)} --per-member mail").stderr
+    assert "exists and stays as it is" in run(f"{WEEKLY.format(1)} --per-member mail").stderr
 
 
 def test_the_price_is_shown_before_and_asked_for_on_a_terminal(weeks, run, on_a_terminal):

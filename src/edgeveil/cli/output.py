@@ -50,15 +50,6 @@ def _width() -> int:
     return max(own or 80, 20)
 
 
-def counted(number: int, what: str) -> str:
-    """A number and what there are of it.
-
-    >>> counted(1, "ranking"), counted(2000, "ranking")
-    ('1 ranking', '2,000 rankings')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def plain(text: str) -> str:
     r"""The text on one line, without characters that steer a terminal.
 
