@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil._files import move, sha256_of, write_atomically
+from edgeveil._words import counted
 from edgeveil.errors import InputError, UnknownNodeError
 from edgeveil.io.exports import (
     as_json,
@@ -234,7 +235,8 @@ class ReleaseFolder:
         )
 
     def __str__(self) -> str:
-        made = f"{self.provenance.mechanism}: {len(self)} rows in {len(self.parts)} files"
-        return f"{made} in {self.path}. {self.guarantee}"
+        made = f"{self.provenance.mechanism}: {counted(len(self), 'row')}"
+        files = counted(len(self.parts), "file")
+        return f"{made} in {files} in {self.path}. {self.guarantee}"
 
     __repr__ = __str__

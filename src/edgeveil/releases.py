@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._words import counted
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.estimate.places import Place, in_words, places
 from edgeveil.io import exports
@@ -225,7 +226,7 @@ class Release(Tabular):
     def _what(self) -> str:
         what = "scores of" if self.gives == "scores" else "embeddings in"
         unit = "nodes" if self.gives == "scores" else "dimensions"
-        rows = "1 row" if len(self.sources) == 1 else f"{len(self.sources)} rows"
+        rows = counted(len(self.sources), "row")
         return f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
 
     def _repr_html_(self) -> str:

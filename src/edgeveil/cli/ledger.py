@@ -73,7 +73,8 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
 
     number = ev.Ledger(location).advance(label, check=refuse_series)
     sys.stdout.write(f"{number}\n")
-    say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
+    of_label = f" under the label {label!r}" if label else ""
+    say(f"the next release{of_label} is from snapshot {number} of the graph")
 
 
 @ledger.command

@@ -94,17 +94,19 @@ def print_table(
         writer.writerow(columns)
         writer.writerows(rows)
     else:
-        _print_for_people(columns, rows, f"{title}\n{warning}")
+        _print_for_people(columns, rows, [line for line in (title, warning) if line])
 
 
-def _print_for_people(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
+def _print_for_people(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], above: list[str]
+) -> None:
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
-    for line in title.splitlines():
+    for line in above:
         sys.stdout.write(f"{textwrap.fill(plain(line), console.width)}\n")
     names = [name.replace("_", " ") for name in columns]
     cells = [[plain(_in_words(cell)) for cell in row] for row in rows]

@@ -129,7 +129,7 @@ class Question:
         able = self.indices[[name not in unable for name in self.names]]
         if not len(able):
             raise BudgetError("the budget of nobody allows this: nothing was charged")
-        guarantee = _guarantee(self.graph, self.mechanism, len(able))
+        guarantee = guarantee_for(self.graph, self.mechanism, len(able))
         return replace(self, indices=able, guarantee=guarantee, n_left_out=len(unable))
 
     def about(self, *, noise: NoiseSource | None = None, charged: str = "") -> About:
@@ -227,7 +227,7 @@ def ask(
         graph=graph,
         mechanism=mechanism,
         indices=listed,
-        guarantee=_guarantee(graph, mechanism, len(listed)),
+        guarantee=guarantee_for(graph, mechanism, len(listed)),
         **given,
     )
     if skip:
@@ -238,7 +238,8 @@ def ask(
     return question
 
 
-def _guarantee(graph: Graph, mechanism: Mechanism, n_sources: int) -> Guarantee:
+def guarantee_for(graph: Graph, mechanism: Mechanism, n_sources: int) -> Guarantee:
+    """What a release of so many rows of this graph protects."""
     guarantee = mechanism.guarantee(n_sources)
     if graph.intake.nodes_from_edges:
         promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]

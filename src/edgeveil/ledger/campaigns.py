@@ -246,10 +246,13 @@ def _what_is_left(asked: Asked, left: int, due: BatchPrice) -> str:
     totals, members = asked.charges.totals, len(asked.members)
     lacking = [name for name in asked.new if totals[name] > left - due.epsilon_nano]
     if due.model == "joint" and members > 1 and lacking:
+        others = len(lacking) < members
         amount = "nothing" if all(totals[name] >= left for name in lacking) else "too little"
         return (
             f". {some_of(len(lacking), members, 'member', 'have')} {amount} left; their stored "
-            "lists stay readable. Leave them out with --skip-exhausted (skip_exhausted=True)"
+            "lists stay readable"
+            + ". Leave them out with --skip-exhausted (skip_exhausted=True)"
+            * others
         )
     if asked.there:
         return (
