@@ -244,9 +244,9 @@ def add_batch(transaction: Transaction, asked: Asked) -> list[ChargeRow]:
 
 def _append(asked: Asked, key: str, members: list[str], due: BatchPrice) -> ChargeRow:
     return asked.charges.append(
+        members,
+        due,
         key=key,
-        members=members,
-        price=due,
         campaign=asked.key,
         campaign_rows=asked.n_rows + len(members),
         label=asked.snapshot.label,
@@ -307,5 +307,5 @@ def add_release(transaction: Transaction, key: str, sha256: str) -> None:
     last = transaction.run(sql.LAST_RELEASE)
     seq, previous = last[0] if last else (0, first_hash(transaction.header, "releases"))
     row = chained(ReleaseRow(seq + 1, key, sha256, now()), previous)
-    transaction.fill("releases", [row])
+    transaction.insert("releases", [row])
     transaction.run(sql.ERASE_SECRET, key)

@@ -36,7 +36,7 @@ def _add_snapshot(transaction: Transaction, row: SnapshotRow) -> None:
     rows = all_snapshots(transaction)
     previous = rows[-1].hash if rows else first_hash(transaction.header, "snapshots")
     row = row._replace(seq=len(rows) + 1, created=now())
-    transaction.fill("snapshots", [chained(row, previous)])
+    transaction.insert("snapshots", [chained(row, previous)])
 
 
 def advance(transaction: Transaction, label: str) -> int:
