@@ -12,8 +12,9 @@ from pathlib import Path
 
 import scipy.sparse as sp
 
+from edgeveil._words import counted
 from edgeveil.cli.interrupts import watching
-from edgeveil.cli.output import counted, say
+from edgeveil.cli.output import say
 from edgeveil.datasets import LabelledGraph, load_blogcatalog, load_pos
 from edgeveil.errors import EdgeveilError
 from edgeveil.io import read_graph
