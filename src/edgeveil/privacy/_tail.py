@@ -57,18 +57,8 @@ class Rows(NamedTuple):
 
 
 def threshold_in_steps(threshold: float, calibration: Calibration) -> int:
-    """The least number of steps whose float is at least the threshold."""
-    a, k = _split(calibration.scale)[1], calibration.step_log2
-    steps = math.ceil(Fraction(threshold) / Fraction(2) ** k)
-    # Beyond 2**53 steps several numbers share a float: search for the first that reaches it.
-    least, most = steps - (1 << max(steps.bit_length() - 52, 1)), steps
-    while most - least > 1:
-        middle = (least + most) // 2
-        if _sampler.lattice_sum(0.0, middle, a, k) >= threshold:
-            most = middle
-        else:
-            least = middle
-    return most
+    """The least number of steps that is at least the threshold."""
+    return math.ceil(Fraction(threshold) / Fraction(2) ** calibration.step_log2)
 
 
 def draw_tail(
