@@ -155,7 +155,7 @@ def named(pid):
 
 def kill_a_busy_worker(killed):
     """Kill the first worker that is seen at work."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not killed and time.monotonic() < deadline:
         # Workers of this process's cluster that run a part right now.
         busy = [p for p in processes_below(os.getpid()) if named(p).startswith("ray::_run_part")]
@@ -216,7 +216,7 @@ def test_a_lost_machine_with_its_object_store_costs_only_time(tmp_path):
     """Two machines (as far as Ray can tell), of which one dies with all results it holds."""
     said = tmp_path / "said"
     command = [sys.executable, "-c", TWO_MACHINES, str(said)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-2000:]
     assert said.read_text() == "equal 1"
 
@@ -253,7 +253,7 @@ def test_a_run_that_died_is_followed_by_one_that_goes_on(victim, ledger, tmp_pat
             for pid in processes_below(driver.pid):
                 if "/raylet" in named(pid):
                     os.kill(pid, signal.SIGKILL)
-        assert driver.wait(timeout=100) != 0
+        assert driver.wait(timeout=500) != 0
     assert not out.exists()
     spends = ledger.charges()
     assert not all(spend.released for spend in spends)
@@ -400,7 +400,7 @@ def test_a_cluster_of_its_own_for_one_call(tmp_path):
         "assert not ray.is_initialized()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=500
     )
     assert done.returncode == 0, done.stderr
 
@@ -421,7 +421,7 @@ def test_an_address_without_a_cluster_is_a_plain_error_at_once():
         "        print(error)\n"
     )
     command = [sys.executable, "-c", program, *addresses]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     for address, line in zip(addresses, done.stdout.splitlines(), strict=True):
         assert f"no Ray cluster answers at {address!r}" in line, done.stderr
 
