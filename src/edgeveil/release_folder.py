@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil._files import move, sha256_of, write_atomically
+from edgeveil._words import counted
 from edgeveil.errors import InputError, UnknownNodeError
 from edgeveil.io.exports import (
     as_json,
@@ -101,10 +102,13 @@ class ReleaseFolder:
         guarantee: Guarantee,
         provenance: Provenance,
         parts: Iterable[tuple[int, str, Sequence[NodeId], bytes]],
+        *,
+        overwrite: bool = False,
     ) -> ReleaseFolder:
         """Write a folder from numbered files, each of a batch and some sources, in any order.
 
-        It is written under another name, and renamed when it is complete.
+        It is written under another name, and renamed when it is complete. What is in its place is
+        removed then, if `overwrite` allows it.
         """
         place = path.resolve()
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,7 +135,9 @@ class ReleaseFolder:
             write_labelled_table(unfinished / _INDEX, index, {})
             text = json.dumps(as_json(made.manifest), indent=1)
             write_atomically(unfinished / _MANIFEST, lambda path: path.write_text(text))
-            if place.exists():
+            if place.exists() and overwrite:
+                shutil.rmtree(place)
+            elif place.exists():
                 place.rmdir()  # fails unless empty: nothing is replaced
             move(unfinished, place)
         except BaseException:
@@ -222,7 +228,8 @@ class ReleaseFolder:
         return joined
 
     def __str__(self) -> str:
-        made = f"{self.provenance.mechanism}: {len(self)} rows in {len(self.parts)} files"
-        return f"{made} in {self.path}. {self.guarantee}"
+        made = f"{self.provenance.mechanism}: {counted(len(self), 'row')}"
+        files = counted(len(self.parts), "file")
+        return f"{made} in {files} in {self.path}. {self.guarantee}"
 
     __repr__ = __str__

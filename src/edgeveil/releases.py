@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._words import counted
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.estimate.places import Place, in_words, places
 from edgeveil.io import exports
@@ -211,7 +212,7 @@ class Release(Tabular):
     def _what(self) -> str:
         what = "scores of" if self.gives == "scores" else "embeddings in"
         unit = "nodes" if self.gives == "scores" else "dimensions"
-        rows = "1 row" if len(self.sources) == 1 else f"{len(self.sources)} rows"
+        rows = counted(len(self.sources), "row")
         return f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
 
     def _shown(self) -> str:

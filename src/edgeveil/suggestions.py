@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._words import counted
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.estimate.lists import STANDS_OUT, STRONG, Lists, Reason
 from edgeveil.io import exports
@@ -198,13 +199,13 @@ class Suggestions(Tabular):
             return "no suggestions"
         counts = np.bincount(nodes)
         distinct, most = int((counts > 0).sum()), int(counts.max())
-        whom = f"{lists:,} member{'s' * (lists != 1)}"
-        words = f"{len(nodes):,} suggestions to {whom}: {distinct:,} distinct people"
+        words = f"{counted(len(nodes), 'suggestion')} to {counted(lists, 'member')}: "
+        words += f"{distinct:,} distinct {'person' if distinct == 1 else 'people'}"
         if lists > 1:
             words += f", the most suggested one in {most / lists:.0%} of the lists"
-        words += f"; {int(self._outstanding.sum()):,} names stand out"
+        words += f"; {counted(int(self._outstanding.sum()), 'name', 'stand out')}"
         if popular := int(self._popular.sum()):
-            words += f"; {popular:,} list{'s are' if popular > 1 else ' is'} mostly popular names"
+            words += f"; {counted(popular, 'list', 'are')} mostly popular names"
         return words
 
     @cached_property

@@ -97,7 +97,7 @@ class Tabular:
     # -- files ---------------------------------------------------------------------------------
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write to .parquet, .json or .csv, with the guarantee, atomically.
+        """Write to .parquet, .json or .csv, with the guarantee, atomically; replaces a file.
 
         .parquet and .json keep guarantee and provenance whole, and `read` reads them back. There
         scores become one line per node and one column per source. A .csv file is for others to

@@ -226,7 +226,8 @@ def test_the_papers_configuration_is_a_preset_and_can_be_given_by_options():
 
 
 def test_the_papers_options_reach_the_release(folder, run):
-    line = "rank follows.csv --source alice --epsilon 1 --mechanism push-flow-cap --out r.json"
+    line = "rank follows.csv --source alice --epsilon 1 --mechanism push-flow-cap --out r.json "
+    line += "--overwrite"
     paper = run(f"{line} --bound paper --prepush --rounds 100 --sigma 1e-6")
     assert paper.returncode == 0, paper.stderr
     parameters = Release.read(folder / "r.json").provenance.parameters

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from edgeveil import _words
 from edgeveil.cli import output
 from edgeveil.cli.app import COMMANDS, make_app
 
@@ -53,7 +54,7 @@ def test_what_is_to_be_copied_stays_whole(on_a_terminal):
 
 
 def test_one_is_singular(folder, run):
-    assert [output.counted(n, "node") for n in (0, 1, 1000)] == ["0 nodes", "1 node", "1,000 nodes"]
+    assert [_words.counted(n, "node") for n in (0, 1, 1000)] == ["0 nodes", "1 node", "1,000 nodes"]
     assert (
         "r.csv: 1 ranking of 5 nodes."
         in run("rank follows.csv --source alice --epsilon 1 --out r.csv").stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import edgeveil as ev
 from tests.docs.blocks import Block, blocks_of, run_page, run_python, run_shell
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -69,9 +70,10 @@ def test_the_commands_of_the_readme_run_and_print_what_it_shows(two_files, monke
     monkeypatch.setenv("COLUMNS", "100")
     text = README.read_text("utf-8")
     lines = re.findall(r"^    (edgeveil .*\n)", text, re.MULTILINE)
-    assert len(lines) == 2
+    assert [line.split()[1] for line in lines] == ["ledger", "refresh", "suggest"]
     said = run_shell(Block("shell", "".join(lines), 1), "README.md")
-    assert "friends.ledger: charged epsilon = 1; 3 left for alice, enough" in said
+    assert "nobody is charged for it" in said
+    assert ev.Ledger.open("friends.ledger").account("alice").charged == 1
     shown = [line.split("┃") for line in (text + said).splitlines() if "┃ rank ┃" in line]
     assert len(shown) == 2
     assert [cell.strip() for cell in shown[0][1:]] == [cell.strip() for cell in shown[1][1:]]

@@ -114,6 +114,7 @@ def _run(words: list[str]) -> int:
     from edgeveil.cli.compiling import telling
     from edgeveil.cli.interrupts import raise_if_interrupted
     from edgeveil.cli.output import say
+    from edgeveil.cli.usage import explain
     from edgeveil.errors import (
         BudgetError,
         EdgeveilError,
@@ -136,7 +137,7 @@ def _run(words: list[str]) -> int:
             sys.stdout.flush()
         return 0
     except CycloptsError as error:
-        code, told = 2, " ".join(str(error).split())  # without the frame around it
+        code, told = 2, explain(error, app, words)
     except EdgeveilError as error:
         kinds = {BudgetError: 3, InputError: 4, ParameterError: 2, UnknownNodeError: 2}
         code = next((code for kind, code in kinds.items() if isinstance(error, kind)), 1)

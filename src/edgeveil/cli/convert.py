@@ -41,6 +41,7 @@ def convert(
     from edgeveil.cli.reading import read_and_say, say_what_was_read
     from edgeveil.errors import ParameterError
     from edgeveil.io import build_graph, open_graph, save_graph
+    from edgeveil.io.folder import check_target
     from edgeveil.memory import total_memory
 
     if len(paths) < 2:
@@ -48,6 +49,9 @@ def convert(
     if memory is not None and not 0 < memory < 1e9:
         raise ParameterError(f"--memory must be a positive number of GB, got {memory:g}")
     *parts, folder = paths
+    check_target(folder, overwrite=True)
+    if folder.exists() and not overwrite:
+        raise ParameterError(f"{folder} exists; --overwrite replaces it")
     bytes_of_memory = total_memory() // 2 if memory is None else int(memory * 1e9)
     if len(parts) == 1 and _fits(parts[0], bytes_of_memory):
         graph = read_and_say(parts[0], reading, counts=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import edgeveil as ev
 from edgeveil._check import whole
+from edgeveil.cli.options import Flag
 from edgeveil.cli.output import say
 from edgeveil.cli.report import EPSILONS, measured
 
@@ -27,7 +28,13 @@ _K = 20
 _BEST = "resource allocation"  # one line without privacy is enough
 
 
-def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: int = 0) -> None:
+def demo(
+    *,
+    out: Path = Path("edgeveil-demo.html"),
+    overwrite: Flag = False,
+    members: int = 100,
+    seed: int = 0,
+) -> None:
     """Suggest people to six members of a built-in network, privately; make a page of it.
 
     A tenth of the friendships is hidden, lists are made from the others, and hidden friends are
@@ -39,6 +46,8 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     ----------
     out
         The page to write: one file, opens offline.
+    overwrite
+        Replace a page that is there already.
     members
         Members of each degree group whose lists are measured.
     seed
@@ -50,7 +59,7 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     from edgeveil.report.lists import member_lists
 
     whole("members", members, 1, 10_000)
-    check_out(out)
+    check_out(out, overwrite=overwrite)
     start = time.perf_counter()
     graph = named_network(seed)
     split = hide_edges(graph, seed=seed)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from edgeveil import _loops
 from edgeveil._files import user_cache
+from edgeveil._words import counted
 from edgeveil.cli.options import Format
-from edgeveil.cli.output import counted, print_table
+from edgeveil.cli.output import print_table
 
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[[\w,]*\])?\s*(>=\s*(?P<least>[\d.]+))?")
 _EXTRA = re.compile(r"""extra\s*==\s*['"](?P<extra>[\w-]+)['"]""")

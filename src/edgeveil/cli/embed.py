@@ -8,25 +8,34 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from edgeveil._words import counted
 from edgeveil.cli import options
-from edgeveil.cli.output import counted, say
+from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Which embeddings are to be made, how, and where they go."""
+    """Which embeddings are to be made, how, and where they go.
+
+    Parameters
+    ----------
+    out
+        File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a suffix
+        becomes a folder, for more rows than fit into memory.
+    epsilon
+        Privacy loss of one embedding, for a mechanism that has one or for --model public.
+    dim
+        Length of an embedding. nodes: no hash, a number for each node of the graph.
+    sources
+        File with one id per line: embed these nodes only.
+    """
 
     out: Path
-    """File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a suffix
-    becomes a folder, for more rows than fit into memory."""
     epsilon: Annotated[float | None, options.default("none: the own list costs nothing")] = None
-    """Privacy loss of one embedding, for a mechanism that has one or for --model public."""
     dim: Annotated[int | Literal["nodes"] | None, options.default("the mechanism's own")] = None
-    """Length of an embedding. nodes: no hash, a number for each node of the graph."""
     sources: Annotated[Path | None, options.default("all nodes")] = None
-    """File with one id per line: embed these nodes only."""
     mechanism: Annotated[options.AnyEmbeddingMechanism | None, options.RECOMMENDED] = None
 
 
@@ -46,7 +55,7 @@ def embed(
     import numpy as np
 
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
+    from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
     from edgeveil.cli.releasing import Setup, make_release
     from edgeveil.mechanisms import OwnListEmbedding
 
@@ -61,7 +70,7 @@ def embed(
     chosen = make_mechanism(asked.mechanism, "embeddings", **given)
     if unhashed and chosen.name != "own-list-embedding":
         raise ParameterError(f"{chosen.name} hashes all nodes: --dim takes a number")
-    check_out(asked.out, *TABLES, "", inputs=(graph, how.nodes, asked.sources))
+    check_release(how, asked.out, *TABLES, "", inputs=(graph, asked.sources))
     setup = Setup.of(how)
     private = setup.read(graph)
     if unhashed:

@@ -15,44 +15,60 @@ from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import ParameterError
 
 _WARNING = "NOT PRIVATE: for the curator only"
+_MEASURED = {"suggestions": "suggestions", "rankings": "scores"}
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """What is measured, and on whom."""
+    """What is measured, and on whom.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss to try; may be given more than once.
+    protocol
+        What is measured.
+    sources
+        How many members get lists, or how many sources get rankings.
+    k
+        How many suggestions, or places of a ranking, count.
+    min_degree
+        For rankings: neighbours that a source must have.
+    mechanism
+        Measure this one, at each epsilon; may be repeated. Your own: package.module:Class.
+    over_time
+        Measure a series of lists on this history, instead of a graph: its last five snapshots.
+    plot
+        File for a figure of it (.png, .svg or .pdf). Needs edgeveil[plot].
+    overwrite
+        Replace a figure that is there already.
+    """
 
     epsilon: Annotated[
         list[float] | None,
         Parameter(negative=""),
         options.default("0.5, 1 and 2; for rankings 0.1, 1 and 5"),
     ] = None
-    """Privacy loss to try; may be given more than once."""
     protocol: Annotated[
         Literal["suggestions", "rankings"] | None,
         options.default("what the mechanisms give; suggestions"),
     ] = None
-    """What is measured."""
     sources: Annotated[int | None, options.default("150 of each degree group; for rankings 30")] = (
         None
     )
-    """How many members get lists, or how many sources get rankings."""
     k: Annotated[
         int | None, Parameter(name=("-k", "--top")), options.default("20; for rankings 100")
     ] = None
-    """How many suggestions, or places of a ranking, count."""
     min_degree: int = 50
-    """For rankings: neighbours that a source must have."""
     mechanism: Annotated[
         list[options.AnyMechanism] | None,
         Parameter(negative=""),
         options.default("the recommended ones"),
     ] = None
-    """Measure this one, at each epsilon; may be repeated. Your own: package.module:Class."""
     over_time: Annotated[Path | None, options.default("none")] = None
-    """Measure a series of lists on this history, instead of a graph: its last five snapshots."""
     plot: Path | None = None
-    """File for a figure of it (.png, .svg or .pdf). Needs edgeveil[plot]."""
+    overwrite: options.Flag = False
 
 
 def evaluate(
@@ -77,16 +93,26 @@ def evaluate(
     """
     from edgeveil.cli.reading import check_out, read_and_say
     from edgeveil.evaluation.results import load_matplotlib
+    from edgeveil.privacy.epsilon import check_epsilon
 
-    if asked.k is not None:
-        whole("-k", asked.k)
+    for option, value in (("-k", asked.k), ("--sources", asked.sources)):
+        if value is not None:
+            whole(option, value)
+    whole("--min-degree", asked.min_degree, 0)
+    for epsilon in asked.epsilon or ():
+        check_epsilon(epsilon)
+    place = _place(graph, asked, reading)
     if asked.plot is not None:  # what is missing for a figure is said before the work
         load_matplotlib()
-        check_out(asked.plot, ".png", ".svg", ".pdf", option="--plot")
+        overwrite = asked.overwrite
+        check_out(asked.plot, ".png", ".svg", ".pdf", overwrite=overwrite, option="--plot")
     tried = None if asked.mechanism is None else _mechanisms(asked.mechanism, asked, parameters)
     if tried is None and parameters != options.PARAMETERS:
         raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
-    place = _place(graph, asked, reading)
+    wanted = _MEASURED.get(asked.protocol or "")
+    for one in tried or ():
+        if wanted not in (None, one.gives):
+            raise ParameterError(f"--protocol {asked.protocol}: {one.name} gives {one.gives}")
     read: ev.Graph | ev.History
     if asked.over_time is not None:
         read = ev.History.open(place)
@@ -130,6 +156,8 @@ def _place(graph: Path | None, asked: Protocol, reading: options.GraphFile) -> P
     if asked.over_time is None:
         assert graph is not None
         return graph
+    if asked.protocol == "rankings" or asked.mechanism is not None:
+        raise ParameterError("--over-time measures lists of a series: no rankings, no --mechanism")
     if reading != options.GRAPH_FILE:
         raise ParameterError("a history knows its nodes and directions: --over-time takes none")
     return asked.over_time

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App
 
 import edgeveil as ev
+from edgeveil._words import counted
 from edgeveil.cli import options
-from edgeveil.cli.options import Flag, Format, GraphPath, default, option
-from edgeveil.cli.output import counted, print_table, say
+from edgeveil.cli.options import Day, Flag, Format, GraphPath, default, option
+from edgeveil.cli.output import print_table, say
 from edgeveil.errors import ParameterError
 
 history = App(
@@ -52,6 +54,8 @@ def create(
         (2026-01-01,2026-04-01). Unless you give cut points, the first and the last time of all
         edges become public.
     """
+    if location.exists():
+        raise ParameterError(f"{location} exists; nothing was written")
     if edges is None:
         if time is not None:
             raise ParameterError("--time is a column of an edge list: name the list, too")
@@ -88,7 +92,14 @@ def _number_or_date(word: str) -> str | float:
     try:
         return float(word)
     except ValueError:
-        return word
+        pass
+    try:
+        datetime.fromisoformat(word)
+    except ValueError:
+        raise ParameterError(
+            f"--periods is weekly, monthly, a number, or cut points like 2026-01-01, got {word!r}"
+        ) from None
+    return word
 
 
 @history.command
@@ -97,7 +108,7 @@ def add(
     graph: GraphPath,
     /,
     *,
-    date: Annotated[str | None, default("now")] = None,
+    date: Annotated[Day | None, default("now")] = None,
     again: Flag = False,
     reading: options.GraphFile = options.GRAPH_FILE,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 import edgeveil as ev
+from edgeveil._check import whole
 from edgeveil.cli import options
 from edgeveil.cli.options import Format, LedgerPlace, default, option
 from edgeveil.cli.output import Format as OutputFormat
@@ -72,7 +73,8 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
 
     number = ev.Ledger(location).advance(label, check=refuse_series)
     sys.stdout.write(f"{number}\n")
-    say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
+    of_label = f" under the label {label!r}" if label else ""
+    say(f"the next release{of_label} is from snapshot {number} of the graph")
 
 
 @ledger.command
@@ -150,9 +152,14 @@ def plan(
         Length of a list, to measure with.
     """
     from edgeveil.cli.reading import read_and_say
+    from edgeveil.ledger.plan import days_of, share_of
     from edgeveil.ledger.plan import plan as plan_of
-    from edgeveil.ledger.plan import share_of
 
+    whole("-k", k)
+    if members is not None:
+        whole("--members", members)
+    if days_of(every) > days_of(lasting):
+        raise ParameterError(f"--for {lasting} has no room for lists every {every}")
     opened = ev.Ledger.open(location)
     read = None
     if graph is not None:
@@ -224,6 +231,7 @@ def report(
     /,
     *,
     out: Annotated[Path | None, default("the table, on standard output")] = None,
+    overwrite: options.Flag = False,
     member: str | None = None,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
@@ -235,6 +243,8 @@ def report(
     ----------
     out
         A page (.html) with a chart, or a table (.csv, .json).
+    overwrite
+        Replace a file that is there already.
     member
         Only the charges that count for this member.
     """
@@ -243,8 +253,8 @@ def report(
     from edgeveil.report import PageData, write_page
     from edgeveil.report.spending import COLUMNS, spending_of, spending_rows
 
+    check_out(out, ".html", ".csv", ".json", overwrite=overwrite)
     opened = ev.Ledger.open(location)
-    check_out(out, ".html", ".csv", ".json")
     if out is not None and out.suffix == ".html":
         title = "What was charged" if member is None else f"What was charged to {member}"
         write_page(out, PageData(title=title, spending=spending_of(opened, member)))

@@ -6,6 +6,7 @@ What belongs together is one frozen class, whose fields become options of the co
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -65,6 +66,7 @@ Format = Annotated[OutputFormat, option("table, json or csv.")]
 GraphPath = Annotated[Path, option("Edge list, Parquet, .mat, MatrixMarket or a graph folder.")]
 # Text always; that it may be a path tells shells to complete the names of files.
 LedgerAt = str | Path
+Day = date | datetime
 LedgerPlace = Annotated[LedgerAt, option("The ledger's file, or its postgresql:// address.")]
 Epsilon = Annotated[
     float | None,
@@ -93,21 +95,29 @@ Config = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class GraphFile:
-    """How the file with the graph is to be read."""
+    """How the file with the graph is to be read.
+
+    Parameters
+    ----------
+    nodes
+        File with one node id per line: the public node set.
+    header
+        Whether the first line of a text file holds names.
+    columns
+        The two columns with ids: their names in the first line, or positions from 0.
+    directed
+        keep: a line, or a row and column of a matrix, means that the first follows the second, for
+        suggestions of whom to follow. ignore: every arc is an undirected edge, as the lines of an
+        edge list are in any case. refuse: so is a matrix that is not symmetric.
+    """
 
     nodes: Annotated[
         Path | None,
         default("those in the file; who is in an edge list at all is then not protected"),
     ] = None
-    """File with one node id per line: the public node set."""
     header: Annotated[bool | None, default("guessed")] = None
-    """Whether the first line of a text file holds names."""
     columns: Annotated[str | None, default("the first two, if that is clear")] = None
-    """The two columns with ids: their names in the first line, or positions from 0."""
     directed: Literal["refuse", "ignore", "keep"] = "refuse"
-    """keep: a line, or a row and column of a matrix, means that the first follows the second, for
-    suggestions of whom to follow. ignore: every arc is an undirected edge, as the lines of an edge
-    list are in any case. refuse: so is a matrix that is not symmetric."""
 
     @property
     def pair(self) -> tuple[str | int, str | int] | None:
@@ -124,32 +134,55 @@ class GraphFile:
 @Parameter(name="*", group="Reading, paying, computing, printing")
 @dataclass(frozen=True, kw_only=True)
 class Releasing(GraphFile):
-    """How a release is made: from which file, who pays, with which noise, where; what is said."""
+    """How a release is made: from which file, who pays, with which noise, where; what is said.
+
+    Parameters
+    ----------
+    ledger
+        Budget to charge; made by `edgeveil ledger create`.
+    label
+        With a ledger: the public name of the graph, if the ledger is for several.
+    purpose
+        With a ledger: what the release is for.
+    operator
+        With a ledger: who makes the release.
+    skip_exhausted
+        With a ledger: leave out members whose budget does not allow a result, and count them.
+        Without it, nobody is served if one cannot be.
+    overwrite
+        Replace a file or folder that is there already. Without it, nothing is replaced.
+    dry_run
+        Print the price and what is left; charge and draw nothing.
+    yes
+        Do not ask before charging (asked on a terminal only).
+    insecure_seed
+        Repeatable noise, for tests and demonstrations. The result is then NOT private.
+    engine
+        Where to compute: threads of this machine, or a Ray cluster (edgeveil[ray]).
+    address
+        Of the Ray cluster: host:port, or auto.
+    workers
+        Threads or Ray workers.
+    verbose
+        Say how many edges were read and normalised: exact counts, for the curator only.
+    format
+        How what goes to no file is printed: table, json or csv.
+    """
 
     ledger: Annotated[LedgerAt | None, default("no budget is charged")] = None
-    """Budget to charge; made by `edgeveil ledger create`."""
     label: Words = ""
-    """With a ledger: the public name of the graph, if the ledger is for several."""
     purpose: Words = ""
-    """With a ledger: what the release is for."""
     operator: Words = ""
-    """With a ledger: who makes the release."""
+    skip_exhausted: Flag = False
+    overwrite: Flag = False
     dry_run: Flag = False
-    """Print the price and what is left; charge and draw nothing."""
     yes: Flag = False
-    """Do not ask before charging (asked on a terminal only)."""
     insecure_seed: Annotated[int | None, default("fresh secure noise")] = None
-    """Repeatable noise, for tests and demonstrations. The result is then NOT private."""
     engine: Literal["local", "ray"] = "local"
-    """Where to compute: threads of this machine, or a Ray cluster (edgeveil[ray])."""
     address: Annotated[str | None, default("a cluster is started for this call")] = None
-    """Of the Ray cluster: host:port, or auto."""
     workers: Annotated[int | None, default("as many as processors")] = None
-    """Threads or Ray workers."""
     verbose: Flag = False
-    """Say how many edges were read and normalised: exact counts, for the curator only."""
     format: OutputFormat = "table"
-    """How what goes to no file is printed: table, json or csv."""
     config: Config = None
 
     def make_engine(self) -> Engine:
@@ -166,38 +199,57 @@ class Releasing(GraphFile):
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Lists:
-    """Which lists of suggestions are to be made."""
+    """Which lists of suggestions are to be made.
+
+    Parameters
+    ----------
+    member
+        Id of a member to make a list for; may be given more than once.
+    members
+        File with one id per line, instead: a list for each of them.
+    k
+        How many people a list names, at most. With a ledger another number costs nothing.
+    """
 
     member: Named = None
-    """Id of a member to make a list for; may be given more than once."""
     members: Path | None = None
-    """File with one id per line, instead: a list for each of them."""
     epsilon: Epsilon = None
     k: Length = 20
-    """How many people a list names, at most. With a ledger another number costs nothing."""
 
 
 @Parameter(name="*", group="Parameters of mechanisms")
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
-    """Parameters that several mechanisms have, by the names of their fields, and all others."""
+    """Parameters that several mechanisms have, by the names of their fields, and all others.
+
+    Parameters
+    ----------
+    model
+        Who may see a result: the member it is for, or anyone (losses of embeddings add up).
+    sigma
+        Sensitivity that a capped flow is held to.
+    restart
+        Restart probability of the walk.
+    rounds
+        Rounds of a push flow; --set rounds=none is the fixed point.
+    xi
+        Instead of --rounds: residual that they leave at most, as in the paper.
+    bound
+        Which theorem on the sensitivity is used: ours or the paper's.
+    prepush
+        Start a push flow at the source's neighbours (the paper's heuristic). Joint model only.
+    promised_min_degree
+        For push-flow, which needs it: the promise that its guarantee rests on.
+    """
 
     model: Annotated[Literal["joint", "public"] | None, default("joint")] = None
-    """Who may see a result: the member it is for, or anyone (losses of embeddings add up)."""
     sigma: Annotated[float | None, default("1e-6")] = None
-    """Sensitivity that a capped flow is held to."""
     restart: Annotated[float | None, default("0.15; for graph-diffusion 1/3")] = None
-    """Restart probability of the walk."""
     rounds: Annotated[int | None, default("100; for forward-cap the fixed point")] = None
-    """Rounds of a push flow; --set rounds=none is the fixed point."""
     xi: Annotated[float | None, default("as --rounds says")] = None
-    """Instead of --rounds: residual that they leave at most, as in the paper."""
     bound: Annotated[Literal["tight", "paper"] | None, default("tight")] = None
-    """Which theorem on the sensitivity is used: ours or the paper's."""
     prepush: Annotated[bool | None, Parameter(negative=""), default("no")] = None
-    """Start a push flow at the source's neighbours (the paper's heuristic). Joint model only."""
     promised_min_degree: Annotated[int | None, default("none")] = None
-    """For push-flow, which needs it: the promise that its guarantee rests on."""
     settings: Settings = None
 
     def given(self) -> dict[str, Any]:

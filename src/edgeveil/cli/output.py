@@ -50,15 +50,6 @@ def _width() -> int:
     return max(own or 80, 20)
 
 
-def counted(number: int, what: str) -> str:
-    """A number and what there are of it.
-
-    >>> counted(1, "ranking"), counted(2000, "ranking")
-    ('1 ranking', '2,000 rankings')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def plain(text: str) -> str:
     r"""The text on one line, without characters that steer a terminal.
 
@@ -103,17 +94,19 @@ def print_table(
         writer.writerow(columns)
         writer.writerows(rows)
     else:
-        _print_for_people(columns, rows, f"{title}\n{warning}")
+        _print_for_people(columns, rows, [line for line in (title, warning) if line])
 
 
-def _print_for_people(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
+def _print_for_people(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], above: list[str]
+) -> None:
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
-    for line in title.splitlines():
+    for line in above:
         sys.stdout.write(f"{textwrap.fill(plain(line), console.width)}\n")
     names = [name.replace("_", " ") for name in columns]
     cells = [[plain(_in_words(cell)) for cell in row] for row in rows]

@@ -17,23 +17,34 @@ from edgeveil.errors import ParameterError
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Which rankings are to be made, how, and what is shown of them."""
+    """Which rankings are to be made, how, and what is shown of them.
+
+    Parameters
+    ----------
+    source
+        Id of a node to rank for; may be given more than once.
+    sources
+        File with one id per line, instead or beside: rank for all of them.
+    k
+        How many nodes to show.
+    leave_out_source
+        Do not show the source in its own ranking.
+    leave_out_neighbours
+        Do not show whom the source knows already. Joint model only.
+    candidates
+        File with one id per line: show only these nodes.
+    out
+        File for all scores (.parquet, .json or .csv), instead of showing the first ones.
+    """
 
     source: options.Named = None
-    """Id of a node to rank for; may be given more than once."""
     sources: Path | None = None
-    """File with one id per line, instead or beside: rank for all of them."""
     epsilon: options.Epsilon = None
     k: options.Length = 20
-    """How many nodes to show."""
     leave_out_source: options.Flag = False
-    """Do not show the source in its own ranking."""
     leave_out_neighbours: options.Flag = False
-    """Do not show whom the source knows already. Joint model only."""
     candidates: options.Candidates = None
-    """File with one id per line: show only these nodes."""
     out: Path | None = None
-    """File for all scores (.parquet, .json or .csv), instead of showing the first ones."""
     mechanism: Annotated[options.AnyScoreMechanism | None, options.RECOMMENDED] = None
 
 
@@ -51,7 +62,7 @@ def rank(
     Example: edgeveil rank follows.csv --source alice --epsilon 1 -k 20 --format json
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
+    from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
     from edgeveil.cli.releasing import Setup, make_release, print_lists
     from edgeveil.engine.api import known_to
 
@@ -60,10 +71,12 @@ def rank(
         raise ParameterError("say for which node: --source alice or --sources FILE")
     given = {"epsilon": asked.epsilon, **parameters.given()}
     chosen = make_mechanism(asked.mechanism, "scores", **given)
-    check_out(asked.out, *TABLES, inputs=(graph, how.nodes, asked.sources, asked.candidates))
+    check_release(how, asked.out, *TABLES, inputs=(graph, asked.sources, asked.candidates))
     fewer = asked.leave_out_source or asked.leave_out_neighbours or asked.candidates is not None
     if asked.out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
+    if asked.leave_out_neighbours and chosen.guarantee(1).model == "public":
+        raise ParameterError("--leave-out-neighbours would show them to anyone: only --model joint")
     setup = Setup.of(how)
     private = setup.read(graph)
     nodes = private.nodes

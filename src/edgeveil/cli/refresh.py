@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from edgeveil._check import whole
+from edgeveil._words import counted
 from edgeveil.cli import options
-from edgeveil.cli.options import default
-from edgeveil.cli.output import counted, counting, print_table, say
+from edgeveil.cli.options import Day, default
+from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
 if TYPE_CHECKING:
@@ -24,27 +25,36 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What a series is made with, and where its lists go."""
+    """What a series is made with, and where its lists go.
+
+    Parameters
+    ----------
+    k
+        How many people a list names, at most.
+    out
+        Folder for everybody's lists: in it, every snapshot gets a new folder (lists/0007).
+    per_member
+        Folder for one .csv file per member, to show only to that member (mode 0600); a new folder
+        in it for every snapshot.
+    date
+        Of the snapshot: 2026-11-16. The same graph on the same date is the same snapshot.
+    knows_followers
+        With --directed keep: members know who follows them. Then edges to a member are not
+        protected from it, and its followers may rank higher.
+    folder
+        Where the series keeps its history and what was drawn so far.
+    artifacts
+        The folder with the files of the ledger; required for PostgreSQL.
+    """
 
     epsilon: options.Epsilon = None
     k: options.Length = 20
-    """How many people a list names, at most."""
     out: Path | None = None
-    """Folder for everybody's lists: in it, every snapshot gets a new folder (lists/0007)."""
     per_member: Path | None = None
-    """Folder for one .csv file per member, to show only to that member (mode 0600); a new folder
-    in it for every snapshot."""
-    overwrite: options.Flag = False
-    """Replace the lists that were written of this snapshot before."""
-    date: Annotated[str | None, default("today")] = None
-    """Of the snapshot: 2026-11-16. The same graph on the same date is the same snapshot."""
+    date: Annotated[Day | None, default("today")] = None
     knows_followers: options.Flag = False
-    """With --directed keep: members know who follows them. Then edges to a member are not protected
-    from it, and its followers may rank higher."""
     folder: Annotated[Path | None, default("beside the ledger")] = None
-    """Where the series keeps its history and what was drawn so far."""
     artifacts: Annotated[Path | None, default("beside the ledger")] = None
-    """The folder with the files of the ledger; required for PostgreSQL."""
 
 
 def refresh(
@@ -59,10 +69,12 @@ def refresh(
     For every week: give the same command again. Interrupted, it goes on where it was.
     Example: edgeveil refresh friends.csv --label friends --ledger f.ledger --epsilon 1 --out lists
     """
-    from edgeveil.cli.reading import check_places, read_and_say
+    from edgeveil.cli.reading import check_folder, read_and_say
     from edgeveil.ledger import Ledger
+    from edgeveil.mechanisms import Suggest
     from edgeveil.series import price_refresh
     from edgeveil.series import refresh as bring_up_to_date
+    from edgeveil.series.campaign import series_folder
     from edgeveil.suggestions import member_files
 
     if how.ledger is None:
@@ -76,9 +88,12 @@ def refresh(
         if place is not None:
             if place.suffix or place.is_file():
                 raise ParameterError(f"{option} is a folder, got {place.name!r}")
-            check_places(place)
-    ledger = Ledger.open(how.ledger, artifacts=wanted.artifacts)
+            check_folder(place, option, overwrite=True)  # it gets a new folder inside
+    Suggest(epsilon=wanted.epsilon)  # refuse an epsilon that is none
+    how.pair  # noqa: B018  (refuse what are not two columns)
     engine = how.make_engine()
+    ledger = Ledger.open(how.ledger, artifacts=wanted.artifacts)
+    series_folder(ledger, how.label, wanted.folder)  # refuse a label that cannot be its name
     today = read_and_say(graph, how, counts=how.verbose)
     if wanted.per_member is not None:
         member_files(today.nodes)  # ids have to be names of files
@@ -104,7 +119,7 @@ def refresh(
                 epsilon=wanted.epsilon,
                 label=how.label,
                 folder=wanted.folder,
-                date=wanted.date,
+                date=None if wanted.date is None else wanted.date.isoformat(),
                 knows_followers=wanted.knows_followers,
                 engine=engine,
                 progress=progress,
@@ -112,7 +127,7 @@ def refresh(
                 operator=how.operator,
             )
         with counting("lists") as progress:
-            _put_out(done, wanted, progress)
+            _put_out(done, wanted, progress, overwrite=how.overwrite)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(again) from None
     say(done.summary)
@@ -147,15 +162,17 @@ def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None
         raise BudgetError("the budget of nobody allows a series")
 
 
-def _put_out(done: Refreshed, wanted: Wanted, progress: Callable[[int, int], None]) -> None:
+def _put_out(
+    done: Refreshed, wanted: Wanted, progress: Callable[[int, int], None], *, overwrite: bool
+) -> None:
     """Write the lists to new folders; those that are there stay, unless they may be replaced."""
     writers = ((wanted.out, done.write), (wanted.per_member, done.write_per_member))
     for above, write in writers:
         if above is None:
             continue
         place = above / f"{done.snapshot:04d}"
-        if place.exists() and not wanted.overwrite:
-            say(f"{place} is there already and stays as it is; --overwrite replaces it.")
+        if place.exists() and not overwrite:
+            say(f"{place} exists and stays as it is; --overwrite replaces it.")
         else:
             if place.exists():
                 shutil.rmtree(place)

@@ -6,6 +6,8 @@ The price of a release is shown before, asked about on a terminal, and accounted
 from __future__ import annotations
 
 import math
+import secrets
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil import Graph, Ledger, NoiseSource, Release, Suggestions
+from edgeveil._files import move
+from edgeveil._words import counted, some_of
 from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.options import Lists, Releasing
-from edgeveil.cli.output import Format, counted, counting, print_table, say, wrapped
-from edgeveil.cli.reading import check_places, read_and_say, wanted_nodes
+from edgeveil.cli.output import Format, counting, print_table, say, wrapped
+from edgeveil.cli.reading import read_and_say, wanted_nodes
 from edgeveil.engine import Engine
 from edgeveil.engine.folders import make_folder
 from edgeveil.engine.making import make
@@ -49,12 +53,16 @@ class Setup:
 
     @classmethod
     def of(cls, how: Releasing) -> Setup:
-        """Refuse what cannot be used, before a long file is read."""
+        """Refuse what cannot be used, before any file is read."""
+        how.pair  # noqa: B018  (refuse what are not two columns)
+        engine = how.make_engine()
         noise = None if how.insecure_seed is None else NoiseSource.insecure(how.insecure_seed)
+        if how.skip_exhausted and how.ledger is None:
+            raise ParameterError("--skip-exhausted needs --ledger: it knows what is left")
         if how.ledger is not None and noise is not None:
             raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
         ledger = None if how.ledger is None else Ledger.open(how.ledger)
-        return cls(how=how, engine=how.make_engine(), ledger=ledger, noise=noise)
+        return cls(how=how, engine=engine, ledger=ledger, noise=noise)
 
     def read(self, path: Path) -> Graph:
         """The graph."""
@@ -71,8 +79,6 @@ def read_members(
     everybody: bool = False,
 ) -> tuple[Graph, Indices]:
     """The graph, and for whom lists are wanted; what is wrong is said before anything is paid."""
-    if per_member is not None:
-        check_places(per_member)
     graph = setup.read(path)
     nodes = graph.nodes
     if everybody:
@@ -106,6 +112,7 @@ def make_release(
             "label": how.label,
             "purpose": how.purpose,
             "operator": how.operator,
+            "skip_exhausted": how.skip_exhausted,
             "noise": setup.noise,
             "engine": setup.engine,
             "progress": bar.enter_context(counting(f"{what}s")),
@@ -121,6 +128,11 @@ def make_release(
             only_price=how.dry_run,
         )
         price = None if question.ledger is None else question.price()
+        if question.n_left_out:
+            say(
+                f"{some_of(question.n_left_out, len(indices), 'member', 'were')} left out, because "
+                "their budget does not allow it; their stored lists stay readable."
+            )
         if how.dry_run:
             _print_price(question, price, how.format)
             return
@@ -128,17 +140,40 @@ def make_release(
         with _charging(question, price, how):
             made: Any
             try:
-                made = make_folder(folder, question, price) if folder else make(question, price)
+                made = (
+                    make_folder(folder, question, price, overwrite=how.overwrite)
+                    if folder
+                    else make(question, price)
+                )
             finally:
                 bar.close()
             if out is not None:
                 if not folder:
                     made.write(out)
                 of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.gives == "scores" else ""
-                say(f"{out}: {counted(len(indices), what)}{of}.")
+                say(f"{out}: {counted(len(question.indices), what)}{of}.")
             put_out(made)
     if how.format != "json" or out is not None:
         say(str(made.guarantee))
+
+
+@contextmanager
+def filling(folder: Path) -> Iterator[Path]:
+    """Where to write the files of a folder: a new one appears when it is whole.
+
+    So the same command can be given again after an interruption.
+    """
+    if folder.exists():
+        yield folder
+        return
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = folder.with_name(f"{folder.name}.unfinished-{secrets.token_hex(4)}")
+    try:
+        unfinished.mkdir(mode=0o700)
+        yield unfinished
+        move(unfinished, folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 @contextmanager

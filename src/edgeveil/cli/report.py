@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
 from edgeveil._check import whole
+from edgeveil._words import counted
 from edgeveil.cli import options
-from edgeveil.cli.output import counted, counting, say
+from edgeveil.cli.output import counting, say
 from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def report(
         only to that member (mode 0600).
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_out
+    from edgeveil.cli.reading import check_folder, check_release
     from edgeveil.cli.releasing import Setup, make_release, read_members
     from edgeveil.engine.tasks import ListOptions
 
@@ -67,7 +68,8 @@ def report(
         out = out or Path("edgeveil-report.html")
     elif accuracy and out is None:
         raise ParameterError("--accuracy is the curator's: name a page for it with --out")
-    check_out(out, ".html", ".htm")
+    check_release(how, out, ".html", ".htm", inputs=(graph, lists.members))
+    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
     setup = Setup.of(how)
     private, wanted = read_members(graph, lists, setup, per_member, ".html")
     if private.directed and how.directed != "keep":  # a graph folder knows that it has directions
@@ -113,20 +115,22 @@ def _write_page(
 
 def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | None) -> None:
     """Write a page for each member, with its own list and what it was charged in all."""
+    from edgeveil.cli.releasing import filling
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.suggestions import member_files
 
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for member, file in zip(made.members, member_files(made.members, ".html"), strict=True):
-        page = page_from_releases([made.only(member)], title=_title(str(member), made))
-        if ledger is not None:
-            charged = (
-                f"In all, {member} was charged epsilon = "
-                f"{ledger.account(str(member)).charged:g} about connections of others; the cap is "
-                f"{ledger.epsilon:g}."
-            )
-            page = replace(page, lists=[replace(one, charged=charged) for one in page.lists])
-        write_page(folder / file, page)
+    files = member_files(made.members, ".html")
+    with filling(folder) as place:
+        for member, file in zip(made.members, files, strict=True):
+            page = page_from_releases([made.only(member)], title=_title(str(member), made))
+            if ledger is not None:
+                charged = (
+                    f"In all, {member} was charged epsilon = "
+                    f"{ledger.account(str(member)).charged:g} about connections of others; the cap "
+                    f"is {ledger.epsilon:g}."
+                )
+                page = replace(page, lists=[replace(one, charged=charged) for one in page.lists])
+            write_page(place / file, page)
     say(f"{folder}: {counted(len(made.members), 'page')}, one per member, for it alone.")
 
 

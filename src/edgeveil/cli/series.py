@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from edgeveil.cli.output import counted, say
+from edgeveil._words import counted
+from edgeveil.cli.output import say
 from edgeveil.cli.releasing import Setup
 from edgeveil.errors import ParameterError
 from edgeveil.mechanisms import Mechanism

@@ -11,30 +11,41 @@ from typing import Any
 from cyclopts import Parameter
 
 from edgeveil._check import whole
+from edgeveil._words import counted
 from edgeveil.cli import options
-from edgeveil.cli.output import counted, say
+from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Whom lists may name, how they are made, and where they go."""
+    """Whom lists may name, how they are made, and where they go.
+
+    Parameters
+    ----------
+    all
+        A list for everybody, instead.
+    candidates
+        File with one id per line: suggest only these.
+    knows_followers
+        With --directed keep: members know who follows them. Then edges to a member are not
+        protected from it, and its followers may rank higher.
+    out
+        File for all lists (.parquet, .json or .csv), or without a suffix a folder, for more lists
+        than fit into memory.
+    per_member
+        Folder for one .csv file per member, to show only to that member (mode 0600).
+    mechanism
+        How to make the lists: ours, or one of your own by package.module:Class.
+    """
 
     all: options.Flag = False
-    """A list for everybody, instead."""
     candidates: options.Candidates = None
-    """File with one id per line: suggest only these."""
     knows_followers: options.Flag = False
-    """With --directed keep: members know who follows them. Then edges to a member are not protected
-    from it, and its followers may rank higher."""
     out: Path | None = None
-    """File for all lists (.parquet, .json or .csv), or without a suffix a folder, for more lists
-    than fit into memory."""
     per_member: Path | None = None
-    """Folder for one .csv file per member, to show only to that member (mode 0600)."""
     mechanism: options.AnyListMechanism = "suggest"
-    """How to make the lists: ours, or one of your own by package.module:Class."""
     settings: options.Settings = None
 
 
@@ -52,8 +63,8 @@ def suggest(
     Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import TABLES, check_out, wanted_nodes
-    from edgeveil.cli.releasing import Setup, make_release, print_lists, read_members
+    from edgeveil.cli.reading import TABLES, check_folder, check_release, wanted_nodes
+    from edgeveil.cli.releasing import Setup, filling, make_release, print_lists, read_members
     from edgeveil.cli.series import put_out_series
     from edgeveil.engine.tasks import ListOptions
 
@@ -72,7 +83,8 @@ def suggest(
         knows_followers=asked.knows_followers or None,
     )
     chosen = choose(directed=how.directed == "keep" or None)
-    check_out(out, *TABLES, "", inputs=(graph, how.nodes, lists.members, asked.candidates))
+    check_release(how, out, *TABLES, "", inputs=(graph, lists.members, asked.candidates))
+    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
     setup = Setup.of(how)
     private, wanted = read_members(graph, lists, setup, per_member, ".csv", everybody=asked.all)
     if private.directed and how.directed != "keep":  # a graph folder knows that it has directions
@@ -85,7 +97,8 @@ def suggest(
         if out is not None and not out.suffix:  # a folder: its lists are not in memory
             return
         if per_member is not None:
-            made.write_per_member(per_member)
+            with filling(per_member) as place:
+                made.write_per_member(place)
             files = counted(len(made.members), "file")
             say(f"{per_member}: {files}, one per member, for it alone.")
         if out is None and per_member is None:

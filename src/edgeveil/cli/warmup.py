@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 
 from edgeveil import _loops
+from edgeveil._words import counted
 from edgeveil.cli.compiling import only
-from edgeveil.cli.output import counted, counting, say
+from edgeveil.cli.output import counting, say
 from edgeveil.errors import EdgeveilError
 
 # Up to 2**16 nodes an index has 16 bits, and loops of its own.

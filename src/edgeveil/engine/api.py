@@ -194,7 +194,7 @@ def embed(
 
     Other Parameters
     ----------------
-    ledger, label, purpose, operator, noise, engine, progress : optional
+    ledger, label, skip_exhausted, purpose, operator, noise, engine, progress : optional
         As for `edgeveil.release`.
 
     Examples

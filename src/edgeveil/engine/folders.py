@@ -22,6 +22,8 @@ def release_to(
     graph: Graph,
     mechanism: Mechanism,
     sources: Iterable[NodeId],
+    *,
+    overwrite: bool = False,
     **how: Unpack[ReleaseOptions],
 ) -> ReleaseFolder:
     """Run a mechanism and write the rows to a folder, up to 256 rows or 1,024 lists a file.
@@ -36,10 +38,12 @@ def release_to(
         The folder to make; it appears when it is whole.
     graph, mechanism, sources
         As for `edgeveil.release`.
+    overwrite : bool
+        Replace another release that is there.
 
     Other Parameters
     ----------------
-    ledger, label, purpose, operator, noise, engine, progress : optional
+    ledger, label, skip_exhausted, purpose, operator, noise, engine, progress : optional
         As for `edgeveil.release`.
 
     Raises
@@ -49,12 +53,16 @@ def release_to(
     BudgetError
         If the ledger refuses; nothing was drawn.
     """
-    return make_folder(Path(path), ask(graph, mechanism, sources, how))
+    return make_folder(Path(path), ask(graph, mechanism, sources, how), overwrite=overwrite)
 
 
-def make_folder(folder: Path, question: Question, price: Price | None = None) -> ReleaseFolder:
+def make_folder(
+    folder: Path, question: Question, price: Price | None = None, *, overwrite: bool = False
+) -> ReleaseFolder:
     """Make a release in a folder; with a ledger at this price, if one was looked up already."""
     there, gives, nodes = _release_in(folder), question.mechanism.gives, question.graph.nodes
+    if overwrite:
+        there = None
     if question.ledger is None:
         if there is not None:
             raise _another(folder)
@@ -63,7 +71,7 @@ def make_folder(folder: Path, question: Question, price: Price | None = None) ->
             (part.batch, "of-one-call", nodes.take(part.sources), file)
             for part, file in drawn.run(as_files=True)
         )
-        return ReleaseFolder.write(folder, gives, *drawn.about, parts)
+        return ReleaseFolder.write(folder, gives, *drawn.about, parts, overwrite=overwrite)
     paid = Paid(question, price)
     if there is not None and paid.price.n_new + paid.price.n_open:
         raise _another(folder)
@@ -85,7 +93,7 @@ def make_folder(folder: Path, question: Question, price: Price | None = None) ->
             made = paid.task.result(paid.rows_in(batch), paid.about)
             yield number, batch.key, made.sources, file_of(made)
 
-    return ReleaseFolder.write(folder, gives, *paid.about, stored())
+    return ReleaseFolder.write(folder, gives, *paid.about, stored(), overwrite=overwrite)
 
 
 def _release_in(folder: Path) -> ReleaseFolder | None:
@@ -101,4 +109,4 @@ def _release_in(folder: Path) -> ReleaseFolder | None:
 
 
 def _another(folder: Path) -> ParameterError:
-    return ParameterError(f"{folder} holds another release: choose another place")
+    return ParameterError(f"{folder} holds another release: choose another place, or overwrite it")

@@ -80,6 +80,9 @@ def release(
     snapshot : int, optional
         With a ledger: the number of the snapshot that the graph is; refused if the label's is
         another one by now.
+    skip_exhausted : bool
+        With a ledger: leave out members whose budget does not allow a row, instead of refusing
+        all. The release then has fewer rows (`sources`, `members`). Joint model only.
     purpose, operator : str
         With a ledger: what the release is for and who makes it, for its report.
     noise : NoiseSource, optional

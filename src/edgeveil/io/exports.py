@@ -192,8 +192,8 @@ def write_word2vec(
     odd = [name for name in names if not name or any(letter.isspace() for letter in name)]
     if odd:
         raise ParameterError(
-            f"{len(odd)} ids are empty or hold white space, such as {odd[0]!r}: word2vec text "
-            "cannot hold them; rename the nodes, or write .parquet"
+            f"word2vec text cannot hold an id that is empty or has white space, such as "
+            f"{odd[0]!r}; rename the nodes, or write .parquet"
         )
     if warning:
         warnings.warn(warning, stacklevel=3)

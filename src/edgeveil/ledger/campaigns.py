@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from edgeveil._words import counted, some_of
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import tables as sql
@@ -145,8 +146,15 @@ def asked_for(
     transaction: Transaction, ledger: Ledger, campaign: Campaign, members: list[str], *, write: bool
 ) -> Asked:
     """Look up which rows were charged before, stored or not, in the label's snapshot."""
-    graph = campaign.label, campaign.fingerprint
-    snapshot = snapshot_for(transaction, *graph, wanted=campaign.snapshot, write=write)
+    snapshot = snapshot_for(
+        transaction,
+        campaign.label,
+        campaign.fingerprint,
+        wanted=campaign.snapshot,
+        write=write,
+        nodes=campaign.note.get("nodes", ""),
+        price=_in_a_new_snapshot(campaign, len(members)),
+    )
     question = [campaign.question, plain_label(campaign.label), snapshot.number]
     key = ledger.key_of(json.dumps(question))
     charges = Charges(transaction)
@@ -154,6 +162,17 @@ def asked_for(
     n_rows = sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, key))
     new = [member for member in members if member not in there]
     return Asked(campaign, key, snapshot, members, there, new, n_rows, charges)
+
+
+def _in_a_new_snapshot(campaign: Campaign, n_members: int) -> str:
+    """What rows would be charged if the next snapshot were declared, in words."""
+    if not n_members:
+        return ""
+    guarantee = campaign.guarantee(n_members)
+    whom = "everybody" if guarantee.model == "public" else "the member"
+    if guarantee.model == "joint" and n_members > 1:
+        whom = f"each of {n_members:,} members"
+    return f"epsilon = {guarantee.epsilon:g} to {whom}"
 
 
 def price(transaction: Transaction, asked: Asked) -> Price:
@@ -206,11 +225,8 @@ def _priced(transaction: Transaction, asked: Asked, n_open: int = 0) -> tuple[Ba
                 f"the budget does not allow this: it needs epsilon {in_words(needs)}, "
                 f"{in_words(limit - before)} of {in_words(limit)} is left for {for_whom}"
             )
-    if short and asked.there:
-        short += (
-            f"; the rows of {len(asked.there):,} of the {len(asked.members):,} were charged before "
-            "and are free: ask for these alone"
-        )
+    if short:
+        short += _what_is_left(asked, cap - charges.public_total, due)
     return due, Price(
         snapshot=asked.snapshot.number,
         n_new=len(asked.new),
@@ -223,6 +239,27 @@ def _priced(transaction: Transaction, asked: Asked, n_open: int = 0) -> tuple[Ba
         pooled_left_nano=None if pooled_cap is None else pooled_cap - pooled,
         short=short,
     )
+
+
+def _what_is_left(asked: Asked, left: int, due: BatchPrice) -> str:
+    """Who of several can be served nevertheless; `left` is for whoever has no rows yet."""
+    totals, members = asked.charges.totals, len(asked.members)
+    lacking = [name for name in asked.new if totals[name] > left - due.epsilon_nano]
+    if due.model == "joint" and members > 1 and lacking:
+        others = len(lacking) < members
+        amount = "nothing" if all(totals[name] >= left for name in lacking) else "too little"
+        return (
+            f". {some_of(len(lacking), members, 'member', 'have')} {amount} left; their stored "
+            "lists stay readable"
+            + ". Leave them out with --skip-exhausted (skip_exhausted=True)"
+            * others
+        )
+    if asked.there:
+        return (
+            f"; {counted(len(asked.there), 'row')} of the {members:,} cost nothing, because they "
+            "were charged before: ask for these alone"
+        )
+    return ""
 
 
 def add_batch(transaction: Transaction, asked: Asked) -> list[ChargeRow]:
@@ -244,9 +281,9 @@ def add_batch(transaction: Transaction, asked: Asked) -> list[ChargeRow]:
 
 def _append(asked: Asked, key: str, members: list[str], due: BatchPrice) -> ChargeRow:
     return asked.charges.append(
+        members,
+        due,
         key=key,
-        members=members,
-        price=due,
         campaign=asked.key,
         campaign_rows=asked.n_rows + len(members),
         label=asked.snapshot.label,
@@ -307,5 +344,5 @@ def add_release(transaction: Transaction, key: str, sha256: str) -> None:
     last = transaction.run(sql.LAST_RELEASE)
     seq, previous = last[0] if last else (0, first_hash(transaction.header, "releases"))
     row = chained(ReleaseRow(seq + 1, key, sha256, now()), previous)
-    transaction.fill("releases", [row])
+    transaction.insert("releases", [row])
     transaction.run(sql.ERASE_SECRET, key)

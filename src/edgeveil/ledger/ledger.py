@@ -291,7 +291,8 @@ class Ledger:
         # Before the ledger is read: what is written meanwhile was charged already.
         there = files.keys_in(folder)
         with self._transaction(write=False) as transaction:
-            transaction.check_damage()
+            if isinstance(self._store, SqliteStore):
+                self._store.check_pages(transaction)
             found = chain.audit(transaction)
         if known_head is not None and known_head not in found.hashes:
             raise LedgerError(

@@ -53,7 +53,9 @@ def plan(
     if days > whole:
         raise ParameterError(f"a budget for {lasting} has no room for a release every {every}")
     if account.charged_nano >= account.cap_nano:
-        raise BudgetError("nothing is left of the budget: there is nothing to plan")
+        raise BudgetError(
+            "nothing is left for the member who was charged the most: there is nothing to plan"
+        )
     others = [unit for unit, length in _DAYS.items() if length <= whole and length != days]
 
     def one(unit: str) -> Plan:
