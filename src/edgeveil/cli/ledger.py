@@ -92,6 +92,7 @@ def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = Fals
     yes
         Do not ask before (asked on a terminal only).
     """
+    from edgeveil.cli.releasing import confirm
     from edgeveil.series import last_series
 
     opened = ev.Ledger.open(location)
@@ -111,9 +112,7 @@ def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = Fals
             f"{price:g} again: {able:,} of the {len(accounts):,} members who were charged so far "
             "have as much left; the others get no more lists."
         )
-    if sys.stdin.isatty() and sys.stderr.isatty() and not yes:
-        from edgeveil.cli.releasing import confirm
-
+    if not yes:
         confirm(words)
     opened.advance(label)
     say(f"{words} The next edgeveil refresh starts the new series.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -90,14 +91,23 @@ def rank(
     hidden = {node: known(private, chosen, node) for node in nodes.take(wanted) if fewer}
 
     def put_out(made: Any) -> None:
-        if asked.out is None:
-            print_lists(
-                made,
-                "source",
-                ["rank", "node", "score", "uncertainty", "first", "last"],
-                lambda v: made.ranking(asked.k, v, without=hidden.get(v, ()), candidates=among),
-                style=how.format,
-                title=f"{made.provenance.mechanism} for",
-            )
+        if asked.out is not None:
+            return
+        for_people = how.format == "table"  # they see the places that the noise leaves open as one
+
+        def lines(source: int | str) -> Iterator[tuple[Any, ...]]:
+            without = hidden.get(source, ())
+            for place in made.ranking(asked.k, source, without=without, candidates=among):
+                between = [place.first, place.last]
+                yield *place[:4], *([_range(*between)] if for_people else between)
+
+        columns = ["rank", "node", "score", "uncertainty"]
+        columns += ["could_be_place"] if for_people else ["first", "last"]
+        title = f"{made.provenance.mechanism} for"
+        print_lists(made, "source", columns, lines, style=how.format, title=title)
 
     make_release(private, chosen, wanted, setup, put_out, out=asked.out)
+
+
+def _range(first: int | None, last: int | None) -> str | None:
+    return f"{first}-{last}" if first != last else None if first is None else str(first)

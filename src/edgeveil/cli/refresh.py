@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from edgeveil._check import whole
-from edgeveil._words import counted
+from edgeveil._words import some_of
 from edgeveil.cli import options
 from edgeveil.cli.options import Day, default
 from edgeveil.cli.output import counting, print_table, say
@@ -69,8 +69,8 @@ def refresh(
     For every week: give the same command again. Interrupted, it goes on where it was.
     Example: edgeveil refresh friends.csv --label friends --ledger f.ledger --epsilon 1 --out lists
     """
-    from edgeveil.cli.reading import check_folder, read_and_say
-    from edgeveil.ledger import Ledger
+    from edgeveil.cli.reading import check_folder
+    from edgeveil.cli.releasing import Setup, confirm
     from edgeveil.mechanisms import Suggest
     from edgeveil.series import price_refresh
     from edgeveil.series import refresh as bring_up_to_date
@@ -81,47 +81,43 @@ def refresh(
         raise ParameterError("--ledger is required: it knows who has paid for the series")
     if wanted.epsilon is None:
         raise ParameterError("--epsilon is required (for example --epsilon 1)")
-    if how.insecure_seed is not None:
-        raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
+    Suggest(epsilon=wanted.epsilon)  # refuse an epsilon that is none
     whole("-k", wanted.k, 1, 10_000)
     for place, option in ((wanted.out, "--out"), (wanted.per_member, "--per-member")):
-        if place is not None:
-            if place.suffix or place.is_file():
-                raise ParameterError(f"{option} is a folder, got {place.name!r}")
-            check_folder(place, option, overwrite=True)  # it gets a new folder inside
-    Suggest(epsilon=wanted.epsilon)  # refuse an epsilon that is none
-    how.pair  # noqa: B018  (refuse what are not two columns)
-    engine = how.make_engine()
-    ledger = Ledger.open(how.ledger, artifacts=wanted.artifacts)
-    series_folder(ledger, how.label, wanted.folder)  # refuse a label that cannot be its name
-    today = read_and_say(graph, how, counts=how.verbose)
+        if place is not None and (place.suffix or place.is_file()):
+            raise ParameterError(f"{option} is a folder, got {place.name!r}")
+        check_folder(place, option, overwrite=True)  # it gets a new folder inside
+    setup = Setup.of(how, wanted.artifacts)
+    assert setup.ledger is not None
+    series_folder(setup.ledger, how.label, wanted.folder)  # refuse a label that cannot be its name
+    today = setup.read(graph)
     if wanted.per_member is not None:
         member_files(today.nodes)  # ids have to be names of files
-    price = price_refresh(
-        today,
-        ledger=ledger,
-        epsilon=wanted.epsilon,
-        label=how.label,
-        folder=wanted.folder,
-        knows_followers=wanted.knows_followers,
-    )
-    name = ledger.location if "://" in str(how.ledger) else str(how.ledger)
+    series: dict[str, Any] = {
+        "ledger": setup.ledger,
+        "epsilon": wanted.epsilon,
+        "label": how.label,
+        "folder": wanted.folder,
+        "knows_followers": wanted.knows_followers,
+    }
+    price = price_refresh(today, **series)
     if how.dry_run:
-        _print_price(price, how, name)
+        _print_price(price, how, setup.ledger_name)
         return
-    _agree(price, how, name)
-    again = "the same command again goes on where it was, and nobody pays twice"
+    if price.n_newcomers:
+        confirm(
+            f"{setup.ledger_name}: {some_of(price.n_newcomers, price.n_members, 'member')} would "
+            f"be charged epsilon = {price.epsilon:g} each, once for all lists of the series; "
+            f"{price.least_left:g} is left for whoever has the least.",
+            how,
+        )
     try:
         with counting("members") as progress:
             done = bring_up_to_date(
                 today,
-                ledger=ledger,
-                epsilon=wanted.epsilon,
-                label=how.label,
-                folder=wanted.folder,
+                **series,
                 date=None if wanted.date is None else wanted.date.isoformat(),
-                knows_followers=wanted.knows_followers,
-                engine=engine,
+                engine=setup.engine,
                 progress=progress,
                 purpose=how.purpose,
                 operator=how.operator,
@@ -129,23 +125,9 @@ def refresh(
         with counting("lists") as progress:
             _put_out(done, wanted, progress, overwrite=how.overwrite)
     except KeyboardInterrupt:
+        again = "the same command again goes on where it was, and nobody pays twice"
         raise KeyboardInterrupt(again) from None
     say(done.summary)
-
-
-def _agree(price: RefreshPrice, how: options.Releasing, name: str) -> None:
-    """Say what it costs, and ask, where a person sits in front of it."""
-    if not price.n_newcomers:
-        return
-    words = (
-        f"{name}: {counted(price.n_newcomers, 'member')} of {price.n_members:,} would be charged "
-        f"epsilon = {price.epsilon:g} each, once for all lists of the series; "
-        f"{price.least_left:g} is left for whoever has the least."
-    )
-    if sys.stdin.isatty() and sys.stderr.isatty() and not how.yes:
-        from edgeveil.cli.releasing import confirm
-
-        confirm(words)
 
 
 def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None:
@@ -166,8 +148,9 @@ def _put_out(
     done: Refreshed, wanted: Wanted, progress: Callable[[int, int], None], *, overwrite: bool
 ) -> None:
     """Write the lists to new folders; those that are there stay, unless they may be replaced."""
-    writers = ((wanted.out, done.write), (wanted.per_member, done.write_per_member))
-    for above, write in writers:
+    if wanted.out is None and wanted.per_member is None:
+        say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")
+    for above, write in ((wanted.out, done.write), (wanted.per_member, done.write_per_member)):
         if above is None:
             continue
         place = above / f"{done.snapshot:04d}"
@@ -178,5 +161,3 @@ def _put_out(
                 shutil.rmtree(place)
             write(place, wanted.k, progress)
         sys.stdout.write(f"{place}\n")
-    if wanted.out is None and wanted.per_member is None:
-        say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")

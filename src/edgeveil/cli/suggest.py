@@ -10,7 +10,6 @@ from typing import Any
 
 from cyclopts import Parameter
 
-from edgeveil._check import whole
 from edgeveil._words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import say
@@ -63,17 +62,18 @@ def suggest(
     Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import TABLES, check_folder, check_release, wanted_nodes
-    from edgeveil.cli.releasing import Setup, filling, make_release, print_lists, read_members
+    from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
+    from edgeveil.cli.releasing import filling, make_release, print_lists, read_for_lists
     from edgeveil.cli.series import put_out_series
     from edgeveil.engine.tasks import ListOptions
+    from edgeveil.series import is_series
 
     out, per_member = asked.out, asked.per_member
     if (lists.member is not None) + (lists.members is not None) + asked.all != 1:
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
     if out is not None and not out.suffix and per_member is not None:
         raise ParameterError("a folder of parts and --per-member do not go together")
-    whole("-k", lists.k, 1, 10_000)
+    check_release(how, out, *TABLES, "", inputs=(graph, lists.members, asked.candidates))
     choose = partial(
         make_mechanism,
         asked.mechanism,
@@ -82,13 +82,9 @@ def suggest(
         epsilon=lists.epsilon,
         knows_followers=asked.knows_followers or None,
     )
-    chosen = choose(directed=how.directed == "keep" or None)
-    check_release(how, out, *TABLES, "", inputs=(graph, lists.members, asked.candidates))
-    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
-    setup = Setup.of(how)
-    private, wanted = read_members(graph, lists, setup, per_member, ".csv", everybody=asked.all)
-    if private.directed and how.directed != "keep":  # a graph folder knows that it has directions
-        chosen = choose(directed=True)
+    setup, private, chosen, wanted = read_for_lists(
+        graph, lists, how, choose, per_member, ".csv", everybody=asked.all
+    )
     among = None
     if asked.candidates is not None:
         among = wanted_nodes(private.nodes, None, asked.candidates, "--candidates")
@@ -118,9 +114,10 @@ def suggest(
         if len(made.members) == 1 and (remark := made.remark(made.members[0])):
             say(f"{remark[0].upper()}{remark[1:]}.")
 
-    members = None if asked.all else private.nodes.take(wanted)
-    others = None if among is None else private.nodes.take(among)
-    if put_out_series(setup, chosen, members, put_out, out, lists.k, others):
+    if setup.ledger is not None and is_series(setup.ledger, how.label):
+        members = None if asked.all else private.nodes.take(wanted)
+        others = None if among is None else private.nodes.take(among)
+        put_out_series(setup, chosen, members, put_out, out, lists.k, others)
         return
     options_of_lists = ListOptions(lists.k, among)
     make_release(private, chosen, wanted, setup, put_out, out=out, lists=options_of_lists)
