@@ -21,9 +21,9 @@ _EXTRA = re.compile(r"""extra\s*==\s*['"](?P<extra>[\w-]+)['"]""")
 
 
 def doctor(*, format: Format = "table") -> None:  # noqa: A002  (the option's name)
-    """Say what is installed, what is kept where, and what is missing for what.
+    """Show what is installed, what is stored where, and what an extra lacks.
 
-    Nothing in it is private but names of folders.
+    The output holds names of folders, and nothing else that is private.
     Example: edgeveil doctor
     """
     rows = [*_versions(), *_folders(), *_extras()]

@@ -22,14 +22,14 @@ class Asked:
     Parameters
     ----------
     out
-        File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a suffix
-        becomes a folder, for more rows than fit into memory.
+        File to write, with the guarantee: .parquet, .json or .csv. A name without a suffix is a
+        folder, for more rows than fit into memory.
     epsilon
-        Privacy loss of one embedding, for a mechanism that has one or for --model public.
+        Privacy loss of one embedding, for --mechanism or --model public.
     dim
-        Length of an embedding. nodes: no hash, a number for each node of the graph.
+        Length of an embedding. nodes: one number for each node of the graph, no hash.
     sources
-        File with one id per line: embed these nodes only.
+        File with one id per line. Only these nodes are embedded.
     """
 
     out: Path
@@ -47,9 +47,10 @@ def embed(
     parameters: options.Parameters = options.PARAMETERS,
     how: options.Releasing = options.RELEASING,
 ) -> None:
-    """Embed the members of a graph, each for itself: by default its own list, at no cost.
+    """Embed members privately, each for itself; by default its own list, at no cost.
 
-    A member knows its own list, so this uses nothing about edges elsewhere, and epsilon is 0.
+    A member knows its own list. An embedding of it uses no other edge, so epsilon
+    is 0.
     Example: edgeveil embed follows.csv --out emb.parquet
     """
     import numpy as np

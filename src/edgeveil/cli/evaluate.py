@@ -26,23 +26,24 @@ class Protocol:
     Parameters
     ----------
     epsilon
-        Privacy loss to try; may be given more than once.
+        Privacy loss to measure; may be given more than once.
     protocol
-        What is measured.
+        What to measure.
     sources
         How many members get lists, or how many sources get rankings.
     k
-        How many suggestions, or places of a ranking, count.
+        Length of a list or ranking.
     min_degree
-        For rankings: neighbours that a source must have.
+        For rankings: the minimum degree of a source.
     mechanism
-        Measure this one, at each epsilon; may be repeated. Your own: package.module:Class.
+        Mechanism to measure, at each epsilon; may be given more than once. Your own:
+        package.module:Class.
     over_time
-        Measure a series of lists on this history, instead of a graph: its last five snapshots.
+        A history, instead of a graph: measure a series of lists at its last five snapshots.
     plot
-        File for a figure of it (.png, .svg or .pdf). Needs edgeveil[plot].
+        File for a figure: .png, .svg or .pdf. Needs edgeveil[plot].
     overwrite
-        Replace a figure that is there already.
+        Replace a figure that exists.
     """
 
     epsilon: Annotated[
@@ -81,14 +82,14 @@ def evaluate(
     format: options.Format = "table",  # noqa: A002  (the option's name)
     config: options.Config = None,
 ) -> None:
-    """Measure on your own graph what private results are worth. For the curator only.
+    """Measure on your own graph how good private results are. For the curator only.
 
-    suggestions: hidden friends that private lists find, by members' number of friends, beside
-    popularity, scores without privacy and the limit (see docs/theory/limits.md).
+    suggestions: the share of hidden friends that private lists find, by members'
+    number of friends, beside popularity, scores without privacy and the limit.
     rankings: Recall and NDCG against exact PageRank, beside the paper's mechanism.
-    --over-time: hidden friends that the lists of a series find at the last snapshots of a history,
-    beside popularity and one list at the start.
-    Nothing is charged: the numbers are not private and must not be published.
+    --over-time: the share that lists of a series find at the last snapshots of a
+    history, beside popularity and one list at the start.
+    Nothing is charged. The numbers are not private: do not publish them.
     Example: edgeveil evaluate follows.csv --epsilon 0.5 --epsilon 2
     """
     from edgeveil.cli.reading import check_out, read_and_say

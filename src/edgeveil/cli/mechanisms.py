@@ -31,10 +31,10 @@ _SAY_EPSILON = "--epsilon is required (for example --epsilon 1); smaller is more
 
 
 def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option's name)
-    """List what there is, what each protects, and when to use it.
+    """List all mechanisms: what each does, what it protects, and when to use it.
 
-    Those of installed packages are listed too. Any class of your own is named by its place:
-    --mechanism package.module:Class (docs/own-mechanism.md).
+    The list includes mechanisms of installed packages. Name a class of your own by
+    its place: --mechanism package.module:Class.
     Example: edgeveil mechanisms
     """
     rows = list(_listed())

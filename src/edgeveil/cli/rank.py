@@ -23,19 +23,19 @@ class Asked:
     Parameters
     ----------
     source
-        Id of a node to rank for; may be given more than once.
+        Id of a source; may be given more than once.
     sources
-        File with one id per line, instead or beside: rank for all of them.
+        File with ids of sources, one per line.
     k
-        How many nodes to show.
+        Length of a ranking that is shown.
     leave_out_source
-        Do not show the source in its own ranking.
+        Leave the source out of its own ranking.
     leave_out_neighbours
-        Do not show whom the source knows already. Joint model only.
+        Leave out the neighbours of the source. Joint model only.
     candidates
-        File with one id per line: show only these nodes.
+        File with one id per line. Only these nodes are shown.
     out
-        File for all scores (.parquet, .json or .csv), instead of showing the first ones.
+        File for all scores, instead of showing the first ones: .parquet, .json or .csv.
     """
 
     source: options.Named = None
@@ -57,9 +57,9 @@ def rank(
     parameters: options.Parameters = options.PARAMETERS,
     how: options.Releasing = options.RELEASING,
 ) -> None:
-    """Rank the nodes of a graph for one source, privately.
+    """Rank the nodes of a graph for a source, privately.
 
-    --source or --sources says for whom.
+    Name the sources with --source or --sources.
     Example: edgeveil rank follows.csv --source alice --epsilon 1 -k 20 --format json
     """
     from edgeveil.cli.mechanisms import make_mechanism

@@ -30,21 +30,21 @@ class Wanted:
     Parameters
     ----------
     k
-        How many people a list names, at most.
+        Length of a list, at most.
     out
-        Folder for everybody's lists: in it, every snapshot gets a new folder (lists/0007).
+        Folder for everybody's lists. Every snapshot gets a new folder in it, such as lists/0007.
     per_member
-        Folder for one .csv file per member, to show only to that member (mode 0600); a new folder
-        in it for every snapshot.
+        Folder for one .csv file per member (mode 0600), in a new folder for every snapshot. Show
+        each only to its member.
     date
-        Of the snapshot: 2026-11-16. The same graph on the same date is the same snapshot.
+        Date of the snapshot. The same graph with the same date is the same snapshot.
     knows_followers
-        With --directed keep: members know who follows them. Then edges to a member are not
+        With --directed keep: members know who follows them. Edges to a member are then not
         protected from it, and its followers may rank higher.
     folder
-        Where the series keeps its history and what was drawn so far.
+        Folder for the history of the series and for what was drawn so far.
     artifacts
-        The folder with the files of the ledger; required for PostgreSQL.
+        Folder with the files of the ledger; required for PostgreSQL.
     """
 
     epsilon: options.Epsilon = None
@@ -64,9 +64,10 @@ def refresh(
     wanted: Wanted = Wanted(),  # noqa: B008  (frozen)
     how: options.Releasing = options.RELEASING,
 ) -> None:
-    """Give everybody a new list from today's graph: members pay once, when they join.
+    """Give everybody a new list from today's graph; members pay once, when they join.
 
-    For every week: give the same command again. Interrupted, it goes on where it was.
+    Run the same command every week. After an interruption, run it again: it goes on
+    where it was.
     Example: edgeveil refresh friends.csv --label friends --ledger f.ledger --epsilon 1 --out lists
     """
     from edgeveil.cli.reading import check_folder

@@ -37,21 +37,21 @@ def report(
 ) -> None:
     """Make a page of private lists: whom members may know, and how sure that is.
 
-    The page shows each list and its guarantee, and with --ledger what was charged. These are the
-    lists of `edgeveil suggest`: a list that a ledger was charged for costs nothing here.
+    The page shows each list and its guarantee, and with --ledger all charges. The
+    lists are those of `edgeveil suggest`: what was charged before costs nothing.
     Example: edgeveil report friends.csv --member alice --epsilon 1 --out alice.html
 
     Parameters
     ----------
     accuracy
-        Add the curator's part: what lists find at each epsilon, by members' degree, and each list
-        beside the one without privacy. It is NOT private: keep such a page.
+        Add what lists find at each epsilon, by members' degree, and each list without privacy.
+        This part is for the curator only; it is NOT private.
     out
-        The page to write: one file, opens offline. With lists of several members, or a ledger, it
-        is for the curator.
+        The page to write: one file that opens offline. With lists of several members, or with a
+        ledger, it is for the curator only.
     per_member
-        Folder for one page per member with its own list and nothing else, to show
-        only to that member (mode 0600).
+        Folder for one page per member with only its own list (mode 0600). Show each only to its
+        member.
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import check_release

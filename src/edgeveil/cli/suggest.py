@@ -24,19 +24,19 @@ class Asked:
     Parameters
     ----------
     all
-        A list for everybody, instead.
+        Make a list for everybody.
     candidates
-        File with one id per line: suggest only these.
+        File with one id per line. Lists name only these.
     knows_followers
-        With --directed keep: members know who follows them. Then edges to a member are not
+        With --directed keep: members know who follows them. Edges to a member are then not
         protected from it, and its followers may rank higher.
     out
-        File for all lists (.parquet, .json or .csv), or without a suffix a folder, for more lists
-        than fit into memory.
+        File for all lists: .parquet, .json or .csv. A name without a suffix is a folder, for more
+        lists than fit into memory.
     per_member
-        Folder for one .csv file per member, to show only to that member (mode 0600).
+        Folder for one .csv file per member (mode 0600). Show each only to its member.
     mechanism
-        How to make the lists: ours, or one of your own by package.module:Class.
+        How to make the lists: the built-in mechanism, or your own as package.module:Class.
     """
 
     all: options.Flag = False
@@ -56,9 +56,10 @@ def suggest(
     asked: Asked = Asked(),  # noqa: B008  (frozen)
     how: options.Releasing = options.RELEASING,
 ) -> None:
-    """Suggest people to members, privately: whom each may know.
+    """Suggest to members whom they may know, privately.
 
-    --member, --members or --all says to whom. With --directed keep: whom to follow.
+    Name the members with --member, --members or --all. With --directed keep the
+    lists say whom to follow.
     Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20
     """
     from edgeveil.cli.mechanisms import make_mechanism
