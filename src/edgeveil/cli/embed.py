@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
-
-from cyclopts import Parameter
 
 from edgeveil._words import counted
 from edgeveil.cli import options
@@ -14,10 +11,23 @@ from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Which embeddings are to be made, how, and where they go.
+def embed(
+    graph: options.GraphPath,
+    /,
+    *,
+    out: Path,
+    epsilon: Annotated[float | None, options.default("none: the own list costs nothing")] = None,
+    dim: Annotated[int | Literal["nodes"] | None, options.default("the mechanism's own")] = None,
+    sources: Annotated[Path | None, options.default("all nodes")] = None,
+    mechanism: Annotated[options.AnyEmbeddingMechanism | None, options.RECOMMENDED] = None,
+    parameters: options.Parameters = options.PARAMETERS,
+    how: options.Releasing = options.RELEASING,
+) -> None:
+    """Embed members privately, each for itself; by default its own list, at no cost.
+
+    A member knows its own list. An embedding of it uses no other edge, so epsilon
+    is 0.
+    Example: edgeveil embed follows.csv --out emb.parquet
 
     Parameters
     ----------
@@ -31,28 +41,6 @@ class Asked:
     sources
         File with one id per line. Only these nodes are embedded.
     """
-
-    out: Path
-    epsilon: Annotated[float | None, options.default("none: the own list costs nothing")] = None
-    dim: Annotated[int | Literal["nodes"] | None, options.default("the mechanism's own")] = None
-    sources: Annotated[Path | None, options.default("all nodes")] = None
-    mechanism: Annotated[options.AnyEmbeddingMechanism | None, options.RECOMMENDED] = None
-
-
-def embed(
-    graph: options.GraphPath,
-    /,
-    *,
-    asked: Asked,
-    parameters: options.Parameters = options.PARAMETERS,
-    how: options.Releasing = options.RELEASING,
-) -> None:
-    """Embed members privately, each for itself; by default its own list, at no cost.
-
-    A member knows its own list. An embedding of it uses no other edge, so epsilon
-    is 0.
-    Example: edgeveil embed follows.csv --out emb.parquet
-    """
     import numpy as np
 
     from edgeveil.cli.mechanisms import make_mechanism
@@ -60,25 +48,24 @@ def embed(
     from edgeveil.cli.releasing import Setup, make_release
     from edgeveil.mechanisms import OwnListEmbedding
 
-    unhashed = asked.dim == "nodes"
-    width = None if unhashed else asked.dim
-    given = {"epsilon": asked.epsilon, "dimension": width, **parameters.given()}
-    if asked.mechanism is None and parameters.model != "public" and asked.epsilon is not None:
+    unhashed = dim == "nodes"
+    given = {"epsilon": epsilon, "dimension": None if unhashed else dim, **parameters.given()}
+    if mechanism is None and parameters.model != "public" and epsilon is not None:
         raise ParameterError(
             "an embedding of a member's own list costs nothing: leave --epsilon out, or name the "
             "mechanism that is to use it (--mechanism)"
         )
-    chosen = make_mechanism(asked.mechanism, "embeddings", **given)
+    chosen = make_mechanism(mechanism, "embeddings", **given)
     if unhashed and chosen.name != "own-list-embedding":
         raise ParameterError(f"{chosen.name} hashes all nodes: --dim takes a number")
-    check_release(how, asked.out, *TABLES, "", inputs=(graph, asked.sources))
+    check_release(how, out, *TABLES, "", inputs=(graph, sources))
     setup = Setup.of(how)
     private = setup.read(graph)
     if unhashed:
         chosen = OwnListEmbedding.unhashed(private.n_nodes)
     wanted = np.arange(private.n_nodes)
-    if asked.sources is not None:
-        wanted = wanted_nodes(private.nodes, None, asked.sources, "--sources")
+    if sources is not None:
+        wanted = wanted_nodes(private.nodes, None, sources, "--sources")
     if (total := chosen.guarantee(len(wanted)).epsilon) > (one := chosen.guarantee(1).epsilon):
         say(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
@@ -86,4 +73,4 @@ def embed(
             f"then a member's own list, for itself alone). For {one:g} in all: `rank --mechanism "
             "edge-flipping --model public` and edgeveil.postprocess.embed of what it gives."
         )
-    make_release(private, chosen, wanted, setup, out=asked.out)
+    make_release(private, chosen, wanted, setup, out=out)

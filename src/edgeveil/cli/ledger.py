@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,6 @@ import edgeveil as ev
 from edgeveil._check import whole
 from edgeveil.cli import options
 from edgeveil.cli.options import Format, LedgerPlace, default, option
-from edgeveil.cli.output import Format as OutputFormat
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
@@ -264,8 +264,8 @@ def report(
     rows, text = spending_rows(opened.charges(member)), StringIO()
     about = {"ledger": opened.location, "epsilon": opened.epsilon}
     if out is not None:
-        style: OutputFormat = "csv" if out.suffix == ".csv" else "json"
-        print_table(COLUMNS, rows, style=style, about=about, to=text)
+        with redirect_stdout(text):
+            print_table(COLUMNS, rows, style="csv" if out.suffix == ".csv" else "json", about=about)
         write_atomically(out, lambda path: path.write_text(text.getvalue(), encoding="utf-8"))
         return
     print_table(COLUMNS, rows, style=format, about=about)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
 
 from edgeveil._check import whole
 from edgeveil._words import some_of
@@ -19,13 +17,28 @@ from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
 if TYPE_CHECKING:
-    from edgeveil.series import Refreshed, RefreshPrice
+    from edgeveil.series import RefreshPrice
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What a series is made with, and where its lists go.
+def refresh(
+    graph: options.GraphPath,
+    /,
+    *,
+    epsilon: options.Epsilon = None,
+    k: options.Length = 20,
+    out: Path | None = None,
+    per_member: Path | None = None,
+    date: Annotated[Day | None, default("today")] = None,
+    knows_followers: options.Flag = False,
+    folder: Annotated[Path | None, default("beside the ledger")] = None,
+    artifacts: Annotated[Path | None, default("beside the ledger")] = None,
+    how: options.Releasing = options.RELEASING,
+) -> None:
+    """Give everybody a new list from today's graph; members pay once, when they join.
+
+    Run the same command every week. After an interruption, run it again: it goes on
+    where it was.
+    Example: edgeveil refresh friends.csv --label friends --ledger f.ledger --epsilon 1 --out lists
 
     Parameters
     ----------
@@ -46,30 +59,6 @@ class Wanted:
     artifacts
         Folder with the files of the ledger; required for PostgreSQL.
     """
-
-    epsilon: options.Epsilon = None
-    k: options.Length = 20
-    out: Path | None = None
-    per_member: Path | None = None
-    date: Annotated[Day | None, default("today")] = None
-    knows_followers: options.Flag = False
-    folder: Annotated[Path | None, default("beside the ledger")] = None
-    artifacts: Annotated[Path | None, default("beside the ledger")] = None
-
-
-def refresh(
-    graph: options.GraphPath,
-    /,
-    *,
-    wanted: Wanted = Wanted(),  # noqa: B008  (frozen)
-    how: options.Releasing = options.RELEASING,
-) -> None:
-    """Give everybody a new list from today's graph; members pay once, when they join.
-
-    Run the same command every week. After an interruption, run it again: it goes on
-    where it was.
-    Example: edgeveil refresh friends.csv --label friends --ledger f.ledger --epsilon 1 --out lists
-    """
     from edgeveil.cli.reading import check_folder
     from edgeveil.cli.releasing import Setup, confirm
     from edgeveil.mechanisms import Suggest
@@ -80,26 +69,26 @@ def refresh(
 
     if how.ledger is None:
         raise ParameterError("--ledger is required: it knows who has paid for the series")
-    if wanted.epsilon is None:
+    if epsilon is None:
         raise ParameterError("--epsilon is required (for example --epsilon 1)")
-    Suggest(epsilon=wanted.epsilon)  # refuse an epsilon that is none
-    whole("-k", wanted.k, 1, 10_000)
-    for place, option in ((wanted.out, "--out"), (wanted.per_member, "--per-member")):
+    Suggest(epsilon=epsilon)  # refuse an epsilon that is none
+    whole("-k", k, 1, 10_000)
+    for place, option in ((out, "--out"), (per_member, "--per-member")):
         if place is not None and (place.suffix or place.is_file()):
             raise ParameterError(f"{option} is a folder, got {place.name!r}")
         check_folder(place, option, overwrite=True)  # it gets a new folder inside
-    setup = Setup.of(how, wanted.artifacts)
+    setup = Setup.of(how, artifacts)
     assert setup.ledger is not None
-    series_folder(setup.ledger, how.label, wanted.folder)  # refuse a label that cannot be its name
+    series_folder(setup.ledger, how.label, folder)  # refuse a label that cannot be its name
     today = setup.read(graph)
-    if wanted.per_member is not None:
+    if per_member is not None:
         member_files(today.nodes)  # ids have to be names of files
     series: dict[str, Any] = {
         "ledger": setup.ledger,
-        "epsilon": wanted.epsilon,
+        "epsilon": epsilon,
         "label": how.label,
-        "folder": wanted.folder,
-        "knows_followers": wanted.knows_followers,
+        "folder": folder,
+        "knows_followers": knows_followers,
     }
     price = price_refresh(today, **series)
     if how.dry_run:
@@ -117,17 +106,22 @@ def refresh(
             done = bring_up_to_date(
                 today,
                 **series,
-                date=None if wanted.date is None else wanted.date.isoformat(),
+                date=None if date is None else date.isoformat(),
                 engine=setup.engine,
                 progress=progress,
                 purpose=how.purpose,
                 operator=how.operator,
             )
         with counting("lists") as progress:
-            _put_out(done, wanted, progress, overwrite=how.overwrite)
+            for above, write in ((out, done.write), (per_member, done.write_per_member)):
+                if above is not None:
+                    place = above / f"{done.snapshot:04d}"
+                    _put_out(place, partial(write, k=k, progress=progress), how.overwrite)
     except KeyboardInterrupt:
         again = "the same command again goes on where it was, and nobody pays twice"
         raise KeyboardInterrupt(again) from None
+    if out is None and per_member is None:
+        say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")
     say(done.summary)
 
 
@@ -145,20 +139,12 @@ def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None
         raise BudgetError("the budget of nobody allows a series")
 
 
-def _put_out(
-    done: Refreshed, wanted: Wanted, progress: Callable[[int, int], None], *, overwrite: bool
-) -> None:
-    """Write the lists to new folders; those that are there stay, unless they may be replaced."""
-    if wanted.out is None and wanted.per_member is None:
-        say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")
-    for above, write in ((wanted.out, done.write), (wanted.per_member, done.write_per_member)):
-        if above is None:
-            continue
-        place = above / f"{done.snapshot:04d}"
-        if place.exists() and not overwrite:
-            say(f"{place} exists and stays as it is; --overwrite replaces it.")
-        else:
-            if place.exists():
-                shutil.rmtree(place)
-            write(place, wanted.k, progress)
-        sys.stdout.write(f"{place}\n")
+def _put_out(place: Path, write: Callable[[Path], object], overwrite: bool) -> None:
+    """Write lists to a new folder; one that is there stays, unless it may be replaced."""
+    if place.exists() and not overwrite:
+        say(f"{place} exists and stays as it is; --overwrite replaces it.")
+    else:
+        if place.exists():
+            shutil.rmtree(place)
+        write(place)
+    sys.stdout.write(f"{place}\n")

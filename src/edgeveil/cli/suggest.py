@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
-
-from cyclopts import Parameter
 
 from edgeveil._words import counted
 from edgeveil.cli import options
@@ -16,10 +13,25 @@ from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Whom lists may name, how they are made, and where they go.
+def suggest(
+    graph: options.GraphPath,
+    /,
+    *,
+    lists: options.Lists = options.LISTS,
+    all: options.Flag = False,  # noqa: A002  (the option's name)
+    candidates: options.Candidates = None,
+    knows_followers: options.Flag = False,
+    out: Path | None = None,
+    per_member: Path | None = None,
+    mechanism: options.AnyListMechanism = "suggest",
+    settings: options.Settings = None,
+    how: options.Releasing = options.RELEASING,
+) -> None:
+    """Suggest to members whom they may know, privately.
+
+    Name the members with --member, --members or --all. With --directed keep the
+    lists say whom to follow.
+    Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20
 
     Parameters
     ----------
@@ -38,30 +50,6 @@ class Asked:
     mechanism
         How to make the lists: the built-in mechanism, or your own as package.module:Class.
     """
-
-    all: options.Flag = False
-    candidates: options.Candidates = None
-    knows_followers: options.Flag = False
-    out: Path | None = None
-    per_member: Path | None = None
-    mechanism: options.AnyListMechanism = "suggest"
-    settings: options.Settings = None
-
-
-def suggest(
-    graph: options.GraphPath,
-    /,
-    *,
-    lists: options.Lists = options.LISTS,
-    asked: Asked = Asked(),  # noqa: B008  (frozen)
-    how: options.Releasing = options.RELEASING,
-) -> None:
-    """Suggest to members whom they may know, privately.
-
-    Name the members with --member, --members or --all. With --directed keep the
-    lists say whom to follow.
-    Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20
-    """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
     from edgeveil.cli.releasing import filling, make_release, print_lists, read_for_lists
@@ -69,26 +57,25 @@ def suggest(
     from edgeveil.engine.tasks import ListOptions
     from edgeveil.series import is_series
 
-    out, per_member = asked.out, asked.per_member
-    if (lists.member is not None) + (lists.members is not None) + asked.all != 1:
+    if (lists.member is not None) + (lists.members is not None) + all != 1:
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
     if out is not None and not out.suffix and per_member is not None:
         raise ParameterError("a folder of parts and --per-member do not go together")
-    check_release(how, out, *TABLES, "", inputs=(graph, lists.members, asked.candidates))
+    check_release(how, out, *TABLES, "", inputs=(graph, lists.members, candidates))
     choose = partial(
         make_mechanism,
-        asked.mechanism,
+        mechanism,
         "suggestions",
-        settings=asked.settings,
+        settings=settings,
         epsilon=lists.epsilon,
-        knows_followers=asked.knows_followers or None,
+        knows_followers=knows_followers or None,
     )
     setup, private, chosen, wanted = read_for_lists(
-        graph, lists, how, choose, per_member, ".csv", everybody=asked.all
+        graph, lists, how, choose, per_member, ".csv", everybody=all
     )
     among = None
-    if asked.candidates is not None:
-        among = wanted_nodes(private.nodes, None, asked.candidates, "--candidates")
+    if candidates is not None:
+        among = wanted_nodes(private.nodes, None, candidates, "--candidates")
 
     def put_out(made: Any) -> None:
         if out is not None and not out.suffix:  # a folder: its lists are not in memory
@@ -116,7 +103,7 @@ def suggest(
             say(f"{remark[0].upper()}{remark[1:]}.")
 
     if setup.ledger is not None and is_series(setup.ledger, how.label):
-        members = None if asked.all else private.nodes.take(wanted)
+        members = None if all else private.nodes.take(wanted)
         others = None if among is None else private.nodes.take(among)
         put_out_series(setup, chosen, members, put_out, out, lists.k, others)
         return
