@@ -15,7 +15,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -37,6 +37,7 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.provenance import Gives, Provenance, gives_of, label_of
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
+from edgeveil.tabular import about_of
 
 Result = Release | Suggestions
 
@@ -165,8 +166,7 @@ class ReleaseFolder:
             return cls(
                 path=folder,
                 gives=gives_of(manifest["kind"]),
-                guarantee=Guarantee.from_dict(manifest["guarantee"]),
-                provenance=Provenance(**manifest["provenance"]),
+                **about_of(manifest),
                 parts=tuple(PartFile(**part) for part in manifest["parts"]),
             )
         except InputError:
@@ -223,16 +223,9 @@ class ReleaseFolder:
 
     def read(self) -> Result:
         """All rows as one release in memory."""
-        if self.gives == "suggestions":
-            return Suggestions.joined([part for part in self if isinstance(part, Suggestions)])
-        parts = [part for part in self if isinstance(part, Release)]
-        widths = [part.uncertainty for part in parts if part.uncertainty is not None]
-        return replace(
-            parts[0],
-            values=np.concatenate([part.values for part in parts]),
-            uncertainty=np.concatenate(widths) if widths else None,
-            sources=tuple(source for part in parts for source in part.sources),
-        )
+        parts: list[Any] = list(self)
+        joined: Result = parts[0].joined(parts)
+        return joined
 
     def __str__(self) -> str:
         made = f"{self.provenance.mechanism}: {counted(len(self), 'row')}"

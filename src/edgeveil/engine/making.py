@@ -291,7 +291,7 @@ class Paid:
         asked = np.flatnonzero(self._question.asked[held["sources"]])
         sources = held["sources"][asked]
         if "rates" in held:
-            evidence = Evidence(*(held[name] for name in Evidence._fields))
+            evidence = Evidence(*(held[field.name] for field in fields(Evidence)))
             return Made(sources, evidence.take(asked), None)
         half = held.get("uncertainty")
         return Made(sources, held["rows"][asked], None if half is None else half[asked])
@@ -355,7 +355,7 @@ def read_shared(path: Path) -> Noised | None:
 def write_rows(path: Path, made: Made) -> None:
     """Write the rows of a batch; of suggestions the evidence, not lists."""
     if isinstance(made.rows, Evidence):
-        _write(path, {"sources": made.sources, **made.rows._asdict()})
+        _write(path, {"sources": made.sources, **vars(made.rows)})
     else:
         _write(path, {name: array for name, array in made._asdict().items() if array is not None})
 
