@@ -77,7 +77,7 @@ def test_only_new_members_are_charged(folder, ledger, run):
     again = run(f"{lists} --member bob")
     assert "stored already: to get it again costs nothing" in again.stderr
     dry = run(f"{lists} --all --dry-run --format json")
-    assert "2 rows of it cost nothing: charged before" in dry.stderr
+    assert "2 rows cost nothing: charged before" in dry.stderr
     said = run(f"{lists} --all --purpose weekly --operator ann").stderr
     assert "f.ledger: charged epsilon = 1 for 3 of 5 rows; 2 left for " in said
     assert "who has the least left of 3 members, enough for 2 more like it." in said

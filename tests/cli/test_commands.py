@@ -171,7 +171,7 @@ def test_convert_makes_a_folder_that_ranks_the_same_graph(folder, run):
             2,
             "There are: two-hop, degree-prior, push-flow-cap",
         ),
-        ("rank follows.csv --source a --epsilon 1 --mechanism twohop", 2, 'mean "two-hop"?'),
+        ("rank follows.csv --source a --epsilon 1 --mechanism twohop", 2, "mean two-hop?"),
         (
             "rank follows.csv --source a --mechanism own-list-embedding",
             2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -64,7 +65,7 @@ def test_one_is_singular(folder, run):
 
 
 GROUPS = {
-    "ledger": ("create", "show", "verify", "backup"),
+    "ledger": ("create", "advance", "renew", "plan", "report", "show", "verify", "backup"),
     "history": ("create", "add", "show", "forget"),
 }
 INNER = [f"{group} {name}" for group, names in GROUPS.items() for name in names]
@@ -91,11 +92,21 @@ def test_help_says_what_happens_without_an_option(run, name):
         assert "None" not in said
 
 
+@pytest.mark.parametrize("name", [*(name for name in COMMANDS if name not in GROUPS), *INNER])
+def test_sentences_of_help_fit_into_80_columns_as_they_are_written(name):
+    app = make_app()
+    for word in name.split():
+        app = app[word]
+    described = inspect.cleandoc(app.default_command.__doc__).partition("\nParameters\n")[0]
+    for line in described.splitlines():
+        assert len(line) <= 80 or line.startswith("Example: ")
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("suggest", "edges to a member are not protected from it, and its followers may rank"),
-        ("ledger verify", "part of the ledger. Only this finds every ledger that was put back to"),
+        ("suggest", "Edges to a member are then not protected from it, and its followers may rank"),
+        ("ledger verify", "part of the ledger. Only this finds every ledger that was replaced by"),
     ],
 )
 def test_help_flows_over_the_line_ends_of_docstrings(run_process, name, words):
