@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._words import counted
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import MOST_BIRTHS, Directed, Graph
 from edgeveil.history.ids import IntArray, grow, places_of, without_ids
@@ -417,8 +418,7 @@ class History:
         self._state = read_state(self.path, verify=False)
 
     def __repr__(self) -> str:
-        snapshots = f"{len(self)} snapshot{'' if len(self) == 1 else 's'}"
-        return f"History({snapshots}, {len(self.nodes)} nodes)"
+        return f"History({counted(len(self), 'snapshot')}, {counted(len(self.nodes), 'node')})"
 
 
 def _now() -> str:
