@@ -20,6 +20,8 @@ from edgeveil.ledger.accounts import is_window
 from edgeveil.nodes import NodeSet
 from edgeveil.series.state import SeriesFolder
 from edgeveil.serve.lists import ListStore
+from edgeveil.serve.making import Making, Offer
+from edgeveil.serve.member import _protection
 from edgeveil.serve.series import SeriesLists
 from tests.serve.running import Service
 
@@ -372,6 +374,17 @@ def lists(network, tmp_path):
         return SeriesLists(lambda: network, known, "friends", 5, copies)
 
     return opened
+
+
+def test_members_are_told_if_who_is_a_member_was_read_off_the_edges(tmp_path):
+    (tmp_path / "friends.csv").write_text("ann,bob\nbob,cem\ncem,dan\n")
+    ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=2.0)
+    graph = ev.read_graph(tmp_path / "friends.csv")
+    ev.refresh(graph, ledger=ledger, epsilon=1.0, label="friends")
+    served = SeriesLists(lambda: graph, ledger, "friends", 5, tmp_path / "copies")
+    assert "public promise" in _protection(served, "ann")["in_full"]
+    one_by_one = Making(lambda: graph, ledger, Offer(0.5, label="other"), tmp_path / "copies")
+    assert "public promise" in _protection(one_by_one, "ann")["in_full"]
 
 
 def test_copies_that_are_not_complete_are_made_again(lists, network, monkeypatch):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from edgeveil.graph import Graph
     from edgeveil.mechanisms.suggest import Suggest
     from edgeveil.nodes import NodeId, NodeSet
+    from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.suggestions import Suggestions
 
 # Lists in a batch. A member waits for at most one batch of others.
@@ -113,6 +114,13 @@ class Making:
             directed=self.edition.graph.directed,
             knows_followers=self.offer.knows_followers,
         )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one list protects."""
+        from edgeveil.engine.question import guarantee_for
+
+        return guarantee_for(self.edition.graph, self.mechanism, 1)
 
     @property
     def ahead_left(self) -> int:

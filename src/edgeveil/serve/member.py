@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
@@ -149,10 +148,9 @@ def _protection(source: Source, member: str) -> dict[str, Any]:
             f"lists this series gives you. Since when there is {pair} is protected half as "
             f"strongly: there the factor is at most {_factor(2 * epsilon):,}."
         )
-        claim = replace(mechanism.guarantee(1), theorem="docs/theory/series.md")
         in_full = (
-            f"All lists of the series together: {claim} A connection of somebody who was forgotten "
-            "and has come back counts as a new one."
+            f"All lists of the series together: {source.guarantee} A connection of somebody who "
+            "was forgotten and has come back counts as a new one."
         )
     else:
         epsilon = mechanism.epsilon
@@ -162,7 +160,7 @@ def _protection(source: Source, member: str) -> dict[str, Any]:
             f"factor of at most {_factor(epsilon):,} (epsilon {epsilon:g}). For several lists the "
             "factors multiply."
         )
-        in_full = str(mechanism.guarantee(1))
+        in_full = str(source.guarantee)
     return {
         "in_short": (
             f"Random noise was added to {lists} not show {hidden}. Seeing {them} can make "

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.engine.question import guarantee_for
 from edgeveil.errors import EdgeveilError, LedgerError
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.tables import UnusableError
@@ -108,7 +109,7 @@ class SeriesLists:
                 f"the series of {label or 'this graph'} has no lists yet: edgeveil refresh makes "
                 "them, and then the service can start"
             )
-        self.mechanism = now.mechanism
+        self._describe(now)
         self._take_copies(now)
         self._thread = threading.Thread(target=self._work, name="series", daemon=True)
 
@@ -188,6 +189,11 @@ class SeriesLists:
                     raise
                 now = None  # replaced while it was read: look again
 
+    def _describe(self, now: Current) -> None:
+        self.mechanism = now.mechanism
+        claim = guarantee_for(now.history.graph, now.mechanism, 1)
+        self.guarantee = replace(claim, theorem="docs/theory/series.md")
+
     def _header(self, now: Current) -> dict[str, Any]:
         """What the copies of a state depend on."""
         gone = now.history.forgotten.tobytes()
@@ -212,7 +218,7 @@ class SeriesLists:
                 self.edition = replace(edition, nodes=history.nodes, present=history.present)
             return False
         kept.refuse_unknown(self.ledger)
-        self.mechanism = now.mechanism
+        self._describe(now)
         self.edition = Edition(
             now.about.until, history.identity, history.nodes, history.present, kept
         )
