@@ -147,6 +147,39 @@ def test_a_refresh_while_it_runs_is_seen_and_a_newcomer_gets_its_first_list(own_
     assert running.open_ledger().entry() == head
 
 
+def test_while_lists_are_refreshed_every_answer_is_the_member_s_own_and_whole(own_series, network):
+    running, members = own_series.start(), list(network.nodes)[:40]
+    running.wait_for_list(members[0])
+    seen, stop = [], threading.Event()
+
+    def ask():
+        rng = random.Random(threading.get_ident())
+        while not stop.is_set():
+            member = rng.choice(members)
+            found = running.get(member=member)
+            seen.append((member, found.status, found.body))
+
+    asking = [threading.Thread(target=ask) for _ in range(3)]
+    for one in asking:
+        one.start()
+    try:
+        for number in range(2, 6):  # members change their places in the graph, and others join
+            changed = without(network, network.nodes[100 + number], joined=[f"new {number}"])
+            running.refresh(changed, f"2026-01-{6 * number:02}")
+            running.wait_for_list(f"new {number}", number)
+    finally:
+        stop.set()
+        for one in asking:
+            one.join()
+    lists = {}
+    for member, status, body in seen:
+        assert status == 200  # none was ever without a list
+        found = json.loads(body)["list"]
+        assert found["member"] == member
+        assert lists.setdefault((member, found["snapshot"]), body) == body
+    assert {snapshot for _, snapshot in lists} == {1, 2, 3, 4, 5}
+
+
 def test_whom_the_budget_leaves_out_is_told_so(network, own_series):
     left_out = network.nodes[4]
     changed = without(network, joined=["late"])
