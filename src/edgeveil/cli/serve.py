@@ -79,8 +79,9 @@ def serve(
 ) -> None:
     """Give each member its own list over HTTP, and nobody else's.
 
-    Where the lists of the label are a series (edgeveil refresh), these are served, and nobody is
-    charged for asking. Without one, lists are made and charged one by one, at --epsilon.
+    Where the lists of the label are a series (edgeveil refresh), these are
+    served, and nobody is charged for asking. Without one, lists are made and
+    charged one by one, at --epsilon.
 
     Example: edgeveil serve friends/ --ledger f.ledger --label friends --keys keys.json
     Try it first: edgeveil serve --trial
