@@ -95,8 +95,8 @@ def _make_layout(graph: Graph) -> Layout:
 
 
 _SINGLE_RESIDUAL = 2.0**-20  # single precision is not iterated below this
-# A sweep reduces the residual about so many times: single precision stops that far above the
-# tolerance, and a sweep in double precision reaches it.
+# A sweep usually reduces the residual by this factor: single precision stops so far above the
+# tolerance that one sweep in double precision reaches it.
 _LAST_SWEEP = 6
 _SINGLE_STALL = 2.0**-16  # over restart: below this, rounding may stop single precision
 _PATIENCE = {np.dtype(np.float32): 6, np.dtype(np.float64): 16}  # sweeps without improvement
