@@ -287,33 +287,37 @@ def measure_suggestions(
     drawn = members_by_degree(split, groups=groups, per_group=per_group, seed=seed)
     asked = {group: members for group, members in drawn.items() if len(members)}
     lines = list(_lines(split, mechanisms, k, seed))
-    results = [
-        Result.of(
-            float(np.count_nonzero(_in_group(graph.degrees, group))),
-            experiment="suggestions",
-            dataset=dataset,
-            mechanism="graph",
-            epsilon=None,
-            metric=SIZE,
-            scope=group_name(group),
-            n_sources=graph.n_nodes,
-            repeats=1,
-        )
-        for group in asked
-    ]
+    experiment = {"experiment": "suggestions", "dataset": dataset, "repeats": 1}
+    results = group_sizes(graph.degrees, asked, experiment)
     for done, (name, epsilon, measure) in enumerate(lines):
         progress(done, len(lines))
-        line = {"dataset": dataset, "mechanism": name, "epsilon": epsilon, "repeats": 1}
+        line = {"mechanism": name, "epsilon": epsilon, **experiment}
         for group, members in asked.items():
             found = measure(members)
             metrics = found if isinstance(found, dict) else {f"hits@{k}": found}
             about = {**line, "scope": group_name(group), "n_sources": len(members)}
             results += [
-                Result.of(estimate(values), experiment="suggestions", metric=metric, **about)
+                Result.of(estimate(values), metric=metric, **about)
                 for metric, values in metrics.items()
             ]
     progress(len(lines), len(lines))
     return results
+
+
+def group_sizes(
+    degrees: npt.NDArray[np.integer], groups: Iterable[Group], experiment: dict[str, Any]
+) -> list[Result]:
+    """How many nodes each degree group has."""
+    about = {"mechanism": "graph", "epsilon": None, "metric": SIZE, "n_sources": len(degrees)}
+    return [
+        Result.of(
+            float(np.count_nonzero(_in_group(degrees, group))),
+            scope=group_name(group),
+            **about,
+            **experiment,
+        )
+        for group in groups
+    ]
 
 
 def _lines(

@@ -21,12 +21,12 @@ from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence, Lists, Popularity
 from edgeveil.evaluation.hits import (
     ALL_GROUPS,
-    SIZE,
     Group,
     HiddenEdges,
     Members,
     Vector,
     group_name,
+    group_sizes,
     hide_edges,
     hits,
     hits_of_lists,
@@ -193,19 +193,7 @@ def measure_history(
     members = np.unique(np.concatenate(list(asked.values())))
     rows = {group: np.searchsorted(members, its) for group, its in asked.items()}
     about = {"experiment": "over time", "dataset": dataset, "repeats": 1}
-    degrees = split.left.degrees + split.hidden.degrees
-    results = [
-        Result.of(
-            float(np.count_nonzero((degrees >= low) & (degrees < (high or np.inf)))),
-            mechanism="graph",
-            epsilon=None,
-            metric=SIZE,
-            scope=group_name((low, high)),
-            n_sources=history.graph.n_nodes,
-            **about,
-        )
-        for low, high in asked
-    ]
+    results = group_sizes(split.left.degrees + split.hidden.degrees, asked, about)
 
     def add(name: str, epsilon: float | None, found: dict[int, Vector]) -> None:
         for group, its in rows.items():
