@@ -300,6 +300,12 @@ class Request:
         found = [ChargeRow(*row) for row in self._transaction.run(sql.CHARGE_OF_KEY, self.key)]
         return self._batch(found[0]) if found else None
 
+    def open_batches(self) -> list[Batch]:
+        """All batches of rows of the campaign that are not stored."""
+        numbers = [seq for (seq,) in self._transaction.run(sql.OPEN_OF_CAMPAIGN, self.key)]
+        charges = [ChargeRow(*row) for row in self._transaction.among(sql.CHARGES_AT, numbers)]
+        return [self._batch(charge) for charge in charges if charge.n_rows]
+
     def _batch(self, charge: ChargeRow) -> Batch:
         known, run = (charge.key, charge.seq, charge.created), self._transaction.run
         for (digest,) in run(sql.DIGEST_OF_KEY, charge.key):

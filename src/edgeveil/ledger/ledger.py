@@ -233,6 +233,11 @@ class Ledger:
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, []).shared()
 
+    def open_batches(self, campaign: Campaign) -> list[Batch]:
+        """All batches of rows of a campaign that are not stored, whoever is in them."""
+        with self._transaction() as transaction:
+            return Request(transaction, self, campaign, []).open_batches()
+
     def rows_of(self, campaign: Campaign, members: Iterable[str]) -> dict[str, int]:
         """Who of the members has a row in a campaign, and the number of the charge that has it."""
         names = list(dict.fromkeys(members))
