@@ -202,9 +202,6 @@ def too_little_noise(monkeypatch):
             module = importlib.import_module(name)
             if hasattr(module, "calibrate"):
                 monkeypatch.setattr(module, "calibrate", more)
-            for cached in ("degree_noise", "second_hop_noise", "_noise", "embedding_noise"):
-                if hasattr(getattr(module, cached, None), "__wrapped__"):
-                    monkeypatch.setattr(module, cached, getattr(module, cached).__wrapped__)
 
     return spoil
 

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -73,13 +72,11 @@ def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fractio
     return exact_epsilon(degree_epsilon), whole - exact_epsilon(degree_epsilon)
 
 
-@lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release
 def degree_noise(n: int, epsilon: Fraction) -> Calibration:
     """One edge changes two degrees by one each; degrees are exact, so there is no float error."""
     return calibrate(coordinates=max(n, 1), sensitivity=2, epsilon=epsilon)
 
 
-@lru_cache(maxsize=16)
 def second_hop_noise(n: int, epsilon: Fraction) -> Calibration | None:
     """One edge moves a member's two-hop sums, friends' halved, by 1 in L1: exactly.
 
