@@ -72,7 +72,7 @@ class AsksMore(DPPushFlowCap):
     def measure(self, graph, shared, own):
         yield from super().measure(graph, shared, own)
         if graph.n_edges > 2:
-            yield Statistic(np.zeros((len(own.sources), 1)), self.calibration(1), spends=False)
+            yield Statistic(np.zeros((len(own.sources), 1)), self.calibration(1), noise_only=True)
 
 
 class AsksAll(DPPushFlowCap):
@@ -80,7 +80,7 @@ class AsksAll(DPPushFlowCap):
 
     def shared(self, graph):
         if graph.n_edges > 2:
-            return Statistic(np.zeros((1, 1)), self.calibration(1), spends=False)
+            return Statistic(np.zeros((1, 1)), self.calibration(1), noise_only=True)
         return None
 
     def learn(self, noised, nodes):
@@ -412,7 +412,7 @@ class SaysItIsFree(DPPushFlowCap):
     """Says that exact rows are the same on every graph."""
 
     def measure(self, graph, shared, own):
-        yield dataclasses.replace(next(super().measure(graph, shared, own)), spends=False)
+        yield dataclasses.replace(next(super().measure(graph, shared, own)), noise_only=True)
 
 
 def test_who_asks_cannot_write_to_what_was_released():

@@ -223,7 +223,7 @@ class PerSource:
 
 
 class OnceForAll:
-    """Base for mechanisms whose noise is drawn once for everybody: nothing is asked per member."""
+    """Base for mechanisms whose noise is drawn once for everybody."""
 
     theorem: ClassVar[str]  # page of the proof
     epsilon: float
@@ -239,7 +239,7 @@ class OnceForAll:
         )
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Nothing is asked for one member alone."""
+        """No statistic for one member alone."""
         yield from ()
 
 
@@ -257,7 +257,7 @@ class OwnListOnly(PerSource):
         )
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Nothing is asked of the graph beyond the own lists."""
+        """No statistic beyond the own lists."""
         yield from ()
 
 
@@ -295,7 +295,7 @@ class LaplaceRows:
         self.calibration(len(nodes))
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Ask for the rows."""
+        """The rows, before their noise."""
         rows = np.ascontiguousarray(self.exact_rows(graph, own.sources))
         yield Statistic(rows, self.calibration(graph.n_nodes))
 
