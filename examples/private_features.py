@@ -57,7 +57,7 @@ def main() -> None:
     print(
         "\nA member's own friend list is free, so an embedding that is charged must beat it. To"
         "\ntrain one model on everybody, use the flipped graph: its epsilon holds for all rows"
-        "\ntogether. Joint embeddings are for models that run on each member's own device."
+        "\ntogether. Joint embeddings are for models that see one member's row only."
     )
 
 

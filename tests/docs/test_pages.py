@@ -83,6 +83,18 @@ def test_the_readme_is_short():
     assert len(README.read_text("utf-8").splitlines()) <= 120
 
 
+def test_pages_say_member_price_and_charge():
+    """One word for one thing; only the page that translates old names has them."""
+    old = re.compile(r"\b(recipients?|spend(s|ing)?|spent)\b", re.IGNORECASE)
+    pages = [README, *DOCS.rglob("*.md")]
+    found = {
+        page.name: sorted({word[0].lower() for word in old.finditer(page.read_text("utf-8"))})
+        for page in pages
+        if page.name != "upgrading.md"
+    }
+    assert {name: words for name, words in found.items() if words} == {}
+
+
 def test_a_page_that_does_not_hold_is_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = tmp_path / "page.md"
