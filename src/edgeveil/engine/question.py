@@ -153,15 +153,10 @@ class Question:
     @cached_property
     def campaign(self) -> Campaign:
         """The release as a ledger's campaign."""
-        parameters = {
-            # for people: of a long list (candidates) only how long it is
-            name: f"{len(value)} of them" if isinstance(value, tuple) and len(value) > 20 else value
-            for name, value in parameters_of(self.mechanism).items()
-        }
         nodes = self.graph.nodes
         note = {
             "mechanism": self.mechanism.name,
-            "parameters": json.dumps(parameters),
+            "parameters": json.dumps(parameters_of(self.mechanism)),
             "version": version("edgeveil"),
             "nodes": f"{len(nodes):,} {nodes.digest(b'nodes').hexdigest()[:16]}",
             "purpose": self.purpose,

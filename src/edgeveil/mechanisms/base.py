@@ -203,23 +203,25 @@ def partly_shared_guarantee(
     )
 
 
+def share_nothing(mechanism: Any, graph: Graph) -> AnyStatistic | None:
+    """Nothing is shared between sources."""
+    return None
+
+
+def learn_nothing(mechanism: Any, noised: Noised, nodes: NodeSet) -> Any:
+    """Never called: nothing is shared between sources."""
+    raise AssertionError("nothing is shared")
+
+
 class PerSource:
     """Base for mechanisms that share nothing: each row is a release of its own."""
 
     theorem: ClassVar[str]  # page of the proof
     epsilon: float
 
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Epsilon per member (joint), or per source and added up (public)."""
-        return per_source_guarantee(self, n_sources)
-
-    def shared(self, graph: Graph) -> AnyStatistic | None:
-        """Nothing is shared between sources."""
-        return None
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """Never called: nothing is shared between sources."""
-        raise AssertionError("nothing is shared")
+    guarantee = per_source_guarantee
+    shared = share_nothing
+    learn = learn_nothing
 
 
 class OnceForAll:
@@ -270,17 +272,9 @@ class LaplaceRows:
     theorem: ClassVar[str]  # page of the proof
     epsilon: float
 
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Epsilon per member (joint), or per source and added up (public)."""
-        return per_source_guarantee(self, n_sources)
-
-    def shared(self, graph: Graph) -> AnyStatistic | None:
-        """Nothing is shared between sources."""
-        return None
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """Never called: nothing is shared between sources."""
-        raise AssertionError("nothing is shared")
+    guarantee = per_source_guarantee
+    shared = share_nothing
+    learn = learn_nothing
 
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
         """The rows before their noise, as a new array; they do not depend on epsilon."""

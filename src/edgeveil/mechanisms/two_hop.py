@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from edgeveil._check import positive
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
 from edgeveil.estimate.rows import (
@@ -61,14 +62,8 @@ def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fractio
     if degree_epsilon is None:
         shared = exact_epsilon(_DEGREE_EPSILON * max(1.0, math.sqrt(epsilon)))
         return min(whole, shared), whole - min(whole, shared)
-    try:
-        too_much = check_epsilon(degree_epsilon) > epsilon
-    except ParameterError:
-        too_much = True
-    if too_much:
-        raise ParameterError(
-            f"degree_epsilon must be a positive number, at most epsilon, got {degree_epsilon!r}"
-        )
+    if positive("degree_epsilon", degree_epsilon) > epsilon:
+        raise ParameterError(f"degree_epsilon must be at most epsilon, got {degree_epsilon!r}")
     return exact_epsilon(degree_epsilon), whole - exact_epsilon(degree_epsilon)
 
 
