@@ -341,12 +341,12 @@ def test_a_mechanism_from_outside_is_released_charged_and_priced(tmp_path):
     graph, mechanism = a_graph(), Popularity(epsilon=0.5)
     assert isinstance(mechanism, Mechanism)
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
-    quote = price(graph, mechanism, [0, 1], ledger=ledger)
-    assert quote.guarantee.epsilon == 0.5
+    found = price(graph, mechanism, [0, 1], ledger=ledger)
+    assert found.guarantee.epsilon == 0.5
     assert ledger.charges() == []
     made = release(graph, mechanism, [0, 1], ledger=ledger)
-    (spend,) = ledger.charges()
-    assert spend.epsilon_nano == 500_000_000
+    (charge,) = ledger.charges()
+    assert charge.epsilon_nano == 500_000_000
     assert made.guarantee.epsilon == 0.5
     assert made.provenance.mechanism == "popularity"
     assert made.uncertainty is None
