@@ -16,6 +16,8 @@ from edgeveil.mechanisms.base import Mechanism
 from edgeveil.nodes import NodeId
 from edgeveil.release_folder import ReleaseFolder, file_of, part_name
 
+_OVERWRITE = "replace it (--overwrite, overwrite=True)"
+
 
 def release_to(
     path: str | os.PathLike[str],
@@ -84,7 +86,7 @@ def make_folder(
         if there.provenance.lists != question.lists_made:
             raise ParameterError(
                 f"{folder} holds lists of another length or for other candidates: choose another "
-                "place; they cost nothing there"
+                f"place, where they cost nothing, or {_OVERWRITE}"
             )
         return there
 
@@ -109,4 +111,4 @@ def _release_in(folder: Path) -> ReleaseFolder | None:
 
 
 def _another(folder: Path) -> ParameterError:
-    return ParameterError(f"{folder} holds another release: choose another place, or overwrite it")
+    return ParameterError(f"{folder} holds another release: choose another place, or {_OVERWRITE}")
