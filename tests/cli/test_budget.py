@@ -208,7 +208,7 @@ def test_nothing_is_asked_with_yes_or_if_it_is_refused_anyway(
 
 
 def test_a_terminal_sees_how_far_it_is_and_a_file_does_not(run_process, on_a_terminal):
-    line = "audit two-hop --trials 300 --confidence 0.9999"
+    line = "audit two-hop --trials 300 --confidence 0.9999999"
     code, said = on_a_terminal(line, "")
     assert code == 0
     assert re.search(r"releases .*600/600 elapsed 0:\d\d:\d\d left 0:00:00", said)

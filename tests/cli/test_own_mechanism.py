@@ -124,7 +124,9 @@ def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, ru
         "--format json"
     )
     assert len(json.loads(listed.stdout)["rows"]) == 3, listed.stderr
-    audited = run(f"audit {outside}:Scores --epsilon 2 --trials 100 --format json")
+    audited = run(
+        f"audit {outside}:Scores --epsilon 2 --trials 100 --confidence 0.9999999 --format json"
+    )
     assert json.loads(audited.stdout)["consistent"] is True
     measured = run(
         f"evaluate follows.csv --mechanism {outside}:Scores --mechanism push-flow-cap "

@@ -125,7 +125,7 @@ def keys_on_the_page() -> dict[str, list[str]]:
     [
         ("rank", "rank follows.csv --source alice --epsilon 1"),
         ("--dry-run", "rank follows.csv --source alice --epsilon 1 --dry-run"),
-        ("audit", "audit own-neighbours --confidence 0.9999"),
+        ("audit", "audit own-neighbours --confidence 0.9999999"),
         ("mechanisms", "mechanisms"),
         ("ledger show", "ledger show f.ledger"),
     ],
@@ -140,7 +140,7 @@ def test_the_names_in_json_and_csv_are_the_documented_ones(folder, run, command,
 
 def test_a_long_audit_says_how_far_it_is_also_in_a_file(run, monkeypatch):
     monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
-    said = run("audit push-flow-cap --trials 2000 --confidence 0.9999").stderr.splitlines()
+    said = run("audit push-flow-cap --trials 2000 --confidence 0.9999999").stderr.splitlines()
     assert re.fullmatch(r"1,024 of 8,000 releases, about \d+ s left", said[0])
     assert said[-1] == "8,000 of 8,000 releases, about 0 s left"
 

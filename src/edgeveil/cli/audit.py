@@ -18,9 +18,7 @@ def audit(
     *,
     epsilon: Annotated[float | None, options.default("1.0")] = None,
     parameters: options.Parameters = options.PARAMETERS,
-    trials: Annotated[
-        int | None, options.default("so many as take ten seconds: 1000 to 20000")
-    ] = None,
+    trials: int = 5_000,
     confidence: float = 0.95,
     format: Annotated[options.Format | None, options.default("a sentence")] = None,  # noqa: A002  (the option's name)
     config: options.Config = None,

@@ -27,8 +27,7 @@ from edgeveil.cli.options import Lists, Releasing
 from edgeveil.cli.output import Format, counting, print_table, say, wrapped
 from edgeveil.cli.reading import check_folder, read_and_say, wanted_nodes
 from edgeveil.engine import Engine
-from edgeveil.engine.folders import make_folder
-from edgeveil.engine.making import make
+from edgeveil.engine.making import make, make_folder
 from edgeveil.engine.question import Options, Question, ask
 from edgeveil.engine.tasks import ListOptions
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
