@@ -191,7 +191,10 @@ def _release_in(folder: Path) -> ReleaseFolder | None:
 
 
 def _another(folder: Path) -> ParameterError:
-    return ParameterError(f"{folder} holds another release: choose another place, or overwrite it")
+    return ParameterError(
+        f"{folder} holds another release: choose another place, or replace it (--overwrite, "
+        "overwrite=True)"
+    )
 
 
 class _Collected:
@@ -344,7 +347,8 @@ class Paid:
         if there.provenance.lists != self._question.lists_made:
             raise ParameterError(
                 f"{there.path} holds lists of another length or for other candidates: choose "
-                "another place; they cost nothing there"
+                "another place, where they cost nothing, or replace them (--overwrite, "
+                "overwrite=True)"
             )
 
     def _stored(self) -> Iterator[Batch]:
