@@ -49,7 +49,8 @@ def test_a_list_that_a_full_disk_has_cut_is_not_there(path, monkeypatch):
     lists = ListStore.open(path, ABOUT, NODES, 3)
     really = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda file, data, at: really(file, data[:9], at))
-    put(lists, 1, b'{"a":2}')
+    with pytest.raises(OSError, match="space"):
+        put(lists, 1, b'{"a":2}')
     assert lists.get(1) is None
 
 
