@@ -1,7 +1,4 @@
-"""Every call that makes a release or says its price: the one way into the engine.
-
-Python, the command line, the scikit-learn estimator and the service call these and nothing below.
-"""
+"""The calls that make a release or give its price."""
 
 from __future__ import annotations
 
@@ -150,7 +147,7 @@ def rank(
 def known_to(
     graph: Graph, mechanism: Mechanism, source: NodeId, *, itself: bool, neighbours: bool
 ) -> list[NodeId]:
-    """Whom a ranking for `source` need not show: the source, and those whom it knows already."""
+    """Nodes to leave out of a ranking for `source`: itself, its neighbours, as wanted."""
     if neighbours and mechanism.guarantee(1).model == "public":
         raise ParameterError(
             "leaving out the source's neighbours would show them to anyone: it needs model='joint'"
@@ -169,10 +166,10 @@ def embed(
     mechanism: Mechanism | None = None,
     **how: Unpack[Options],
 ) -> Release:
-    """Embed members, each for itself alone (joint model): by default its own list, for nothing.
+    """Embed members, each for itself alone (joint model): by default its own list, at no price.
 
-    A member knows its own list, so an embedding of that list costs no budget: epsilon is 0. What
-    takes a budget is named as `mechanism`; docs/choosing.md says what it gains.
+    A member knows its own list, so an embedding of that list costs no budget: epsilon is 0. For
+    an embedding that uses a budget name a `mechanism`; docs/choosing.md says what it gains.
 
     Parameters
     ----------
@@ -223,7 +220,7 @@ def embed(
 
 
 def own_list(graph: Graph, dimension: int | Literal["nodes"] | None) -> OwnListEmbedding:
-    """The embedding of the own list, of this width; "nodes" means without a hash."""
+    """The embedding of the own list with this dimension; "nodes" means without a hash."""
     if dimension is None:
         return OwnListEmbedding()
     if dimension == "nodes":
@@ -258,8 +255,8 @@ def price(
 ) -> ReleasePrice:
     """The price of a release. Nothing is charged or drawn.
 
-    The price depends on the mechanism and the number of sources, both public. Which rows were
-    paid before is looked up in the ledger. Whether a graph keeps a promise is not looked at.
+    The price depends on the mechanism and the number of sources, both public, and on which rows
+    were charged before, by the ledger. A promise about the graph is not checked.
 
     Parameters
     ----------
