@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.graph import MOST_BIRTHS, Directed, Graph
+from edgeveil.graph import MOST_BIRTHS, NEVER, Directed, Graph
 from edgeveil.history.ids import IntArray, grow, places_of, without_ids
-from edgeveil.history.merging import Merge, rows_without, write_rows
+from edgeveil.history.merging import Merge, rows_anew, rows_without, write_rows
 from edgeveil.history.state import (
     Snapshot,
     State,
@@ -42,8 +42,8 @@ class History:
 
     A folder, for its owner only. It holds every edge that any snapshot had, and is at least as
     private as each of them. Members keep their index for ever, whoever joins or leaves. An edge
-    that ends and begins again keeps its first birth. Make one with `create` or `from_edges`, open
-    it with `open`.
+    that ends and begins again keeps its first birth, unless the history started anew in between.
+    Make one with `create` or `from_edges`, open it with `open`.
 
     An object sees the history as it was when it was opened, or last written to through this
     object, whatever other processes add meanwhile.
@@ -202,7 +202,7 @@ class History:
 
     @property
     def identity(self) -> str:
-        """Random, made with the history: tells it from every other one."""
+        """Random: tells a history from every other one, and from itself before it started anew."""
         return self._state.about.identity
 
     @property
@@ -272,13 +272,16 @@ class History:
         return self.graph.births[slice(*self.graph.indptr[index : index + 2].tolist())]
 
     def new_edges(self) -> IntArray:
-        """Number of edges first seen in each snapshot. For the curator only."""
+        """Number of edges first seen in each snapshot. For the curator only.
+
+        Those that had ended when the history started anew are not counted.
+        """
         assert self.graph.births is not None
-        counts = np.zeros(len(self) + 1, dtype=np.int64)
+        counts = np.zeros(NEVER + 1, dtype=np.int64)
         for start in range(0, len(self.graph.births), _BLOCK):  # takes 8 bytes for each
             block = self.graph.births[start : start + _BLOCK]
             counts += np.bincount(block, minlength=len(counts))
-        return counts[1:] // (1 if self.directed else 2)
+        return counts[1 : len(self) + 1] // (1 if self.directed else 2)
 
     @property
     def current_edges(self) -> int:
@@ -369,6 +372,29 @@ class History:
                 ) from None
         self._state = read_state(self.path, verify=False)
         return number
+
+    def start_anew(self) -> None:
+        """Forget when edges were first seen that are not in the latest snapshot.
+
+        They stay, as former friends, with the birth 65,535 (`NEVER`); one that begins again is born
+        with that snapshot. The history has another identity from then on, so a series that began
+        before cannot go on with it. `edgeveil.refresh` calls this where a series starts.
+
+        Raises
+        ------
+        EdgeveilError
+            If another process is writing, or the disk is full; nothing was changed.
+        """
+        with writing(self.path):
+            old = read_state(self.path, verify=False)
+            write_state(
+                *(self.path, secrets.token_hex(16), old.about.snapshots, old.about.forgotten),
+                *(old.graph.nodes, old.present),
+                lambda folder: write_rows(folder, rows_anew(old.graph, old.current)),
+                directed=old.graph.directed,
+                nodes_from_edges=old.graph.intake.nodes_from_edges,
+            )
+        self._state = read_state(self.path, verify=False)
 
     def forget(self, members: NodeId | Iterable[NodeId]) -> None:
         """Erase all edges, and the ids, of members who have left.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.graph import Graph, index_type
+from edgeveil.graph import NEVER, Graph, index_type
 from edgeveil.io.folder import save_array
 from edgeveil.io.rows import appendable
 
@@ -98,6 +98,7 @@ class Merge:
         all_births[kept] = births
         current = np.zeros(len(kept), dtype=np.bool_)
         current[at] = True
+        all_births[current & (all_births == NEVER)] = self._number  # it begins again
         degrees += np.bincount(found[new] >> bits, minlength=len(degrees))
         was_current = self._current[entries]
         if not self.changed:
@@ -134,6 +135,15 @@ def rows_without(graph: Graph, current: Array, gone: Array) -> Iterator[Rows]:
             graph.births[entries][kept],
             current[entries][kept],
         )
+
+
+def rows_anew(graph: Graph, current: Array) -> Iterator[Rows]:
+    """Yield all rows of a history; edges that have ended lose their birth."""
+    assert graph.births is not None
+    for first, last in _blocks(graph.degrees):
+        degrees, entries = _slice(graph, first, last)
+        births = np.where(current[entries], graph.births[entries], NEVER)
+        yield Rows(degrees, graph.indices[entries], births, current[entries])
 
 
 def write_rows(folder: Path, blocks: Iterator[Rows]) -> None:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from edgeveil._files import sync_folder, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.graph import Graph, Intake
+from edgeveil.graph import NEVER, Graph, Intake
 from edgeveil.io.folder import (
     describe_folder,
     description_of,
@@ -174,7 +174,7 @@ def tidy_up(path: Path) -> None:
 
 
 def _read_about(path: Path) -> About:
-    strange = InputError(f"{path} is no history: its history.json is not one of ours")
+    strange = InputError(f"{path} is no history: edgeveil did not write its history.json")
     try:
         text = (path / "history.json").read_bytes()
     except OSError as error:
@@ -226,8 +226,10 @@ def _open_state(path: Path, about: About, verify: bool) -> State:
     if len(gone) and not (gone.min() >= 0 and gone.max() < graph.n_nodes):
         raise damaged
     # A pass over all births is left to `verify`: nothing follows them as an index
-    if verify and (births.max(initial=0) > len(about.snapshots) or present[gone].any()):
-        raise damaged
+    if verify:
+        future = np.max(births, where=births != NEVER, initial=0) > len(about.snapshots)
+        if future or present[gone].any() or np.any(births[current] == NEVER):
+            raise damaged
     for array in (current, present):
         array.setflags(write=False)
     return State(about, graph, current, present)

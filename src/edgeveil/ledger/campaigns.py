@@ -302,6 +302,13 @@ def _batch(transaction: Transaction, charge: ChargeRow, asked: Asked, ledger: Le
     return Batch(*known, bytes.fromhex(stored[0][0]), names, "", ledger)
 
 
+def open_batches(transaction: Transaction, asked: Asked, ledger: Ledger) -> list[Batch]:
+    """All batches of rows of the campaign that are not stored."""
+    numbers = [row[0] for row in transaction.run(sql.OPEN_OF_CAMPAIGN, asked.key)]
+    charges = [ChargeRow(*row) for row in transaction.among(sql.CHARGES_AT, numbers)]
+    return [_batch(transaction, charge, asked, ledger) for charge in charges if charge.n_rows]
+
+
 def add_release(transaction: Transaction, key: str, sha256: str) -> None:
     """Record that the artifact of a charge is written, and erase the charge's secret."""
     last = transaction.run(sql.LAST_RELEASE)

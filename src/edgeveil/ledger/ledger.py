@@ -226,6 +226,12 @@ class Ledger:
             asked = campaigns.asked_for(transaction, self, campaign, [], write=False)
             return campaigns.shared_of(transaction, asked, self)
 
+    def open_batches(self, campaign: Campaign) -> list[Batch]:
+        """All batches of rows of a campaign that are not stored, whoever is in them."""
+        with self._transaction(write=False) as transaction:
+            asked = campaigns.asked_for(transaction, self, campaign, [], write=False)
+            return campaigns.open_batches(transaction, asked, self)
+
     def rows_of(self, campaign: Campaign, members: Iterable[str]) -> dict[str, int]:
         """Who of the members has a row in a campaign, and the number of the charge that has it."""
         names = list(dict.fromkeys(members))

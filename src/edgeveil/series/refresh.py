@@ -21,7 +21,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.history import History
 from edgeveil.ledger import Batch, Campaign, Ledger
+from edgeveil.ledger.snapshots import plain_label
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.nodes import NodeId
@@ -111,19 +112,33 @@ def refresh(
     mechanism = Suggest(epsilon=epsilon, directed=today.directed, knows_followers=knows_followers)
     place = SeriesFolder(series_folder(ledger, label, folder))
     with place.writing():
+        snapshot = ledger.snapshot(label)
         now = series_to_refresh(ledger, label, place.path, mechanism)
         history = _history(place.path / "history")
-        how = rule or WindowRule.for_epsilon(epsilon), engine or Local(), progress
-        note = {"purpose": purpose, "operator": operator}
+        job = _Refresh(
+            place=place,
+            history=history,
+            ledger=ledger,
+            mechanism=mechanism,
+            label=label,
+            snapshot=snapshot,
+            rule=rule or WindowRule.for_epsilon(epsilon),
+            engine=engine or Local(),
+            progress=progress,
+            note={"purpose": purpose, "operator": operator},
+        )
+        job.check_ledger()
         pending, finished = place.pending(), None
         if pending is not None and now is not None:
             # Finish first what was interrupted: the history has what it needs.
-            one = _Refresh(place, history, ledger, mechanism, label, *how, note)
-            finished = one.run(pending.until)
+            finished = job.run(pending.until)
         number = history.add(today, date=date or _today(), again=True)
         if finished is not None and finished.snapshot == number:
             return finished
-        return _Refresh(place, history, ledger, mechanism, label, *how, note).run(number)
+        if now is None and number > 1:
+            # Nobody was charged yet, so this may be done again, with a later graph as well.
+            history.start_anew()
+        return job.run(number)
 
 
 def _history(path: Path) -> History:
@@ -200,30 +215,28 @@ class Refreshed:
         self._series.write_per_member(Path(folder), k, progress)
 
 
+@dataclass(kw_only=True)
 class _Refresh:
-    """One refresh: what it works with."""
+    """What a refresh works with."""
 
-    def __init__(
-        self,
-        place: SeriesFolder,
-        history: History,
-        ledger: Ledger,
-        mechanism: Suggest,
-        label: str,
-        rule: WindowRule,
-        engine: Engine,
-        progress: Progress | None,
-        note: dict[str, str],
-    ) -> None:
-        self.place, self.history, self.ledger, self.mechanism = place, history, ledger, mechanism
-        self.label, self.rule, self.engine, self.progress = label, rule, engine, progress
-        self.note = {name: words for name, words in note.items() if words}
-        self.names = [str(node) for node in history.nodes.ids.tolist()]
+    place: SeriesFolder
+    history: History
+    ledger: Ledger
+    mechanism: Suggest
+    label: str
+    snapshot: int  # of the label in the ledger: a renewal meanwhile is noticed
+    rule: WindowRule
+    engine: Engine
+    progress: Progress | None
+    note: dict[str, str]
+    names: list[str] = field(init=False)  # of all nodes of the history, as of `run`
 
     @property
     def campaign(self) -> Campaign:
         """The series: every member pays once, and all share the released degrees."""
-        return series_campaign(self.mechanism, self.history, self.label, self.note)
+        note = {name: words for name, words in self.note.items() if words}
+        campaign = series_campaign(self.mechanism, self.history, self.label, note)
+        return replace(campaign, snapshot=self.snapshot)
 
     def window_campaign(self, until: int) -> Campaign:
         """The windows that end at a snapshot: nothing more is charged for them."""
@@ -244,10 +257,28 @@ class _Refresh:
             note={**series.note, "returned": str(until)},
         )
 
+    def check_ledger(self) -> None:
+        """Refuse a folder that another ledger or label made, before anything is written to it."""
+        about, noted = self.place.about(), self._noted()
+        for entry in (about.entry if about else noted.entry, noted.entry):
+            if entry[0] and self.ledger.entry(entry[0]) != entry:
+                raise LedgerError(
+                    f"{self.ledger.location} lacks an entry that {self.place.path} was refreshed "
+                    "with: it is another ledger, or was put back to an older copy. Windows drawn "
+                    "since then must not be drawn again: bring the newer ledger back"
+                )
+        series = {one.series for one in (about, self.place.pending()) if one}
+        labels = {plain_label(one.label) for one in self.ledger.charges() if one.campaign in series}
+        if labels - {plain_label(self.label)}:
+            raise ParameterError(f"{self.place.path} holds the series of another label")
+
     def run(self, number: int) -> Refreshed:
+        """Refresh the series with a snapshot of the history."""
+        self.names = [str(node) for node in self.history.nodes.ids.tolist()]
         about = self._checked(number)
         if about.until == number:
-            self._close(about)
+            # It may have been interrupted after its state counted
+            self._erase_secrets(self.window_campaign(number))
         self.place.begin(replace(about, until=number, token=self._token(number)))
         self._write_note(about.series, number)
         newcomers, left_out = self._charge_newcomers(about, number)
@@ -256,10 +287,19 @@ class _Refresh:
             self._write_note(about.series, about.until)
             self.place.finish()
             raise BudgetError("the budget of nobody allows a series: nothing was charged")
+        last = self.place.marks(len(self.names), about)[1]
+        last[self.history.forgotten] = 0  # the forgotten have no name
+        mechanism = SuggestWindow(
+            epsilon=self.mechanism.epsilon,
+            directed=self.mechanism.directed,
+            knows_followers=self.mechanism.knows_followers,
+            since=last,
+            until=number,
+        )
         # Drawn once for the series; who joined later has the floor.
-        degrees = stored_shared(self.mechanism, self.history.graph, degrees)
+        degrees = stored_shared(mechanism, self.history.graph, degrees)
         shared = popularity(degrees, self.names)
-        state, windows, batches = self._draw(about, newcomers, shared, number)
+        state, windows = self._draw(about, newcomers, shared, mechanism)
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
         done = About(
@@ -272,8 +312,7 @@ class _Refresh:
         )
         self.place.commit(done)
         self._write_note(about.series, number)
-        for batch in batches:
-            batch.store(_marker)
+        self._erase_secrets(self.window_campaign(number))
         self.place.finish()
         series = Series(self.place, self.history, self.mechanism, shared)
         return Refreshed(
@@ -287,18 +326,10 @@ class _Refresh:
             _series=series,
         )
 
-    def _close(self, about: About) -> None:
-        """Erase the secrets of a refresh that was interrupted after its state counted."""
-        last, campaign = self._last(about), self.window_campaign(about.until)
-        for some in _batches(np.flatnonzero(last == about.until).tolist()):
-            for batch in self.ledger.charge(campaign, [self.names[i] for i in some]).batches:
-                batch.store(_marker)
-
-    def _last(self, about: About) -> Any:
-        """Where the last window of every node ended; of the forgotten, who have no name, 0."""
-        last = self.place.marks(len(self.names), about)[1]
-        last[self.history.forgotten] = 0
-        return last
+    def _erase_secrets(self, campaign: Campaign) -> None:
+        """Mark all batches of a campaign stored: what they are for is in the state, or gone."""
+        for batch in self.ledger.open_batches(campaign):
+            batch.store(_marker)
 
     def _token(self, number: int) -> str:
         """Of a snapshot; empty if the history does not have it."""
@@ -310,13 +341,6 @@ class _Refresh:
         key = self.ledger.campaign_key(self.campaign)
         about, pending = self.place.about() or About(key), self.place.pending()
         noted = self._noted()
-        for entry in (about.entry, noted.entry):  # also of a series that was renewed since
-            if entry[0] and self.ledger.entry(entry[0]) != tuple(entry):
-                raise LedgerError(
-                    f"{self.ledger.location} lacks an entry that {self.place.path} was refreshed "
-                    "with: it is another ledger, or was put back to an older copy. Windows drawn "
-                    "since then must not be drawn again: bring the newer ledger back"
-                )
         if about.series != key:  # a first refresh, or a renewed series
             about = About(key)
         begun = pending.until if pending and pending.series == key else 0
@@ -385,68 +409,56 @@ class _Refresh:
             unable = set(found.unable)
             able = [i for i in some if self.names[i] not in unable]
             if able:
-                charged = self.ledger.charge(campaign, [self.names[i] for i in able])
-                for batch in charged.batches:
-                    batch.store(_marker)
+                self.ledger.charge(campaign, [self.names[i] for i in able])
             paid += able
+        self._erase_secrets(campaign)  # no noise is drawn for a charge
         return paid
 
     def _draw(
-        self, about: About, newcomers: Any, shared: lists.Popularity, until: int
-    ) -> tuple[Path, int, list[Batch]]:
+        self, about: About, newcomers: Any, shared: lists.Popularity, mechanism: SuggestWindow
+    ) -> tuple[Path, int]:
         """Open the windows that are due, shard by shard, and write the new state."""
-        n, state, opened, batches = len(self.names), self.place.new_state(), 0, list[Batch]()
-        last = self._last(about)
-        due = self.rule.due(self.history.graph, last, until) & self.history.present
-        mechanism = SuggestWindow(
-            epsilon=self.mechanism.epsilon,
-            directed=self.mechanism.directed,
-            knows_followers=self.mechanism.knows_followers,
-            since=last,
-            until=until,
-        )
+        n, state, opened, until = len(self.names), self.place.new_state(), 0, mechanism.until
+        due = self.rule.due(self.history.graph, mechanism.since, until) & self.history.present
+        # What an interrupted refresh has recorded is drawn, whoever is due now
+        recorded = self.ledger.open_batches(self.window_campaign(until))
+        begun = {name for batch in recorded for name in batch.members}
+        due |= np.array([name in begun for name in self.names], dtype=np.bool_)
         task = Task(mechanism=mechanism, graph=self.history.graph, shared=shared)
         for known in self.place.shards(n, about):
             shard = known.without(self.history.forgotten)
             here = slice(shard.first, shard.first + len(shard.last))
             charged = shard.charged | newcomers[here]
             members = np.flatnonzero(charged) + shard.first
-            made, used = self._windows(task, members, members[due[members]], until)
-            batches += used
+            made = self._windows(task, members, members[due[members]], until)
             opened += sum(len(part.sources) for part in made)
             _folded(shared, self.history.graph, mechanism, shard, charged, made, until).write(state)
             if self.progress:
                 self.progress(min(here.stop, n), n)
-        return state, opened, batches
+        return state, opened
 
-    def _windows(
-        self, task: Task, members: Any, due: Any, until: int
-    ) -> tuple[list[Made], list[Batch]]:
-        """Record the windows of the members of a shard that are due, and draw them.
-
-        A batch that an interrupted refresh recorded is drawn as a whole, whoever is due now.
-        """
-        batches: dict[int, Batch] = {}
+    def _windows(self, task: Task, members: Any, due: Any, until: int) -> list[Made]:
+        """Record the windows of the members of a shard that are due, and draw them."""
+        drawn = set[int]()
         campaign, index = self.window_campaign(until), {self.names[i]: int(i) for i in members}
 
         def parts() -> Parts:
             for some in _batches(due.tolist()):
                 for batch in self.ledger.charge(campaign, [self.names[i] for i in some]).batches:
-                    if batch.number in batches:
+                    if batch.number in drawn:
                         continue
                     if batch.stored:
                         raise LedgerError(
                             f"{self.place.path} was put back to an older copy: it does not know a "
                             f"window up to snapshot {until}. Bring the newer one back"
                         )
-                    batches[batch.number] = batch
+                    drawn.add(batch.number)
                     its = sorted(index[name] for name in batch.members if name in index)
                     key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
                     for at in range(0, len(its), _PART):
                         yield Part(batch.number, tuple(its[at : at + _PART])), key
 
-        made = [rows for _, rows in self.engine.run(task, parts())]
-        return made, list(batches.values())
+        return [rows for _, rows in self.engine.run(task, parts())]
 
 
 def _no_more(n_members: int) -> Guarantee:
