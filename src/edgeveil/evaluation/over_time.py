@@ -177,7 +177,8 @@ def measure_history(
 
     Hidden is a tenth of the edges of the latest snapshot, from all snapshots. Suggested is who is
     in the latest one. Friendships that have ended count as they do in a series: as common friends,
-    and nobody is suggested to a former friend.
+    and nobody is suggested to a former friend; those that ended before the history started anew
+    do not count at all.
     """
     if len(history) < 2:
         raise ParameterError(
