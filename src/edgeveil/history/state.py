@@ -216,7 +216,7 @@ def _open_state(path: Path, about: About, verify: bool) -> State:
     try:
         listed = description_of(folder)["arrays"]
         for name in ("current", "present"):
-            arrays[name], _ = open_array(folder, name, listed[name], verify=verify)
+            arrays[name] = open_array(folder, name, listed[name], verify=verify)
     except (KeyError, TypeError) as error:
         raise damaged from error
     current, present, births = arrays["current"], arrays["present"], graph.births
