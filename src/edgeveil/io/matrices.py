@@ -167,7 +167,7 @@ def _entries_of(path: Path, data: bytes, body: int, pattern: bool) -> tuple[npt.
             raise InputError(f"{path} has a short line")
     except InputError as error:
         raise InputError(
-            f"{path} is not a readable MatrixMarket file: a line is no entry"
+            f"{path} is not a readable MatrixMarket file: a line is no entry of it"
         ) from error
     found = [column.to_numpy() for column in frame]
     return found[0], found[1], np.ones(len(frame)) if pattern else found[2]
