@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -14,8 +15,9 @@ import numpy.typing as npt
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import MOST_BIRTHS, NEVER, Directed, Graph
 from edgeveil.history.ids import IntArray, grow, places_of, without_ids
-from edgeveil.history.merging import Merge, rows_anew, rows_without, write_rows
+from edgeveil.history.merging import Merge, Rows, rows_anew, rows_without, stored_rows
 from edgeveil.history.state import (
+    About,
     Snapshot,
     State,
     create_folder,
@@ -25,7 +27,7 @@ from edgeveil.history.state import (
     write_state,
     writing,
 )
-from edgeveil.history.timed import Periods, read_timed, write_timed
+from edgeveil.history.timed import Periods, read_timed
 from edgeveil.io.node_lists import Nodes
 from edgeveil.io.picking import Columns
 from edgeveil.nodes import NodeId, NodeSet
@@ -77,17 +79,28 @@ class History:
         EdgeveilError
             If the disk refuses.
         """
+        nothing = Graph.from_edges([], [], NodeSet.range(0))
+        return cls._create(path, (), replace(nothing, births=np.zeros(0, np.uint16)))
+
+    @classmethod
+    def _create(
+        cls, path: str | os.PathLike[str], snapshots: tuple[Snapshot, ...], graph: Graph
+    ) -> History:
+        """Make a history of a graph with births, all of which is in the latest snapshot."""
         path = Path(path)
         create_folder(path)
-        nodes = NodeSet.range(0)
         with writing(path):
             if (path / "history.json").exists():
                 raise ParameterError(f"{path} exists; nothing was written")
+            rows = stored_rows(graph, np.ones(len(graph.indices), np.bool_))
             write_state(
-                *(path, secrets.token_hex(16), (), (), nodes, np.zeros(0, np.bool_)),
-                lambda folder: write_rows(folder, iter(())),
-                directed=False,
-                nodes_from_edges=False,
+                path,
+                About(secrets.token_hex(16), "", snapshots, ()),
+                graph.nodes,
+                np.ones(graph.n_nodes, np.bool_),
+                (some for _, some in rows),
+                directed=graph.directed,
+                nodes_from_edges=graph.intake.nodes_from_edges,
             )
         return cls.open(path)
 
@@ -168,8 +181,7 @@ class History:
         ...     [one.date for one in history.snapshots], history.births(1).tolist()
         (['2026-02-01', '2026-03-01', '2026-04-01'], [1, 2])
         """
-        path = Path(path)
-        timed = read_timed(
+        graph, dates = read_timed(
             Path(edges),
             time=time,
             periods=periods,
@@ -179,24 +191,12 @@ class History:
             columns=columns,
             delimiter=delimiter,
         )
-        graph = timed.graph
         digest = graph.nodes.digest().hexdigest()
-        snapshots = tuple(
+        snapshots = (
             Snapshot(number, when, graph.n_nodes, digest, secrets.token_hex(8))
-            for number, when in enumerate(timed.dates, 1)
+            for number, when in enumerate(dates, 1)
         )
-        create_folder(path)
-        with writing(path):
-            if (path / "history.json").exists():
-                raise ParameterError(f"{path} exists; nothing was written")
-            write_state(
-                *(path, secrets.token_hex(16), snapshots, ()),
-                *(graph.nodes, np.ones(graph.n_nodes, np.bool_)),
-                lambda folder: write_timed(folder, graph),
-                directed=graph.directed,
-                nodes_from_edges=graph.intake.nodes_from_edges,
-            )
-        return cls.open(path)
+        return cls._create(path, tuple(snapshots), graph)
 
     # -- what is public -------------------------------------------------------------------
 
@@ -340,8 +340,8 @@ class History:
             same_members = len(nodes) == len(old.present) and np.array_equal(present, old.present)
             merge = Merge(old.graph, old.current, graph, places, len(nodes), number)
 
-            def write(folder: Path) -> None:
-                write_rows(folder, merge.rows())
+            def rows() -> Iterator[Rows]:
+                yield from merge.rows()
                 same = last is not None and same_members and not merge.changed
                 if same and (repeated or not again):
                     raise _UnchangedError
@@ -353,14 +353,16 @@ class History:
 
             digest = graph.nodes.digest().hexdigest()
             made = Snapshot(number, when or _now(), graph.n_nodes, digest, secrets.token_hex(8))
+            intakes = old.graph.intake, graph.intake
             try:
                 write_state(
-                    *(self.path, about.identity, (*about.snapshots, made), about.forgotten),
-                    *(nodes, present, write),
+                    self.path,
+                    replace(about, snapshots=(*about.snapshots, made)),
+                    nodes,
+                    present,
+                    rows(),
                     directed=graph.directed,
-                    nodes_from_edges=(
-                        old.graph.intake.nodes_from_edges or graph.intake.nodes_from_edges
-                    ),
+                    nodes_from_edges=any(intake.nodes_from_edges for intake in intakes),
                 )
             except _UnchangedError:
                 self._state = old
@@ -387,14 +389,21 @@ class History:
         """
         with writing(self.path):
             old = read_state(self.path, verify=False)
-            write_state(
-                *(self.path, secrets.token_hex(16), old.about.snapshots, old.about.forgotten),
-                *(old.graph.nodes, old.present),
-                lambda folder: write_rows(folder, rows_anew(old.graph, old.current)),
-                directed=old.graph.directed,
-                nodes_from_edges=old.graph.intake.nodes_from_edges,
-            )
+            about = replace(old.about, identity=secrets.token_hex(16))
+            self._rewrite(old, about, old.graph.nodes, rows_anew(old.graph, old.current))
         self._state = read_state(self.path, verify=False)
+
+    def _rewrite(self, old: State, about: About, nodes: NodeSet, rows: Iterator[Rows]) -> None:
+        """Write a state with the same snapshots."""
+        write_state(
+            self.path,
+            about,
+            nodes,
+            old.present,
+            rows,
+            directed=old.graph.directed,
+            nodes_from_edges=old.graph.intake.nodes_from_edges,
+        )
 
     def forget(self, members: NodeId | Iterable[NodeId]) -> None:
         """Erase all edges, and the ids, of members who have left.
@@ -431,14 +440,10 @@ class History:
             mask = np.zeros(old.graph.n_nodes, np.bool_)
             mask[gone] = True
             if len(gone):
-                write_state(
-                    *(self.path, old.about.identity, old.about.snapshots),
-                    tuple(sorted({*old.about.forgotten, *gone.tolist()})),
-                    *(without_ids(old.graph.nodes, gone), old.present),
-                    lambda folder: write_rows(folder, rows_without(old.graph, old.current, mask)),
-                    directed=old.graph.directed,
-                    nodes_from_edges=old.graph.intake.nodes_from_edges,
-                )
+                forgotten = tuple(sorted({*old.about.forgotten, *gone.tolist()}))
+                about = replace(old.about, forgotten=forgotten)
+                nodes = without_ids(old.graph.nodes, gone)
+                self._rewrite(old, about, nodes, rows_without(old.graph, old.current, mask))
                 refuse_leftovers(self.path)
         self._state = read_state(self.path, verify=False)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ import numpy.typing as npt
 from edgeveil._files import sync_folder, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import NEVER, Graph, Intake
+from edgeveil.history.merging import Rows, write_rows
 from edgeveil.io.folder import (
     describe_folder,
     description_of,
@@ -237,38 +238,38 @@ def _open_state(path: Path, about: About, verify: bool) -> State:
 
 def write_state(
     path: Path,
-    identity: str,
-    snapshots: tuple[Snapshot, ...],
-    forgotten: tuple[int, ...],
+    about: About,
     nodes: NodeSet,
     present: npt.NDArray[np.bool_],
-    write_rows: Callable[[Path], object],
+    rows: Iterable[Rows],
     *,
     directed: bool,
     nodes_from_edges: bool,
 ) -> None:
     """Write the next state, and let it count; the caller holds the lock.
 
-    `write_rows` writes indptr, indices, births and current to the folder that it is given. Should
-    it raise, all is as before.
+    `about` names the state before it. Should `rows` raise, all is as before.
     """
     folder = path / f"state-{secrets.token_hex(8)}"
     try:
         folder.mkdir(mode=0o700)
-        write_rows(folder)
+        write_rows(folder, rows)
         if nodes.kind != "range":
             for name, array in nodes.arrays.items():
                 save_array(folder / f"{name}.npy", array)
         save_array(folder / "present.npy", present)
         describe_folder(
-            *(folder, nodes.kind, len(nodes), Intake(nodes_from_edges=nodes_from_edges)),
+            folder,
+            nodes.kind,
+            len(nodes),
+            Intake(nodes_from_edges=nodes_from_edges),
             directed=directed,
             births=True,
             more=("current", "present"),
         )
         sync_folder(path)
-        about = About(identity, folder.name, snapshots, forgotten)
-        write_note(path / "history.json", {"format": _FORMAT, "version": _VERSION, **asdict(about)})
+        held = {"format": _FORMAT, "version": _VERSION, **asdict(about), "state": folder.name}
+        write_note(path / "history.json", held)
     except BaseException:
         if not _counts(path, folder.name):  # an error may come when it does already
             remove_folder(folder)

@@ -15,7 +15,6 @@ from edgeveil._check import is_number
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import MOST_BIRTHS, Directed, Graph, check_directed
 from edgeveil.io.edges import Chunk, RowError, endpoints_of
-from edgeveil.io.folder import save_array
 from edgeveil.io.lines import TEXT, check_readable, is_gzip, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading, are_seconds
@@ -37,14 +36,6 @@ _WEEK = 7 * 86_400 * _SECOND
 
 
 @dataclass(frozen=True)
-class Timed:
-    """A graph with births, and for every snapshot its date; None if times are mere numbers."""
-
-    graph: Graph
-    dates: list[str | None]
-
-
-@dataclass(frozen=True)
 class _Times:
     """Times of all rows: microseconds since 1970, or numbers of whatever meaning."""
 
@@ -62,8 +53,11 @@ def read_timed(
     header: bool | None,
     columns: Columns | None,
     delimiter: str | None,
-) -> Timed:
-    """Read an edge list with times; see `History.from_edges`."""
+) -> tuple[Graph, list[str | None]]:
+    """Read an edge list with times; see `History.from_edges`.
+
+    Gives a graph with births, and for every snapshot its date; None if times are mere numbers.
+    """
     check_readable(path)
     known = TEXT if is_gzip(path) else (*TEXT, *PARQUET)
     if suffix_of(path) not in known:
@@ -86,15 +80,7 @@ def read_timed(
     graph = Graph.from_edges(
         u, v, found, weighted=piece.weighted, nodes_from_edges=node_set is None, directed=keep
     )
-    return Timed(replace(graph, births=_births_of(graph, u, v, born)), dates)
-
-
-def write_timed(folder: Path, graph: Graph) -> None:
-    """Write the rows of a graph with births, all of which are in the latest snapshot."""
-    assert graph.births is not None
-    for name in ("indptr", "indices", "births"):
-        save_array(folder / f"{name}.npy", getattr(graph, name))
-    save_array(folder / "current.npy", np.ones(len(graph.indices), np.bool_))
+    return replace(graph, births=_births_of(graph, u, v, born)), dates
 
 
 def _births_of(
