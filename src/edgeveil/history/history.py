@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import MOST_BIRTHS, NEVER, Directed, Graph
-from edgeveil.history.ids import IntArray, grow, places_of, without_ids
+from edgeveil.history.ids import IntArray, grow, without_ids
 from edgeveil.history.merging import Merge, Rows, rows_anew, rows_without, stored_rows
 from edgeveil.history.state import (
     About,
@@ -236,18 +236,6 @@ class History:
     def directed(self) -> bool:
         """Whether edges have a direction; decided by the first snapshot."""
         return self._state.graph.directed
-
-    def indices_of(self, nodes: NodeSet) -> IntArray:
-        """Index in the history of every node of a snapshot; -1 if it was never in one."""
-        return places_of(self.nodes, nodes)
-
-    def indices_in(self, nodes: NodeSet) -> IntArray:
-        """Index in a snapshot of every node of the history; -1 if it is not in that one."""
-        places = self.indices_of(nodes)
-        known = places >= 0
-        found = np.full(len(self.nodes), -1, dtype=np.int64)
-        found[places[known]] = np.flatnonzero(known)
-        return found
 
     # -- what is private ------------------------------------------------------------------
 

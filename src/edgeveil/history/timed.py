@@ -15,11 +15,9 @@ from edgeveil._check import is_number
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import MOST_BIRTHS, Directed, Graph, check_directed
 from edgeveil.io.edges import Chunk, RowError, endpoints_of
-from edgeveil.io.lines import TEXT, check_readable, is_gzip, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading, are_seconds
-from edgeveil.io.read import chunks_of
-from edgeveil.io.tables import PARQUET
+from edgeveil.io.read import check_edge_list, chunks_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,19 +56,11 @@ def read_timed(
 
     Gives a graph with births, and for every snapshot its date; None if times are mere numbers.
     """
-    check_readable(path)
-    known = TEXT if is_gzip(path) else (*TEXT, *PARQUET)
-    if suffix_of(path) not in known:
-        raise InputError(f"{path} is no list of edges with times; known are {', '.join(known)}")
+    check_edge_list(path)
     keep = check_directed(directed) == "keep"
     node_set = read_nodes(nodes)
     reading = Reading(
-        nodes=node_set,
-        header=header,
-        columns=columns,
-        delimiter=delimiter,
-        as_text=node_set is not None and node_set.kind == "str",
-        time=time,
+        nodes=node_set, header=header, columns=columns, delimiter=delimiter, time=time
     )
     piece = next(chunks_of(path, reading), None)
     if piece is None:

@@ -38,12 +38,10 @@ from edgeveil.io.folder import (
     replace_folder,
     save_array,
 )
-from edgeveil.io.lines import TEXT, check_readable, is_gzip, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading
-from edgeveil.io.read import chunks_of
+from edgeveil.io.read import check_edge_list, chunks_of
 from edgeveil.io.rows import write_rows
-from edgeveil.io.tables import PARQUET
 from edgeveil.memory import total_memory
 
 Array = npt.NDArray[Any]
@@ -117,9 +115,11 @@ def build_graph(
     """
     path = Path(path)
     given = [parts] if isinstance(parts, (str, os.PathLike)) else parts
-    listed = [_check_part(Path(part)) for part in given]
+    listed = list(map(Path, given))
     if not listed:
         raise ParameterError("there is no part to read edges from")
+    for part in listed:
+        check_edge_list(part)
     if memory is not None and memory < 1:
         raise ParameterError(f"memory must be a positive number of bytes, got {memory}")
     check_target(path, overwrite)
@@ -147,14 +147,6 @@ def build_graph(
             f"the graph was not built in {path}: {reason}; run the same call again to resume"
         ) from error
     return path
-
-
-def _check_part(part: Path) -> Path:
-    check_readable(part)
-    known = TEXT if is_gzip(part) else (*TEXT, *PARQUET)
-    if suffix_of(part) not in known:
-        raise InputError(f"{part} is no part of a list of edges; known are {', '.join(known)}")
-    return part
 
 
 class _NamesError(Exception):
@@ -234,8 +226,7 @@ class _Build:
         """Read all edges; return the notes of every part, and the ids in order of occurrence."""
         note, nodes = self.folder / "text", self.reading.nodes
         while True:
-            as_text = note.exists() or (nodes is not None and nodes.kind == "str")
-            reading = replace(self.reading, as_text=as_text)
+            reading = replace(self.reading, names=note.exists())
             known = None if nodes is None else index_of(nodes, _MANY)
             found = []
             try:

@@ -37,14 +37,14 @@ _SECONDS = (1_000_000_000, 2_200_000_000)
 class Reading:
     """Options; see `edgeveil.read_graph`.
 
-    `as_text`: read ids as text in any case. `time`: the column with times, if asked for.
+    `names`: ids are known to be text. `time`: the column with times, if asked for.
     """
 
     nodes: NodeSet | None = None
     header: bool | None = None
     columns: Columns | None = None
     delimiter: str | None = None
-    as_text: bool = False
+    names: bool = False
     time: str | int | None = None
 
     def __post_init__(self) -> None:
@@ -59,6 +59,11 @@ class Reading:
             raise ParameterError("columns by name need a header; give positions with header=False")
         if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
             raise ParameterError(f"delimiter must be one ASCII character, got {delimiter!r}")
+
+    @property
+    def as_text(self) -> bool:
+        """Whether ids are read as text in any case."""
+        return self.names or (self.nodes is not None and self.nodes.kind == "str")
 
     @property
     def by_name(self) -> bool:
@@ -85,8 +90,8 @@ class Picked(NamedTuple):
 
     first: int
     second: int
-    weight: int | None
-    time: int | None
+    weight: int | None = None
+    time: int | None = None
 
 
 def pick_columns(

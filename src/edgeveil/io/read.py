@@ -143,10 +143,7 @@ def read_graph(
     if suffix in PARQUET:
         _only(given, ("columns",), "a Parquet file")
     _only(given, ("header", "columns", "delimiter"), "a text file")
-    as_text = node_set is not None and node_set.kind == "str"
-    reading = Reading(
-        nodes=node_set, header=header, columns=columns, delimiter=delimiter, as_text=as_text
-    )
+    reading = Reading(nodes=node_set, header=header, columns=columns, delimiter=delimiter)
     chunk = next(chunks_of(path, reading), None)
     if chunk is not None:
         graph = graph_of(chunk, node_set, directed=directed == "keep")
@@ -154,6 +151,14 @@ def read_graph(
     if node_set is None:
         raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")
     return Graph.from_edges([], [], node_set, directed=directed == "keep")
+
+
+def check_edge_list(path: Path) -> None:
+    """Refuse a file that `chunks_of` does not read."""
+    check_readable(path)
+    known = TEXT if is_gzip(path) else (*TEXT, *PARQUET)
+    if suffix_of(path) not in known:
+        raise InputError(f"{path} is no list of edges; known are {', '.join(known)}")
 
 
 def chunks_of(path: Path, reading: Reading, memory: int | None = None) -> Iterator[Chunk]:

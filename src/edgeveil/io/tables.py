@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io.edges import Chunk, RowError, graph_of
-from edgeveil.io.picking import SAMPLE, Reading, pick_columns
+from edgeveil.io.picking import SAMPLE, Picked, Reading, pick_columns
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
     edges = frame.select(n for n in frame.columns if not n.startswith("__index_level_"))
     reading = Reading(nodes=nodes)
     picked = pick_columns(edges.columns, _sample_of(edges), reading, where, in_memory=True)
-    return _graph(edges, picked[:3], where, nodes, directed=directed)
+    return graph_of(_chunk(edges, picked, where, reading), nodes, directed=directed)
 
 
 def read_pairs(pairs: Sequence[Any], *, nodes: NodeSet | None, directed: bool) -> Graph:
@@ -63,7 +62,8 @@ def read_pairs(pairs: Sequence[Any], *, nodes: NodeSet | None, directed: bool) -
         ids = [pl.Series(name, [pair[i] for pair in pairs]) for i, name in enumerate("ab")]
     except Exception as error:
         raise InputError(f"{where} mixes ids of several kinds; ids are integers or text") from error
-    return _graph(pl.DataFrame(ids), (0, 1, None), where, nodes, directed=directed)
+    chunk = _chunk(pl.DataFrame(ids), Picked(0, 1), where, Reading(nodes=nodes))
+    return graph_of(chunk, nodes, directed=directed)
 
 
 def collect(frame: pl.LazyFrame, otherwise: str = "the polars LazyFrame cannot be read") -> Any:
@@ -76,18 +76,6 @@ def collect(frame: pl.LazyFrame, otherwise: str = "the polars LazyFrame cannot b
         raise InputError(otherwise) from error
 
 
-def _graph(
-    frame: pl.DataFrame,
-    picked: tuple[int, int, int | None],
-    where: str,
-    nodes: NodeSet | None,
-    *,
-    directed: bool,
-) -> Graph:
-    as_text = nodes is not None and nodes.kind == "str"
-    return graph_of(_chunk(frame, picked, where, as_text=as_text), nodes, directed=directed)
-
-
 def parquet_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator[Chunk]:
     """Yield the edges of a Parquet file, all at once or in chunks for `memory` bytes."""
     import polars as pl
@@ -97,13 +85,12 @@ def parquet_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator
     rows = max(1, total if memory is None else min(memory // _PER_ROW, _MOST_ROWS))
     head = collect(file.limit(SAMPLE), unreadable)
     picked = pick_columns(head.columns, _sample_of(head), reading, str(path))
-    wanted = list(dict.fromkeys(head.columns[i] for i in picked if i is not None))
-    places = 0, 1, None if picked.weight is None else 2
+    wanted = sorted({i for i in picked if i is not None})
+    left = file.select(head.columns[i] for i in wanted)
+    places = Picked(*(None if i is None else wanted.index(i) for i in picked))  # type: ignore[arg-type]
     for start in range(0, total, rows):
-        frame = collect(file.select(wanted).slice(start, rows), unreadable)
-        chunk = _chunk(frame, places, str(path), as_text=reading.as_text, start=start)
-        time = picked.time
-        yield chunk if time is None else replace(chunk, times=frame[head.columns[time]])
+        frame = collect(left.slice(start, rows), unreadable)
+        yield _chunk(frame, places, str(path), reading, start)
 
 
 def read_id_column(path: Path) -> NodeSet:
@@ -126,12 +113,7 @@ def _sample_of(frame: pl.DataFrame) -> list[list[str]]:
 
 
 def _chunk(
-    frame: pl.DataFrame,
-    picked: tuple[int, int, int | None],
-    where: str,
-    *,
-    as_text: bool,
-    start: int = 0,
+    frame: pl.DataFrame, picked: Picked, where: str, reading: Reading, start: int = 0
 ) -> Chunk:
     """The edges of a table whose first row is row `start` of `where`."""
     import polars as pl
@@ -139,15 +121,15 @@ def _chunk(
     def explain(error: RowError) -> InputError:
         return InputError(f"{where}, row {start + error.row + 1}: {error.reason}")
 
-    first, second, weight = picked
     try:
-        a, b = _id_column(frame.to_series(first)), _id_column(frame.to_series(second))
+        a, b = (_id_column(frame.to_series(place)) for place in picked[:2])
     except RowError as error:
         raise explain(error) from error
-    if as_text or pl.String in (a.dtype, b.dtype):
+    if reading.as_text or pl.String in (a.dtype, b.dtype):
         a, b = a.cast(pl.String), b.cast(pl.String)
-    weighted = 0 if weight is None else count_weighted(frame.to_series(weight))
-    return Chunk((a, b), weighted, explain)
+    weighted = 0 if picked.weight is None else count_weighted(frame.to_series(picked.weight))
+    times = None if picked.time is None else frame.to_series(picked.time)
+    return Chunk((a, b), weighted, explain, times=times)
 
 
 def count_weighted(weights: pl.Series) -> int:

@@ -198,7 +198,7 @@ def test_who_is_forgotten_leaves_no_byte_and_no_edge(tmp_path, directed):
     history.add(everybody)
     assert history.nodes.index("dan-the-man") == 4, "who comes back is a new node"
     assert set(history.births(4).tolist()) == {3}
-    assert history.indices_of(everybody.nodes).tolist() == [0, 1, 2, 4]
+    assert history.nodes.indices(list(everybody.nodes)).tolist() == [0, 1, 2, 4]
     assert history.forgotten.tolist() == [3]
 
 

@@ -164,7 +164,7 @@ def test_wrong_options_are_refused(tmp_path, options, reason):
 
 
 def test_files_without_edges_or_of_other_formats_are_refused(tmp_path):
-    for name, reason in (("a.mtx", "no list of edges with times"), ("b.csv", "holds no edge")):
+    for name, reason in (("a.mtx", "no list of edges"), ("b.csv", "holds no edge")):
         (tmp_path / name).write_text("# nothing\n")
         with pytest.raises(InputError, match=reason):
             History.from_edges(tmp_path / "history", tmp_path / name, time=2)
