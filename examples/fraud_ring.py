@@ -2,18 +2,18 @@
 
 A clearing house holds the payments between the accounts of several banks (the private graph).
 One account is flagged. It belongs to a ring: accounts that never pay one another, but pay out
-through the same few mules. Who asks decides what may be answered:
+through the same few mules. What may be answered depends on who asks:
 
-- The clearing house's own analyst is the curator. Exact values are fine, and stay in the house.
-- The bank that holds the flagged account is the recipient of the *joint* model. It knows that
-  account's payments already; protected are all payments between other accounts. Two duties:
-  the row stays in the bank (it shows the flagged account's payments without protection, also
-  to the other banks), and rows for several of its accounts add up, because one reader has them
-  all. The ledger counts by account, so its pooled cap is the one that binds a bank.
-- Anyone else (another bank, an outside analyst) holds none of these payments: only the *public*
-  model is for them. At small epsilon it tells who is busy, and no more.
+- The clearing house's own analyst is the curator, who may use exact values but not pass them on.
+- The bank that holds the flagged account gets a list in the *joint* model. It already knows this
+  account's payments; all payments between other accounts are protected from it. The bank has two
+  duties. The list stays in the bank, because it does not protect the flagged account's payments
+  from anybody else. And lists for several of its accounts add up, because the bank reads them
+  all. The ledger counts by account, so the cap that limits a bank is `pooled_epsilon`.
+- Anyone else (another bank, an outside analyst) knows none of these payments and may only get
+  results in the *public* model. At small epsilon these say who is busy, and no more.
 
-That the ring shows up is no leak: a ring is many payments, and epsilon is about one of them.
+Finding the ring is no leak: a ring is many payments, and epsilon protects each single one.
 
     python examples/fraud_ring.py
 """
@@ -33,7 +33,7 @@ SHOWN = 20
 
 
 def main() -> None:
-    """Look for the ring from three places."""
+    """Look for the ring as the clearing house, as the bank, and as anyone else."""
     graph, ring = payments()
     flagged, accomplices = ring[0], set(ring[1:])
     known = [flagged, *(int(a) for a in graph.neighbours(flagged))]  # the bank's own records
@@ -42,7 +42,7 @@ def main() -> None:
 
     def show(who: str, how: str, made: ev.Release | ev.Suggestions) -> None:
         if isinstance(made, ev.Suggestions):
-            listed = {place.node for place in made.for_member(flagged)}
+            listed = {suggestion.node for suggestion in made.for_member(flagged)}
         else:
             listed = {node for node, _ in made.top(SHOWN, without=known)}
         print(f"  {who:34}{how:42}{len(listed & accomplices):3}")
@@ -59,18 +59,18 @@ def main() -> None:
         lift = ev.mechanisms.TwoHop(epsilon=3.0, score="lift")
         made = ev.release(graph, lift, [flagged], ledger=ledger)
         show(bank, "joint, lift, epsilon = 3", made)
-        # Tried out here without the ledger; to hand them out they would have to be charged.
+        # Not charged, because this is a trial: before these are handed out, charge them.
         for name, outside in (
             ("degree prior, epsilon = 3", ev.mechanisms.DegreePrior(epsilon=3, model="public")),
             ("flipped graph, epsilon = 8", ev.mechanisms.EdgeFlipping(epsilon=8, model="public")),
         ):
             show("anyone else", f"public, {name}", ev.release(graph, outside, [flagged]))
 
-        print("\nSuggestions count common payees, which a ring has. Lift divides a PageRank score")
-        print("by popularity, because a ring is not popular.")
+        print("\nSuggestions count common payees, which accounts of a ring have. Lift divides a")
+        print("PageRank score by popularity, because these accounts are not popular.")
         print(f"\nWhat the bank is told about its list:\n{fill(str(made.guarantee), 88)}")
 
-        # The bank has 6 of 6. A row for another of its accounts would be read by the same eyes.
+        # The bank was charged 6 of 6. It would also read a list for another of its accounts.
         other = int(graph.neighbours(flagged)[0])
         try:
             ev.release(graph, ev.mechanisms.TwoHop(epsilon=1.0), [other], ledger=ledger)

@@ -1,7 +1,7 @@
-"""Friend suggestions: whom a member may know that is not on their list yet.
+"""Friend suggestions: people whom a member may know but is not connected to yet.
 
-Joint model. The list is for the member alone, who knows their own friends, and goes to nobody
-else. Protected is every friendship between two other people.
+Joint model: a list is for its member only, who knows their own friends. It protects every
+friendship between two other people.
 
     python examples/friend_recommendation.py
 """
@@ -16,29 +16,29 @@ import numpy as np
 
 import edgeveil as ev
 
-MEMBERS = 40  # who ask for suggestions
-SHOWN = 20  # suggestions for each
-HIDDEN = 0.1  # of the friendships, to see whether they are found
+MEMBERS = 40  # who get suggestions
+SHOWN = 20  # suggestions for each member
+HIDDEN = 0.1  # share of the friendships that is hidden, to see whether lists find them
 
 Lists = dict[int, list[int]]
 
 
 def main() -> None:
-    """Suggest at three prices, beside what costs nothing and what has no privacy."""
+    """Suggest at three epsilons, beside popularity and lists without privacy."""
     network = ev.datasets.social_network(3000, average_degree=30, communities=10, seed=4)
     graph, hidden = hide_some(network.graph)
-    rng = np.random.default_rng(0)  # whom we look at, nothing private
+    rng = np.random.default_rng(0)  # chooses whom we look at; draws no noise
     asked = np.flatnonzero((graph.degrees >= 20) & (hidden.degrees >= 1))
     members = [int(m) for m in rng.choice(asked, MEMBERS, replace=False)]
     print(f"A network of {graph.n_nodes:,} members. {MEMBERS} of them ask whom they may know.")
-    print("A tenth of all friendships was hidden beforehand. How many of a member's hidden friends")
-    print(f"are among {SHOWN} suggestions, and how many distinct people are suggested to all?\n")
+    print("A tenth of all friendships is hidden. How many of a member's hidden friends are among")
+    print(f"{SHOWN} suggestions, and how many distinct people are suggested to all members?\n")
     print(f"  {'':34}{'found':>7}{'people':>9}")
 
     report("most popular (not private)", popular(graph, members), hidden)
     with tempfile.TemporaryDirectory() as folder:
-        # The budget comes first: no member will ever learn more than 3.5 about a friendship
-        # of others, whatever is released later.
+        # The budget comes first: whatever is released later, the charges to one member never
+        # exceed 3.5.
         ledger = ev.Ledger.create(Path(folder) / "friends.ledger", epsilon=3.5)
         for epsilon in (0.5, 1.0, 2.0):
             made = ev.suggest(graph, members, epsilon=epsilon, k=SHOWN, ledger=ledger)
@@ -46,15 +46,15 @@ def main() -> None:
             report(f"private, epsilon = {epsilon:g}", lists, hidden)
         report("common friends (not private)", by_common_friends(graph, members), hidden)
 
-        # One member's list: this is all that may be handed to them.
+        # One member's list: give the member this and nothing else.
         mine = made.only(members[0])
         print(f"\nMember {members[0]} gets:")
-        for place in mine.for_member(members[0])[:5]:
-            by_chance = f"{100 * place.chance:.0f} of 100 such names are there by chance"
-            print(f"  {place.rank}. {network.names[int(place.node)]:12} {place.why}, {by_chance}")
+        for line in mine.for_member(members[0])[:5]:
+            by_chance = f"{100 * line.chance:.0f} of 100 such names are there by chance"
+            print(f"  {line.rank}. {network.names[int(line.node)]:12} {line.why}, {by_chance}")
         print(f"\n{fill(str(mine.guarantee), 88)}\n")
 
-        # Releases add up: 0.5 + 1 + 2 = 3.5. The next one is refused, and nothing is drawn.
+        # Charges add up: 0.5 + 1 + 2 = 3.5. The next list is refused before noise is drawn.
         try:
             ev.suggest(graph, members[0], epsilon=0.1, ledger=ledger)
         except ev.errors.BudgetError as refused:
@@ -93,7 +93,7 @@ def best(graph: ev.Graph, member: int, scores: np.ndarray) -> list[int]:
 
 
 def report(name: str, lists: Lists, hidden: ev.Graph) -> None:
-    """Measure against the truth. What is printed here is the curator's: it is not private."""
+    """Measure against the truth. This is not private: the output is for the curator only."""
     found = [len(set(lists[m]) & set(hidden.neighbours(m).tolist())) for m in lists]
     most = [min(SHOWN, int(hidden.degrees[m])) for m in lists]
     share = np.mean(np.array(found) / np.array(most))

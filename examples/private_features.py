@@ -1,13 +1,13 @@
-"""Private features: predict a member's community from the graph, with a classifier.
+"""Private features: a classifier predicts a member's community from the graph.
 
-Three kinds of features, for three kinds of people who may hold them:
+There are three kinds of features, and each may be held by other people:
 
-- joint embeddings: each is for its own member. Here one classifier is trained on all of them.
-  That measures what the embeddings are good for, but it is no joint release: every edge touches
-  one of the members whose rows are pooled, and edges at a recipient are not protected.
-- features of a flipped graph (public model): anyone may have them and train on them, at
-  epsilon in all.
-- exact ones: for the curator only.
+- Joint embeddings: each is for its own member. Here one classifier is trained on all of them.
+  That measures how good they are, but it is not a joint release: every edge touches one of the
+  members whose rows are combined, and a row does not protect the edges of its own member.
+- Features of a flipped graph (public model): anyone may hold them and train on them, at one
+  epsilon for all rows together.
+- Exact features: for the curator only.
 
     python examples/private_features.py       (needs scikit-learn)
 """
@@ -55,9 +55,9 @@ def main() -> None:
     show("exact PageRank", "the curator", accuracy(exact, label, split), exact)
 
     print(
-        "\nThe own friend list costs nothing: an embedding that spends epsilon has to beat it."
-        "\nIf one model is to be trained on everybody, take the flipped graph: its epsilon holds"
-        "\nfor all rows together. Joint embeddings are for what happens at each member's side."
+        "\nA member's own friend list is free, so an embedding that is charged must beat it. To"
+        "\ntrain one model on everybody, use the flipped graph: its epsilon holds for all rows"
+        "\ntogether. Joint embeddings are for models that see one member's row only."
     )
 
 
@@ -70,7 +70,7 @@ def accuracy(made: ev.Release, label: np.ndarray, split: tuple[np.ndarray, np.nd
 
 
 def show(name: str, who: str, share: float, made: ev.Release | None) -> None:
-    """One line of the table; the last column is the promise for a model trained on all rows."""
+    """Print one row; its last column is the guarantee for a model trained on all rows."""
     if made is None:
         promise = "-"
     elif made.guarantee.model == "public":

@@ -89,12 +89,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         ),
         Experiment(
             "sigma",
-            "Accuracy over the sensitivity sigma and epsilon.",
+            "Accuracy against the sensitivity sigma and epsilon.",
             selects=("sigmas", "epsilons"),
         ),
         Experiment(
             "residual",
-            "Flow that is never pushed, joint and public, over sigma.",
+            "Flow that is never pushed, joint and public, against sigma.",
             selects=("sigmas",),
         ),
         Experiment(
@@ -104,7 +104,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         ),
         Experiment(
             "embeddings",
-            "Our private embedding beside the paper's and the floor that costs nothing.",
+            "The source's own list, which costs nothing, beside the paper's embedding.",
             selects=("datasets", "epsilons", "splits"),
         ),
         Experiment(
@@ -127,7 +127,7 @@ def reproduce(
 ) -> list[Result]:
     """Run an experiment and write its table, figure and machine facts to ``out/name``.
 
-    Killed in the middle, the same call goes on where it stopped.
+    After an interruption, the same call resumes.
 
     Parameters
     ----------

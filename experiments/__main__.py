@@ -1,6 +1,6 @@
 """``./run reproduce``: repeat the paper's experiments and our own; write tables and figures.
 
-Stopped in the middle, the same command goes on where it stopped.
+After an interruption, the same command resumes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pathlib import Path
 
 import scipy.sparse as sp
 
+from edgeveil._words import counted
 from edgeveil.cli.interrupts import watching
-from edgeveil.cli.output import counted, say
+from edgeveil.cli.output import say
 from edgeveil.datasets import LabelledGraph, load_blogcatalog, load_pos
 from edgeveil.errors import EdgeveilError
 from edgeveil.io import read_graph
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="./run reproduce",
         description="Repeat the paper's experiments and our own; write tables and figures. "
-        "Stopped in the middle, the same command goes on where it stopped.",
+        "After an interruption, the same command resumes.",
         epilog="experiments: " + "; ".join(f"{e.name}: {e.summary}" for e in EXPERIMENTS.values()),
     )
     parser.add_argument("name", choices=[*EXPERIMENTS, "all"], metavar="NAME")
@@ -43,11 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder for the results (results)"
     )
-    parser.add_argument("--quick", action="store_true", help="each in under two minutes")
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller experiments, under two minutes each"
+    )
     parser.add_argument(
         "--sources",
         type=int,
-        help="at most so many; a later run with more goes on from these",
+        help="at most so many; a later run with more continues from these",
     )
     asked = parser.parse_args(arguments)
     try:
@@ -73,7 +76,7 @@ def _run(chosen: str, data: Path, out: Path, quick: bool, sources: int | None) -
         try:
             results = reproduce(name, datasets, out, quick=quick, settings=settings)
         except KeyboardInterrupt:
-            say(f"{name}: stopped; the same command goes on from here")
+            say(f"{name}: interrupted; the same command resumes")
             raise
         say(f"{name}: {counted(len(results), 'result')} in {out / name}")
     write_page(out / "page.html", reproduction_page(out, labelled))

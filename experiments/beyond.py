@@ -31,6 +31,7 @@ from experiments.figures import (
     VERMILION,
     draw_panel,
     legend_below,
+    log_epsilons,
     select,
 )
 from experiments.flipped_walk import flipped_rows
@@ -123,15 +124,15 @@ def draw(results: list[Result]) -> Figure:
         for axes, (scope, words) in zip(grid[i], scopes.items(), strict=True):
             here = select(results, dataset=dataset, metric=recall, scope=scope)
             draw_panel(axes, here, _CURVES, _LEVELS)
-            axes.set_title(f"{dataset}: {recall.replace('recall', 'Recall')}, {words}")
+            axes.set_title(f"{dataset}: {words}")
             axes.set_ylim(0, 1.02)
-            axes.set_xscale("log")
-    for axes in grid[-1]:
-        axes.set_xlabel("epsilon")
+            log_epsilons(axes)
+            axes.label_outer()
+        grid[i][0].set_ylabel(recall.replace("recall", "Recall"))
     legend_below(
         figure,
         grid[0],
         columns=3,
-        title="Exact PageRank (non-private) is 1 in every panel. Shaded: 95 % intervals.",
+        title="Exact PageRank (not private) is 1 in every panel. Shaded: 95 % intervals.",
     )
     return figure

@@ -135,7 +135,7 @@ class _Study(Study):
 
 
 def draw(results: list[Result]) -> Figure:
-    """Micro-F1 against the width of the own list; what spends a budget, or all of it, as levels."""
+    """Micro-F1 against the dimensions of the own list; private and exact embeddings as levels."""
     from matplotlib.figure import Figure
 
     results = select(results, metric="micro-F1 x 100")

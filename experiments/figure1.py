@@ -101,6 +101,9 @@ _LEVELS = {
 }
 
 
+_SCOPES = {"all": "all nodes", "non-neighbours": "non-neighbours", "lift": "lift"}
+
+
 def draw(results: list[Result]) -> Figure:
     """Rows are data sets; the first two columns are the paper's panels."""
     from matplotlib.figure import Figure
@@ -115,7 +118,8 @@ def draw(results: list[Result]) -> Figure:
             here = select(results, dataset=dataset, metric=metric, scope=scope)
             draw_panel(axes, here, _CURVES, _LEVELS)
             name = metric.replace("recall", "Recall").replace("ndcg", "NDCG")
-            axes.set_title(f"{dataset}: {name}, {scope}")
+            axes.set_title(f"{dataset}: {_SCOPES[scope]}")
+            axes.set_ylabel(name)
             axes.set_ylim(0, 1.02)
             axes.set_xlim(left=0)
     for axes in grid[-1]:
@@ -124,6 +128,6 @@ def draw(results: list[Result]) -> Figure:
         figure,
         grid[0],
         columns=3,
-        title="Exact PageRank (non-private) is 1 in every panel. Shaded: 95 % intervals.",
+        title="Exact PageRank (not private) is 1 in every panel. Shaded: 95 % intervals.",
     )
     return figure

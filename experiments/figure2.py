@@ -55,6 +55,7 @@ from experiments.figures import (
     VERMILION,
     draw_panel,
     legend_below,
+    log_epsilons,
     select,
 )
 from experiments.flipped_walk import FlippedWalk, all_pairs
@@ -244,8 +245,7 @@ def draw(results: list[Result]) -> Figure:
             _CURVES,
             _FLOORS,
         )
-        axes.set_xscale("log")
-        axes.set_xlabel("epsilon")
+        log_epsilons(axes)
         axes.set_title(f"{dataset}: Micro-F1 x 100")
     legend_below(figure, grid, columns=2)
     return figure

@@ -19,6 +19,7 @@ __all__ = [
     "BLUE",
     "GREEN",
     "GREY",
+    "LARGE",
     "ORANGE",
     "PINK",
     "SKY",
@@ -26,6 +27,7 @@ __all__ = [
     "draw_panel",
     "draw_to_file",
     "legend_below",
+    "log_epsilons",
     "select",
 ]
 
@@ -45,6 +47,9 @@ _LOOK: dict[str, Any] = {
     "legend.frameon": False,
     "savefig.facecolor": "white",
 }
+
+
+LARGE = 12  # size of text that is read on a phone, where a figure is as wide as the screen
 
 
 def draw_to_file(path: Path, draw: Callable[[], Figure]) -> None:
@@ -83,8 +88,10 @@ def draw_panel(
 ) -> None:
     """Mechanisms against epsilon (colour, mark, name), then those without one (colour, style).
 
-    Shaded: 95 % intervals. What the paper prints is crossed.
+    Shaded: 95 % intervals. Crosses in a curve's colour: what the paper prints for it. Curves with
+    the same printed values (the paper does not say which of them it means) get them once.
     """
+    printed: list[list[float]] = []
     for mechanism, (colour, mark, name) in curves.items():
         line = sorted(
             (r.epsilon or 0.0, r.mean, r.low, r.high, r.paper_value or np.nan)
@@ -96,11 +103,20 @@ def draw_panel(
         x, mean, low, high, paper = np.array(line).T
         axes.plot(x, mean, color=colour, marker=mark, markersize=4, label=name)
         axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
-        if not np.isnan(paper).all():
-            axes.plot(x, paper, "x", color=PINK, markersize=6, label="printed in the paper")
+        if not np.isnan(paper).all() and paper.tolist() not in printed:
+            printed.append(paper.tolist())
+            words = f"printed in the paper: {name.partition(',')[0]}"
+            axes.plot(x, paper, "x", color=colour, markersize=6, label=words)
     for mechanism, (colour, style) in levels.items():
         level = next(r.mean for r in results if r.mechanism == mechanism)
         axes.axhline(level, color=colour, linestyle=style, linewidth=1.5, label=mechanism)
+
+
+def log_epsilons(axes: Axes) -> None:
+    """A logarithmic axis of epsilons, labelled 0.1, 1, 10."""
+    axes.set_xscale("log")
+    axes.set_xlabel("epsilon")
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
 
 
 def select(results: Sequence[Result], **wanted: object) -> list[Result]:

@@ -41,7 +41,7 @@ from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.series import WindowRule
 from experiments.cells import Cells
-from experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, VERMILION, select
+from experiments.figures import BLACK, BLUE, GREEN, GREY, LARGE, ORANGE, PINK, VERMILION, select
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -356,9 +356,9 @@ def draw(results: list[Result]) -> Figure:
         else:
             left.plot(*line.T, color=colour, marker="*", markersize=11)
         ends.append((line[-1, 1], words, colour))
-    left.set_title(f"Total epsilon {epsilon:g} for a year: what lists find\n({', '.join(given)})")
-    left.set_ylabel("hidden friends found, %")
-    left.set_ylim(0)
+    left.set_title(f"Epsilon {epsilon:g} for a whole year\n({', '.join(given)})")
+    left.set_ylabel("hidden friends found, %", fontsize=LARGE)
+    left.set_ylim(0, 1.14 * max(y for y, _, _ in ends))  # room for the highest name
     ends_right = []
     for name, colour in zip(networks, (BLUE, GREEN, ORANGE, PINK, VERMILION), strict=False):
         line, base = (_course(here, which, [name]) for which in (SERIES, BASE))
@@ -366,27 +366,27 @@ def draw(results: list[Result]) -> Figure:
         right.plot(*line.T, color=colour, linewidth=2)
         ends_right.append((line[-1, 1], name, colour))
     right.plot([0, _WEEKS], [0, 0], color=BLACK, linewidth=1)
-    ends_right.append((0.0, "one list at the start", BLACK))
-    right.set_title("Series against one list at the start\n(percentage points, by network)")
+    ends_right.append((0.0, "one list at\nthe start", BLACK))
+    right.set_title("Series minus one list at the start\n(percentage points, by network)")
     right.yaxis.set_major_formatter(lambda y, _: f"{y:+.0f}" if y else "0")
     right.yaxis.get_major_locator().set_params(integer=True)
     for axes, names in ((left, ends), (right, ends_right)):
-        axes.set_xlim(0, 84)  # room for the names of the lines
+        axes.set_xlim(0, 108)  # room for the names of the lines
         axes.set_xticks(range(0, 53, 13))
-        axes.set_xlabel("week", x=26 / 84)
+        axes.set_xlabel("week", x=26 / 108, fontsize=LARGE)
+        axes.tick_params(labelsize=LARGE)
         axes.grid(axis="x", visible=False)
-        axes.title.set_horizontalalignment("left")
-        axes.title.set_x(0)
+        axes.title.set(horizontalalignment="left", x=0, fontsize=LARGE)
         _label(axes, names)
     return figure
 
 
 _STYLES = {
-    END: (BLACK, 0.0, "all of it on\nthe last day"),
+    END: (BLACK, 0.0, "one list on\nthe last day"),
     SERIES: (BLUE, 3.0, "series"),
-    BASE: (ORANGE, 2.2, "one list at the\nstart, cleaned"),
-    FOUR: (GREEN, 1.6, "split over 4 lists"),
-    WEEKLY: (VERMILION, 1.6, "split over 53 lists"),
+    BASE: (ORANGE, 2.2, "one list at\nthe start"),
+    FOUR: (GREEN, 1.6, "split: 4 lists"),
+    WEEKLY: (VERMILION, 1.6, "split: 53 lists"),
     POPULARITY: (GREY, 2.0, "popularity"),
 }
 
@@ -408,11 +408,11 @@ def _label(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
     ends = sorted(ends)
     places = np.array([y for y, _, _ in ends])
     low, high = axes.get_ylim()
-    heights = np.array([0.06 * (high - low) * (1 + words.count("\n")) for _, words, _ in ends])
+    heights = np.array([0.08 * (high - low) * (1 + words.count("\n")) for _, words, _ in ends])
     room = (heights[:-1] + heights[1:]) / 2
     for _ in range(200):  # neighbours push each other apart
         short = np.maximum(0, room - np.diff(places)) / 2
         places[:-1] -= short
         places[1:] += short
     for y, (_, words, colour) in zip(places, ends, strict=True):
-        axes.text(54, y, words, color=colour, va="center", fontsize=9, fontweight="bold")
+        axes.text(54, y, words, color=colour, va="center", fontsize=LARGE, fontweight="bold")

@@ -36,7 +36,7 @@ def reproduction_page(folder: Path, datasets: Mapping[str, LabelledGraph]) -> Pa
         title="edgeveil: the paper's experiments, repeated",
         summary=[
             "Accuracy of private Personalized PageRank on the data sets of Epasto et al. (2022, "
-            "corrected 2024), measured anew; the paper's own numbers are hollow marks.",
+            "corrected 2024), measured again. Hollow markers are the paper's own numbers.",
         ],
         results=results,
         notes=_notes(results),
@@ -65,15 +65,15 @@ def _notes(results: list[Result]) -> list[str]:
         if degrees is None or capped is None or own is None:
             continue
         notes.append(
-            f"{dataset}: ranking the source's own list first and everybody else by exact degree "
-            f"finds {degrees:.1%} of the true top 100; the paper's capped flow without any noise "
-            f"finds {capped:.1%}; the own list alone, which costs nothing, {own:.1%}."
+            f"{dataset}: a ranking by own list first and exact degree second "
+            f"finds {degrees:.1%} of the true top 100; the paper's capped flow without noise "
+            f"finds {capped:.1%}; the own list alone, which costs nothing, finds {own:.1%}."
         )
     if notes:
         notes.insert(
             0,
-            "At the paper's sigma = 1e-6 nearly every node pushes as much as its cap allows, "
-            "which is proportional to its degree. What comes out is the source's own list, "
-            "followed by a ranking of degrees under noise.",
+            "At the paper's sigma = 1e-6, nearly every node pushes as much as its cap allows, "
+            "which is proportional to its degree. So the ranking is the source's own list, "
+            "followed by all others ordered by noisy degree.",
         )
     return notes

@@ -6,6 +6,7 @@ larger than the result), Recall@100 and Spearman's rank correlation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -119,6 +120,10 @@ def _means(
     return {metric: (sums / repeats).tolist() for metric, sums in total.items()}
 
 
+def _power(sigma: str) -> str:
+    return f"$10^{{{round(math.log10(float(sigma)))}}}$"
+
+
 def draw(results: list[Result]) -> Figure:
     """Heat maps as in the paper; L1 similarity is shown from 0."""
     from matplotlib.figure import Figure
@@ -139,10 +144,11 @@ def draw(results: list[Result]) -> Figure:
                 text = f"{value:.2f}" if values[i, j] >= 0 else "< 0"
                 colour = "black" if value > 0.6 else "white"
                 axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=7)
-            axes.set_xticks(range(len(mechanisms)), [m.partition("=")[2] for m in mechanisms])
-            axes.tick_params(axis="x", labelsize=7)
+            axes.set_xticks(
+                range(len(mechanisms)), [_power(m.partition("=")[2]) for m in mechanisms]
+            )
             axes.set_yticks(range(len(epsilons)), [f"{e:g}" for e in epsilons])
-            axes.set_title(f"{dataset}: {metric}")
+            axes.set_title(f"{dataset}: {metric[0].upper()}{metric[1:]}")
     for axes in grid[-1]:
         axes.set_xlabel("sigma")
     for line in grid:

@@ -20,7 +20,7 @@ from edgeveil.evaluation.hits import (
 from edgeveil.evaluation.results import Result
 from edgeveil.mechanisms import Suggest
 from experiments.cells import Cells
-from experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, select
+from experiments.figures import BLACK, BLUE, GREEN, GREY, LARGE, ORANGE, select
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +79,7 @@ def draw(results: list[Result]) -> Figure:
     names = list(dict.fromkeys(r.dataset for r in hits))
     friends, hubs = [name for name in names if name != _HUBS], [_HUBS] * (_HUBS in names)
     panels = [
-        (f"Friends have friends in common\n({_listed(friends)})", friends),
+        (f"Friends have common friends\n({', '.join(friends)})", friends),
         (f"Hubs are everybody's friends\n({_HUBS})", hubs),
     ]
     panels = [(title, networks) for title, networks in panels if networks]
@@ -87,15 +87,11 @@ def draw(results: list[Result]) -> Figure:
     row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (title, networks) in zip(row, panels, strict=True):
         _draw_networks(axes, hits, networks)
-        axes.set_title(title, loc="left")
-        axes.set_xlabel("epsilon (smaller is more private)")
-    row[0].set_ylabel("hidden friends found\n(100: by common friends, without privacy)")
+        axes.set_title(title, loc="left", fontsize=LARGE)
+        axes.set_xlabel("epsilon (smaller is more private)", fontsize=LARGE, x=0.38)
+        axes.tick_params(labelsize=LARGE)
+    row[0].set_ylabel("hidden friends found\n(without privacy: 100)", fontsize=LARGE)
     return figure
-
-
-def _listed(names: Sequence[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _draw_networks(axes: Axes, hits: Sequence[Result], networks: Sequence[str]) -> None:
@@ -118,7 +114,7 @@ def _draw_networks(axes: Axes, hits: Sequence[Result], networks: Sequence[str]) 
     axes.set_xscale("log")
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axes.minorticks_off()
-    axes.set_xlim(first * 0.9, last * 3.1)  # room for the names of the lines
+    axes.set_xlim(first * 0.9, last * 5.6)  # room for the names of the lines
     axes.set_ylim(0, 140)
     axes.grid(axis="x", visible=False)
     _label(axes, ends, last * 1.13)
@@ -147,8 +143,8 @@ def _label(axes: Axes, ends: Sequence[tuple[float, str, str]], x: float) -> None
     ends = sorted(ends)
     places = np.array([y for y, _, _ in ends])
     for _ in range(100):  # neighbours push each other apart
-        short = np.maximum(0, 8 - np.diff(places)) / 2
+        short = np.maximum(0, 11 - np.diff(places)) / 2
         places[:-1] -= short
         places[1:] += short
     for y, (_, name, colour) in zip(places, ends, strict=True):
-        axes.text(x, y, name, color=colour, va="center", fontsize=9, fontweight="bold")
+        axes.text(x, y, name, color=colour, va="center", fontsize=LARGE, fontweight="bold")

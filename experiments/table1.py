@@ -91,12 +91,18 @@ def draw(results: list[Result]) -> Figure:
         line = [metric]
         for dataset in datasets:
             found = value[dataset, metric]
-            paper = "" if found.paper_value is None else f"{found.paper_value:,.6g}"
-            line += [f"{found.mean:,.6g}" if found.mean < 1 else f"{found.mean:,.7g}", paper]
+            paper = "" if found.paper_value is None else _number(found.paper_value)
+            line += [_number(found.mean), paper]
         body.append(line)
     figure = Figure(figsize=(1.9 * len(header), 0.3 * (len(body) + 1)))
     axes = figure.add_subplot()
     axes.axis("off")
     table = axes.table(cellText=body, colLabels=header, loc="center", edges="horizontal")
+    for column in range(len(header)):
+        table[0, column].set_text_props(horizontalalignment="right")
     table.scale(1, 1.4)
     return figure
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

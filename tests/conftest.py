@@ -14,12 +14,22 @@ from pathlib import Path
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.postgres import postgres_server  # noqa: F401  (a fixture)
 
-# The same examples on every machine: a red run can be repeated.
-settings.register_profile("edgeveil", derandomize=True, deadline=None, print_blob=True)
+# Tables are as wide and as plain as where nobody has said otherwise.
+for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(name, None)
+
+# The same examples on every machine: a red run can be repeated. However slow the machine is.
+settings.register_profile(
+    "edgeveil",
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("edgeveil")
 
 
@@ -61,7 +71,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS, timeout=120_000)
         yield running
         running.close()
 

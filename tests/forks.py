@@ -156,7 +156,7 @@ def shared() -> Forks:
 def serve(requests: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who watch
     while True:
-        message, given, _, _ = socket.recv_fds(requests, 1 << 16, 4)
+        message, given, _, _ = socket.recv_fds(requests, 1 << 20, 4)
         if not message:
             return
         request = json.loads(message)

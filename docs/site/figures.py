@@ -63,9 +63,9 @@ def _odds(path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(6.6, 3.5))
     epsilons = [i / 50 for i in range(351)]
-    for prior, colour in ((0.5, _BLUE), (0.1, _GREEN), (0.01, _ORANGE)):
+    for prior, colour, dash in ((0.5, _BLUE, "-"), (0.1, _GREEN, "--"), (0.01, _ORANGE, "-.")):
         beliefs = [_belief(prior, e) for e in epsilons]
-        axes.plot(epsilons, beliefs, color=colour, label=f"believed {prior:.0%} before")
+        axes.plot(epsilons, beliefs, dash, color=colour, label=f"belief before: {prior:.0%}")
     for epsilon in (0.1, 1, 3):
         belief = _belief(0.5, epsilon)
         axes.plot([epsilon], [belief], "o", color=_BLUE)
@@ -73,10 +73,10 @@ def _odds(path: Path) -> None:
         axes.annotate(f"{belief:.1%}", (epsilon, belief), xytext=offset, textcoords="offset points")
     axes.set(
         xlabel="epsilon",
-        ylabel="belief afterwards, at most",
+        ylabel="belief after, at most",
         ylim=(0, 1),
         xlim=(0, 7),
-        title="What anyone may come to believe about one edge",
+        title="What anyone can come to believe about one edge",
     )
     axes.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 0.02))
@@ -106,30 +106,30 @@ def _recall(path: Path) -> None:
     rows = _rows(path.name)
     scopes = {
         "all": "all nodes",
-        "non-neighbours": "those not known yet",
-        "lift": "popularity taken out",
+        "non-neighbours": "non-neighbours",
+        "lift": "beyond popularity (lift)",
     }
     lines = (
-        ("two-hop", _BLUE, "TwoHop (default)"),
-        ("degree-prior", _GREEN, "DegreePrior"),
-        ("push-flow-cap (paper)", _ORANGE, "DPPushFlowCap (paper)"),
-        ("edge flipping", _PURPLE, "EdgeFlipping"),
+        ("two-hop", _BLUE, "o-", "TwoHop (default)"),
+        ("degree-prior", _GREEN, "^--", "DegreePrior"),
+        ("push-flow-cap (paper)", _ORANGE, "s-.", "DPPushFlowCap (paper)"),
+        ("edge flipping", _PURPLE, "d-", "EdgeFlipping"),
     )
     figure, grid = plt.subplots(2, 3, figsize=(10, 5.6), sharex=True, sharey=True)
     for dataset, line in zip(("BlogCatalog", "POS"), grid, strict=True):
         for (scope, title), axes in zip(scopes.items(), line, strict=True):
             wanted = {"dataset": dataset, "metric": "recall@100", "scope": scope}
-            for mechanism, colour, label in lines:
+            for mechanism, colour, style, label in lines:
                 axes.plot(
                     *_series(rows, mechanism=mechanism, **wanted),
-                    "o-",
+                    style,
                     color=colour,
-                    markersize=3,
+                    markersize=4,
                     label=label,
                 )
             floor = _series(rows, mechanism="own neighbours", **wanted)[1]
             chance = _series(rows, mechanism="random", **wanted)[1]
-            axes.axhline(floor[0], color=_GREY, label="own list, no budget")
+            axes.axhline(floor[0], color=_GREY, label="own list (epsilon 0)")
             axes.axhline(chance[0], color=_GREY, linestyle=":", label="random")
             axes.set(xscale="log", ylim=(0, 1.02), title=f"{dataset}: {title}")
             axes.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])

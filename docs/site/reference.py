@@ -15,8 +15,8 @@ __all__ = ["api_directives", "cli_sections"]
 _GROUPS = {
     "Reading graphs": "as_graph read_graph open_graph save_graph io.build_graph Graph NodeSet "
     "History history.Snapshot",
-    "Releasing": "suggest rank embed release release_to price recommended PrivateEmbedding",
-    "What comes out": "Suggestions Release Guarantee release_folder.ReleaseFolder",
+    "Releasing": "refresh suggest rank embed release release_to price recommended PrivateEmbedding",
+    "Results": "Suggestions Release Guarantee release_folder.ReleaseFolder",
     "The budget": "Ledger NoiseSource",
     "For the curator only": "evaluate audit flow.personalized_pagerank flow.push_flow "
     "flow.push_flow_cap",
@@ -25,7 +25,7 @@ _GROUPS = {
     "mechanisms.DPPushFlow mechanisms.DPSparsePPR mechanisms.DPInstantEmbedding "
     "mechanisms.DPEmbeddingSparse mechanisms.EdgeFlipping mechanisms.GraphDiffusion "
     "mechanisms.OwnNeighbours mechanisms.NonPrivate mechanisms.Mechanism",
-    "Data to try things on": "datasets.LabelledGraph datasets.social_network "
+    "Data sets": "datasets.LabelledGraph datasets.social_network "
     "datasets.load_blogcatalog datasets.load_pos",
     "Errors": "errors.EdgeveilError errors.BudgetError errors.InputError errors.LedgerError "
     "errors.ParameterError errors.PromiseError errors.UnknownNodeError",

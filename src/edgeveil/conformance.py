@@ -287,7 +287,7 @@ def rows_are_new_arrays(mechanism: Mechanism) -> None:
     def made() -> tuple[np.ndarray, ...]:
         """The arrays as `estimate` gave them: of evidence its own, not copies."""
         rows = make_rows(mechanism, graph, shared, [2, 2, 9], noise.derive("rows"))[0]
-        return tuple(rows) if isinstance(rows, Evidence) else (rows,)
+        return tuple(vars(rows).values()) if isinstance(rows, Evidence) else (rows,)
 
     first, second = made(), made()
     others = (*second, graph.indptr, graph.indices, graph.degrees)

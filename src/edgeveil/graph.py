@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from edgeveil._check import whole
 from edgeveil._csr import MOST_NODES, rows_of_pairs
+from edgeveil._words import counted
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.nodes import NodeSet
 
@@ -59,13 +60,13 @@ class Intake:
 
     def __str__(self) -> str:
         parts = [
-            (self.self_loops, "self-loops dropped"),
-            (self.repeated, "repeats dropped"),
-            (self.both_directions, "edges given in both directions"),
-            (self.weighted, "weights ignored"),
+            (self.self_loops, "self-loop", "dropped"),
+            (self.repeated, "repeat", "dropped"),
+            (self.both_directions, "edge", "given in both directions"),
+            (self.weighted, "weight", "ignored"),
         ]
-        said = ", ".join(f"{count:,} {what}" for count, what in parts if count)
-        return f"{self.entries:,} entries read" + (f": {said}" if said else "")
+        said = ", ".join(f"{counted(count, what)} {done}" for count, what, done in parts if count)
+        return f"{counted(self.entries, 'row')} read" + (f": {said}" if said else "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,7 +100,7 @@ class Graph:
     >>> graph
     Graph(4 nodes, 2 edges)
     >>> print(graph.intake)
-    3 entries read: 1 edges given in both directions
+    3 rows read: 1 edge given in both directions
     """
 
     indptr: npt.NDArray[Any]

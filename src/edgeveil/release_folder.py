@@ -15,7 +15,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil._files import move, sha256_of, write_atomically
+from edgeveil._words import counted
 from edgeveil.errors import InputError, UnknownNodeError
 from edgeveil.io.exports import (
     as_json,
@@ -36,6 +37,7 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.provenance import Gives, Provenance, gives_of, label_of
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
+from edgeveil.tabular import about_of
 
 Result = Release | Suggestions
 
@@ -100,10 +102,13 @@ class ReleaseFolder:
         guarantee: Guarantee,
         provenance: Provenance,
         parts: Iterable[tuple[int, str, Sequence[NodeId], bytes]],
+        *,
+        overwrite: bool = False,
     ) -> ReleaseFolder:
         """Write a folder from numbered files, each of a batch and some sources, in any order.
 
-        It is written under another name, and renamed when it is complete.
+        It is written under another name, and renamed when it is complete. What is in its place is
+        removed then, if `overwrite` allows it.
         """
         place = path.resolve()
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -130,7 +135,9 @@ class ReleaseFolder:
             write_labelled_table(unfinished / _INDEX, index, {})
             text = json.dumps(as_json(made.manifest), indent=1)
             write_atomically(unfinished / _MANIFEST, lambda path: path.write_text(text))
-            if place.exists():
+            if place.exists() and overwrite:
+                shutil.rmtree(place)
+            elif place.exists():
                 place.rmdir()  # fails unless empty: nothing is replaced
             move(unfinished, place)
         except BaseException:
@@ -159,8 +166,7 @@ class ReleaseFolder:
             return cls(
                 path=folder,
                 gives=gives_of(manifest["kind"]),
-                guarantee=Guarantee.from_dict(manifest["guarantee"]),
-                provenance=Provenance(**manifest["provenance"]),
+                **about_of(manifest),
                 parts=tuple(PartFile(**part) for part in manifest["parts"]),
             )
         except InputError:
@@ -217,19 +223,13 @@ class ReleaseFolder:
 
     def read(self) -> Result:
         """All rows as one release in memory."""
-        if self.gives == "suggestions":
-            return Suggestions.joined([part for part in self if isinstance(part, Suggestions)])
-        parts = [part for part in self if isinstance(part, Release)]
-        widths = [part.uncertainty for part in parts if part.uncertainty is not None]
-        return replace(
-            parts[0],
-            values=np.concatenate([part.values for part in parts]),
-            uncertainty=np.concatenate(widths) if widths else None,
-            sources=tuple(source for part in parts for source in part.sources),
-        )
+        parts: list[Any] = list(self)
+        joined: Result = parts[0].joined(parts)
+        return joined
 
     def __str__(self) -> str:
-        made = f"{self.provenance.mechanism}: {len(self)} rows in {len(self.parts)} files"
-        return f"{made} in {self.path}. {self.guarantee}"
+        made = f"{self.provenance.mechanism}: {counted(len(self), 'row')}"
+        files = counted(len(self.parts), "file")
+        return f"{made} in {files} in {self.path}. {self.guarantee}"
 
     __repr__ = __str__

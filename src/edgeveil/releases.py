@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.errors import InputError, ParameterError, UnknownNodeError
+from edgeveil._words import counted
+from edgeveil.errors import InputError, ParameterError
 from edgeveil.estimate.places import Place, in_words, places
 from edgeveil.io import exports
-from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.notebook import html_card, html_table
+from edgeveil.notebook import html_table
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.provenance import Gives, Provenance, gives_of
-from edgeveil.tabular import Tabular
+from edgeveil.tabular import Tabular, about_of, read_only
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_FORMAT = 2
 _FIRST_FORMAT = 1  # has no shared_epsilon: all of epsilon adds up
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Release(Tabular):
     """Rows of scores or embeddings, one per source, with their guarantee.
 
@@ -54,6 +53,8 @@ class Release(Tabular):
         the others, too.
     """
 
+    formats: ClassVar[tuple[int, ...]] = (_FIRST_FORMAT, 2)
+
     values: npt.NDArray[np.float64]
     sources: tuple[NodeId, ...]
     columns: NodeSet
@@ -64,38 +65,29 @@ class Release(Tabular):
     shown: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        values = np.asarray(self.values, dtype=np.float64).view()
+        values = read_only(self.values, np.float64)
         if values.shape != (len(self.sources), len(self.columns)):
             raise ParameterError("a release needs one row per source and one value per column")
         if self.gives not in ("scores", "embeddings"):
             raise ParameterError(f"gives must be 'scores' or 'embeddings', got {self.gives!r}")
-        self._freeze("values", values)
+        object.__setattr__(self, "values", values)
         if self.uncertainty is not None:
-            half = np.asarray(self.uncertainty, dtype=np.float64).view()
+            half = read_only(self.uncertainty, np.float64)
             if self.gives != "scores" or half.shape not in (values.shape, (len(values), 1)):
                 raise ParameterError("uncertainty needs one value per score, or one per row")
             if not (half >= 0).all():
                 raise ParameterError("uncertainty must not be negative")
-            self._freeze("uncertainty", half)
+            object.__setattr__(self, "uncertainty", half)
         if self.shown is not None:
-            shown = np.array(self.shown)
+            shown = read_only(np.array(self.shown))
             if self.gives != "scores" or shown.dtype != bool or shown.shape != values.shape[1:]:
                 raise ParameterError("shown needs one truth value per node")
-            self._freeze("shown", shown)
-
-    def _freeze(self, name: str, array: npt.NDArray[Any]) -> None:
-        array.setflags(write=False)
-        object.__setattr__(self, name, array)
+            object.__setattr__(self, "shown", shown)
 
     def row(self, source: NodeId) -> npt.NDArray[np.float64]:
         """The row of one source."""
         row: npt.NDArray[np.float64] = self.values[self._at(source)]
         return row
-
-    def _at(self, source: NodeId) -> int:
-        if source not in self.sources:
-            raise UnknownNodeError(f"the release has no row for {source!r}")
-        return self.sources.index(source)
 
     def only(self, source: NodeId) -> Release:
         """The release of one source alone: what its member may be given."""
@@ -217,24 +209,17 @@ class Release(Tabular):
             shown=None,
         )
 
-    def __str__(self) -> str:
-        return f"{self._what()} {self.guarantee}"
-
-    __repr__ = __str__
-
     def _what(self) -> str:
         what = "scores of" if self.gives == "scores" else "embeddings in"
         unit = "nodes" if self.gives == "scores" else "dimensions"
-        rows = "1 row" if len(self.sources) == 1 else f"{len(self.sources)} rows"
+        rows = counted(len(self.sources), "row")
         return f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
 
-    def _repr_html_(self) -> str:
-        table = ""
-        if self.gives == "scores" and len(self.sources) == 1:
-            lines = [(p.place, p.node, p.score, in_words(p.first, p.last)) for p in self.ranking()]
-            table = html_table(("rank", "node", "score", "could be place"), lines)
-        alarm = not self.guarantee.protects
-        return html_card(self._what(), str(self.guarantee), alarm=alarm, table=table)
+    def _shown(self) -> str:
+        if self.gives != "scores" or len(self.sources) != 1:
+            return ""
+        lines = [(p.place, p.node, p.score, in_words(p.first, p.last)) for p in self.ranking()]
+        return html_table(("rank", "node", "score", "could be place"), lines)
 
     # -- tables of other libraries -------------------------------------------------------------
 
@@ -275,21 +260,9 @@ class Release(Tabular):
 
     # -- files ----------------------------------------------------------------------------
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write to .parquet, .json or .csv, with the guarantee, atomically.
-
-        In .parquet and .json scores become one line per node and one column per source;
-        embeddings one line per source and one column per dimension. Guarantee and provenance
-        are complete, and `read` reads them back. A .csv file is for others to read: the table of
-        `to_polars`, with the guarantee in a few words in its last column.
-        """
-        if Path(path).suffix == ".csv":
-            return exports.write_csv(Path(path), self._columns(), self.guarantee.brief)
-        return write_labelled_table(path, *self.labelled())
-
     def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The table of a file, and its label."""
-        label = {"format": _FORMAT, "sources": list(self.sources), **self._label()}
+        label = {"sources": list(self.sources), **self._label()}
         if self.gives == "scores":
             table: dict[str, Any] = {"node": list(self.columns)}
             named, half = zip(self.sources, self.values, strict=True), self.uncertainty
@@ -305,29 +278,23 @@ class Release(Tabular):
         return table, label
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Release:
-        """Read what `write` wrote to .parquet or .json.
-
-        Raises
-        ------
-        InputError
-            If the file is no release or is damaged.
-        """
-        table, label = read_labelled_table(path)
-        try:
-            if label["format"] in (_FIRST_FORMAT, _FORMAT):
-                return cls._from_parts(table, label)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise InputError(f"{path} is not a release, or is damaged") from error
-        raise InputError(f"{path} was written by a newer version of edgeveil")
+    def joined(cls, parts: Sequence[Release]) -> Release:
+        """Join several parts of one release."""
+        halves = [part.uncertainty for part in parts if part.uncertainty is not None]
+        return replace(
+            parts[0],
+            values=np.concatenate([part.values for part in parts]),
+            uncertainty=np.concatenate(halves) if halves else None,
+            sources=tuple(source for part in parts for source in part.sources),
+        )
 
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
         """The inverse of `labelled`. By name: the order of columns does not matter."""
-        guarantee, gives = label["guarantee"], gives_of(label["kind"])
+        gives = gives_of(label["kind"])
         if label["format"] == _FIRST_FORMAT:
             # The file promised no more: all rows add up.
-            guarantee = guarantee | {"shared_epsilon": 0.0}
+            label = {**label, "guarantee": label["guarantee"] | {"shared_epsilon": 0.0}}
         sources = tuple(NodeSet.of(label["sources"]))
         if gives == "scores":
             columns = NodeSet.of(table["node"])
@@ -343,8 +310,7 @@ class Release(Tabular):
             sources=sources,
             columns=columns,
             gives=gives,
-            guarantee=Guarantee.from_dict(guarantee),
-            provenance=Provenance(**label["provenance"]),
+            **about_of(label),
             uncertainty=cls._uncertainty_from(table, label, sources),
             shown=np.array(table["shown"]) if gives == "scores" and "shown" in table else None,
         )

@@ -9,25 +9,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.errors import InputError, ParameterError, UnknownNodeError
+from edgeveil._words import counted
+from edgeveil.errors import InputError, ParameterError
 from edgeveil.estimate.lists import STANDS_OUT, STRONG, Lists, Reason
 from edgeveil.io import exports
-from edgeveil.io.exports import read_labelled_table, write_labelled_table
 from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.notebook import html_card, html_table
+from edgeveil.notebook import html_table
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.provenance import KINDS, Gives, Provenance
-from edgeveil.tabular import Tabular
+from edgeveil.provenance import Gives, Provenance, gives_of
+from edgeveil.tabular import Tabular, about_of, read_only
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FORMAT = 2
 _SHOWN = 10  # lines in a notebook
 _FEW_FRIENDS = 20
 
@@ -80,7 +79,7 @@ class Suggestion(NamedTuple):
         return "strong" if self.chance < STRONG else "weak"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Suggestions(Tabular):
     """Lists of suggestions, one per member, each for that member alone.
 
@@ -102,6 +101,8 @@ class Suggestions(Tabular):
         How it was made.
     """
 
+    formats: ClassVar[tuple[int, ...]] = (2,)
+
     members: tuple[NodeId, ...]
     nodes: NodeSet
     lists: Lists
@@ -116,12 +117,11 @@ class Suggestions(Tabular):
             raise ParameterError("suggestions need one list per member")
         if any(len(column) != size for column in self.lists[1:]) or self.lists.starts[-1] != size:
             raise ParameterError("the columns of suggestions must have one length")
-        frozen = Lists(*(_read_only(column) for column in self.lists))
-        object.__setattr__(self, "lists", frozen)
-        object.__setattr__(self, "friends", _read_only(self.friends))
+        object.__setattr__(self, "lists", Lists(*map(read_only, self.lists)))
+        object.__setattr__(self, "friends", read_only(self.friends))
 
     @property
-    def sources(self) -> tuple[NodeId, ...]:
+    def sources(self) -> tuple[NodeId, ...]:  # type: ignore[override]
         """The members; every other release calls them sources."""
         return self.members
 
@@ -199,13 +199,13 @@ class Suggestions(Tabular):
             return "no suggestions"
         counts = np.bincount(nodes)
         distinct, most = int((counts > 0).sum()), int(counts.max())
-        whom = f"{lists:,} member{'s' * (lists != 1)}"
-        words = f"{len(nodes):,} suggestions to {whom}: {distinct:,} distinct people"
+        words = f"{counted(len(nodes), 'suggestion')} to {counted(lists, 'member')}: "
+        words += f"{distinct:,} distinct {'person' if distinct == 1 else 'people'}"
         if lists > 1:
             words += f", the most suggested one in {most / lists:.0%} of the lists"
-        words += f"; {int(self._outstanding.sum()):,} names stand out"
+        words += f"; {counted(int(self._outstanding.sum()), 'name', 'stand out')}"
         if popular := int(self._popular.sum()):
-            words += f"; {popular:,} list{'s are' if popular > 1 else ' is'} mostly popular names"
+            words += f"; {counted(popular, 'list', 'are')} mostly popular names"
         return words
 
     @cached_property
@@ -232,16 +232,6 @@ class Suggestions(Tabular):
         if self.provenance.parameters.get("directed"):
             return f"followed by about {whole} whom you follow"
         return f"about {whole} common friend{'s' * (whole != 1)}"
-
-    @cached_property
-    def _index(self) -> dict[NodeId, int]:
-        return {member: i for i, member in enumerate(self.members)}
-
-    def _at(self, member: NodeId) -> int:
-        found = self._index.get(member)
-        if found is None:
-            raise UnknownNodeError(f"there are no suggestions for {member!r}")
-        return found
 
     def _slice(self, index: int) -> slice:
         return slice(int(self.lists.starts[index]), int(self.lists.starts[index + 1]))
@@ -278,20 +268,9 @@ class Suggestions(Tabular):
         axes.spines[["top", "right"]].set_visible(False)
         return figure
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the table to .parquet, .json or .csv, with the guarantee, atomically.
-
-        .parquet and .json keep guarantee and provenance whole, and `read` reads them back; a
-        .csv file has the guarantee in a few words in its last column.
-        """
-        if Path(path).suffix == ".csv":
-            return exports.write_csv(Path(path), self._columns(), self.guarantee.brief)
-        return write_labelled_table(path, *self.labelled())
-
     def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The table of a file, and its label."""
         label = {
-            "format": _FORMAT,
             "members": list(self.members),
             "friends": self.friends.tolist(),
             "k": self.k,
@@ -333,25 +312,10 @@ class Suggestions(Tabular):
         )
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Suggestions:
-        """Read what `write` wrote to .parquet or .json.
-
-        Raises
-        ------
-        InputError
-            If the file holds no suggestions or is damaged.
-        """
-        table, label = read_labelled_table(path)
-        try:
-            if label["format"] == _FORMAT and label["kind"] == KINDS["suggestions"]:
-                return cls._from_parts(table, label)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise InputError(f"{path} holds no suggestions, or is damaged") from error
-        raise InputError(f"{path} holds no suggestions, or was written by another version")
-
-    @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Suggestions:
         """The inverse of `labelled`; lines may be in any order."""
+        if gives_of(label["kind"]) != "suggestions":
+            raise InputError("a release of another kind")
         members = NodeSet.of(label["members"])
         whose, rank = members.indices(list(table["member"])), np.asarray(table["rank"])
         order = np.lexsort((rank, whose))
@@ -374,25 +338,23 @@ class Suggestions(Tabular):
             lists=Lists(starts, *(column[order] for column in columns)),
             friends=np.asarray(label["friends"], dtype=np.int64),
             k=int(label["k"]),
-            guarantee=Guarantee.from_dict(label["guarantee"]),
-            provenance=Provenance(**label["provenance"]),
+            **about_of(label),
         )
 
     # -- display --------------------------------------------------------------------------
 
-    def __str__(self) -> str:
-        return f"{self.provenance.mechanism}: {self.summary}. {self.guarantee}"
+    def _what(self) -> str:
+        return f"{self.provenance.mechanism}: {self.summary}."
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
+    def _shown(self) -> str:
         most = _SHOWN if len(self.members) == 1 else 1  # several members: the first place each
-        shown = enumerate(self.members[:_SHOWN])
-        listed = [(member, place) for i, member in shown for place in self.at(i)[:most]]
+        listed = [
+            (self.members[i], place)
+            for i in range(len(self.members[:_SHOWN]))
+            for place in self.at(i)[:most]
+        ]
         rows = [(member, s.rank, s.node, s.why, s.by_chance) for member, s in listed]
-        table = html_table(("member", "rank", "node", "why", "by chance"), rows)
-        alarm = not self.guarantee.protects
-        return html_card(self.summary, str(self.guarantee), alarm=alarm, table=table)
+        return html_table(("member", "rank", "node", "why", "by chance"), rows)
 
 
 def chance_in_words(chance: float) -> str:
@@ -404,12 +366,6 @@ def chance_in_words(chance: float) -> str:
     if chance >= 1:
         return ""
     return f"{100 * chance:.0f} in 100" if chance >= 0.01 else "under 1 in 100"
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = np.asarray(array).view()
-    view.setflags(write=False)
-    return view
 
 
 def member_files(members: Iterable[NodeId], suffix: str = ".csv") -> list[str]:

@@ -1,12 +1,20 @@
-"""Tables of results for other libraries: the base of `Release` and `Suggestions`."""
+"""What `Release` and `Suggestions` share: a table of typed columns, its files, its guarantee."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import numpy.typing as npt
 
+from edgeveil.errors import InputError, UnknownNodeError
 from edgeveil.io import exports
+from edgeveil.nodes import NodeId
+from edgeveil.notebook import html_card
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.provenance import Gives, Provenance, label_of
 
@@ -15,23 +23,58 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+_DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
 
 class Tabular:
-    """A result that is a table of typed columns, with a guarantee.
+    """A result that is a table of typed columns, with a guarantee: one or more lines per source.
 
-    A subclass defines `_columns`; `edgeveil.io.exports` makes the tables.
+    A subclass defines `_columns` (the table for people and other libraries), `labelled` and
+    `_from_parts` (the table of its own files, and back), and `_what` and `_shown` (for display).
+    `edgeveil.io.exports` makes the tables.
     """
 
+    formats: ClassVar[tuple[int, ...]]  # of files that can be read; the last one is written
     guarantee: Guarantee
     provenance: Provenance
+    sources: tuple[NodeId, ...]
     gives: Gives
 
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
         raise NotImplementedError
 
+    def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The table of a file, and its label."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Self:
+        """The inverse of `labelled`."""
+        raise NotImplementedError
+
+    def _what(self) -> str:
+        raise NotImplementedError
+
+    def _shown(self) -> str:
+        """A table for notebooks, as HTML."""
+        raise NotImplementedError
+
     def _label(self) -> dict[str, Any]:
-        """Guarantee and provenance, as plain data."""
-        return label_of(self.gives, self.guarantee, self.provenance)
+        """The format, guarantee and provenance, as plain data."""
+        about = label_of(self.gives, self.guarantee, self.provenance)
+        return {"format": self.formats[-1], **about}
+
+    @cached_property
+    def _rows(self) -> dict[NodeId, int]:
+        return {source: i for i, source in enumerate(self.sources)}
+
+    def _at(self, source: NodeId) -> int:
+        """The row of a source."""
+        if source not in self._rows:
+            raise UnknownNodeError(f"the release has no row for {source!r}")
+        return self._rows[source]
+
+    # -- tables of other libraries -------------------------------------------------------------
 
     def table(self) -> pl.DataFrame:
         """The table for polars. It has no place for the guarantee: keep this result."""
@@ -50,3 +93,59 @@ class Tabular:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         # For DuckDB and everything else that takes Arrow; without the guarantee.
         return self.table().__arrow_c_stream__(requested_schema)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write to .parquet, .json or .csv, with the guarantee, atomically; replaces a file.
+
+        .parquet and .json keep guarantee and provenance whole, and `read` reads them back. There
+        scores become one line per node and one column per source. A .csv file is for others to
+        read: the table of `to_polars`, with the guarantee in a few words in its last column.
+        """
+        if Path(path).suffix == ".csv":
+            return exports.write_csv(Path(path), self._columns(), self.guarantee.brief)
+        return exports.write_labelled_table(path, *self.labelled())
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `write` wrote to .parquet or .json.
+
+        Raises
+        ------
+        InputError
+            If the file is no such release or is damaged.
+        """
+        table, label = exports.read_labelled_table(path)
+        try:
+            if label["format"] in cls.formats:
+                return cls._from_parts(table, label)
+        except _DAMAGED as error:
+            raise InputError(f"{path} is not a release, or is damaged") from error
+        raise InputError(f"{path} was written by a newer version of edgeveil")
+
+    # -- display -------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return f"{self._what()} {self.guarantee}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        alarm = not self.guarantee.protects
+        return html_card(self._what(), str(self.guarantee), alarm=alarm, table=self._shown())
+
+
+def about_of(label: Mapping[str, Any]) -> dict[str, Any]:
+    """Guarantee and provenance of a label."""
+    return {
+        "guarantee": Guarantee.from_dict(label["guarantee"]),
+        "provenance": Provenance(**label["provenance"]),
+    }
+
+
+def read_only(array: Any, kind: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """A read-only view."""
+    view = np.asarray(array, dtype=kind).view()
+    view.setflags(write=False)
+    return view

@@ -36,7 +36,7 @@ def visiting(browser, folder: Path) -> Iterator[Callable[..., Visit]]:
         write_page(file, data)
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         page = context.new_page()
-        page.set_default_timeout(8000)
+        page.set_default_timeout(60_000)
         seen = Visit(page, file)
         page.on("request", lambda request: seen.requests.append(request.url))
         page.on("pageerror", lambda error: seen.complaints.append(str(error)))

@@ -73,10 +73,11 @@ def test_advance_looks_once_whether_it_is_a_series(ledger, run, monkeypatch):
 def test_only_new_members_are_charged(folder, ledger, run):
     lists = "suggest follows.csv --epsilon 1 --ledger f.ledger --out lists.csv"
     assert run(f"{lists} --member alice --member bob").returncode == 0
+    lists += " --overwrite"
     again = run(f"{lists} --member bob")
     assert "stored already: to get it again costs nothing" in again.stderr
     dry = run(f"{lists} --all --dry-run --format json")
-    assert "2 rows of it cost nothing: charged before" in dry.stderr
+    assert "2 rows cost nothing: charged before" in dry.stderr
     said = run(f"{lists} --all --purpose weekly --operator ann").stderr
     assert "f.ledger: charged epsilon = 1 for 3 of 5 rows; 2 left for " in said
     assert "who has the least left of 3 members, enough for 2 more like it." in said
@@ -106,6 +107,73 @@ def test_a_changed_graph_is_refused_until_a_snapshot_is_declared(folder, ledger,
     assert run("ledger advance f.ledger").returncode == 0
     assert run(RANK + dry).returncode == 0
     assert len(ledger.charges()) == (1 if dry else 2)
+
+
+def test_a_forgotten_node_list_is_named_before_a_new_snapshot_is_advised(folder, ledger, run):
+    (folder / "members.txt").write_text("alice\nbob\ncarol\ndave\nerin\nfay\n")
+    lists = "suggest follows.csv --all --epsilon 1 --ledger f.ledger --out x.csv --overwrite"
+    assert run(f"{lists} --nodes members.txt").returncode == 0
+    refused = run(lists)
+    assert refused.returncode == 1
+    asked = "the node set differs (5 nodes here, 6 there). Did you forget --nodes (nodes=)?"
+    advised = "charged anew (this release: epsilon = 1 to each of 5 members)"
+    assert 0 < refused.stderr.index(asked) < refused.stderr.index(advised)
+    with (folder / "follows.csv").open("a") as file:
+        file.write("erin,alice\n")
+    refused = run(f"{lists} --nodes members.txt")
+    assert refused.returncode == 1
+    assert "node set differs" not in refused.stderr
+    assert "(this release: epsilon = 1 to each of 6 members)" in refused.stderr
+    assert len(ledger.charges()) == 1
+
+
+def test_exhausted_members_are_left_out_and_counted_and_a_newcomer_is_served(folder, run):
+    Ledger.create(folder / "f.ledger", epsilon=1)
+    lists = "suggest follows.csv --all --epsilon 1 --ledger f.ledger --out x.csv --overwrite"
+    assert run(lists).returncode == 0
+    with (folder / "follows.csv").open("a") as file:
+        file.write("fay,alice\n")
+    assert run("ledger advance f.ledger").returncode == 0
+    refused = run(lists)
+    assert refused.returncode == 3
+    assert "5 of 6 members have nothing left; their stored lists stay readable." in refused.stderr
+    assert "--skip-exhausted" in refused.stderr
+    dry = run(f"{lists} --skip-exhausted --dry-run --format json")
+    assert [row["for_whom"] for row in json.loads(dry.stdout)["rows"]] == ["fay"]
+    done = run(f"{lists} --skip-exhausted")
+    assert done.returncode == 0, done.stderr
+    assert (
+        "5 of 6 members were left out, because their budget does not allow it; their stored lists "
+        "stay readable." in done.stderr
+    )
+    assert "x.csv: 1 list." in done.stderr
+    assert {row.split(",")[0] for row in (folder / "x.csv").read_text().splitlines()[1:]} == {"fay"}
+    again = run(f"{lists} --skip-exhausted")
+    assert again.returncode == 0, "the newcomer's list is stored"
+    assert "stored already" in again.stderr
+    nobody = run(f"{lists} --skip-exhausted".replace("--epsilon 1", "--epsilon 0.5"))
+    assert nobody.returncode == 3
+    assert "the budget of nobody allows this: nothing was charged" in nobody.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rank follows.csv --source alice --source bob --epsilon 1 --format csv",
+        "embed follows.csv --mechanism instant-embedding --epsilon 1 --dim 4 --out e --overwrite",
+        "report follows.csv --member alice --member bob --epsilon 1 --overwrite",
+    ],
+)
+def test_every_command_that_releases_can_leave_out_the_exhausted(folder, run, line):
+    ledger = Ledger.create(folder / "f.ledger", epsilon=1)
+    assert run("suggest follows.csv --member alice --epsilon 1 --ledger f.ledger").returncode == 0
+    line += " --ledger f.ledger --label other"
+    assert run(line).returncode == 3
+    done = run(f"{line} --skip-exhausted")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"1 of \d members was left out", done.stderr)
+    assert ledger.account("alice").left == ledger.account("bob").left == 0
+    assert len(ledger.charges("alice")) == 1
 
 
 @pytest.mark.parametrize(
@@ -138,7 +206,7 @@ def test_nothing_is_asked_with_yes_or_if_it_is_refused_anyway(
 
 
 def test_a_terminal_sees_how_far_it_is_and_a_file_does_not(run_process, on_a_terminal):
-    line = "audit two-hop --trials 300 --confidence 0.9999"
+    line = "audit two-hop --trials 300 --confidence 0.9999999"
     code, said = on_a_terminal(line, "")
     assert code == 0
     assert re.search(r"releases .*600/600 elapsed 0:\d\d:\d\d left 0:00:00", said)

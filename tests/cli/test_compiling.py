@@ -18,12 +18,12 @@ import importlib, sys
 from edgeveil.cli.app import main
 from edgeveil import _source
 code = main(["warmup"])
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 lacking, seen = [], 0
 for file in _source.loop_files():
     parts = file.relative_to(_source.PACKAGE).with_suffix("").parts
     module = importlib.import_module(".".join(("edgeveil", *parts)))
-    loops = [v for v in vars(module).values() if isinstance(v, Dispatcher)]
+    loops = [v for v in vars(module).values() if is_jitted(v)]
     for width, kernels in getattr(module, "KERNELS", {}).items():
         # Rounds are in double precision: nobody asks for them at the width of single precision.
         loops += [kernels.capped_sweep, kernels.exact_sweep]

@@ -38,7 +38,7 @@ def test_a_member_pays_once_for_the_lists_of_all_weeks(weeks, run):
         assert done.returncode == 0, done.stderr
         assert done.stdout == f"lists/000{number}\n"
         assert f"Snapshot {number}: 40 members have lists." in done.stderr
-        assert ("40 joined" in done.stderr) == (number == 1)
+        assert ("40 members joined" in done.stderr) == (number == 1)
         assert "The member with the least has epsilon = 1 left." in done.stderr
         assert charged() == 1.0
     made = [ReleaseFolder.open(f"lists/000{number}") for number in (1, 2, 3)]
@@ -51,8 +51,16 @@ def test_newcomers_pay_when_they_join_and_nobody_else(weeks, run):
     run(f"{WEEKLY.format(1)} --date 2026-11-01")
     (weeks / "members.txt").write_text((weeks / "members.txt").read_text() + "newcomer\n")
     done = run(f"{WEEKLY.format(2)} --date 2026-11-08")
-    assert "1 joined the series now and paid 1 each" in done.stderr
+    assert "1 member joined the series now and paid 1 each" in done.stderr
     assert (charged("newcomer"), charged()) == (1.0, 1.0)
+
+
+def test_the_guarantee_of_a_series_says_if_nodes_were_read_off_the_edges(weeks, run):
+    run(f"{WEEKLY.format(1)} --out listed")
+    run(f"{WEEKLY.format(1)} --out found".replace("--nodes members.txt --label friends", ""))
+    listed, found = (ReleaseFolder.open(f"{name}/0001").guarantee for name in ("listed", "found"))
+    assert listed.promise == ""
+    assert "who appears here at all is not protected" in found.promise
 
 
 def test_what_was_written_before_is_not_replaced_silently(weeks, run):
@@ -62,7 +70,7 @@ def test_what_was_written_before_is_not_replaced_silently(weeks, run):
     file.write_text("kept")
     done = run(f"{line} -k 5")
     assert done.returncode == 0
-    assert "lists/0001 is there already and stays as it is" in done.stderr
+    assert "lists/0001 exists and stays as it is" in done.stderr
     assert file.read_text() == "kept"
     assert run(f"{line} -k 5 --overwrite").returncode == 0
     assert len(ReleaseFolder.open("lists/0001").only("member1").for_member("member1")) == 5
@@ -74,7 +82,7 @@ def test_every_member_gets_a_file_of_its_own(weeks, run):
     assert len(files) == 40
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert files[0].read_text().splitlines()[0].startswith("member,rank,node")
-    assert "is there already" in run(f"{WEEKLY.format(1)} --per-member mail").stderr
+    assert "exists and stays as it is" in run(f"{WEEKLY.format(1)} --per-member mail").stderr
 
 
 def test_the_price_is_shown_before_and_asked_for_on_a_terminal(weeks, run, on_a_terminal):
@@ -99,7 +107,7 @@ def test_who_cannot_pay_is_left_out_and_counted(weeks, run):
                "--epsilon 1.5 --member member3").returncode == 0  # fmt: skip
     assert "left_out" in run(f"{WEEKLY.format(1)} --dry-run --format csv").stdout
     done = run(f"{WEEKLY.format(1)} --out lists")
-    assert "39 members have lists; 1 were left out" in done.stderr
+    assert "39 members have lists; 1 member was left out" in done.stderr
     assert "member3" not in ReleaseFolder.open("lists/0001").sources
     assert charged("member3") == 1.5
 
@@ -113,7 +121,7 @@ def test_a_renewal_charges_again_and_is_refused_where_nobody_could_pay(weeks, ru
     assert (code, "40 of the 40 members" in " ".join(said.split())) == (1, True)
     assert "Nobody was charged" in run(f"{WEEKLY.format(2)} --date 2026-11-02").stderr
     assert "charges epsilon = 1 again" in run("ledger renew f.ledger friends").stderr
-    assert "40 joined" in run(f"{WEEKLY.format(3)} --date 2026-11-03").stderr
+    assert "40 members joined" in run(f"{WEEKLY.format(3)} --date 2026-11-03").stderr
     assert charged() == 2.0
     done = run("ledger renew f.ledger friends")
     assert done.returncode == 3

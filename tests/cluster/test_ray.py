@@ -19,10 +19,10 @@ import pytest
 
 from edgeveil.datasets import social_network
 from edgeveil.engine import Local, Ray, embed, keys, ray_cluster, release, release_to
-from edgeveil.engine.ray_cluster import _run_part, pack, unpack
+from edgeveil.engine.ray_cluster import GraphFolder, _run_part
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.io import open_graph, save_graph
+from edgeveil.io import save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, EdgeFlipping
 from edgeveil.privacy.noise import NoiseSource
@@ -84,29 +84,30 @@ def test_without_a_seed_every_release_has_its_own_noise(cluster):
 def test_workers_share_one_read_only_graph(cluster):
     """What a worker gets are views of the object store, not copies."""
 
-    def where(packed):
-        task = unpack(packed)
-        indices = task.graph.indices
-        views = any(np.shares_memory(indices, buffer) for buffer in packed.buffers)
-        return indices.flags.writeable, indices.flags.owndata, views
+    def where(sent):
+        indices = cluster_get(sent[0]).graph.indices
+        return indices.flags.writeable, indices.flags.owndata
 
-    task = Task(mechanism=SLOW, graph=GRAPH, shared=None)
-    shared = cluster.put(pack(task))
-    writeable, owned, is_view = cluster.get(cluster.remote(where).remote(shared))
-    assert not writeable
-    assert not owned
-    assert is_view
+    cluster_get = cluster.get
+    shared = cluster.put(Task(mechanism=SLOW, graph=GRAPH, shared=None))
+    assert cluster.get(cluster.remote(where).remote([shared])) == (False, False)
 
 
-def test_a_graph_in_a_shared_folder_travels_as_its_path(cluster, tmp_path):
+def test_a_graph_in_a_shared_folder_travels_as_its_path(cluster, tmp_path, monkeypatch):
     path = save_graph(GRAPH, tmp_path / "graph")
-    task = Task(mechanism=SLOW, graph=open_graph(path), shared=None)
-    assert sum(b.nbytes for b in pack(task).buffers) > GRAPH.indices.nbytes
-    assert sum(b.nbytes for b in pack(task, path).buffers) == 0
+    put = []
+    put_there = cluster.put
+
+    def noted(sent):
+        put.append(sent)
+        return put_there(sent)
+
+    monkeypatch.setattr(cluster, "put", noted)
     engine = Ray(graph_path=path)
     here = release(GRAPH, EMBED, ALL[:300], noise=seeded())
     there = release(GRAPH, EMBED, ALL[:300], noise=seeded(), engine=engine)
     assert there.values.tobytes() == here.values.tobytes()
+    assert [sent.graph for sent in put] == [GraphFolder(str(path.resolve()), GRAPH.fingerprint)]
     other = GRAPH.with_edge_flipped(0, 1)
     with pytest.raises(ParameterError, match="another graph"):
         release(other, EMBED, ALL[:3], engine=engine)
@@ -114,17 +115,17 @@ def test_a_graph_in_a_shared_folder_travels_as_its_path(cluster, tmp_path):
 
 def test_a_folder_that_is_another_graph_on_the_worker_is_refused(tmp_path):
     path = save_graph(GRAPH, tmp_path / "graph")
-    packed = pack(Task(mechanism=SLOW, graph=GRAPH, shared=None), path)
+    folder = GraphFolder.holding(GRAPH, path)
     # Under an unchanged graph.json, too.
     np.save(path / "indices.npy", np.concatenate([GRAPH.indices[1::-1], GRAPH.indices[2:]]))
     with pytest.raises(EdgeveilError, match="another graph"):
-        unpack(packed)
+        folder.open()
     save_graph(GRAPH.with_edge_flipped(0, 1), path, overwrite=True)
     with pytest.raises(EdgeveilError, match="another graph"):
-        unpack(packed)
+        folder.open()
     shutil.rmtree(path)
     with pytest.raises(EdgeveilError, match="on a worker's machine: there is no folder"):
-        unpack(packed)
+        folder.open()
 
 
 # --- Faults ---------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ def named(pid):
 
 def kill_a_busy_worker(killed):
     """Kill the first worker that is seen at work."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not killed and time.monotonic() < deadline:
         # Workers of this process's cluster that run a part right now.
         busy = [p for p in processes_below(os.getpid()) if named(p).startswith("ray::_run_part")]
@@ -215,7 +216,7 @@ def test_a_lost_machine_with_its_object_store_costs_only_time(tmp_path):
     """Two machines (as far as Ray can tell), of which one dies with all results it holds."""
     said = tmp_path / "said"
     command = [sys.executable, "-c", TWO_MACHINES, str(said)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-2000:]
     assert said.read_text() == "equal 1"
 
@@ -252,7 +253,7 @@ def test_a_run_that_died_is_followed_by_one_that_goes_on(victim, ledger, tmp_pat
             for pid in processes_below(driver.pid):
                 if "/raylet" in named(pid):
                     os.kill(pid, signal.SIGKILL)
-        assert driver.wait(timeout=100) != 0
+        assert driver.wait(timeout=500) != 0
     assert not out.exists()
     spends = ledger.charges()
     assert not all(spend.released for spend in spends)
@@ -295,12 +296,14 @@ def test_a_full_disk_ends_in_a_plain_error_and_room_lets_it_go_on(cluster, ledge
 def test_an_error_in_a_worker_is_the_error_one_gets(cluster, tmp_path, monkeypatch):
     path = save_graph(GRAPH, tmp_path / "graph")
 
-    def replaced(task, folder):
-        packed = pack(task, folder)
-        save_graph(GRAPH.with_edge_flipped(0, 1), path, overwrite=True)
-        return packed
+    holding = GraphFolder.holding
 
-    monkeypatch.setattr(ray_cluster, "pack", replaced)
+    def replaced(graph, folder):
+        found = holding(graph, folder)
+        save_graph(GRAPH.with_edge_flipped(0, 1), path, overwrite=True)
+        return found
+
+    monkeypatch.setattr(GraphFolder, "holding", replaced)
     with pytest.raises(InputError, match="another graph here than where the work was started"):
         release(GRAPH, SLOW, ALL, engine=Ray(workers=1, graph_path=path))
 
@@ -333,15 +336,15 @@ def test_what_is_cancelled_has_ended_and_writes_nothing_more(cluster, tmp_path, 
     assert sum(named(int(file.stem)).startswith("ray::work") for file in started) == 0
 
 
-def test_a_worker_with_other_code_refuses_the_part(monkeypatch):
+def test_a_worker_with_other_code_refuses_the_part(cluster, monkeypatch):
     """It could draw other values under the same key, or less noise."""
-    packed = pack(Task(mechanism=SLOW, graph=GRAPH, shared=None))
+    sent = [cluster.put(Task(mechanism=SLOW, graph=GRAPH, shared=None))]
     part, key = Part(0, (0, 1)), seeded().hand_over()
     code = keys.code_of(SLOW)
-    assert _run_part(packed, "one", code, part, key).rows.shape == (2, 8)
+    assert _run_part(sent, "one", code, part, key).rows.shape == (2, 8)
     monkeypatch.setattr(keys, "_our_code", lambda: "0" * 64)
     with pytest.raises(EdgeveilError, match="a worker has other code"):
-        _run_part(packed, "two", code, part, key)
+        _run_part(sent, "two", code, part, key)
 
 
 # --- The secret -----------------------------------------------------------------------------
@@ -397,7 +400,7 @@ def test_a_cluster_of_its_own_for_one_call(tmp_path):
         "assert not ray.is_initialized()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=500
     )
     assert done.returncode == 0, done.stderr
 
@@ -418,7 +421,7 @@ def test_an_address_without_a_cluster_is_a_plain_error_at_once():
         "        print(error)\n"
     )
     command = [sys.executable, "-c", program, *addresses]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     for address, line in zip(addresses, done.stdout.splitlines(), strict=True):
         assert f"no Ray cluster answers at {address!r}" in line, done.stderr
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -189,14 +189,14 @@ class EvidenceThatIsKept(Lists):
     rates: ClassVar = np.ones(3)
 
     def estimate(self, noised, shared, own):
-        starts, nodes, sums, rates = super().estimate(noised, shared, own)
-        return Evidence(starts, nodes, sums, self.rates if len(rates) == 3 else rates)
+        made = super().estimate(noised, shared, own)
+        return replace(made, rates=self.rates) if len(made) == 3 else made
 
 
 class UnevenEvidence(Lists):
     def estimate(self, noised, shared, own):
-        starts, nodes, sums, rates = super().estimate(noised, shared, own)
-        return Evidence(starts, nodes, sums[:-1], rates)
+        made = super().estimate(noised, shared, own)
+        return replace(made, sums=made.sums[:-1])
 
 
 class ListsPastTheNoise(Lists):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import edgeveil as ev
 from tests.docs.blocks import Block, blocks_of, run_page, run_python, run_shell
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -69,9 +70,10 @@ def test_the_commands_of_the_readme_run_and_print_what_it_shows(two_files, monke
     monkeypatch.setenv("COLUMNS", "100")
     text = README.read_text("utf-8")
     lines = re.findall(r"^    (edgeveil .*\n)", text, re.MULTILINE)
-    assert len(lines) == 2
+    assert [line.split()[1] for line in lines] == ["ledger", "refresh", "suggest"]
     said = run_shell(Block("shell", "".join(lines), 1), "README.md")
-    assert "friends.ledger: charged epsilon = 1; 3 left for alice, enough" in said
+    assert "nobody is charged for it" in said
+    assert ev.Ledger.open("friends.ledger").account("alice").charged == 1
     shown = [line.split("┃") for line in (text + said).splitlines() if "┃ rank ┃" in line]
     assert len(shown) == 2
     assert [cell.strip() for cell in shown[0][1:]] == [cell.strip() for cell in shown[1][1:]]
@@ -79,6 +81,18 @@ def test_the_commands_of_the_readme_run_and_print_what_it_shows(two_files, monke
 
 def test_the_readme_is_short():
     assert len(README.read_text("utf-8").splitlines()) <= 120
+
+
+def test_pages_say_member_price_and_charge():
+    """One word for one thing; only the page that translates old names has them."""
+    old = re.compile(r"\b(recipients?|spend(s|ing)?|spent)\b", re.IGNORECASE)
+    pages = [README, *DOCS.rglob("*.md")]
+    found = {
+        page.name: sorted({word[0].lower() for word in old.finditer(page.read_text("utf-8"))})
+        for page in pages
+        if page.name != "upgrading.md"
+    }
+    assert {name: words for name, words in found.items() if words} == {}
 
 
 def test_a_page_that_does_not_hold_is_found(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 
@@ -164,14 +165,19 @@ def test_the_browser_is_told_to_refuse_everything_from_elsewhere(offline, site):
 
 
 def test_search_finds_pages_from_disk(offline, site):
+    from playwright.sync_api import TimeoutError as TookTooLong
+
     page = offline.new_page()
-    page.goto((site / "index.html").as_uri())
-    page.wait_for_load_state("networkidle")
-    page.keyboard.press("Control+k")
-    page.wait_for_timeout(500)  # the search's own animation; its parts cannot be waited for
-    page.keyboard.type("collude", delay=50)
-    page.wait_for_timeout(1000)
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/faq.html*", timeout=10_000)
+    for patience in (1, 5, 20):  # a busy machine is slower; the parts cannot be waited for
+        page.goto((site / "index.html").as_uri())
+        page.wait_for_load_state("networkidle")
+        page.keyboard.press("Control+k")
+        page.wait_for_timeout(500 * patience)  # the search's own animation
+        page.keyboard.type("collude", delay=50)
+        page.wait_for_timeout(1000 * patience)
+        page.keyboard.press("Enter")
+        with contextlib.suppress(TookTooLong):
+            page.wait_for_url("**/faq.html*", timeout=2000 * patience)
+            break
     assert page.url.endswith("#what-if-members-collude")
     page.close()

@@ -48,7 +48,9 @@ def test_a_file_that_cannot_say_not_private_is_written_with_a_warning(tmp_path):
 def test_ids_that_the_format_cannot_hold_are_refused(odd, tmp_path):
     graph = ev.Graph.from_edges([0, 1], [1, 2], ev.NodeSet.of(["bob", odd, "cem"]))
     made = ev.embed(graph, dimension=4)
-    with pytest.raises(ev.errors.ParameterError, match="1 ids are empty or hold white space"):
+    with pytest.raises(
+        ev.errors.ParameterError, match="cannot hold an id that is empty or has white"
+    ):
         made.to_word2vec(tmp_path / "e.txt")
     assert not list(tmp_path.iterdir())
 

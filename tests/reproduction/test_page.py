@@ -304,8 +304,8 @@ def test_suggestions_in_words():
     few, some, many = (words.removesuffix(" %") for words in reversed(one))
     _holds(
         "README.md",
-        f"**private lists** find about {many} for members with 50 to 200 friends, {some} with 20 "
-        f"to 50, {few} with 5 to 20;",
+        f"**private lists** at epsilon 1 find about {many} for members with 50 to 200 friends, "
+        f"{some} with 20 to 50, {few} with 5 to 20.",
     )
     # Who does not: fewer than 5 friends up to epsilon 2, and where hubs are everybody's friends.
     fewest = in_percent(hits, friends, "under 5 friends", epsilons).mean(axis=0)

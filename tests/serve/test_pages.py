@@ -13,7 +13,7 @@ def visit(browser):
     def go(url, **options):
         context = browser.new_context(**options)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
         page.asked, page.complaints = [], []
         page.on("request", lambda request: page.asked.append(request.url))
         page.on("pageerror", lambda error: page.complaints.append(str(error)))

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 
 from edgeveil import _loops, _source
 from edgeveil._compiled import compiled
@@ -133,18 +133,18 @@ def test_what_is_damaged_is_compiled_anew(copy):
 
 
 def test_loops_that_cannot_be_kept_are_compiled_all_the_same(copy):
-    full = (
-        "import os\n"
-        "def full(*_): raise OSError(28, 'No space left on device')\n"
-        "import numba.core.caching\n"
-        "numba.core.caching.os = type('Full', (), {**vars(os), 'replace': full})\n"
-    )
-    assert copy.run(full + CALL) == "20 0"
+    full = "import resource, sys; sys.dont_write_bytecode = True;"  # Python would write it in half
+    full += "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100));"
+    told, result = copy.run(full + WITH_LOG + CALL).splitlines()
+    assert "cannot be kept in" in told
+    assert result == "20 0"
     assert copy.run() == "20 0"
+    assert copy.run() == "20 1"
 
 
-def test_a_numba_with_other_inner_parts_compiles_without_keeping(copy):
-    gone = "import numba.core.caching as c; del c.FunctionCache._impl_class; del c._CacheLocator;"
+def test_a_numba_that_loops_cannot_be_kept_with_compiles_them_all_the_same(copy):
+    """Whose parts that `_loop_cache` builds on are gone, or that was told to look elsewhere."""
+    gone = "import sys; sys.modules['edgeveil._loop_cache'] = None;"
     assert copy.run(gone + CALL) == "20 0"
     assert not [file for folder in copy.folders() for file in folder.rglob("*.nb?")]
     assert copy.run(NUMBA_CACHE_LOCATOR_CLASSES="InTreeCacheLocator") == "20 0"
@@ -187,7 +187,7 @@ def test_nothing_that_is_compiled_comes_from_a_file_that_the_digest_does_not_cov
         module = importlib.import_module(_module_of(file))
         home = _homes(file)
         for loop in vars(module).values():
-            if not isinstance(loop, Dispatcher) or loop.py_func.__module__ != module.__name__:
+            if not is_jitted(loop) or loop.py_func.__module__ != module.__name__:
                 continue
             seen += 1
             for name in _names(loop.py_func.__code__):

@@ -15,6 +15,7 @@ from edgeveil.graph import Graph
 from edgeveil.io import read_graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
+    DegreePrior,
     DPInstantEmbedding,
     DPPushFlow,
     DPPushFlowCap,
@@ -205,8 +206,59 @@ def test_used_up_the_last_row_stays_readable_with_its_date(ledger):
     with pytest.raises(BudgetError):
         release(GRAPH, CAP, [0], ledger=ledger)
     assert release(GRAPH, full, [0], ledger=ledger).provenance == first.provenance
-    with pytest.raises(BudgetError, match="1 of the 2 were charged before"):
+    with pytest.raises(BudgetError, match="1 of 2 members has too little left"):
         release(GRAPH, DPPushFlowCap(epsilon=2), [0, 1], ledger=_used_up(ledger, 1))
+
+
+def test_the_exhausted_are_left_out_and_the_others_are_served(ledger, tmp_path):
+    full, prior = DPPushFlowCap(epsilon=2), DegreePrior(epsilon=2)
+    release(GRAPH, full, [0, 3], ledger=ledger)
+    with pytest.raises(BudgetError, match="2 of 6 members have nothing left"):
+        release(GRAPH, prior, range(6), ledger=ledger)
+    made = release(GRAPH, prior, range(6), ledger=ledger, skip_exhausted=True)
+    assert made.sources == (1, 2, 4, 5)
+    assert made.guarantee.n_sources == 4
+    everybody = release(GRAPH, full, [0, 3], ledger=ledger, skip_exhausted=True)
+    assert everybody.sources == (0, 3), "what is stored costs nothing"
+    again = release_to(tmp_path / "out", GRAPH, prior, range(6), ledger=ledger, skip_exhausted=True)
+    assert set(again.sources) == {1, 2, 4, 5}
+    with pytest.raises(BudgetError, match="the budget of nobody allows this"):
+        release(GRAPH, prior, [0, 3], ledger=ledger, skip_exhausted=True)
+    assert len(ledger.charges()) == 2
+
+
+def test_who_is_left_out_does_not_depend_on_edges(tmp_path):
+    left_out = []
+    for name, graph in (("one", GRAPH), ("other", GRAPH.with_edge_flipped(2, 5))):
+        ledger = Ledger.create(tmp_path / name, epsilon=1, pooled_epsilon=3)
+        release(graph, DPPushFlowCap(epsilon=1), [1], ledger=ledger)
+        made = release(graph, DegreePrior(epsilon=1), range(6), ledger=ledger, skip_exhausted=True)
+        left_out.append(set(range(6)) - set(made.sources))
+    assert left_out[0] == left_out[1]
+    assert 1 in left_out[0]
+
+
+def test_a_budget_that_is_used_meanwhile_is_refused_by_the_charge(ledger, monkeypatch):
+    """Leaving out looks at the ledger first, and the charge checks once more."""
+    honest = Ledger.newcomers
+
+    def somebody_else_is_faster(self, *asked):
+        found = honest(self, *asked)
+        release(GRAPH, DPPushFlowCap(epsilon=2), [4], ledger=self)
+        return found
+
+    monkeypatch.setattr(Ledger, "newcomers", somebody_else_is_faster)
+    with pytest.raises(BudgetError, match="0 of 2 is left for member '4'"):
+        release(GRAPH, DegreePrior(epsilon=1), range(6), ledger=ledger, skip_exhausted=True)
+    assert [charge.n_rows for charge in ledger.charges()] == [1], "nobody else was charged"
+
+
+def test_only_members_of_a_ledger_can_be_left_out(ledger):
+    with pytest.raises(ParameterError, match="only a ledger knows"):
+        release(GRAPH, CAP, [0], skip_exhausted=True)
+    public = DPPushFlowCap(epsilon=0.5, model="public")
+    with pytest.raises(ParameterError, match="counts for everybody: nobody can be left out"):
+        release(GRAPH, public, [0], ledger=ledger, skip_exhausted=True)
 
 
 def _used_up(ledger, source):

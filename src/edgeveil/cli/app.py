@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from cyclopts import App
 
 COMMANDS = {
-    "demo": "Suggest people to six members of a built-in network, privately; make a page of it.",
-    "suggest": "Suggest people to members, privately: whom each may know.",
-    "refresh": "Give everybody a new list from today's graph: members pay once, when they join.",
+    "demo": "Make private lists for six members of a built-in network, and a page of them.",
+    "suggest": "Suggest to members whom they may know, privately.",
+    "refresh": "Give everybody a new list from today's graph; members pay once, when they join.",
     "report": "Make a page of private lists: whom members may know, and how sure that is.",
-    "rank": "Rank the nodes of a graph for one source, privately.",
-    "embed": "Embed the members of a graph, each for itself: by default its own list, at no cost.",
+    "rank": "Rank the nodes of a graph for a source, privately.",
+    "embed": "Embed members privately, each for itself; by default its own list, at no cost.",
     "serve": "Give each member its own list over HTTP, and nobody else's.",
     "token": "Print a test token for a member of the service.",
-    "history": "All snapshots of a graph as one: every edge, and when it was first seen.",
-    "ledger": "The privacy budget: a file (or PostgreSQL database) that refuses to be exceeded.",
-    "mechanisms": "List what there is, what each protects, and when to use it.",
+    "history": "Keep all snapshots of a graph as one: every edge, and when it was first seen.",
+    "ledger": "Manage the privacy budget: a file, or a PostgreSQL database, that enforces a cap.",
+    "mechanisms": "List all mechanisms: what each does, what it protects, and when to use it.",
     "theory": "Print the proof that a guarantee names, as Markdown; without a name, list all.",
-    "convert": "Turn a graph file, or many, into a folder that opens in milliseconds.",
-    "evaluate": "Measure on your own graph what private results are worth. For the curator only.",
-    "audit": "Attack a mechanism on its worst pair of graphs and compare with what it claims.",
+    "convert": "Convert a graph file, or many, to a folder that opens in milliseconds.",
+    "evaluate": "Measure on your own graph how good private results are. For the curator only.",
+    "audit": "Attack a mechanism on its worst pair of graphs, and compare with its claim.",
     "warmup": "Compile everything for this machine now, so that no later call has to.",
-    "doctor": "Say what is installed, what is kept where, and what is missing for what.",
+    "doctor": "Show what is installed, what is stored where, and what an extra lacks.",
     "completion": "Print a script that lets a shell complete commands, options and their values.",
 }
 
@@ -114,6 +114,7 @@ def _run(words: list[str]) -> int:
     from edgeveil.cli.compiling import telling
     from edgeveil.cli.interrupts import raise_if_interrupted
     from edgeveil.cli.output import say
+    from edgeveil.cli.usage import explain
     from edgeveil.errors import (
         BudgetError,
         EdgeveilError,
@@ -136,7 +137,7 @@ def _run(words: list[str]) -> int:
             sys.stdout.flush()
         return 0
     except CycloptsError as error:
-        code, told = 2, " ".join(str(error).split())  # without the frame around it
+        code, told = 2, explain(error, app, words)
     except EdgeveilError as error:
         kinds = {BudgetError: 3, InputError: 4, ParameterError: 2, UnknownNodeError: 2}
         code = next((code for kind, code in kinds.items() if isinstance(error, kind)), 1)

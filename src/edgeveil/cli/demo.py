@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import edgeveil as ev
 from edgeveil._check import whole
+from edgeveil.cli.options import Flag
 from edgeveil.cli.output import say
 from edgeveil.cli.report import EPSILONS, measured
 
@@ -27,22 +28,31 @@ _K = 20
 _BEST = "resource allocation"  # one line without privacy is enough
 
 
-def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: int = 0) -> None:
-    """Suggest people to six members of a built-in network, privately; make a page of it.
+def demo(
+    *,
+    out: Path = Path("edgeveil-demo.html"),
+    overwrite: Flag = False,
+    members: int = 100,
+    seed: int = 0,
+) -> None:
+    """Make private lists for six members of a built-in network, and a page of them.
 
-    A tenth of the friendships is hidden, lists are made from the others, and hidden friends are
-    looked for in them: beside popularity, lists without privacy, and the limit of lists made from
-    common friends and popularity. It takes less than a minute.
+    The demo hides a tenth of the friendships, makes lists from the others, and
+    counts the hidden friends on them. Beside these are popularity, lists without
+    privacy, and the limit of lists that are made from common friends and
+    popularity. It takes less than a minute.
     Example: edgeveil demo --out demo.html
 
     Parameters
     ----------
     out
-        The page to write: one file, opens offline.
+        The page to write: one file that opens offline.
+    overwrite
+        Replace a page that exists.
     members
-        Members of each degree group whose lists are measured.
+        How many members of each degree group are measured.
     seed
-        Which network to generate. The noise of the lists shown is always fresh.
+        Seed of the network. The noise of the lists shown is always fresh.
     """
     from edgeveil.cli.reading import check_out
     from edgeveil.evaluation.hits import hide_edges
@@ -50,7 +60,7 @@ def demo(*, out: Path = Path("edgeveil-demo.html"), members: int = 100, seed: in
     from edgeveil.report.lists import member_lists
 
     whole("members", members, 1, 10_000)
-    check_out(out)
+    check_out(out, overwrite=overwrite)
     start = time.perf_counter()
     graph = named_network(seed)
     split = hide_edges(graph, seed=seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,15 +11,15 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 import edgeveil as ev
+from edgeveil._check import whole
 from edgeveil.cli import options
 from edgeveil.cli.options import Format, LedgerPlace, default, option
-from edgeveil.cli.output import Format as OutputFormat
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
 ledger = App(
     name="ledger",
-    help="The privacy budget: a file (or PostgreSQL database) that refuses to be exceeded.\n\n"
+    help="Manage the privacy budget: a file, or a PostgreSQL database, that enforces a cap.\n\n"
     "Example: edgeveil ledger create follows.ledger --epsilon 4",
     help_format="plaintext",
 )
@@ -32,16 +33,16 @@ def create(
     epsilon: float,
     pooled_epsilon: float | None = None,
 ) -> None:
-    """Make a new ledger with a cap.
+    """Create a ledger with a cap, which can never be changed.
 
     Example: edgeveil ledger create follows.ledger --epsilon 4
 
     Parameters
     ----------
     epsilon
-        What any one member may learn about an edge in all, from public releases and its own rows.
+        Cap for each member: the privacy loss of all public releases and of its own rows together.
     pooled_epsilon
-        What all members together may learn, if they pool their rows.
+        Cap for all members together, should they combine all their rows.
     """
     made = ev.Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon)
     say(f"{made.location}: each member may be charged epsilon = {made.epsilon:g} in all")
@@ -49,16 +50,17 @@ def create(
 
 @ledger.command
 def advance(location: LedgerPlace, label: str = "", /) -> None:
-    """Declare that the graph of a label has a new state: its next snapshot.
+    """Declare a new snapshot of a graph, from which everything is charged anew.
 
-    Members may have joined or left; whoever stayed must have kept their id. Do it by a public
-    schedule: a new snapshot just when the graph has changed tells that it has.
+    Members may have joined or left. Whoever stayed must have kept their id. Follow
+    a public schedule: a snapshot that is declared when the graph has changed
+    reveals that it has.
     Example: edgeveil ledger advance follows.ledger friends
 
     Parameters
     ----------
     label
-        The public name of the graph, if it was released under one.
+        Public name of the graph, if it has one.
     """
     from edgeveil.ledger.snapshots import SERIES
 
@@ -72,25 +74,27 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
 
     number = ev.Ledger(location).advance(label, check=refuse_series)
     sys.stdout.write(f"{number}\n")
-    say(f"the next release under the label {label!r} is from snapshot {number} of its graph")
+    of_label = f" under the label {label!r}" if label else ""
+    say(f"the next release{of_label} is from snapshot {number} of the graph")
 
 
 @ledger.command
 def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = False) -> None:
-    """Start the series of a label anew: the next refresh asks about its graph, and charges again.
+    """Start a series anew: the next refresh asks about its edges and charges again.
 
-    It buys fresh evidence: one question about the connections of that day, instead of many small
-    ones over time with connections that have ended since. Decide by the calendar, not by what you
-    see in the graph.
+    A new series has better evidence: one question about the edges of that day
+    instead of many small ones over time. Edges that have ended no longer count.
+    Decide by the calendar, not by what you see in the graph.
     Example: edgeveil ledger renew friends.ledger friends
 
     Parameters
     ----------
     label
-        The public name of the graph, if its lists have one.
+        Public name of the graph, if it has one.
     yes
-        Do not ask before (asked on a terminal only).
+        Do not ask before. Only on a terminal you are asked.
     """
+    from edgeveil.cli.releasing import confirm
     from edgeveil.series import last_series
 
     opened = ev.Ledger.open(location)
@@ -110,9 +114,7 @@ def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = Fals
             f"{price:g} again: {able:,} of the {len(accounts):,} members who were charged so far "
             "have as much left; the others get no more lists."
         )
-    if sys.stdin.isatty() and sys.stderr.isatty() and not yes:
-        from edgeveil.cli.releasing import confirm
-
+    if not yes:
         confirm(words)
     opened.advance(label)
     say(f"{words} The next edgeveil refresh starts the new series.")
@@ -125,35 +127,41 @@ def plan(
     *,
     every: str = "week",
     lasting: Annotated[str, Parameter(name=["--for", "--lasting"])] = "1y",
-    members: int | None = None,
-    graph: Path | None = None,
+    members: Annotated[int | None, default("not needed")] = None,
+    graph: Annotated[Path | None, default("nothing is measured")] = None,
     k: options.Length = 20,
     reading: options.GraphFile = options.GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
-    """Say what a year of lists costs: as a series, which is charged once, and one by one.
+    """Show what a year of lists costs, as a series, charged once, and one by one.
 
-    With --graph also what each epsilon buys: the share of hidden friends that a list would find,
-    beside popularity. Measured on the graph itself, for the curator only; nothing is charged.
+    With --graph it also measures what each epsilon buys: the share of hidden
+    friends that lists find, beside popularity. That is for the curator only;
+    nothing is charged.
     Example: edgeveil ledger plan friends.ledger --every week --for 1y
 
     Parameters
     ----------
     every
-        How often there are new lists: day, week, 2 weeks, month, and so on.
+        How often members get new lists: day, week, 2 weeks, month, and so on.
     lasting
-        How long the budget is to last: 90d, 6m, 1y.
+        How long the budget must last: 90d, 6m, 1y.
     members
-        How many get a list each time; needed if there is a cap on what all may pool.
+        How many members get lists; required if the ledger has a cap for all together.
     graph
-        The private graph, to measure on.
+        The private graph to measure.
     k
-        Length of a list, to measure with.
+        Length of a list.
     """
     from edgeveil.cli.reading import read_and_say
+    from edgeveil.ledger.plan import days_of, share_of
     from edgeveil.ledger.plan import plan as plan_of
-    from edgeveil.ledger.plan import share_of
 
+    whole("-k", k)
+    if members is not None:
+        whole("--members", members)
+    if days_of(every) > days_of(lasting):
+        raise ParameterError(f"--for {lasting} has no room for lists every {every}")
     opened = ev.Ledger.open(location)
     read = None
     if graph is not None:
@@ -178,7 +186,7 @@ def plan(
     say(
         f"As a series (edgeveil refresh) all lists of {lasting} are one charge: up to epsilon = "
         f"{rows[0][3]:g} for each member, whatever their number. A renewal asks about the "
-        "connections of its day and is charged like the first time; with one on the way there is "
+        "edges of its day and is charged like the first time; with one on the way there is "
         f"{rows[1][3]:g} for each of the two. One by one, every list is a charge."
     )
     about, warning = {"for": lasting}, ""
@@ -225,17 +233,20 @@ def report(
     /,
     *,
     out: Annotated[Path | None, default("the table, on standard output")] = None,
+    overwrite: options.Flag = False,
     member: str | None = None,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
-    """List what was charged: when, for whom, from which snapshot and for which purpose.
+    """List all charges: when, for whom, from which snapshot, and for what.
 
     Example: edgeveil ledger report friends.ledger --out report.html
 
     Parameters
     ----------
     out
-        A page (.html) with a chart, or a table (.csv, .json).
+        File to write: a page with a chart (.html), or a table (.csv, .json).
+    overwrite
+        Replace a file that exists.
     member
         Only the charges that count for this member.
     """
@@ -244,8 +255,8 @@ def report(
     from edgeveil.report import PageData, write_page
     from edgeveil.report.spending import COLUMNS, spending_of, spending_rows
 
+    check_out(out, ".html", ".csv", ".json", overwrite=overwrite)
     opened = ev.Ledger.open(location)
-    check_out(out, ".html", ".csv", ".json")
     if out is not None and out.suffix == ".html":
         title = "What was charged" if member is None else f"What was charged to {member}"
         write_page(out, PageData(title=title, spending=spending_of(opened, member)))
@@ -254,8 +265,8 @@ def report(
     rows, text = spending_rows(opened.charges(member)), StringIO()
     about = {"ledger": opened.location, "epsilon": opened.epsilon}
     if out is not None:
-        style: OutputFormat = "csv" if out.suffix == ".csv" else "json"
-        print_table(COLUMNS, rows, style=style, about=about, to=text)
+        with redirect_stdout(text):
+            print_table(COLUMNS, rows, style="csv" if out.suffix == ".csv" else "json", about=about)
         write_atomically(out, lambda path: path.write_text(text.getvalue(), encoding="utf-8"))
         return
     print_table(COLUMNS, rows, style=format, about=about)
@@ -265,7 +276,7 @@ def report(
 
 @ledger.command
 def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa: A002  (the option's name)
-    """Show what was charged and what is left; json and csv list every member.
+    """Show charges and remaining budgets; json and csv list every member.
 
     Example: edgeveil ledger show follows.ledger
     """
@@ -293,15 +304,15 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
 
 @ledger.command
 def verify(location: LedgerPlace, /, *, known_head: str | None = None) -> None:
-    """Check that no entry of the ledger was changed; print its head.
+    """Check that no entry of the ledger was changed, and print its head.
 
     Example: edgeveil ledger verify follows.ledger
 
     Parameters
     ----------
     known_head
-        A head noted earlier, somewhere else: it must still be part of the ledger. Only this finds
-        every ledger that was put back to an older copy.
+        A head that you noted earlier, somewhere else. It must still be part of the ledger. Only
+        this finds every ledger that was replaced by an older copy.
     """
     head = ev.Ledger.open(location).verify(known_head)
     sys.stdout.write(f"{head}\n")
@@ -310,14 +321,14 @@ def verify(location: LedgerPlace, /, *, known_head: str | None = None) -> None:
 
 @ledger.command
 def backup(location: LedgerPlace, copy: Path, /) -> None:
-    """Copy a ledger's file, whoever uses it meanwhile; print the head of the copy, to be noted.
+    """Copy a ledger that may be in use, and print the head of the copy. Note it.
 
     Example: edgeveil ledger backup follows.ledger backups/follows-2026-11-16.ledger
 
     Parameters
     ----------
     copy
-        A new file. It is for the case that the ledger is lost: never use both.
+        A new file. Use it only if the ledger is lost: never use both.
     """
     head = ev.Ledger.open(location).backup(copy)
     sys.stdout.write(f"{head}\n")

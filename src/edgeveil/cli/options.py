@@ -6,6 +6,7 @@ What belongs together is one frozen class, whose fields become options of the co
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -51,8 +52,7 @@ AnyEmbeddingMechanism = EmbeddingMechanism | str
 AnyListMechanism = ListMechanism | str
 AnyMechanism = ListMechanism | ScoreMechanism | EmbeddingMechanism | str
 WHICH_MECHANISM = (
-    "Which to take: `edgeveil mechanisms` says what each is for. One of your own: "
-    "package.module:Class."
+    "The mechanism; `edgeveil mechanisms` says what each is for. Your own: package.module:Class."
 )
 RECOMMENDED = option(WHICH_MECHANISM, "the recommended one")
 
@@ -61,10 +61,13 @@ Words = Annotated[str, Parameter(show_default=False)]
 Named = Annotated[list[str] | None, Parameter(negative="")]
 Candidates = Annotated[Path | None, default("all nodes")]
 Length = Annotated[int, Parameter(name=("-k", "--top"))]
-Format = Annotated[OutputFormat, option("table, json or csv.")]
-GraphPath = Annotated[Path, option("Edge list, Parquet, .mat, MatrixMarket or a graph folder.")]
+Format = Annotated[OutputFormat, option("How the result is printed.")]
+GraphPath = Annotated[
+    Path, option("The graph: edge list, Parquet, .mat, MatrixMarket or graph folder.")
+]
 # Text always; that it may be a path tells shells to complete the names of files.
 LedgerAt = str | Path
+Day = date | datetime
 LedgerPlace = Annotated[LedgerAt, option("The ledger's file, or its postgresql:// address.")]
 Epsilon = Annotated[
     float | None,
@@ -76,7 +79,7 @@ Epsilon = Annotated[
 Settings = Annotated[
     Named,
     option(
-        "Any other parameter of the mechanism, as name=value; may be given more than once.",
+        "Any parameter of the mechanism, as name=value; may be given more than once.",
         name="--set",
         show_default=False,
     ),
@@ -84,7 +87,7 @@ Settings = Annotated[
 Config = Annotated[
     Path | None,
     option(
-        "TOML file with defaults: [rank], then epsilon = 1, and so on. No file is read unasked.",
+        "TOML file with defaults, such as epsilon = 1 in a table [rank].",
         "the file that EDGEVEIL_CONFIG names, if any",
     ),
 ]
@@ -93,21 +96,29 @@ Config = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class GraphFile:
-    """How the file with the graph is to be read."""
+    """How the file with the graph is to be read.
+
+    Parameters
+    ----------
+    nodes
+        File with one node id per line, the public node set.
+    header
+        Whether the first line of a text file holds names.
+    columns
+        The two columns with ids: their names in the first line, or positions from 0.
+    directed
+        refuse: a matrix that is not symmetric is an error. ignore: every arc is an undirected edge.
+        Either reads a line of an edge list as an undirected edge. keep: a line, or an entry of a
+        matrix, means that the first follows the second; lists then say whom to follow.
+    """
 
     nodes: Annotated[
         Path | None,
         default("those in the file; who is in an edge list at all is then not protected"),
     ] = None
-    """File with one node id per line: the public node set."""
     header: Annotated[bool | None, default("guessed")] = None
-    """Whether the first line of a text file holds names."""
     columns: Annotated[str | None, default("the first two, if that is clear")] = None
-    """The two columns with ids: their names in the first line, or positions from 0."""
     directed: Literal["refuse", "ignore", "keep"] = "refuse"
-    """keep: a line, or a row and column of a matrix, means that the first follows the second, for
-    suggestions of whom to follow. ignore: every arc is an undirected edge, as the lines of an edge
-    list are in any case. refuse: so is a matrix that is not symmetric."""
 
     @property
     def pair(self) -> tuple[str | int, str | int] | None:
@@ -124,32 +135,55 @@ class GraphFile:
 @Parameter(name="*", group="Reading, paying, computing, printing")
 @dataclass(frozen=True, kw_only=True)
 class Releasing(GraphFile):
-    """How a release is made: from which file, who pays, with which noise, where; what is said."""
+    """How a release is made: from which file, who pays, with which noise, where; what is said.
+
+    Parameters
+    ----------
+    ledger
+        The budget to charge, created by `edgeveil ledger create`.
+    label
+        Public name of the graph, if the ledger is for several graphs.
+    purpose
+        What the release is for; the ledger notes it.
+    operator
+        Who makes the release; the ledger notes it.
+    skip_exhausted
+        Leave out members whose budget does not allow a result, and say how many they are. By
+        default nobody is served if one cannot be.
+    overwrite
+        Replace a file or folder that exists. By default nothing is replaced.
+    dry_run
+        Print the price and the remaining budget; charge nothing and draw no noise.
+    yes
+        Do not ask before charging. Only on a terminal you are asked.
+    insecure_seed
+        Use repeatable noise, for tests and demonstrations. The result is NOT private.
+    engine
+        Where to compute: threads of this machine, or a Ray cluster (edgeveil[ray]).
+    address
+        Address of the Ray cluster: host:port, or auto.
+    workers
+        Number of threads or of Ray workers.
+    verbose
+        Print how many edges were read and normalised. The counts are exact: for the curator only.
+    format
+        How results are printed that are not written to a file.
+    """
 
     ledger: Annotated[LedgerAt | None, default("no budget is charged")] = None
-    """Budget to charge; made by `edgeveil ledger create`."""
     label: Words = ""
-    """With a ledger: the public name of the graph, if the ledger is for several."""
     purpose: Words = ""
-    """With a ledger: what the release is for."""
     operator: Words = ""
-    """With a ledger: who makes the release."""
+    skip_exhausted: Flag = False
+    overwrite: Flag = False
     dry_run: Flag = False
-    """Print the price and what is left; charge and draw nothing."""
     yes: Flag = False
-    """Do not ask before charging (asked on a terminal only)."""
     insecure_seed: Annotated[int | None, default("fresh secure noise")] = None
-    """Repeatable noise, for tests and demonstrations. The result is then NOT private."""
     engine: Literal["local", "ray"] = "local"
-    """Where to compute: threads of this machine, or a Ray cluster (edgeveil[ray])."""
     address: Annotated[str | None, default("a cluster is started for this call")] = None
-    """Of the Ray cluster: host:port, or auto."""
     workers: Annotated[int | None, default("as many as processors")] = None
-    """Threads or Ray workers."""
     verbose: Flag = False
-    """Say how many edges were read and normalised: exact counts, for the curator only."""
     format: OutputFormat = "table"
-    """How what goes to no file is printed: table, json or csv."""
     config: Config = None
 
     def make_engine(self) -> Engine:
@@ -166,38 +200,57 @@ class Releasing(GraphFile):
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Lists:
-    """Which lists of suggestions are to be made."""
+    """Which lists of suggestions are to be made.
+
+    Parameters
+    ----------
+    member
+        Id of a member who gets a list; may be given more than once.
+    members
+        File with the ids of members who get lists, one per line.
+    k
+        Length of a list, at most. With a ledger another length costs nothing.
+    """
 
     member: Named = None
-    """Id of a member to make a list for; may be given more than once."""
     members: Path | None = None
-    """File with one id per line, instead: a list for each of them."""
     epsilon: Epsilon = None
     k: Length = 20
-    """How many people a list names, at most. With a ledger another number costs nothing."""
 
 
 @Parameter(name="*", group="Parameters of mechanisms")
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
-    """Parameters that several mechanisms have, by the names of their fields, and all others."""
+    """Parameters that several mechanisms have, by the names of their fields, and all others.
+
+    Parameters
+    ----------
+    model
+        Who may see a result: only its member (joint), or anyone (public).
+    sigma
+        Bound on the sensitivity of a capped flow.
+    restart
+        Restart probability of the walk.
+    rounds
+        Rounds of a push flow. --set rounds=none runs it to the fixed point.
+    xi
+        Largest residual, as in the paper, instead of --rounds.
+    bound
+        Theorem that bounds the sensitivity: tight is ours, paper is the paper's.
+    prepush
+        Start a push flow at the source's neighbours, the paper's heuristic. Joint model only.
+    promised_min_degree
+        Minimum degree of all possible graphs; push-flow needs this promise.
+    """
 
     model: Annotated[Literal["joint", "public"] | None, default("joint")] = None
-    """Who may see a result: the member it is for, or anyone (losses of embeddings add up)."""
     sigma: Annotated[float | None, default("1e-6")] = None
-    """Sensitivity that a capped flow is held to."""
     restart: Annotated[float | None, default("0.15; for graph-diffusion 1/3")] = None
-    """Restart probability of the walk."""
     rounds: Annotated[int | None, default("100; for forward-cap the fixed point")] = None
-    """Rounds of a push flow; --set rounds=none is the fixed point."""
     xi: Annotated[float | None, default("as --rounds says")] = None
-    """Instead of --rounds: residual that they leave at most, as in the paper."""
     bound: Annotated[Literal["tight", "paper"] | None, default("tight")] = None
-    """Which theorem on the sensitivity is used: ours or the paper's."""
     prepush: Annotated[bool | None, Parameter(negative=""), default("no")] = None
-    """Start a push flow at the source's neighbours (the paper's heuristic). Joint model only."""
     promised_min_degree: Annotated[int | None, default("none")] = None
-    """For push-flow, which needs it: the promise that its guarantee rests on."""
     settings: Settings = None
 
     def given(self) -> dict[str, Any]:

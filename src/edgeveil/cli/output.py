@@ -10,8 +10,8 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal, TextIO
+from contextlib import contextmanager, suppress
+from typing import Any, Literal
 
 from edgeveil.cli.interrupts import raise_if_interrupted
 
@@ -41,22 +41,10 @@ def wrapped(text: str) -> str:
 
 def _width() -> int:
     """Columns of the terminal that words go to: COLUMNS, as everywhere, else what it says."""
-    try:
+    own = 0
+    with suppress(OSError, ValueError):
         own = os.get_terminal_size(sys.stderr.fileno()).columns
-    except (OSError, ValueError):
-        own = 0
-    if "COLUMNS" in os.environ:
-        own = shutil.get_terminal_size((own, 0)).columns
-    return max(own or 80, 20)
-
-
-def counted(number: int, what: str) -> str:
-    """A number and what there are of it.
-
-    >>> counted(1, "ranking"), counted(2000, "ranking")
-    ('1 ranking', '2,000 rankings')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return max(shutil.get_terminal_size((own or 80, 0)).columns, 20)
 
 
 def plain(text: str) -> str:
@@ -80,7 +68,6 @@ def print_table(
     about: dict[str, Any] | None = None,
     title: str = "",
     warning: str = "",
-    to: TextIO | None = None,
 ) -> None:
     """Print rows for people (under a title), programs or spreadsheets.
 
@@ -89,31 +76,32 @@ def print_table(
     the others. A warning stands above the rows of the others (JSON has it in `about`): what is
     not private must say so wherever it goes.
     """
-    to = to or sys.stdout
     if style == "json":
         from edgeveil.io.exports import as_json
 
         records = [dict(zip(columns, row, strict=True)) for row in rows]
         whole = as_json({**(about or {}), "rows": records})
-        to.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
     elif style == "csv":
         if warning:
-            to.write(f"# {warning}\n")
-        writer = csv.writer(to, lineterminator="\n")
+            sys.stdout.write(f"# {warning}\n")
+        writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
     else:
-        _print_for_people(columns, rows, f"{title}\n{warning}")
+        _print_for_people(columns, rows, [line for line in (title, warning) if line])
 
 
-def _print_for_people(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
+def _print_for_people(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], above: list[str]
+) -> None:
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
-    for line in title.splitlines():
+    for line in above:
         sys.stdout.write(f"{textwrap.fill(plain(line), console.width)}\n")
     names = [name.replace("_", " ") for name in columns]
     cells = [[plain(_in_words(cell)) for cell in row] for row in rows]

@@ -13,8 +13,9 @@ from tempfile import TemporaryFile
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.cli.options import GraphFile
-from edgeveil.cli.output import counted, say
+from edgeveil._words import counted
+from edgeveil.cli.options import GraphFile, Releasing
+from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError, ReadingWarning, UnknownNodeError
 from edgeveil.graph import Graph
 from edgeveil.io import read_graph
@@ -94,11 +95,16 @@ def as_id(nodes: NodeSet, word: str) -> NodeId:
 
 
 def check_out(
-    out: Path | None, *suffixes: str, inputs: Iterable[Path | None] = (), option: str = "--out"
+    out: Path | None,
+    *suffixes: str,
+    overwrite: bool,
+    inputs: Iterable[Path | None] = (),
+    option: str = "--out",
 ) -> None:
     """Refuse a place where a result cannot be put, before any work is done or anything is charged.
 
-    Its name has to end in one of the suffixes; "" stands for a folder.
+    Its name has to end in one of the suffixes; "" stands for a folder. What is there already stays,
+    unless it may be overwritten.
     """
     if out is None:
         return
@@ -119,13 +125,33 @@ def check_out(
     for path in inputs:
         if path is not None and out.exists() and path.exists() and out.samefile(path):
             raise ParameterError(f"{option} would replace the input {path}")
+    if not overwrite and os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
+        raise ParameterError(f"{out} exists; --overwrite replaces it")
 
 
-def check_places(folder: Path) -> None:
-    """Refuse a folder of --per-member that cannot be made or written to."""
+def check_release(
+    how: Releasing, out: Path | None, *suffixes: str, inputs: Iterable[Path | None]
+) -> None:
+    """Refuse a place where a release cannot be put.
+
+    With a ledger a folder may be there: it is left as it is if it holds the same release.
+    """
+    same = how.ledger is not None and out is not None and out.is_dir()
+    allowed = how.overwrite or how.dry_run or same
+    check_out(out, *suffixes, overwrite=allowed, inputs=(*inputs, how.nodes))
+
+
+def check_folder(folder: Path | None, option: str = "--per-member", *, overwrite: bool) -> None:
+    """Refuse a folder that cannot be made or written to; files in it stay, unless told so."""
+    if folder is None:
+        return
     whole = folder.absolute()
     there = next(place for place in (whole, *whole.parents) if place.exists())
-    check_out(there / "member.csv", option="--per-member")
+    check_out(there / "member.csv", overwrite=True, option=option)
+    if not overwrite and folder.is_dir() and any(folder.iterdir()):
+        raise ParameterError(
+            f"{folder} exists and is not empty; --overwrite replaces files of the same names in it"
+        )
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 
 from edgeveil import _loops
+from edgeveil._words import counted
 from edgeveil.cli.compiling import only
-from edgeveil.cli.output import counted, counting, say
+from edgeveil.cli.output import counting, say
 from edgeveil.errors import EdgeveilError
 
 # Up to 2**16 nodes an index has 16 bits, and loops of its own.
@@ -20,7 +21,7 @@ _MANY = (1 << 16) + 1
 def warmup() -> None:
     """Compile everything for this machine now, so that no later call has to.
 
-    Where an image is built, for instance: as the user that will run it.
+    Run it when you build an image, for example, as the user that will run edgeveil.
     Example: edgeveil warmup
     """
     folder, problem = _loops.kept()

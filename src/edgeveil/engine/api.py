@@ -12,8 +12,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from edgeveil.advice import recommended
-from edgeveil.engine.folders import release_to
-from edgeveil.engine.making import release
+from edgeveil.engine.making import release, release_to
 from edgeveil.engine.question import Options, ask, graph_of
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph
@@ -194,7 +193,7 @@ def embed(
 
     Other Parameters
     ----------------
-    ledger, label, purpose, operator, noise, engine, progress : optional
+    ledger, label, skip_exhausted, purpose, operator, noise, engine, progress : optional
         As for `edgeveil.release`.
 
     Examples

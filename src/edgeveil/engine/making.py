@@ -1,9 +1,10 @@
-"""Make a release in memory: check, charge, draw, keep."""
+"""Make a release, in memory or as a folder: check, charge, draw, store."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -15,17 +16,17 @@ import numpy.typing as npt
 
 from edgeveil.engine.question import Question, ReleaseOptions, ask
 from edgeveil.engine.tasks import About, Made, Part, Parts, Task
-from edgeveil.errors import BudgetError, LedgerError
+from edgeveil.errors import BudgetError, InputError, LedgerError, ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.ledger import Batch, Price
-from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.privacy.noise import NoiseKey, NoiseSource
+from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Noised, NoisedTail
-from edgeveil.release_folder import Result
+from edgeveil.release_folder import ReleaseFolder, Result, file_of, part_name
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
@@ -80,6 +81,9 @@ def release(
     snapshot : int, optional
         With a ledger: the number of the snapshot that the graph is; refused if the label's is
         another one by now.
+    skip_exhausted : bool
+        With a ledger: leave out members whose budget does not allow a row, instead of refusing
+        all. The release then has fewer rows (`sources`, `members`). Joint model only.
     purpose, operator : str
         With a ledger: what the release is for and who makes it, for its report.
     noise : NoiseSource, optional
@@ -107,57 +111,128 @@ def release(
     return make(ask(graph, mechanism, sources, how, in_memory=True))
 
 
+def release_to(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    mechanism: Mechanism,
+    sources: Iterable[NodeId],
+    *,
+    overwrite: bool = False,
+    **how: Unpack[ReleaseOptions],
+) -> ReleaseFolder:
+    """Run a mechanism and write the rows to a folder, up to 256 rows or 1,024 lists a file.
+
+    Memory: the graph, and for every worker a block of rows. With a ledger the rows are stored
+    there first, batch by batch, and then written to the folder, in the order of their batches: an
+    interrupted call is repeated for nothing. Without one all is made anew.
+
+    Parameters
+    ----------
+    path : path
+        The folder to make; it appears when it is whole.
+    graph, mechanism, sources
+        As for `edgeveil.release`.
+    overwrite : bool
+        Replace another release that is there.
+
+    Other Parameters
+    ----------------
+    ledger, label, skip_exhausted, purpose, operator, noise, engine, progress : optional
+        As for `edgeveil.release`.
+
+    Raises
+    ------
+    ParameterError
+        If the folder holds something else.
+    BudgetError
+        If the ledger refuses; nothing was drawn.
+    """
+    return make_folder(Path(path), ask(graph, mechanism, sources, how), overwrite=overwrite)
+
+
 def make(question: Question, price: Price | None = None) -> Result:
     """Make a release in memory; with a ledger at this price, if one was looked up already."""
-    whole = _Whole(question.indices, question.graph.n_nodes)
-    work: Drawn | Paid
-    if question.ledger is None:
-        work = Drawn(question)
-        rows: Iterable[Made] = (made for _, made in work.run())
-    else:
-        work = Paid(question, price)
-        rows = map(work.rows_in, work.batches())
-    for some in rows:
+    work, whole = _work_on(question, price), _Collected(question.indices, question.graph.n_nodes)
+    for some in work.rows():
         whole.put(some)
     return work.task.result(whole.made, work.about)
 
 
-class _Whole:
+def make_folder(
+    folder: Path, question: Question, price: Price | None = None, *, overwrite: bool = False
+) -> ReleaseFolder:
+    """Make a release in a folder; with a ledger at this price, if one was looked up already."""
+    there = _release_in(folder)
+    if there is not None and not overwrite:
+        # The same release is given again, for nothing; another one is never replaced.
+        price = None if question.ledger is None else price or question.price()
+        if price is None or price.n_new + price.n_open:
+            raise _another(folder)
+    work = _work_on(question, price)
+    if there is not None and not overwrite:
+        assert isinstance(work, Paid)
+        work.check_same(there)
+        return there
+    files, gives = work.files(), question.mechanism.gives
+    return ReleaseFolder.write(folder, gives, *work.about, files, overwrite=overwrite)
+
+
+def _release_in(folder: Path) -> ReleaseFolder | None:
+    """The release that is there already; whatever else is there is refused."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return None
+    try:
+        return ReleaseFolder.open(folder)
+    except (InputError, OSError):
+        raise ParameterError(
+            f"{folder} exists and is not a release: choose another place"
+        ) from None
+
+
+def _another(folder: Path) -> ParameterError:
+    return ParameterError(f"{folder} holds another release: choose another place, or overwrite it")
+
+
+class _Collected:
     """The rows of some sources, in the order of these, in whatever order they are made."""
 
     def __init__(self, indices: npt.NDArray[np.int64], n_nodes: int) -> None:
-        self._asked = indices
-        self._place = np.empty(n_nodes, dtype=np.int64)
-        self._place[self._asked] = np.arange(len(self._asked))
-        self.missing = len(self._asked)
-        self._rows: Any = None
-        self._uncertainty: Any = None
-        self._evidence: list[tuple[Any, Evidence]] = []  # with the places of its rows
+        self._indices = indices
+        self._position = np.empty(n_nodes, dtype=np.int64)  # of a source among `indices`
+        self._position[indices] = np.arange(len(indices))
+        self.missing = len(indices)
+        self._arrays: dict[str, Rows] = {}
+        self._evidence: list[tuple[Any, Evidence]] = []  # with the positions of its rows
 
     def put(self, some: Made) -> None:
-        here = self._place[some.sources]
+        here = self._position[some.sources]
         self.missing -= len(here)
         if isinstance(some.rows, Evidence):
             self._evidence.append((here, some.rows))
             return
-        if self._rows is None:
-            self._rows = np.empty((len(self._asked), some.rows.shape[1]))
-        self._rows[here] = some.rows
-        if some.uncertainty is not None:
-            if self._uncertainty is None:
-                self._uncertainty = np.empty((len(self._asked), some.uncertainty.shape[1]))
-            self._uncertainty[here] = some.uncertainty
+        for name, part in (("rows", some.rows), ("uncertainty", some.uncertainty)):
+            if part is not None:
+                if name not in self._arrays:
+                    self._arrays[name] = np.empty((len(self._indices), part.shape[1]))
+                self._arrays[name][here] = part
 
     @property
     def made(self) -> Made:
         if not self._evidence:
-            return Made(self._asked, self._rows, self._uncertainty)
-        places = np.concatenate([here for here, _ in self._evidence])
+            return Made(self._indices, self._arrays["rows"], self._arrays.get("uncertainty"))
+        positions = np.concatenate([here for here, _ in self._evidence])
         joined = Evidence.joined([rows for _, rows in self._evidence])
-        return Made(self._asked, joined.take(np.argsort(places)), None)
+        return Made(self._indices, joined.take(np.argsort(positions)), None)
 
     def write(self, path: Path) -> None:
         write_rows(path, self.made)
+
+
+FolderParts = Iterator[tuple[int, str, Sequence[NodeId], bytes]]  # for `ReleaseFolder.write`
+
+
+def _work_on(question: Question, price: Price | None) -> Drawn | Paid:
+    return Drawn(question) if question.ledger is None else Paid(question, price)
 
 
 class Drawn:
@@ -170,11 +245,19 @@ class Drawn:
         self.about = question.about(noise=noise)
         self.task = _task(question, _learn(question, numbers))
 
-    def run(self, *, as_files: bool = False) -> Iterator[tuple[Part, Any]]:
-        """All rows, in numbered parts, in any order, also as files of a folder."""
-        task = replace(self.task, about=self.about) if as_files else self.task
-        parts = enumerate(_parts(self._question, 0, self._question.indices, self._key))
-        numbered = ((replace(part, batch=number), key) for number, (part, key) in parts)
+    def rows(self) -> Iterator[Made]:
+        """All rows, some at a time, in any order."""
+        return (made for _, made in self._run(self.task))
+
+    def files(self) -> FolderParts:
+        """All rows as files of a folder, which the workers write."""
+        nodes = self._question.graph.nodes
+        for part, file in self._run(replace(self.task, about=self.about)):
+            yield part.batch, "of-one-call", nodes.take(part.sources), file
+
+    def _run(self, task: Task) -> Iterator[tuple[Part, Any]]:
+        parts = enumerate(_parts(self._question, self._question.indices))
+        numbered = ((Part(number, sources), self._key) for number, sources in parts)
         return _computed(self._question, task, numbered)
 
 
@@ -188,12 +271,13 @@ def _learn(question: Question, numbers: Noised | None) -> Any:
     return None if numbers is None else question.mechanism.learn(numbers, question.graph.nodes)
 
 
-def _parts(question: Question, batch: int, indices: npt.NDArray[np.int64], key: NoiseKey) -> Parts:
+def _parts(question: Question, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
+    """The sources in parts, one for a worker at a time."""
     size = rows_at_once(question.width, _PART_BYTES)
     if question.mechanism.gives == "suggestions":
         size = _PART_LISTS
     for first in range(0, len(indices), size):
-        yield Part(batch, tuple(indices[first : first + size].tolist())), key
+        yield tuple(indices[first : first + size].tolist())
 
 
 def _computed(
@@ -223,43 +307,65 @@ class Paid:
             raise BudgetError(self.price.short)
         self._campaign = replace(question.campaign, snapshot=self.price.snapshot)
         self._shared: Batch | None = None
-        self._created = ""
 
     @cached_property
     def task(self) -> Task:
-        """With what the numbers tell that the campaign shares; after the first charge."""
+        """With what was learned from the shared statistics; after the first charge."""
         assert self._shared is not None
         return _task(self._question, _learned(self._question, self._shared))
 
+    @cached_property
+    def batches(self) -> list[Batch]:
+        """All batches that hold the rows, stored; missing rows are charged and made."""
+        return sorted(self._stored(), key=lambda batch: batch.number)
+
     @property
     def about(self) -> About:
-        """What is to be known about the rows, after the last batch."""
-        return self._question.about(charged=self._created)
+        """What is to be known about the rows."""
+        return self._question.about(charged=max(batch.created for batch in self.batches))
 
-    def batches(self) -> Iterator[Batch]:
-        """All batches that hold the rows asked for, stored; missing rows are charged and made.
+    def rows(self) -> Iterator[Made]:
+        """All rows, a batch at a time."""
+        return map(self._rows_in, self.batches)
+
+    def files(self) -> FolderParts:
+        """All rows as files of a folder, a batch each."""
+        for number, batch in enumerate(self.batches):
+            made = self.task.result(self._rows_in(batch), self.about)
+            yield number, batch.key, made.sources, file_of(made)
+
+    def check_same(self, there: ReleaseFolder) -> None:
+        """Refuse (ParameterError) a folder that holds another release than this one."""
+        names = [part_name(number, batch.key) for number, batch in enumerate(self.batches)]
+        sources = self._question.graph.nodes.take(self._question.indices)
+        if set(there.sources) != set(sources) or [part.name for part in there.parts] != names:
+            raise _another(there.path)
+        if there.provenance.lists != self._question.lists_made:
+            raise ParameterError(
+                f"{there.path} holds lists of another length or for other candidates: choose "
+                "another place; they cost nothing there"
+            )
+
+    def _stored(self) -> Iterator[Batch]:
+        """The batches, as they get stored.
 
         A batch that somebody has charged and not finished is made here, wholly, from its secret: so
         it does not matter who else is at work, or was.
         """
         stored: list[Batch] = []
-        begun: dict[int, tuple[Batch, _Whole]] = {}
+        begun: dict[int, tuple[Batch, _Collected]] = {}
         waiting = self._missing(stored, begun)
-        for first in waiting:
+        for first in waiting:  # before the first charge there is no task
             parts = chain([first], waiting)
             for part, made in _computed(self._question, self.task, parts, done=self.price.n_stored):
                 batch, whole = begun[part.batch]
                 whole.put(made)
                 if not whole.missing:
                     del begun[part.batch]
-                    yield self._noted(batch.store(whole.write))
-        yield from map(self._noted, stored)
+                    yield batch.store(whole.write)
+        yield from stored
 
-    def _noted(self, batch: Batch) -> Batch:
-        self._created = max(self._created, batch.created)
-        return batch
-
-    def _missing(self, stored: list[Batch], begun: dict[int, tuple[Batch, _Whole]]) -> Parts:
+    def _missing(self, stored: list[Batch], begun: dict[int, tuple[Batch, _Collected]]) -> Parts:
         """Charge batch by batch; gives the parts of batches that are not stored yet."""
         question, seen, names = self._question, set[str](), iter(self._question.names)
         size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * question.width)))
@@ -274,28 +380,29 @@ class Paid:
                     stored.append(batch)
                     continue
                 indices = question.indices_of(batch.members)
-                begun[batch.number] = batch, _Whole(indices, question.graph.n_nodes)
+                begun[batch.number] = batch, _Collected(indices, question.graph.n_nodes)
                 key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
-                yield from _parts(question, batch.number, indices, key)
+                for sources in _parts(question, indices):
+                    yield Part(batch.number, sources), key
 
-    def rows_in(self, batch: Batch) -> Made:
-        """Those of a batch's rows that were asked for.
+    def _rows_in(self, batch: Batch) -> Made:
+        """Those of a batch's rows that are wanted.
 
         What the ledger recorded, not what was just made: should another process have been first,
         with other code under the same secret, two different values must not get out.
         """
         held = _read(batch.artifact)
-        asked = np.flatnonzero(self._question.asked[held["sources"]])
-        sources = held["sources"][asked]
+        wanted = np.flatnonzero(np.isin(held["sources"], self._question.indices))
+        sources = held["sources"][wanted]
         if "rates" in held:
-            evidence = Evidence(*(held[name] for name in Evidence._fields))
-            return Made(sources, evidence.take(asked), None)
+            evidence = Evidence(*(held[field.name] for field in fields(Evidence)))
+            return Made(sources, evidence.take(wanted), None)
         half = held.get("uncertainty")
-        return Made(sources, held["rows"][asked], None if half is None else half[asked])
+        return Made(sources, held["rows"][wanted], None if half is None else half[wanted])
 
 
-# LRU cache of what was learnt from the shared numbers of the last campaigns, by key and digest of
-# what is stored: so that a request for one row skips the O(n) `learn`.
+# Cache of what was learned from the shared statistics of the last two campaigns, by key and digest
+# of the stored file: a request for one row skips the O(n) `learn`.
 _recent: dict[tuple[str, str], Any] = {}
 _MOST_RECENT = 2
 _recent_lock = threading.Lock()
@@ -352,7 +459,7 @@ def read_shared(path: Path) -> Noised | None:
 def write_rows(path: Path, made: Made) -> None:
     """Write the rows of a batch; of suggestions the evidence, not lists."""
     if isinstance(made.rows, Evidence):
-        _write(path, {"sources": made.sources, **made.rows._asdict()})
+        _write(path, {"sources": made.sources, **vars(made.rows)})
     else:
         _write(path, {name: array for name, array in made._asdict().items() if array is not None})
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from edgeveil._check import whole
 from edgeveil.engine.keys import code_of, describe, parameters_of
 from edgeveil.engine.tasks import About, Engine, ListOptions, Local
-from edgeveil.errors import ParameterError
+from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.estimate.lists import STORED
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph
@@ -49,6 +49,7 @@ class Options(TypedDict, total=False):
     ledger: Ledger | None
     label: str
     snapshot: int | None
+    skip_exhausted: bool
     purpose: str
     operator: str
     noise: NoiseSource | None
@@ -81,6 +82,7 @@ class Question:
     engine: Engine = field(default_factory=Local)
     progress: Progress | None = None
     lists: ListOptions = field(default_factory=ListOptions)
+    n_left_out: int = 0  # members whom `skip_exhausted` left out
 
     @property
     def width(self) -> int:
@@ -101,17 +103,27 @@ class Question:
         id_of = type(self.graph.nodes[0])
         return np.sort(self.graph.nodes.indices([id_of(name) for name in names]))
 
-    @cached_property
-    def asked(self) -> npt.NDArray[np.bool_]:
-        """Of every node whether its row was asked for."""
-        asked = np.zeros(self.graph.n_nodes, dtype=np.bool_)
-        asked[self.indices] = True
-        return asked
-
     def price(self) -> Price:
         """What the ledger would charge now."""
         assert self.ledger is not None
         return self.ledger.price(self.campaign, self.names)
+
+    def without_exhausted(self) -> Question:
+        """Leave out whom the budget does not allow a row; BudgetError if nobody is left.
+
+        Who that is depends on the ledger alone. The charge checks the budgets once more, in its
+        own transaction: it is refused if one was used meanwhile.
+        """
+        if self.ledger is None:
+            raise ParameterError("only a ledger knows whose budget is exhausted: name it")
+        if self.guarantee.model == "public":
+            raise ParameterError("a public release counts for everybody: nobody can be left out")
+        unable = set(self.ledger.newcomers(self.campaign, self.names).unable)
+        able = self.indices[[name not in unable for name in self.names]]
+        if not len(able):
+            raise BudgetError("the budget of nobody allows this: nothing was charged")
+        guarantee = guarantee_for(self.graph, self.mechanism, len(able))
+        return replace(self, indices=able, guarantee=guarantee, n_left_out=len(unable))
 
     def about(self, *, noise: NoiseSource | None = None, charged: str = "") -> About:
         """What is to be known about the rows: drawn from `noise`, or charged when to a ledger."""
@@ -146,10 +158,12 @@ class Question:
             name: f"{len(value)} of them" if isinstance(value, tuple) and len(value) > 20 else value
             for name, value in parameters_of(self.mechanism).items()
         }
+        nodes = self.graph.nodes
         note = {
             "mechanism": self.mechanism.name,
             "parameters": json.dumps(parameters),
             "version": version("edgeveil"),
+            "nodes": f"{len(nodes):,} {nodes.digest(b'nodes').hexdigest()[:16]}",
             "purpose": self.purpose,
             "operator": self.operator,
         }
@@ -201,21 +215,29 @@ def ask(
     listed = indices[np.sort(first)]
     if len(listed) == 0:
         raise ParameterError("sources must name at least one node, got none")
-    guarantee = mechanism.guarantee(len(listed))
-    if graph.intake.nodes_from_edges:
-        promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
-        guarantee = replace(guarantee, promise="; ".join(promises))
+    skip = given.pop("skip_exhausted", False)
     question = Question(
         graph=graph,
         mechanism=mechanism,
         indices=listed,
-        guarantee=guarantee,
+        guarantee=guarantee_for(graph, mechanism, len(listed)),
         **given,
     )
+    if skip:
+        question = question.without_exhausted()
     _check_size(question, in_memory=in_memory)
     if isinstance(mechanism, RestsOnPromise) and not only_price:
         mechanism.check_promise(graph)
     return question
+
+
+def guarantee_for(graph: Graph, mechanism: Mechanism, n_sources: int) -> Guarantee:
+    """What a release of so many rows of this graph protects."""
+    guarantee = mechanism.guarantee(n_sources)
+    if graph.intake.nodes_from_edges:
+        promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
+        guarantee = replace(guarantee, promise="; ".join(promises))
+    return guarantee
 
 
 def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> ListOptions:

@@ -1,27 +1,21 @@
 """Ray: the same release on a cluster. Needs the extra ``edgeveil[ray]``.
 
-A task goes there as bytes and buffers, so that workers on one machine share one copy of the
-graph: arrays stay outside of the pickle (protocol 5), and a worker's arrays are read-only views
-of the shared memory they came in. A graph that lies in a folder all machines see travels as its
-path.
+A task goes into Ray's object store, from where workers on one machine share one copy of the graph:
+their arrays are read-only views of it. A graph that lies in a folder that all machines see is sent
+as its path instead.
 """
 
 from __future__ import annotations
 
-import io
 import os
-import pickle
 import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from edgeveil._check import whole
 from edgeveil.engine.keys import code_of
@@ -35,60 +29,32 @@ _ATTEMPTS = 5  # times that a part is started anew after the cluster lost it
 _AHEAD = 2  # parts in flight per processor
 _GRACE = 10.0  # seconds for cancelled parts to end
 
-_unpacked: dict[str, Task] = {}  # in a worker: the task it is working on
+_tasks: dict[str, Task] = {}  # in a worker: the task it is working on, by the token of the run
 
 
 @dataclass(frozen=True)
-class Packed:
-    """A task, taken apart: `body` is small, `buffers` are the arrays in it."""
+class GraphFolder:
+    """A folder with the graph of a task, sent in place of the graph."""
 
-    body: bytes
-    buffers: list[npt.NDArray[np.uint8]]
+    path: str
+    fingerprint: str
 
+    @classmethod
+    def holding(cls, graph: Graph, path: Path) -> GraphFolder:
+        """Refuse (ParameterError) a folder that holds another graph."""
+        if open_graph(path) != graph:
+            raise ParameterError(f"{path} holds another graph than the one given")
+        return cls(str(path.resolve()), graph.fingerprint)
 
-class _Packer(pickle.Pickler):
-    """Puts in the place of the task's graph the folder that holds it, and its fingerprint."""
-
-    def __init__(self, file: io.BytesIO, buffers: list[Any], graph: Graph, folder: Path) -> None:
-        super().__init__(file, protocol=5, buffer_callback=buffers.append)
-        self._graph, self._folder = graph, folder
-
-    def persistent_id(self, obj: Any) -> tuple[str, str] | None:
-        if obj is not self._graph:
-            return None
-        if open_graph(self._folder) != obj:
-            raise ParameterError(f"{self._folder} holds another graph than the one given")
-        return str(self._folder.resolve()), self._graph.fingerprint
-
-
-class _Unpacker(pickle.Unpickler):
-    def persistent_load(self, pid: Any) -> Graph:
-        path, fingerprint = pid
+    def open(self) -> Graph:
+        """The graph, on a worker's machine."""
         try:
-            graph = open_graph(path)
+            graph = open_graph(self.path)
         except InputError as error:
             raise InputError(f"on a worker's machine: {error}") from error
-        if graph.fingerprint != fingerprint:  # under one key it would draw the same noise
-            raise InputError(f"{path} is another graph here than where the work was started")
+        if graph.fingerprint != self.fingerprint:  # under one key it would draw the same noise
+            raise InputError(f"{self.path} is another graph here than where the work was started")
         return graph
-
-
-def pack(task: Task, folder: Path | None = None) -> Packed:
-    """Take a task apart. With `folder`, its graph must be the one in that folder."""
-    file = io.BytesIO()
-    buffers: list[pickle.PickleBuffer] = []
-    if folder is None:
-        pickle.Pickler(file, protocol=5, buffer_callback=buffers.append).dump(task)
-    else:
-        _Packer(file, buffers, task.graph, folder).dump(task)
-    raw = [np.frombuffer(buffer.raw(), dtype=np.uint8) for buffer in buffers]
-    return Packed(file.getvalue(), raw)
-
-
-def unpack(packed: Packed) -> Task:
-    """Put a task together again; its arrays are views of the buffers."""
-    task: Task = _Unpacker(io.BytesIO(packed.body), buffers=packed.buffers).load()
-    return task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,15 +91,18 @@ class Ray:
         """Run the task for all parts; see `Engine.run`."""
         ray = _import_ray()
         with self._connected(ray):
-            packed = pack(task, None if self.graph_path is None else Path(self.graph_path))
-            yield from self._run(ray, packed, code_of(task.mechanism), iter(parts))
+            sent = task
+            if self.graph_path is not None:
+                there: Any = GraphFolder.holding(task.graph, Path(self.graph_path))
+                sent = replace(task, graph=there)
+            yield from self._run(ray, sent, code_of(task.mechanism), iter(parts))
 
     def _run(
-        self, ray: Any, packed: Packed, code: str, parts: Iterator[tuple[Part, NoiseKey]]
+        self, ray: Any, sent: Task, code: str, parts: Iterator[tuple[Part, NoiseKey]]
     ) -> Iterator[tuple[Part, Any]]:
         remote = ray.remote(num_cpus=1, max_retries=_ATTEMPTS)(_run_part)
         token = secrets.token_hex(8)
-        shared = ray.put(packed)
+        shared = ray.put(sent)
         lost: list[tuple[Part, NoiseKey, int]] = []
         running: dict[Any, tuple[Part, NoiseKey, int]] = {}
 
@@ -143,7 +112,7 @@ class Ray:
                 todo = lost.pop() if lost else next(((*pair, 1) for pair in parts), None)
                 if todo is None:
                     return
-                running[remote.remote(shared, token, code, *todo[:2])] = todo
+                running[remote.remote([shared], token, code, *todo[:2])] = todo
 
         try:
             fill()
@@ -159,7 +128,7 @@ class Ray:
                             f"the cluster lost some rows {_ATTEMPTS} times; "
                             "with a ledger the same call goes on where this one stopped"
                         ) from error
-                    shared = ray.put(packed)
+                    shared = ray.put(sent)
                     lost.append((part, key, attempt + 1))
                     fill()
                 except ray.exceptions.RayTaskError as error:
@@ -231,16 +200,22 @@ def _refuse_silence(address: str | None) -> None:
         raise EdgeveilError(f"no Ray cluster answers at {address!r}: {error}") from error
 
 
-def _run_part(packed: Packed, token: str, code: str, part: Part, key: NoiseKey) -> Any:
-    """What a worker does. It keeps the task for the next part: kernels have set it up."""
-    if token not in _unpacked:
-        _unpacked.clear()
-        task = unpack(packed)
+def _run_part(sent: list[Any], token: str, code: str, part: Part, key: NoiseKey) -> Any:
+    """What a worker does.
+
+    `sent` is a list, so that Ray passes the reference in it as it is: the task is fetched once a
+    run and kept for the next part, because kernels have prepared the graph.
+    """
+    if token not in _tasks:
+        _tasks.clear()
+        task = _import_ray().get(sent[0])
+        if isinstance(task.graph, GraphFolder):
+            task = replace(task, graph=task.graph.open())
         if code != code_of(task.mechanism):
             # Other code could draw other values under the same key, or less noise.
             raise EdgeveilError("a worker has other code than the process that sent the work")
-        _unpacked[token] = task
-    return _unpacked[token](part, key.source(), lambda: None)  # it is stopped from outside
+        _tasks[token] = task
+    return _tasks[token](part, key.source(), lambda: None)  # it is stopped from outside
 
 
 def _import_ray() -> Any:

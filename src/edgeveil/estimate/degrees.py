@@ -23,6 +23,7 @@ Vector = npt.NDArray[np.float64]
 _MAX_SAMPLE = 1500  # quantiles that stand for the whole sample
 _EM_ROUNDS = 60
 _DEVIATIONS = 2.5  # posterior deviations for 95 %; 2 would do if the prior were known exactly
+_GRID_POINTS = 64  # of `DegreeEstimates.grid`
 _MIN_NEARBY = 100  # noisy degrees nearby that are needed to estimate the prior there
 
 
@@ -42,9 +43,30 @@ class DegreeEstimates:
     scale: float  # b of the noise
 
     @cached_property
-    def extent(self) -> tuple[float, float, float]:
-        """Sum of the degrees, the smallest and the largest."""
-        return float(self.degrees.sum()), float(self.degrees.min()), float(self.degrees.max())
+    def grid(self) -> Vector:
+        """Degrees from the smallest to the largest in a geometric series."""
+        return np.geomspace(self.degrees.min(), self.of_friends.max(), _GRID_POINTS)
+
+    @cached_property
+    def _cells(self) -> tuple[npt.NDArray[np.int64], Vector]:
+        """The grid point below each degree, and how far the degree is on the way to the next."""
+        below = np.searchsorted(self.grid, self.degrees, side="right") - 1
+        below = np.clip(below, 0, _GRID_POINTS - 2)
+        width = np.diff(self.grid)[below]
+        share = np.zeros(len(self.degrees))
+        np.divide(self.degrees - self.grid[below], width, out=share, where=width > 0)
+        return below, share
+
+    def interpolate(self, values: Vector, friends: npt.NDArray[np.integer]) -> Vector:
+        """From values at the grid's degrees to values at the degrees that a member sees.
+
+        The same as ``np.interp``, which is most of the time of a row: cells are found once for
+        all members.
+        """
+        below, share = self._cells
+        found = values[below] + share * np.diff(values)[below]
+        found[friends] = np.interp(self.of_friends[friends], self.grid, values)
+        return np.asarray(found)
 
     @property
     def total_uncertainty(self) -> float:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -56,7 +57,8 @@ class Popularity(NamedTuple):
     floor: float  # the least degree that is told apart from noise
 
 
-class Evidence(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Evidence:
     """What the noisy sums of some members tell about strangers: this is stored.
 
     Row i is at ``starts[i] : starts[i + 1]``, nodes rising.

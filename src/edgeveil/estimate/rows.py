@@ -10,25 +10,35 @@ departure from the prior persists into further hops, by a factor per step. The f
 where friends have no more in common than their degrees explain, and rises to 0.8 where they have
 many times that: a walk that returns to a dense group stays in it.
 
-Degrees are those that each member sees (`DegreeEstimates.seen_by`). The same model in plain numpy,
-one row at a time, is in tests/unit/estimate/plain_walk_model.py.
+Degrees are those that each member sees (`DegreeEstimates.seen_by`). Two-hop sums are in units of
+1 / floor (`two_hop_weights`).
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.estimate import _kernels
-from edgeveil.estimate._kernels import CLOSURE_EXCESS, persistent_share
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.nodes import NodeSet
 
 Vector = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
+
+# Parameters of the model. "Tuned" means on generated networks.
+CLOSURE_EXCESS = 0.034  # prior mean of friends' sums beyond what degrees explain; tuned
+CLOSURE_DEVIATION = 0.1  # its standard deviation between members
+_PERSISTENCE, _MAX_PERSISTENCE = 0.5, 0.8
+_HALF_RISE = 3.0  # closure - 1 at which persistence is half way between these two
+_OVERDISPERSION = 4.0  # of two-hop sums, relative to independent edges; tuned
+_FLOOR_CANDIDATES = 41
+_PRIOR_TAU = 3.0  # overdispersion of sums; 2 to 4 on generated networks
+_MAX_TAU = 50.0
+_TINY = 1e-150  # the smallest variance: its inverse can be squared
 
 
 class OwnLists(NamedTuple):
@@ -69,12 +79,95 @@ def two_hop_weights(own: OwnLists, degrees: Vector, epsilon: float) -> tuple[Vec
     sum (1/d - 1/D0)^2 d / n over them for a typical node, times an overdispersion. The weight of
     each friend in ``own.lists`` is in units of 1 / floor: floor / degree, at most 1, exact.
     """
-    floors = np.ones(len(own.sources))
-    _kernels.degree_floors(own.lists, own.starts, degrees, epsilon, floors)
+    lists = (own.of(i) for i in range(len(own.sources)))
+    floors = np.array([_best_floor(degrees[friends], len(own.nodes), epsilon) for friends in lists])
     # Not the degrees that the member sees: the posterior mean of 1 / d for a friend, whose
     # posterior is weighted by d, is 1 / E[d].
     ratios = np.repeat(floors, np.diff(own.starts)) / degrees[own.lists]
     return floors, exact_weights(ratios, len(own.nodes))
+
+
+def _best_floor(of_friends: Vector, n: int, epsilon: float) -> float:
+    """The quantile of the friends' degrees with the smallest mean squared error."""
+    k = len(of_friends)
+    if k == 0:
+        return 1.0
+    candidates = np.linspace(0, k - 1, _FLOOR_CANDIDATES)
+    floors = np.interp(candidates, np.arange(k), np.sort(of_friends))
+    cut = np.maximum(1 / of_friends - 1 / floors[:, None], 0.0)
+    bias = _OVERDISPERSION / n * (cut**2 * of_friends).sum(axis=1)
+    noise = 2 / (floors * epsilon) / (floors * epsilon)
+    return float(floors[np.argmin(bias + noise)])
+
+
+def expected_sums(friends: Indices, known: DegreeEstimates, weights: Vector) -> Vector:
+    """Expected two-hop sums if edges depended on degrees alone; `friends` is not empty.
+
+    Nodes u and v are joined with probability 1 - exp(-d_u d_v / sum d): about d_u d_v / sum d,
+    but never more than 1. Computed on a grid of degrees d_v, interpolated, and scaled to the known
+    total, the sum of weight times degree over the friends.
+    """
+    of_friends = known.of_friends[friends]
+    total = known.degrees.sum() + (of_friends - known.degrees[friends]).sum()
+    joined = -np.expm1(-np.outer(known.grid, of_friends / total))
+    expected = known.interpolate((joined * weights).sum(axis=1), friends)
+    return np.asarray(expected * ((weights @ of_friends) / expected.sum()))
+
+
+def shrink(sums: Vector, prior: Vector, grain: float, noise: Vector) -> Vector:
+    """Posterior means, at least 0, of noisy sums with these variances of the noise.
+
+    Model: a sum has mean `prior` and variance tau * prior * grain, where `grain` is the size of a
+    typical weight. tau is fitted by weighted least squares to the noisy sums, whose variance is
+    that plus the noise, and shrunk to `_PRIOR_TAU` as far as they are too noisy to determine it.
+    """
+    spread = prior * grain
+    fitted, variance = _regress((sums - prior) ** 2 - noise, spread, noise, _PRIOR_TAU)
+    belief = _PRIOR_TAU**2 / (_PRIOR_TAU**2 + variance)
+    tau = min(max(belief * fitted + (1 - belief) * _PRIOR_TAU, 0.0), _MAX_TAU)
+    trust = tau * spread / (tau * spread + noise)
+    return np.asarray(np.maximum(prior + trust * (sums - prior), 0.0))
+
+
+def _regress(excess: Vector, spread: Vector, noise: Vector, tau: float) -> tuple[float, float]:
+    """Fit excess = tau * spread by weighted least squares; the estimate of tau and its variance.
+
+    The variance is that at a given `tau`; squares of Laplace noise have variance 5 noise^2. (No dot
+    products of long arrays: numpy's use threads, and their bits depend on how many.)
+    """
+    weight = spread / (noise + 6 * spread) ** 2
+    certainty = float((weight * spread).sum())
+    scatter = float(((weight * (noise + tau * spread)) ** 2).sum())
+    return float((weight * excess).sum()) / certainty, 5 * scatter / certainty**2
+
+
+def regression_error(spread: Vector, noise: Vector, tau: float) -> float:
+    """Standard error of the regression of `shrink`, if its result is `tau`."""
+    return math.sqrt(_regress(spread, spread, noise, tau)[1])
+
+
+def two_hop_shares(of_friends: Vector, mass: float, restart: float) -> tuple[float, float, float]:
+    """Split the mass of a row: per unit of a two-hop sum, on friends, on far nodes.
+
+    The mass on friends is what is known: the first hop, and walks that return through the source.
+    The mass on far nodes is that of all hops beyond the second, and what the weights' floor cuts
+    off the second. `mass` is the sum of weight times degree over the friends.
+    """
+    follow, k = 1 - restart, len(of_friends)
+    cut_off = restart * follow**2 * (1 - min(mass / k, 1.0))
+    # What the floor cuts off follows the degrees, except for the friends' excess.
+    back = restart * follow**3 * float(np.mean(1 / of_friends)) + cut_off * CLOSURE_EXCESS
+    return restart * follow**2 / k, restart * follow + back, follow**3 + cut_off - back
+
+
+def persistent_share(closure: float, restart: float) -> float:
+    """Share of the far hops distributed like the second: sum of restart follow^j persists^(j+1).
+
+    `closure` is the friends' sums over what degrees explain of them.
+    """
+    more = max(closure - 1, 0.0) / _HALF_RISE
+    persists = _MAX_PERSISTENCE - (_MAX_PERSISTENCE - _PERSISTENCE) / (1 + more * more)
+    return restart * persists / (1 - (1 - restart) * persists)
 
 
 def complete_rows(
@@ -86,25 +179,58 @@ def complete_rows(
     scale: float,
     restart: float,
 ) -> None:
-    """Turn noisy two-hop sums into rows of PageRank, in place; releases the GIL.
+    """Turn noisy two-hop sums into rows of PageRank, in place.
 
     The sums are in units of 1 / floor, friends' halved, with Laplace noise of this scale. A
     source without friends keeps all of its mass.
     """
-    _kernels.complete_rows(
-        rows,
-        own.sources,
-        own.lists,
-        own.starts,
-        weights,
-        floors,
-        known.degrees,
-        known.of_friends,
-        known.extent,
-        scale,
-        restart,
-        np.empty(rows.shape[1]),
-    )
+    for i, (row, source) in enumerate(zip(rows, own.sources, strict=True)):
+        weight = weights[own.starts[i] : own.starts[i + 1]]
+        _complete_row(row, int(source), own.of(i), weight, floors[i], known, scale, restart)
+
+
+def _complete_row(
+    row: Vector,
+    source: int,
+    friends: Indices,
+    weights: Vector,
+    floor: float,
+    known: DegreeEstimates,
+    scale: float,
+    restart: float,
+) -> None:
+    """Shrink the sums of one source to their prior, then complete them to its row."""
+    k = len(friends)
+    if k == 0:
+        row[:] = 0.0
+        row[source] = 1.0
+        return
+    degrees = known.degrees_seen_by(friends)
+    of_friends = degrees[friends]
+    mass = float(weights @ of_friends)
+    noise = np.full(len(row), max(2 * scale**2, _TINY))
+    noise[friends] *= 4
+    row[friends] *= 2  # friends' sums were halved before the noise
+    prior = expected_sums(friends, known, weights)
+    explained = float(prior[friends].sum())
+    # Triadic closure: friends' sums exceed what degrees explain. Shrink the measured excess to its
+    # prior mean by the ratio of the variances.
+    trust = CLOSURE_DEVIATION**2 / (CLOSURE_DEVIATION**2 + float(noise[friends].sum()) / mass**2)
+    measured = (float(row[friends].sum()) - explained) / mass
+    excess = trust * measured + (1 - trust) * CLOSURE_EXCESS
+    prior[friends] += max(excess, 0.0) * min(mass / k, floor)
+    sums = shrink(row, prior, float(weights**2 @ of_friends) / mass, noise)
+    # The sum of the source itself is known: every friend has it as a friend. From there the walk
+    # goes to the friends, so it is left out of what persists.
+    sums[source] = 0.0
+    elsewhere, closure = float(sums.sum()), float(sums[friends].sum()) / explained
+    direct, on_friends, far = two_hop_shares(of_friends, mass / floor, restart)
+    direct /= floor
+    share = persistent_share(closure, restart) if elsewhere else 0.0
+    by_sum = direct + far * share / (elsewhere or 1.0)
+    row[:] = by_sum * sums + far * (1 - share) / degrees.sum() * degrees
+    row[friends] += on_friends / k
+    row[source] += restart + direct * float(weights.sum())
 
 
 def prior_rows(own: OwnLists, known: DegreeEstimates, restart: float, known_hops: int = 1) -> Rows:

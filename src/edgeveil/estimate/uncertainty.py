@@ -15,13 +15,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgeveil.estimate import _kernels
-from edgeveil.estimate._kernels import CLOSURE_DEVIATION, persistent_share
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.rows import Indices, OwnLists, Rows, Vector, prior_shares
+from edgeveil.estimate.rows import (
+    CLOSURE_DEVIATION,
+    Indices,
+    OwnLists,
+    Rows,
+    Vector,
+    expected_sums,
+    persistent_share,
+    prior_shares,
+    regression_error,
+    two_hop_shares,
+)
 
 _DEVIATIONS = 3.0  # of a sum around its estimate; 2 would do if its prior were normal
 _BISECTIONS = 50
+_NEWTON_STEPS = 60
+_MAX_TAU = 200.0
 _FALSE_POSITIVES = 20  # sums that are expected to exceed the outlier threshold by noise alone
 _MIN_TRUST = 1e-6  # below, the noisy sum cannot be recovered from the shrunk one (rounding)
 
@@ -86,37 +97,25 @@ def prior_uncertainty(
     return RowUncertainty(by_degree, besides)
 
 
-def expected_sums(own: Indices, degrees: Vector, weights: Vector) -> Vector:
-    """Expected two-hop sums if edges depended on degrees alone; `own` is not empty.
-
-    Nodes u and v are joined with probability 1 - exp(-d_u d_v / sum d): about d_u d_v / sum d,
-    but never more than 1. Scaled to the known total, the sum of weight times degree over the own
-    list.
-    """
-    expected = np.empty(len(degrees))
-    total, low, high = float(degrees.sum()), float(degrees.min()), float(degrees.max())
-    factor = _kernels.expected(degrees[own], weights, degrees, total, low, high, expected)
-    return np.asarray(factor * expected)
-
-
 def two_hop_uncertainty(
     row: Vector,
     source: int,
     own: Indices,
-    known: DegreeEstimates,
+    released: DegreeEstimates,
     weights: Vector,
     scales: Vector,
     restart: float,
 ) -> RowUncertainty:
     """Uncertainty about a row of `rows.complete_rows`, of a source whose list is not empty.
 
-    `known` are the degrees as the source sees them, `weights` those of its friends in the sums,
-    about 1 / degree each, and `scales` those of the noise on each sum.
+    `weights` are those of its friends in the sums, about 1 / degree each, and `scales` those of the
+    noise on each sum.
     """
+    known = released.seen_by(own)
     degrees, of_friends = known.degrees, known.degrees[own]
     mass, largest = float(weights @ of_friends), float(weights.sum())
-    shares = _kernels.two_hop_shares(of_friends, mass, restart)
-    prior = expected_sums(own, degrees, weights)
+    shares = two_hop_shares(of_friends, mass, restart)
+    prior = expected_sums(own, released, weights)
     explained = float(prior[own].sum())
     by_sum, by_degree, closure, known_part = _coefficients(
         row, source, own, degrees, shares, explained, restart
@@ -125,10 +124,11 @@ def two_hop_uncertainty(
     sums[source] = largest
     prior[own] += max(closure - 1, 0.0) * explained / len(own)
     spread = prior * (float(weights**2 @ of_friends) / mass)
-    tau, error = _kernels.fit_tau(sums, prior, spread, scales, source)
+    others = np.arange(len(row)) != source
+    tau, error = fit_tau(sums[others], prior[others], spread[others], scales[others])
     # The true tau may be larger than the fitted one, above all among friends; then the shrinkage
     # bias is larger.
-    among = _kernels.fit_tau(sums[own], prior[own], spread[own], scales[own], -1)
+    among = fit_tau(sums[own], prior[own], spread[own], scales[own])
     wider = np.full(len(row), tau + 2 * error)
     wider[own] = max(tau + 2 * error, sum(among))
     # The true sum lies between 0 and the sum of all weights of the own list.
@@ -196,6 +196,33 @@ def _coefficients(
             high = middle
     by_sum, by_degree, closure = coefficients(low)
     return by_sum, by_degree, closure, known
+
+
+def fit_tau(sums: Vector, prior: Vector, spread: Vector, scales: Vector) -> tuple[float, float]:
+    """Estimate, slightly high, the tau that `rows.shrink` used, and give its standard error.
+
+    A shrunk sum has mean squared distance (tau s)^2 / (tau s + noise) from its prior, s its
+    spread. Sums below their prior may have been cut at 0, so those above count twice. tau solves
+    sum tau^2 s / (tau s + noise) = 2 sum (sums - prior)^2 / s, within bounds. The left side is
+    convex and rises from 0: Newton's method starts below the root and comes down to it from its
+    first step on.
+    """
+    noise = 2 * scales**2
+    observed = 2 * float((np.maximum(sums - prior, 0.0) ** 2 / spread).sum())
+    tau = 0.0
+    if observed > 0:
+        # The left side is at most tau^2 sum s / noise, and at most tau for each: two lower bounds.
+        slope = float((spread / noise).sum())
+        tau = min(max(math.sqrt(observed / slope), observed / len(sums)), _MAX_TAU)
+        for _ in range(_NEWTON_STEPS):
+            trust = tau * spread / (tau * spread + noise)
+            # The left side is tau * sum of trust, its derivative the sum of trust (2 - trust).
+            value = float(trust.sum())
+            rise = float((trust * (2 - trust)).sum())
+            before, tau = tau, min(tau - (tau * value - observed) / rise, _MAX_TAU)
+            if abs(tau - before) <= 1e-8 * tau:  # the error is about the square of the last step
+                break
+    return tau, regression_error(spread, noise, tau)
 
 
 def sums_uncertainty(

@@ -29,7 +29,6 @@ from edgeveil.flow._kernels import (
     Kernels,
     Layout,
     blocks,
-    copy_lanes,
     label_components,
     reorder,
 )
@@ -136,7 +135,7 @@ class Block:
 
     def continue_from(self, other: Any, lanes: Lanes, places: Lanes) -> None:
         """Copy the state of lanes of another block, of the same or another precision."""
-        copy_lanes(other.g, lanes, self.g, places)
+        self.g[:, places] = other.g[:, lanes]
 
     def sweep(self, tolerance: float) -> Iterator[Lanes]:
         """Sweep until all lanes have converged; give lanes as they do, each once.

@@ -223,19 +223,6 @@ def label_components(
 
 
 @compiled
-def copy_lanes(
-    g: Any,  # IN  (n, B)
-    lanes: Any,  # IN  columns of g
-    to: Any,  # INOUT (n, C)
-    places: Any,  # IN  columns of `to`
-) -> None:
-    """Copy lanes from one block to another, of the same or another precision."""
-    for v in range(len(g)):
-        for i in range(len(lanes)):
-            to[v, places[i]] = g[v, lanes[i]]
-
-
-@compiled
 def unload(
     g: Any,  # IN  (n, B)
     lanes: Any,  # IN  which ones

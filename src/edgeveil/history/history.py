@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._words import counted
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import MOST_BIRTHS, NEVER, Directed, Graph
 from edgeveil.history.ids import IntArray, grow, without_ids
@@ -436,8 +437,7 @@ class History:
         self._state = read_state(self.path, verify=False)
 
     def __repr__(self) -> str:
-        snapshots = f"{len(self)} snapshot{'' if len(self) == 1 else 's'}"
-        return f"History({snapshots}, {len(self.nodes)} nodes)"
+        return f"History({counted(len(self), 'snapshot')}, {counted(len(self.nodes), 'node')})"
 
 
 def _now() -> str:

@@ -55,7 +55,7 @@ def write_labelled_table(
                 name: values.tolist() if hasattr(values, "tolist") else list(values)
                 for name, values in columns.items()
             }
-            path.write_text(json.dumps({KEY: as_json(label), "columns": listed}))
+            path.write_text(json.dumps({KEY: as_json(label), "columns": listed}), encoding="utf-8")
 
     write_atomically(target, write)
 
@@ -91,7 +91,7 @@ def read_labelled_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], d
     source = Path(path)
     try:
         if source.suffix == ".json":
-            whole = json.loads(source.read_text())
+            whole = json.loads(source.read_text(encoding="utf-8"))
             return whole["columns"], whole[KEY]
         import polars as pl
 
@@ -192,8 +192,8 @@ def write_word2vec(
     odd = [name for name in names if not name or any(letter.isspace() for letter in name)]
     if odd:
         raise ParameterError(
-            f"{len(odd)} ids are empty or hold white space, such as {odd[0]!r}: word2vec text "
-            "cannot hold them; rename the nodes, or write .parquet"
+            f"word2vec text cannot hold an id that is empty or has white space, such as "
+            f"{odd[0]!r}; rename the nodes, or write .parquet"
         )
     if warning:
         warnings.warn(warning, stacklevel=3)

@@ -9,6 +9,7 @@ import json
 import math
 from dataclasses import dataclass
 
+from edgeveil._words import counted
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.chain import expect
 from edgeveil.ledger.charges import Charges
@@ -130,7 +131,7 @@ def show(transaction: Transaction, most: int = 20) -> list[str]:
     lines = [f"each member may be charged {in_words(cap)} in all"]
     lines += [f"  {one.member!r}: {balance(one.charged_nano)}" for one in listed[:most]]
     if len(listed) > most:
-        lines.append(f"  {len(listed) - most} more members, who have at least as much left")
+        lines.append(f"  {counted(len(listed) - most, 'more member')}, with at least as much left")
     lines.append(f"  anybody else: {balance(anybody.public_nano)} (public releases)")
     pooled = f"all members together: {in_words(anybody.pooled_charged_nano)} charged"
     if pooled_cap is not None:
@@ -141,6 +142,5 @@ def show(transaction: Transaction, most: int = 20) -> list[str]:
         since = "declared" if row.fingerprint is None else "in use since"
         lines.append(f"{row.label or 'the graph'}: snapshot {row.number}, {since} {row.created}")
     count = sum(not is_window(charge) for charge in list_charges(transaction, None, None))
-    numbered = "1 charge" if count == 1 else f"{count} charges"
-    lines.append(f"{numbered}, head {head}" if count else "no charges yet")
+    lines.append(f"{counted(count, 'charge')}, head {head}" if count else "no charges yet")
     return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,6 @@ from urllib.parse import quote
 from edgeveil.errors import LedgerError
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.tables import BUSY_SECONDS, Transaction, UnusableError
-
-
-class PostgresTransaction(Transaction):
-    """A transaction in PostgreSQL."""
-
-    mark = "%s"
-
-    def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """By COPY."""
-        with self._cursor.copy(f"COPY {table} FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row(row)
 
 
 class PostgresStore:
@@ -88,7 +76,7 @@ class PostgresStore:
                 prepare_threshold=None,  # a plan that does not know the values is a bad one
             )
             try:
-                transaction = PostgresTransaction(connection)
+                transaction = Transaction(connection, mark="%s")
                 # Writers: each statement must see what was committed before the lock was got,
                 # hence READ COMMITTED. Readers: one snapshot for the whole transaction.
                 level = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"

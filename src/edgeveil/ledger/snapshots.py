@@ -5,6 +5,7 @@ Every function works inside a transaction that the caller holds.
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 from edgeveil.errors import LedgerError
@@ -36,7 +37,7 @@ def _add_snapshot(transaction: Transaction, row: SnapshotRow) -> None:
     rows = all_snapshots(transaction)
     previous = rows[-1].hash if rows else first_hash(transaction.header, "snapshots")
     row = row._replace(seq=len(rows) + 1, created=now())
-    transaction.fill("snapshots", [chained(row, previous)])
+    transaction.insert("snapshots", [chained(row, previous)])
 
 
 def advance(transaction: Transaction, label: str) -> int:
@@ -60,10 +61,14 @@ def snapshot_for(
     *,
     wanted: int | None = None,
     write: bool = False,
+    nodes: str = "",
+    price: str = "",
 ) -> SnapshotRow:
     """The label's current snapshot, of this graph; its first use fixes which graph it is.
 
-    That another graph is refused is for the curator's eyes: it depends on the graph.
+    That another graph is refused is for the curator's eyes: it depends on the graph. The refusal
+    says whether the public node set (`nodes`, as in notes of charges) is another one, too, and
+    what a new snapshot would be charged (`price`), where these are known.
     """
     found = current_snapshot(transaction, label) or SnapshotRow(0, label, 1, None, "")
     if found.fingerprint not in (None, fingerprint):
@@ -73,13 +78,23 @@ def snapshot_for(
                 f"the lists{of_label} are a series, which edgeveil refresh and edgeveil suggest "
                 "know; anything else needs another label"
             )
+        known = _nodes_of(transaction, found)
+        differs = ""
+        if nodes and known and nodes != known:
+            here, there = (text.partition(" ")[0] for text in (nodes, known))
+            differs = (
+                f": the node set differs ({here} nodes here, {there} there). Did you forget "
+                "--nodes (nodes=)?"
+            )
         raise LedgerError(
-            f"the graph is another one than snapshot {found.number}{of_label}; if it is the "
-            "next state of the same graph, declare a new snapshot (edgeveil ledger advance, "
-            "Ledger.advance), and do so by a public schedule, such as every Monday: a new one "
-            "just when the graph has changed tells that it has. Whoever stayed must have kept "
-            "their id: one person under two ids would have two budgets. (The same data read in "
-            "another way, such as with directions, is another graph: give it another label)"
+            f"the graph is another one than snapshot {found.number}{of_label}{differs or '.'} If "
+            "it is the next state of the same graph, declare a new snapshot (edgeveil ledger "
+            "advance, Ledger.advance), from which everything is charged anew"
+            f"{price and f' (this release: {price})'}. Do so by a public schedule, such as every "
+            "Monday: a new one just when the graph has changed tells that it has. Whoever stayed "
+            "must have kept their id: one person under two ids would have two budgets. (The same "
+            "data read in another way, such as with directions, is another graph: give it another "
+            "label)"
         )
     if wanted not in (None, found.number):
         raise LedgerError(
@@ -90,3 +105,10 @@ def snapshot_for(
     if write and found.fingerprint is None:
         _add_snapshot(transaction, used)
     return used
+
+
+def _nodes_of(transaction: Transaction, snapshot: SnapshotRow) -> str:
+    """The node set of a snapshot, as the notes of its charges have it; "" if none has."""
+    for (note,) in transaction.run(sql.NOTES_OF_SNAPSHOT, snapshot.label, snapshot.number):
+        return str(json.loads(note).get("nodes", ""))
+    return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,25 +27,6 @@ NETWORK_FILE_SYSTEMS = re.compile(
     r"fuse\.(beegfs|blobfuse2?|ceph(-fuse)?|davfs2?|gcsfuse|glusterfs|goofys|juicefs|mfs|"
     r"moosefs|nfs|rclone|s3fs|smbnetfs|sshfs|vmhgfs-fuse)"
 )
-
-
-class SqliteTransaction(Transaction):
-    """A transaction in SQLite."""
-
-    mark = "?"
-
-    def check_damage(self) -> None:
-        """By SQLite's own check of all pages."""
-        if self.run("PRAGMA integrity_check(1)") != [("ok",)]:
-            raise LedgerError("the ledger is damaged: SQLite's check fails")
-
-    def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """By one prepared statement."""
-        listed = iter(rows)
-        for first in listed:
-            statement = f"INSERT INTO {table} VALUES ({', '.join('?' * len(first))})"
-            self._cursor.execute(statement, first)
-            self._cursor.executemany(statement, listed)
 
 
 class SqliteStore:
@@ -85,6 +66,11 @@ class SqliteStore:
                 raise LedgerError(f"the ledger {self.path} cannot have a rollback journal")
             with _begun(connection, write=write) as transaction:
                 yield transaction
+
+    def check_pages(self, transaction: Transaction) -> None:
+        """LedgerError if SQLite finds damage, such as an index that lacks rows of its table."""
+        if transaction.run("PRAGMA integrity_check(1)") != [("ok",)]:
+            raise LedgerError(f"the ledger {self.path} is damaged: SQLite's own check fails")
 
     def backup(self, target: Path) -> None:
         """Write a consistent copy to a new file, with SQLite's own means."""
@@ -143,7 +129,7 @@ class SqliteStore:
 @contextmanager
 def _begun(connection: sqlite3.Connection, *, write: bool) -> Iterator[Transaction]:
     """A transaction; closing the connection undoes one that is not committed."""
-    transaction = SqliteTransaction(connection)
+    transaction = Transaction(connection, mark="?")
     transaction.run("BEGIN IMMEDIATE" if write else "BEGIN")
     yield transaction
     transaction.commit()

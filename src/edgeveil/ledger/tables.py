@@ -16,7 +16,7 @@ The statements are the same text for both (placeholders are written ``?``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from edgeveil.errors import LedgerError
@@ -145,46 +145,50 @@ class UnusableError(LedgerError):
 class Transaction:
     """Statements that take effect together at `commit`, durably, or not at all.
 
-    Each has a connection of its own, so that no fork, thread or pickle shares one by mistake. What
-    the two databases write differently is in their subclasses.
+    Each has a connection of its own, so that no fork, thread or pickle shares one by mistake. The
+    two databases differ in how a parameter is marked, and in how a transaction begins.
     """
 
-    header: Header  # of the ledger, by the time that it was read
-    mark: str  # the placeholder of a parameter
+    header: Header  # of the ledger; set by `Ledger`, which reads it first
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, mark: str) -> None:
         self._cursor = connection.cursor()
-
-    def fill(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add rows to a table, with all its columns in order."""
-        raise NotImplementedError
-
-    def check_damage(self) -> None:
-        """Let the database check its own file, where it can; LedgerError if that fails."""
+        self._mark = mark
 
     def run(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Run one statement and fetch all it returns."""
-        # Without parameters, psycopg takes a '%' in a statement as it is.
-        given = (parameters,) if parameters else ()
-        self._cursor.execute(statement.replace("?", self.mark), *given)
+        self._cursor.execute(statement.replace("?", self._mark), parameters)
         return [] if self._cursor.description is None else list(self._cursor.fetchall())
 
     def among(self, statement: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
         """Run a statement with ``IN ({})`` of the values, some hundred at a time."""
-        rest = iter(values)
-        while some := list(islice(rest, 500)):  # below every database's limit of parameters
+        for some in _some_at_a_time(values):
             yield from self.run(statement.format(", ".join("?" * len(some))), *some)
+
+    def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows to a table, with all its columns in order."""
+        for some in _some_at_a_time(rows):
+            row = f"({', '.join('?' * len(some[0]))})"
+            values = ", ".join([row] * len(some))
+            self.run(f"INSERT INTO {table} VALUES {values}", *chain.from_iterable(some))
 
     def commit(self) -> None:
         """Return only when everything is on disk."""
         self._cursor.execute("COMMIT")
 
 
+def _some_at_a_time(items: Iterable[Any]) -> Iterator[list[Any]]:
+    """Few enough for every database's limit of parameters (SQLite once had 999)."""
+    rest = iter(items)
+    while some := list(islice(rest, 400)):
+        yield some
+
+
 def create(transaction: Transaction, header: tuple[Any, ...]) -> None:
     """Make the tables of a new ledger and write its header."""
     for statement in TABLES.split(";"):
         transaction.run(statement)
-    transaction.fill("ledger", [(FORMAT, *header)])
+    transaction.insert("ledger", [(FORMAT, *header)])
 
 
 GET_LEDGER = "SELECT * FROM ledger"  # in the order of `Header`; its first column is the format
@@ -194,7 +198,9 @@ GET_CHARGES = f"SELECT {_CHARGE} FROM charges ORDER BY seq"
 CHARGES_AT = f"SELECT {_CHARGE} FROM charges WHERE seq IN ({{}})"
 LAST_CHARGES = f"SELECT {_CHARGE} FROM charges ORDER BY seq DESC LIMIT 2"
 CHARGE_OF_KEY = f"SELECT {_CHARGE} FROM charges WHERE key = ?"
+NOTE_OF_KEY = "SELECT note FROM charges WHERE key = ?"
 ROWS_SO_FAR = "SELECT campaign_rows FROM charges WHERE campaign = ? ORDER BY seq DESC LIMIT 1"
+NOTES_OF_SNAPSHOT = "SELECT note FROM charges WHERE label = ? AND snapshot = ? ORDER BY seq LIMIT 1"
 OPEN_OF_CAMPAIGN = (
     "SELECT seq FROM charges JOIN secrets ON secrets.key = charges.key WHERE campaign = ?"
 )

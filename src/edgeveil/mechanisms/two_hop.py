@@ -197,7 +197,7 @@ class TwoHop:
             scales[friends] *= 2
             weight = weights[own.starts[i] : own.starts[i + 1]] / floors[i]
             return two_hop_uncertainty(
-                row, int(own.sources[i]), friends, seen, weight, scales, self.restart
+                row, int(own.sources[i]), friends, shared, weight, scales, self.restart
             )
 
         return half_widths(rows, own, shared, of_row, lift=self.score == "lift")

@@ -96,17 +96,16 @@ class Guarantee:
     @property
     def pooled_epsilon(self) -> float:
         """What all members together learn at most, if they combine their lists."""
-        if math.isinf(self.epsilon):
-            return self.epsilon
-        return float(self.pooled(self.n_sources))
+        return self.epsilon if math.isinf(self.epsilon) else float(self.pooled(self.n_sources))
 
     def pooled(self, rows: int) -> Fraction:
-        """What this many members learn at most, if they combine their lists; exact."""
-        if math.isinf(self.epsilon):
-            raise ParameterError("nothing is protected, so there is no epsilon to add up")
+        """What so many members (1 or more) learn at most, if they combine their lists; exact.
+
+        Theorem 2 of docs/theory/composition.md; of a private guarantee.
+        """
         whole = exact_epsilon(self.epsilon)
-        if rows == 0 or self.model != "joint" or self.pooling == "shared":
-            return whole * (self.model != "joint" or rows > 0)
+        if self.model != "joint" or self.pooling == "shared":
+            return whole
         shared = exact_epsilon(self.shared_epsilon)
         return shared + rows * (whole - shared)
 

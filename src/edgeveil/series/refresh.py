@@ -29,9 +29,10 @@ from typing import Any
 import numpy as np
 
 from edgeveil._files import move, write_note
+from edgeveil._words import counted
 from edgeveil.engine.keys import parameters_of
 from edgeveil.engine.making import read_shared, stored_shared
-from edgeveil.engine.question import Progress, graph_of
+from edgeveil.engine.question import Progress, graph_of, guarantee_for
 from edgeveil.engine.tasks import Engine, Local, Made, Part, Parts, Task
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.estimate import lists
@@ -184,18 +185,19 @@ class Refreshed:
         How many windows were opened depends on how many friends members have: the summary is for
         the curator only.
         """
-        left_out = (
-            f"; {self.n_left_out:,} were left out, because their budget does not allow it"
-            if self.n_left_out
-            else ""
-        )
-        joined = f"{self.n_newcomers:,} joined the series now and paid {self.price:g} each for all "
-        joined = f"{joined}their lists to come" if self.n_newcomers else "nobody was charged"
+        left_out = ""
+        if self.n_left_out:
+            left_out = f"; {counted(self.n_left_out, 'member', 'were')} left out, because their "
+            left_out += "budget does not allow it"
+        joined = "Nobody was charged"
+        if self.n_newcomers:
+            joined = f"{counted(self.n_newcomers, 'member')} joined the series now and paid "
+            joined += f"{self.price:g} each for all their lists to come"
+        windows = counted(self.n_windows, "window", "were")
         return (
-            f"Snapshot {self.snapshot}: {self.n_lists:,} members have lists{left_out}. "
-            f"{joined[0].upper()}{joined[1:]}, and {self.n_windows:,} windows were opened at no "
-            "further charge (an exact count, for the curator only). The member with the least has "
-            f"epsilon = {self.least_left:g} left."
+            f"Snapshot {self.snapshot}: {counted(self.n_lists, 'member', 'have')} lists{left_out}. "
+            f"{joined}, and {windows} opened at no further charge (an exact count, for the curator "
+            f"only). The member with the least has epsilon = {self.least_left:g} left."
         )
 
     def suggestions(self, members: Sequence[NodeId] | None = None, k: int = 20) -> Suggestions:
@@ -631,9 +633,8 @@ class Series:
     def _about(self, n_members: int) -> tuple[Guarantee, Provenance]:
         from importlib.metadata import version
 
-        guarantee = replace(
-            self._mechanism.guarantee(max(n_members, 1)), theorem="docs/theory/series.md"
-        )
+        claim = guarantee_for(self._history.graph, self._mechanism, max(n_members, 1))
+        guarantee = replace(claim, theorem="docs/theory/series.md")
         assert self._state is not None  # it was refreshed
         snapshot = self._history.snapshots[self._state.until - 1]
         return guarantee, Provenance(

@@ -64,7 +64,7 @@ def suggest(
 
     Other Parameters
     ----------------
-    ledger, label, purpose, operator, noise, engine, progress : optional
+    ledger, label, skip_exhausted, purpose, operator, noise, engine, progress : optional
         As for `edgeveil.release`.
 
     Examples

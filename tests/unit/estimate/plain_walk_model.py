@@ -1,4 +1,4 @@
-"""What the kernels of `edgeveil.estimate` compute, in plain numpy: the definition, slower."""
+"""The model of `edgeveil.estimate.rows`, written a second time for comparison."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from edgeveil.estimate._kernels import CLOSURE_EXCESS
+from edgeveil.estimate.rows import CLOSURE_EXCESS
 
 
 def best_degree_floor(own_degrees, n, epsilon):
@@ -17,9 +17,9 @@ def best_degree_floor(own_degrees, n, epsilon):
     return float(floors[np.argmin(lost + noise)])
 
 
-def expected_sums(own, degrees, weights):
+def expected_sums(own, degrees, weights, grid=None):
     low, high = degrees.min(), degrees.max()
-    at = np.geomspace(low, high, 64) if high > low else np.array([low])
+    at = np.geomspace(low, high, 64) if grid is None else grid
     joined = -np.expm1(-np.outer(at, degrees[own] / degrees.sum()))
     expected = np.interp(degrees, at, joined @ weights)
     return expected * ((weights @ degrees[own]) / expected.sum())
@@ -70,7 +70,7 @@ def complete_row(noisy, source, own, known, weights, floor, scale, restart):
     scales[own] = 2 * scale
     mass = weights @ degrees[own]
     grain = weights**2 @ degrees[own] / mass
-    prior = expected_sums(own, degrees, weights)
+    prior = expected_sums(own, degrees, weights, known.grid)
     noisy[own] *= 2
     belief = 0.01 / (0.01 + (2 * scales[own] ** 2).sum() / mass**2)
     measured = (noisy[own].sum() - prior[own].sum()) / mass
@@ -79,7 +79,7 @@ def complete_row(noisy, source, own, known, weights, floor, scale, restart):
     prior[own] += more
     sums = shrink(noisy, scales, prior, grain)
     sums[source] = weights.sum()
-    return two_hop_row(source, own, degrees, weights / floor, sums / floor, restart)
+    return two_hop_row(source, own, degrees, weights / floor, sums / floor, restart, known.grid)
 
 
 def shrink(noisy, scales, prior, grain):
@@ -95,9 +95,9 @@ def shrink(noisy, scales, prior, grain):
     return np.maximum(prior + trust * (noisy - prior), 0.0)
 
 
-def two_hop_row(source, own, degrees, weights, sums, restart):
+def two_hop_row(source, own, degrees, weights, sums, restart, grid=None):
     direct, friends, far = two_hop_shares(own, degrees, weights, restart)
-    closure = sums[own].sum() / expected_sums(own, degrees, weights)[own].sum()
+    closure = sums[own].sum() / expected_sums(own, degrees, weights, grid)[own].sum()
     share = persistent_share(restart, closure)
     by_degree = degrees / degrees.sum()
     seen = sums.copy()

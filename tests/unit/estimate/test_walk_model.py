@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.estimate import _kernels
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.estimate.rows import OwnLists, complete_rows, prior_rows, two_hop_weights
+from edgeveil.estimate.rows import (
+    OwnLists,
+    complete_rows,
+    prior_rows,
+    shrink,
+    two_hop_weights,
+)
 from edgeveil.flow import personalized_pagerank
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.nodes import NodeSet
@@ -18,7 +23,7 @@ def known(degrees):
 
 
 def own_list(source, friends, n):
-    lists = np.array(friends, dtype=np.int32)  # as in graphs: for these there are loops
+    lists = np.array(friends, dtype=np.int32)
     return OwnLists(np.array([source]), lists, np.array([0, len(lists)]), NodeSet.range(n))
 
 
@@ -57,18 +62,16 @@ def test_shrinkage_trusts_exact_sums_and_ignores_hopeless_ones():
     prior = rng.uniform(1, 20, 3000)
     truth = rng.poisson(prior).astype(float)
 
-    def shrink(noisy, scale):
-        sums, noise = noisy.copy(), np.full(len(noisy), 2 * scale**2)
-        _kernels.shrink(sums, -1, prior.copy(), 1.0, 1.0, noise)
-        return sums
+    def shrunk(noisy, scale):
+        return shrink(noisy, prior, 1.0, np.full(len(noisy), 2 * scale**2))
 
     for scale, low, high in ((1e-6, 0.99, 1.01), (1000.0, 0.0, 0.05)):
         noisy = truth + rng.laplace(0, scale, len(prior))
-        moved = shrink(noisy, scale) - prior
+        moved = shrunk(noisy, scale) - prior
         slope = (moved @ (noisy - prior)) / ((noisy - prior) @ (noisy - prior))
         assert low <= slope <= high
     noisy = truth + rng.laplace(0, 3.0, len(prior))
-    error = np.abs(shrink(noisy, 3.0) - truth).mean()
+    error = np.abs(shrunk(noisy, 3.0) - truth).mean()
     assert error < min(np.abs(noisy - truth).mean(), np.abs(prior - truth).mean())
 
 

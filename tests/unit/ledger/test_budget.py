@@ -156,7 +156,7 @@ def test_used_up_what_is_there_stays_and_nothing_new_is_charged(place, joint, ch
     ledger = place.create(epsilon=1)
     charge(ledger, "lists", joint(1, "a"))
     charge(ledger, "others", joint(1, "b"))
-    with pytest.raises(BudgetError, match="the rows of 1 of the 2 were charged before"):
+    with pytest.raises(BudgetError, match="1 of 2 members has nothing left; their stored lists"):
         charge(ledger, "lists", joint(1, "a", "b"))
     assert charge(ledger, "lists", joint(1, "a")).batches[0].secret
     assert len(ledger.charges()) == 2
@@ -202,7 +202,12 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_for_whom(place, public, 
     ledger = place.create(epsilon=4, pooled_epsilon=5)
     reserve(ledger, "1", joint(3.5, "alice"))
     for charge, words in (
-        (joint(1, "alice", "bob"), "needs epsilon 1, 0.5 of 4 is left for member 'alice'"),
+        (
+            joint(1, "alice", "bob"),
+            "needs epsilon 1, 0.5 of 4 is left for member 'alice'. 1 of 2 members has too little "
+            "left; their stored lists stay readable. Leave them out with --skip-exhausted "
+            "(skip_exhausted=True)",
+        ),
         (
             public(0.75),
             "needs epsilon 0.75, 0.5 of 4 is left for everybody "

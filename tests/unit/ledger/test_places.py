@@ -146,7 +146,7 @@ def test_postgres_commits_wait_for_the_disk_even_if_the_session_says_otherwise(p
 def test_a_server_that_may_forget_commits_is_refused(postgres_place):
     def switch(value):
         postgres_place.raw(f"ALTER SYSTEM SET fsync = {value}", "SELECT pg_reload_conf()")
-        for _ in range(100):
+        for _ in range(1200):
             if postgres_place.raw("SHOW fsync") == [(value,)]:
                 return
             time.sleep(0.05)

@@ -1,0 +1,45 @@
+"""Words of messages: "1 list is", "2 lists are", "did you mean --epsilon?"."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_ONE = {"are": "is", "were": "was", "have": "has"}
+
+
+def counted(number: int, what: str, verb: str = "") -> str:
+    """A number, what there are of it, and what they do.
+
+    >>> counted(1, "ranking"), counted(2000, "ranking")
+    ('1 ranking', '2,000 rankings')
+    >>> counted(1, "name", "stand out"), counted(2, "name", "stand out")
+    ('1 name stands out', '2 names stand out')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'} {_agreeing(number, verb)}".rstrip()
+
+
+def some_of(number: int, total: int, what: str, verb: str = "") -> str:
+    """So many of all, and what they do.
+
+    >>> some_of(2, 1000, "member", "were"), some_of(1, 1000, "member", "were")
+    ('2 of 1,000 members were', '1 of 1,000 members was')
+    """
+    return f"{number:,} of {counted(total, what)} {_agreeing(number, verb)}".rstrip()
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The known word that is nearest to this one, as the end of a sentence; "" if none is near.
+
+    >>> did_you_mean("twohop", ["two-hop", "degree-prior"])
+    '; did you mean two-hop?'
+    """
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _agreeing(number: int, verb: str) -> str:
+    first, blank, rest = verb.partition(" ")
+    if number != 1 or not first:
+        return verb
+    return f"{_ONE.get(first, f'{first}s')}{blank}{rest}"

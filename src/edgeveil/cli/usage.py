@@ -1,0 +1,70 @@
+"""What is wrong with a command line, in one sentence, and which option was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyclopts import (
+    App,
+    CycloptsError,
+    MissingArgumentError,
+    UnknownCommandError,
+    UnusedCliTokensError,
+)
+
+from edgeveil._words import did_you_mean
+
+# Options, and other words for them: those of other programs, and of our other commands. Of an
+# unknown word the first option is meant that the command has.
+_OTHER_WORDS = {
+    "--epsilon": "--eps -e --budget --cap --privacy",
+    "--member": "--source --user --node --person --id",
+    "--members": "--sources --users",
+    "--source": "--member --user --node --person --id",
+    "--sources": "--members --users --member --source --user --node",
+    "-k": "--k --n -n --count --size --length --limit --number --max",
+    "--out": "--output -o --file --save --to",
+    "--overwrite": "--force -f --replace",
+    "--all": "--everybody --everyone",
+    "--candidates": "--among --only",
+    "--ledger": "--account --wallet",
+    "--label": "--name",
+    "--dry-run": "--price --cost --quote",
+    "--insecure-seed": "--seed --random-state",
+    "--dim": "--dimension --dimensions --width",
+    "--restart": "--alpha --teleport",
+    "--workers": "--threads --jobs -j --processes",
+    "--directed": "--undirected",
+    "--format": "--json --csv --style",
+    "--for": "--lasting --during",
+    "--yes": "-y --no-input",
+    "--verbose": "-v --debug",
+}
+
+
+def explain(error: CycloptsError, app: App, words: Sequence[str]) -> str:
+    """Say what the parser complains about; an option that there is not comes first."""
+    in_short = " ".join(str(error).split())  # without the frame around it
+    if isinstance(error, UnknownCommandError):
+        return in_short
+    _, (*_, command), rest = app.parse_commands(words)
+    name = " ".join(error.command_chain or ())
+    known = [n for a in command.assemble_argument_collection() if a.parse for n in a.names]
+    for word in rest:
+        option = word.partition("=")[0]
+        if option.startswith("-") and option.strip("-")[:1].isalpha() and option not in known:
+            return f"{name} has no option {option}{_meant(option, known)}"
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        if error.keyword or error.argument.tokens:
+            return f"{error.keyword or error.argument.name} needs a value"
+        return f"{name} needs {error.argument.name} (edgeveil {name} --help)"
+    if isinstance(error, UnusedCliTokensError):
+        return f"{name} does not take {' '.join(error.unused_tokens or ())}"
+    return in_short
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    for option, others in _OTHER_WORDS.items():
+        if option in known and word in others.split():
+            return f"; did you mean {option}?"
+    return did_you_mean(word, known)
