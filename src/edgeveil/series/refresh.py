@@ -3,6 +3,7 @@
 The order, in which a crash at any point costs only time:
 
     history.add           the snapshot is merged, all at once
+    history.start_anew    if a series starts: edges that have ended lose their birth
     pending.json          says which snapshot is worked on
     ledger.charge         newcomers pay for the series; windows are recorded at price 0
     noise                 drawn from the batches' secrets; the new state is written beside the old
@@ -20,7 +21,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -261,8 +262,8 @@ class _Refresh:
 
     def check_ledger(self) -> None:
         """Refuse a folder that another ledger or label made, before anything is written to it."""
-        about, noted = self.place.about(), self._noted()
-        for entry in (about.entry if about else noted.entry, noted.entry):
+        about, noted = self.place.about() or About(""), self._noted()
+        for entry in (about.entry, noted.entry):
             if entry[0] and self.ledger.entry(entry[0]) != entry:
                 raise LedgerError(
                     f"{self.ledger.location} lacks an entry that {self.place.path} was refreshed "
@@ -278,9 +279,15 @@ class _Refresh:
         """Refresh the series with a snapshot of the history."""
         self.names = [str(node) for node in self.history.nodes.ids.tolist()]
         about = self._checked(number)
-        if about.until == number:
-            # It may have been interrupted after its state counted
-            self._erase_secrets(self.window_campaign(number))
+        last = self.place.marks(len(self.names), about)[1]
+        last[self.history.forgotten] = 0  # the forgotten have no name
+        if about.until == number:  # it may have been interrupted after its state counted
+            drawn = {name for name, end in zip(self.names, last, strict=True) if end == number}
+            left = set(self.names) - drawn
+            self._erase_secrets(
+                self.window_campaign(number),
+                but=lambda members: drawn.isdisjoint(members) and not left.isdisjoint(members),
+            )
         self.place.begin(replace(about, until=number, token=self._token(number)))
         self._write_note(about.series, number)
         newcomers, left_out = self._charge_newcomers(about, number)
@@ -289,8 +296,6 @@ class _Refresh:
             self._write_note(about.series, about.until)
             self.place.finish()
             raise BudgetError("the budget of nobody allows a series: nothing was charged")
-        last = self.place.marks(len(self.names), about)[1]
-        last[self.history.forgotten] = 0  # the forgotten have no name
         mechanism = SuggestWindow(
             epsilon=self.mechanism.epsilon,
             directed=self.mechanism.directed,
@@ -328,10 +333,18 @@ class _Refresh:
             _series=series,
         )
 
-    def _erase_secrets(self, campaign: Campaign) -> None:
-        """Mark all batches of a campaign stored: what they are for is in the state, or gone."""
+    def _erase_secrets(
+        self,
+        campaign: Campaign,
+        but: Callable[[tuple[str, ...]], bool] = lambda members: False,
+    ) -> None:
+        """Mark batches of a campaign stored, whose rows are in the state, or are of the forgotten.
+
+        But for those of some members, which are still to be drawn: batches are drawn as a whole.
+        """
         for batch in self.ledger.open_batches(campaign):
-            batch.store(_marker)
+            if not but(batch.members):
+                batch.store(_marker)
 
     def _token(self, number: int) -> str:
         """Of a snapshot; empty if the history does not have it."""
@@ -432,6 +445,7 @@ class _Refresh:
             here = slice(shard.first, shard.first + len(shard.last))
             charged = shard.charged | newcomers[here]
             members = np.flatnonzero(charged) + shard.first
+            members = members[mechanism.since[members] < until]  # never a second time
             made = self._windows(task, members, members[due[members]], until)
             opened += sum(len(part.sources) for part in made)
             _folded(shared, self.history.graph, mechanism, shard, charged, made, until).write(state)

@@ -263,6 +263,41 @@ def test_the_memory_of_the_forgotten_is_erased(weeks):
     assert (held.windows[1:] == 3).all()
 
 
+def test_no_row_of_a_batch_is_drawn_again_for_who_was_forgotten_and_returns(
+    weeks, drawn, monkeypatch
+):
+    """Its secret may be there still, but one window of two histories would tell all."""
+    weeks.refresh(RING)
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=True),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING + CHORDS)
+    before = len(drawn[1])
+    weeks.history.add(graph(RING, range(1, 8)), date="2026-01-03")
+    weeks.history.forget("a")
+    weeks.week = 3
+    weeks.refresh(RING)
+    outcomes = [seen for _, seen in drawn[1]]
+    assert len(outcomes) == before + 1
+    assert len(set(outcomes)) == len(outcomes)
+    assert all(charge.released for charge in weeks.ledger.charges())
+
+
+def test_a_snapshot_that_is_refreshed_again_with_another_rule_goes_on_if_interrupted(
+    weeks, drawn, monkeypatch
+):
+    weeks.refresh(RING, rule=WindowRule(first=5, patience=50))
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING, again=True)
+    assert weeks.refresh(RING, again=True).n_windows == 8
+    assert check_drawn_once(drawn, weeks.history) > 8
+    assert all(charge.released for charge in weeks.ledger.charges())
+
+
 # --- Put back to an older copy ------------------------------------------------------------------
 
 
