@@ -479,10 +479,10 @@ class _Refresh:
 
 def _no_more(n_members: int) -> Guarantee:
     """Windows cost nothing: their edges were paid for with the series (docs/theory/series.md)."""
+    theorem = "docs/theory/series.md"
     return Guarantee(
-        epsilon=0.0, model="joint", n_sources=n_members, theorem="docs/theory/series.md",
-        pooling="shared",
-    )  # fmt: skip
+        epsilon=0.0, model="joint", n_sources=n_members, theorem=theorem, pooling="shared"
+    )
 
 
 def _marker(path: Path) -> None:
@@ -499,12 +499,9 @@ def popularity(stored: Batch, nodes: Sized) -> lists.Popularity:
     """What the released degrees of a series tell about so many nodes."""
     numbers = read_shared(stored.artifact)
     assert numbers is not None  # the degrees
-    return lists.learn(_padded(numbers.values[0], len(nodes)), numbers.scale)
-
-
-def _padded(values: Any, n: int) -> Any:
-    """Released degrees of the nodes that there were, and 0 for those who joined later."""
-    return np.concatenate([values, np.zeros(max(n - len(values), 0))])
+    degrees = np.zeros(len(nodes))  # 0 for those who joined later
+    degrees[: len(numbers.values[0])] = numbers.values[0]
+    return lists.learn(degrees, numbers.scale)
 
 
 def _folded(
