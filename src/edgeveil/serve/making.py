@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +78,7 @@ class Making:
         self, read: Callable[[], Graph], ledger: Ledger, offer: Offer, folder: Path
     ) -> None:
         self._read, self.ledger, self.offer, self._folder = read, ledger, offer, folder
+        self._series = ledger.key_of(json.dumps(["lists", offer.label]))  # of ledger and label
         self._wake = threading.Condition()
         self._at_work = threading.Lock()  # held while lists are charged or the edition changes
         self._waiting: deque[tuple[NodeId, _Answer]] = deque()
@@ -220,11 +220,6 @@ class Making:
         lists = ListStore.open(path, about, graph.nodes, self.offer.k)
         lists.refuse_unknown(self.ledger)
         return Edition(snapshot, graph, lists)
-
-    @cached_property
-    def _series(self) -> str:
-        """Identifies ledger and label."""
-        return self.ledger.key_of(json.dumps(["lists", self.offer.label]))
 
     def _work(self) -> None:
         with self._wake:  # loading slows down answers: stored lists come first
