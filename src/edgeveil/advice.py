@@ -24,19 +24,18 @@ def recommended(
 ) -> Mechanism:
     """The mechanism that is best at this epsilon, by a rule that does not see the data.
 
-    Joint model: two-hop, whose split of the budget is the degree prior alone up to
-    epsilon = 0.4. Public model: the degree prior, the only other one that keeps its price for
-    any number of rows. In both, edge flipping if epsilon is at least 4 and flipping adds at
-    most 4 false edges to a node, n / (1 + e^epsilon) <= 4: few beside the true ones, while
-    two-hop gains little from a larger epsilon. On all generated networks that were tried, of
-    60 to 30,000 nodes with average degrees of 8 to 160, edge flipping finds more of the
-    nearest nodes from there on. a mechanism's `when_to_use` says why in words.
+    Joint model: two-hop (up to epsilon = 0.4 it equals the degree prior). Public model: the degree
+    prior, the only other mechanism whose price does not grow with the number of rows. In both
+    models edge flipping instead, if epsilon is at least 4 and flipping adds at most 4 false edges
+    to a node, n / (1 + e^epsilon) <= 4: there it finds more of the nearest nodes on all generated
+    networks that were tried, of 60 to 30,000 nodes with average degrees of 8 to 160. The
+    `when_to_use` of a mechanism says why.
 
-    Embeddings: in the joint model own-list-embedding, which costs nothing. Wide or
-    without a hash, a noisy second hop added at most a point of accuracy to it at epsilon <= 2
-    (docs/choosing.md). In the public model instant-embedding, **where every row costs epsilon**: it
-    is for a few rows. For many, release ``EdgeFlipping(model="public")`` and hash the scores by
-    `edgeveil.postprocess.embed`: epsilon in all, useful under the rule above.
+    Embeddings: in the joint model own-list-embedding, which costs nothing; a noisy second hop added
+    at most a point of accuracy to it at epsilon <= 2 (docs/choosing.md). In the public model
+    instant-embedding, **where the price of every row is epsilon**: it is for a few rows. For many,
+    release ``EdgeFlipping(model="public")``, whose price is epsilon for all rows together, and hash
+    the scores by `edgeveil.postprocess.embed`; that is useful under the rule above.
 
     Parameters
     ----------

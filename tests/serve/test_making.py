@@ -19,7 +19,8 @@ from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.tables import UnusableError
 from edgeveil.nodes import NodeSet
-from edgeveil.serve.making import Making, Offer, Unavailable, UsedUp
+from edgeveil.serve.answers import Unavailable, UsedUp
+from edgeveil.serve.making import Making, Offer
 
 
 @pytest.fixture(autouse=True)
@@ -179,7 +180,7 @@ def test_loops_that_do_not_load_are_an_honest_error_and_no_endless_wait(
         raise RuntimeError("no locator available")
 
     monkeypatch.setattr("edgeveil.serve.making._load_kernels", broken)
-    monkeypatch.setattr("edgeveil.engine.api.suggest", broken)
+    monkeypatch.setattr("edgeveil.engine.making.release", broken)
     making = service(tmp_path, graphs)
     try:
         with pytest.raises(Unavailable):

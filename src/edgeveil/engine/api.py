@@ -1,15 +1,10 @@
-"""Every call that makes a release or says its price: the one way into the engine.
-
-Python, the command line, the scikit-learn estimator and the service call these and nothing below.
-"""
+"""The calls that make a release or give its price."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
-
-import numpy as np
 
 from edgeveil.advice import recommended
 from edgeveil.engine.making import release, release_to
@@ -23,48 +18,39 @@ from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.releases import Release
-from edgeveil.suggestions import Suggestions
 
-__all__ = ["ReleasePrice", "embed", "known_to", "price", "rank", "release", "release_to", "suggest"]
+__all__ = [
+    "ReleasePrice",
+    "embed",
+    "known_to",
+    "mechanism_for_lists",
+    "price",
+    "rank",
+    "release",
+    "release_to",
+]
 
 _SAY_EPSILON = "epsilon is required (for example epsilon=1); smaller is more private"
 
 
-def suggest(
+def mechanism_for_lists(
     graph: Graph,
-    members: NodeId | Iterable[NodeId] | None = None,
-    epsilon: float | None = None,
+    mechanism: Mechanism | None,
+    epsilon: float | None,
     *,
-    k: int | None = None,
-    candidates: Iterable[NodeId] | None = None,
-    knows_followers: bool = False,
-    mechanism: Mechanism | None = None,
-    **how: Unpack[Options],
-) -> Suggestions:
-    """Lists from the graph as it is, each charged to its member; see `edgeveil.suggest`.
-
-    That one, in `edgeveil.series`, gives the lists of the series that a label has, if there is one.
-    """
-    graph = graph_of(graph)
+    knows_followers: bool,
+) -> Mechanism:
+    """The mechanism of suggestions that was named, or `Suggest` for this graph."""
     if mechanism is None:
         if epsilon is None:
             raise ParameterError(_SAY_EPSILON)
-        mechanism = Suggest(
-            epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers
-        )
-    elif check_mechanism(mechanism).gives != "suggestions":
+        return Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
+    if check_mechanism(mechanism).gives != "suggestions":
         raise ParameterError(f"{mechanism.name} gives {mechanism.gives}, no lists")
-    elif knows_followers:
+    if knows_followers:
         raise ParameterError("knows_followers is for the default mechanism; give it to yours")
-    else:
-        _refuse_two_values(mechanism, epsilon=epsilon)
-    if members is None:
-        members = graph.nodes
-    elif isinstance(members, str | int | np.integer):
-        members = [members]
-    made: Any = release(graph, mechanism, members, k=k, candidates=candidates, **how)
-    assert isinstance(made, Suggestions)  # of what the mechanism gives
-    return made
+    _refuse_two_values(mechanism, epsilon=epsilon)
+    return mechanism
 
 
 def rank(
@@ -150,7 +136,7 @@ def rank(
 def known_to(
     graph: Graph, mechanism: Mechanism, source: NodeId, *, itself: bool, neighbours: bool
 ) -> list[NodeId]:
-    """Whom a ranking for `source` need not show: the source, and those whom it knows already."""
+    """Nodes to leave out of a ranking for `source`: itself, its neighbours, as wanted."""
     if neighbours and mechanism.guarantee(1).model == "public":
         raise ParameterError(
             "leaving out the source's neighbours would show them to anyone: it needs model='joint'"
@@ -169,10 +155,10 @@ def embed(
     mechanism: Mechanism | None = None,
     **how: Unpack[Options],
 ) -> Release:
-    """Embed members, each for itself alone (joint model): by default its own list, for nothing.
+    """Embed members, each for itself alone (joint model): by default its own list, at no price.
 
-    A member knows its own list, so an embedding of that list costs no budget: epsilon is 0. What
-    takes a budget is named as `mechanism`; docs/choosing.md says what it gains.
+    A member knows its own list, so an embedding of that list costs no budget: epsilon is 0. For
+    an embedding that uses a budget name a `mechanism`; docs/choosing.md says what it gains.
 
     Parameters
     ----------
@@ -223,7 +209,7 @@ def embed(
 
 
 def own_list(graph: Graph, dimension: int | Literal["nodes"] | None) -> OwnListEmbedding:
-    """The embedding of the own list, of this width; "nodes" means without a hash."""
+    """The embedding of the own list with this dimension; "nodes" means without a hash."""
     if dimension is None:
         return OwnListEmbedding()
     if dimension == "nodes":
@@ -258,8 +244,8 @@ def price(
 ) -> ReleasePrice:
     """The price of a release. Nothing is charged or drawn.
 
-    The price depends on the mechanism and the number of sources, both public. Which rows were
-    paid before is looked up in the ledger. Whether a graph keeps a promise is not looked at.
+    The price depends on the mechanism and the number of sources, both public, and on which rows
+    were charged before, by the ledger. A promise about the graph is not checked.
 
     Parameters
     ----------

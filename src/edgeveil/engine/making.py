@@ -30,10 +30,10 @@ from edgeveil.release_folder import ReleaseFolder, Result, file_of, part_name
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-# A part goes to a worker and comes back: much larger than the groups that stay in a cache, or a
-# cluster would spend its time on sending; small enough that a few fit into memory.
+# A part is sent to a worker and back: much larger than the groups of rows that fit into a cache,
+# so that a cluster is not busy with sending; small enough that a few fit into memory.
 _PART_BYTES = 16 << 20
-_PART_LISTS = 1024  # lists are short and soon made
+_PART_LISTS = 1024
 
 # A batch is charged and stored as a whole, and a few are in memory at once.
 _BATCH_BYTES = 64 << 20
@@ -57,9 +57,10 @@ def release(
 ) -> Result:
     """Run a mechanism on a graph and give the rows with their guarantee.
 
-    With a ledger every row is charged once, durably, before its noise is drawn, and stored. Asked
-    for again, alone or among others, it is the stored one and costs nothing; after a crash it is
-    finished with the same noise. For more rows than fit into memory see `release_to`.
+    With a ledger every row is charged once, durably, before its noise is drawn, and then stored. A
+    later call for the same row, alone or among others, gives the stored one and costs nothing;
+    after a crash the row is finished with the same noise. For more rows than fit into memory see
+    `release_to`.
 
     Parameters
     ----------
@@ -190,7 +191,10 @@ def _release_in(folder: Path) -> ReleaseFolder | None:
 
 
 def _another(folder: Path) -> ParameterError:
-    return ParameterError(f"{folder} holds another release: choose another place, or overwrite it")
+    return ParameterError(
+        f"{folder} holds another release: choose another place, or replace it (--overwrite, "
+        "overwrite=True)"
+    )
 
 
 class _Collected:
@@ -283,7 +287,7 @@ def _parts(question: Question, indices: npt.NDArray[np.int64]) -> Iterator[tuple
 def _computed(
     question: Question, task: Task, parts: Parts, *, done: int = 0
 ) -> Iterator[tuple[Part, Any]]:
-    """Let the engine run, and tell how many rows are done."""
+    """Run the engine, and report how many rows are done."""
     total = len(question.indices)
     for part, made in question.engine.run(task, parts):
         done += len(part.sources)
@@ -295,8 +299,8 @@ def _computed(
 class Paid:
     """Rows with a ledger: each is charged once, before its noise is drawn, and stored.
 
-    What the budget does not allow as a whole is refused before the first batch. From then on the
-    campaign is that of the price's snapshot, should another one be declared meanwhile.
+    A release that the budget does not allow as a whole is refused before the first batch. All
+    batches are charged to the snapshot of the price, also if another one is declared meanwhile.
     """
 
     def __init__(self, question: Question, price: Price | None = None) -> None:
@@ -343,14 +347,15 @@ class Paid:
         if there.provenance.lists != self._question.lists_made:
             raise ParameterError(
                 f"{there.path} holds lists of another length or for other candidates: choose "
-                "another place; they cost nothing there"
+                "another place, where they cost nothing, or replace them (--overwrite, "
+                "overwrite=True)"
             )
 
     def _stored(self) -> Iterator[Batch]:
         """The batches, as they get stored.
 
-        A batch that somebody has charged and not finished is made here, wholly, from its secret: so
-        it does not matter who else is at work, or was.
+        A batch that another process has charged and not finished is computed here, all of it, from
+        its secret. So it does not matter whether that process is still at work.
         """
         stored: list[Batch] = []
         begun: dict[int, tuple[Batch, _Collected]] = {}
@@ -409,7 +414,7 @@ _recent_lock = threading.Lock()
 
 
 def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
-    """The batch of the numbers that a campaign shares; drawn and stored if nobody has done so."""
+    """The batch with the shared statistics of a campaign; computed and stored if it is not yet."""
     if batch.stored:
         return batch
     noise = NoiseSource.from_secret(batch.secret).derive("shared")
@@ -418,7 +423,7 @@ def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
 
 
 def _learned(question: Question, batch: Batch) -> Any:
-    """What the numbers that a campaign shares tell: drawn by whoever is first, and stored."""
+    """What `learn` gives for the shared statistics of a campaign."""
     batch = stored_shared(question.mechanism, question.graph, batch)
     name = batch.key, batch.digest
     with _recent_lock:
@@ -432,13 +437,13 @@ def _learned(question: Question, batch: Batch) -> Any:
     return learned
 
 
-# -- files of a ledger: the noised numbers that a campaign shares, and rows of a batch -------
+# -- Artifacts of a ledger: the noised shared statistic of a campaign, and the rows of a batch -----
 
 _KINDS: dict[str, type[Noised]] = {"numbers": Noised, "tail": NoisedTail}
 
 
 def _write_shared(path: Path, numbers: Noised | None, nodes: NodeSet) -> None:
-    """Write noised numbers, or that there are none, and what the indices in rows stand for."""
+    """Write noised numbers, if there are any, and the node set that indices in rows refer to."""
     held: dict[str, Any] = {f"node_{name}": array for name, array in nodes.arrays.items()}
     if numbers is not None:
         kind = next(name for name, cls in _KINDS.items() if type(numbers) is cls)
@@ -447,7 +452,7 @@ def _write_shared(path: Path, numbers: Noised | None, nodes: NodeSet) -> None:
 
 
 def read_shared(path: Path) -> Noised | None:
-    """The noised numbers that a campaign shares, if there are any."""
+    """The noised shared statistic of a campaign, if there is one."""
     held = _read(path)
     for name, cls in _KINDS.items():
         if name in held:

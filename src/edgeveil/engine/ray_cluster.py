@@ -132,11 +132,11 @@ class Ray:
                     lost.append((part, key, attempt + 1))
                     fill()
                 except ray.exceptions.RayTaskError as error:
-                    # As it was raised in the worker: Ray wraps it.
+                    # The error as the worker raised it: Ray wraps it.
                     cause = getattr(error, "cause", None)
                     raise (cause if isinstance(cause, EdgeveilError | OSError) else error) from None
                 else:
-                    # First the next part: no worker waits while the caller writes this one.
+                    # Submit the next part first, so that no worker waits for the caller.
                     fill()
                     yield part, result
         finally:
@@ -152,9 +152,9 @@ class Ray:
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         with ExitStack() as undo:
             if self.address is None:
-                # Logs, sockets and spilled objects of a cluster of our own are for us only. Ray
-                # opens its folder to everybody, so it gets one inside of a closed one. Sockets
-                # lie there, whose paths must be short.
+                # Logs, sockets and spilled objects of our own cluster must be private. Ray makes
+                # its folder readable by everybody, so it gets one inside of a private folder.
+                # Paths of sockets must be short.
                 short = "/tmp" if os.path.isdir("/tmp") else None
                 folder = undo.enter_context(TemporaryDirectory(prefix="ev-", dir=short))
                 options |= {"num_cpus": self.workers, "include_dashboard": False}
@@ -171,9 +171,9 @@ class Ray:
 def _end(ray: Any, references: list[Any]) -> None:
     """Cancel tasks and wait for them: none may go on writing after the call has failed.
 
-    A worker that does not hear it (it is inside a long compiled loop) is killed. Errors are
-    dropped: those of the tasks, which Ray would report as never looked at, and those of a
-    cluster that is gone. The error that led here is the one to be seen.
+    A worker that cannot be interrupted (inside a long compiled loop) is killed. Errors are
+    dropped: those of the tasks, which Ray would otherwise report as unread, and those of a
+    cluster that is gone. The error that led here is the one to report.
     """
     left = references
     for force in (False, True):
@@ -190,7 +190,7 @@ def _end(ray: Any, references: list[Any]) -> None:
 
 
 def _refuse_silence(address: str | None) -> None:
-    """Refuse an address where nobody listens: Ray would try for minutes, and not say so."""
+    """Refuse an address where nothing listens: Ray would retry silently for minutes."""
     if address is None or address in ("auto", "local") or "://" in address:
         return
     host, _, port = address.rpartition(":")
@@ -229,7 +229,7 @@ def _import_ray() -> Any:
 
 
 def _losses(ray: Any) -> tuple[type[Exception], ...]:
-    """What says that something got lost, as opposed to: the work itself failed."""
+    """Exceptions for a lost task or result, as opposed to a task that failed."""
     found = ray.exceptions
     return (
         found.ObjectLostError,

@@ -1,4 +1,4 @@
-"""What engines run, the rows of a part of a release, and the engine of this process's threads.
+"""Tasks, which compute some rows of a release, and the engine that runs them in threads.
 
 A task is plain data and can be sent to another process; the key to its noise is sent apart
 from it, because what is shared between machines may be spilled to a disk and a key must not.
@@ -55,7 +55,7 @@ class Made(NamedTuple):
 
 
 class About(NamedTuple):
-    """What has to be known about rows."""
+    """What comes with rows wherever they go."""
 
     guarantee: Guarantee
     provenance: Provenance
@@ -70,10 +70,10 @@ class ListOptions(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Compute a part's rows and give them back: the same ones, however often it is run.
+    """Compute the rows of a part; the same rows, however often it is run.
 
-    With `about`: as the bytes of a file of a release's folder, so that the workers have the work
-    of writing it, too.
+    With `about` the result is the bytes of a file of a release's folder, so that workers share the
+    work of encoding it, too.
     """
 
     mechanism: Mechanism
@@ -112,7 +112,7 @@ class Task:
         return Made(sources, wholes[0], wholes[1] if len(wholes) == 2 else None)
 
     def result(self, made: Made, about: About) -> Result:
-        """Rows, or lists made of evidence, with what has to be known about them."""
+        """A Release of the rows, or Suggestions made of the evidence."""
         mechanism, nodes = self.mechanism, self.graph.nodes
         ids = tuple(nodes.take(made.sources.tolist()))
         if isinstance(made.rows, Evidence):
@@ -139,13 +139,13 @@ class Task:
 
 
 class Engine(Protocol):
-    """Where rows are computed: the only thing an engine does is to run a task for every part."""
+    """Where rows are computed: an engine runs a task for every part, and does nothing else."""
 
     def run(self, task: Task, parts: Parts) -> Iterator[tuple[Part, Any]]:
         """Run the task for all parts, in any order, more than once if need be.
 
-        Yields each part once, with its result. Parts are taken when there is room for them, in
-        the caller's thread: to ask for the next one may charge a ledger. Closing the iterator
+        Yields each part once, with its result. Parts are taken from their iterator when a worker
+        is free, in the caller's thread: the next one may charge a ledger. Closing the iterator
         stops the work.
         """
         ...
@@ -199,8 +199,8 @@ class Local:
         running: dict[Future[Any], Part] = {}
         with ThreadPoolExecutor(self.workers, thread_name_prefix="edgeveil") as pool:
             try:
-                # No more than are running and next: a finished part's rows wait here in memory
-                # until they are taken.
+                # At most two parts for each thread: finished rows stay in memory until the caller
+                # takes them.
                 while first or running:
                     for part, key in first:
                         running[pool.submit(task, part, key.source(), check)] = part
@@ -208,7 +208,7 @@ class Local:
                         yield running.pop(future), future.result()
                     first = list(islice(waiting, 2 * self.workers - len(running)))
             finally:
-                # An error, Ctrl-C, or nobody asks for more: end between two blocks.
+                # After an error, Ctrl-C, or if the caller stops early: end between two groups.
                 stop.set()
                 for future in running:
                     future.cancel()

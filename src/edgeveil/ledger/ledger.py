@@ -51,12 +51,12 @@ Store = SqliteStore | PostgresStore  # both have the same few methods
 class Ledger:
     """The budget of one graph and of everything that becomes of it.
 
-    The caps count over all fingerprints in the ledger: a graph that changed since yesterday still
-    holds yesterday's edges. A copy of a Ledger is the same Ledger; a pickle holds the location
-    only (without any password).
+    The caps hold for all graphs in the ledger together: a graph that changed since yesterday still
+    has most of yesterday's edges. Copying a Ledger gives the same object; a pickle holds the
+    location only (without any password).
 
-    Use `Ledger.create` or `Ledger.open`: they look whether a ledger is there. ``Ledger(location)``
-    leaves that to the first call.
+    Use `Ledger.create` or `Ledger.open`, which check that a ledger is there; ``Ledger(location)``
+    does not.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class Ledger:
     ) -> None:
         self._store = _store_at(location)
         self._artifacts = Path(artifacts).resolve() if artifacts else self._store.artifacts
-        self._known: sql.Header | None = None  # by the first transaction
+        self._known: sql.Header | None = None  # as the first transaction read it
         self._seen: tuple[Any, ...] | None = None  # number and hash of the last charge seen
-        self._knows_artifacts = False
+        self._artifacts_checked = False
 
     @classmethod
     def create(
@@ -89,7 +89,7 @@ class Ledger:
         epsilon : float
             What any one member may learn in all, from public releases and its own rows.
         pooled_epsilon : float, optional
-            What all members together may learn, should they pool all they got.
+            What all members together may learn, if they combine all their rows.
         artifacts : path, optional
             Folder for the released files. Default for a file: ``<location>.artifacts``. For
             PostgreSQL it must be given before something can be charged.
@@ -136,10 +136,10 @@ class Ledger:
         return None if pooled is None else pooled / NANO
 
     def key_of(self, question: str) -> str:
-        """A key that tells nothing about the question without this ledger.
+        """A keyed hash of a text: it tells nothing about the text without this ledger.
 
-        A campaign's key names a file. A plain hash would let anyone who sees that name test a
-        guess at what is in it; this one is keyed by the ledger's own random, never printed id.
+        A campaign's key names a file. With a plain hash, anyone who sees that name could test
+        guesses at the campaign; this one is keyed by the ledger's random id, which is never shown.
         """
         return hmac.digest(self._header.ledger_id.encode(), question.encode(), "sha256").hex()
 
@@ -161,10 +161,10 @@ class Ledger:
         """Declare a new snapshot of a label's graph; gives its number.
 
         The next release under the label fixes which graph that is; members may have joined or
-        left, and **whoever stayed must have kept their id**. A snapshot that nothing was
-        released from stays the next one. Advance by a public schedule: a new snapshot just when
-        the graph has changed tells that it has. `check` is called with the current snapshot's
-        fingerprint (None before its first release) and may raise.
+        left, but **members who stayed must have kept their id**. If nothing was released from
+        the current snapshot, no new one is declared. Advance by a public schedule: a new snapshot
+        whenever the graph has changed would reveal that it has. `check` is called with the current
+        snapshot's fingerprint (None before its first release) and may raise.
         """
         with self._transaction(write=True) as transaction:
             current = snapshots.current_snapshot(transaction, label)
@@ -185,8 +185,8 @@ class Ledger:
 
         One transaction looks up which rows were charged before, prices the others and writes
         their charge with a new secret. Returns the campaign's shared statistics and all batches
-        that hold one of the rows: stored ones, the new one, and open ones, which the caller must
-        finish as a whole.
+        that hold one of the rows. Those that are not stored the caller must compute and store,
+        all of their rows.
 
         Raises
         ------
@@ -195,17 +195,17 @@ class Ledger:
         LedgerError
             If the graph is not the current snapshot's, or other code began one of the batches.
         """
-        names = _checked(campaign, members)
+        names = _member_names(campaign, members)
         self.folder  # noqa: B018  (refuse before the charge if there is none)
         with self._transaction(write=True) as transaction:
-            if not self._knows_artifacts:  # once is enough: later, `_seen` notices an older copy
+            if not self._artifacts_checked:  # once is enough: later, `_seen` detects an older copy
                 there = files.keys_in(self._artifacts)
                 known = {row[0] for row in transaction.among(sql.KNOWN_KEYS, there)}
                 files.refuse_unknown(there - known)
             request = Request(transaction, self, campaign, names, write=True)
             charged = request.charge()
             head = (request.charges.count, request.charges.head) if request.new else self._seen
-        self._knows_artifacts, self._seen = True, head  # the block has committed
+        self._artifacts_checked, self._seen = True, head  # the transaction is committed
         return charged
 
     def price(self, campaign: Campaign, members: Iterable[str]) -> Price:
@@ -213,7 +213,7 @@ class Ledger:
 
         A graph that is not the current snapshot's is refused as by `charge`.
         """
-        names = _checked(campaign, members)
+        names = _member_names(campaign, members)
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, names).price()
 
@@ -246,12 +246,12 @@ class Ledger:
             return {name: charge.seq for name, charge in charged.items()}
 
     def newcomers(self, campaign: Campaign, members: Iterable[str]) -> Newcomers:
-        """Those of the members who have no row in a campaign, by what their budgets allow.
+        """The members who have no row in a campaign: whose budget allows one, and the others.
 
-        If they were charged together, that is: of the cap on what all may pool, the first ones get
-        what is left.
+        As if they were charged together: if the cap for all members does not allow all of them,
+        the first ones get their rows.
         """
-        names = _checked(campaign, members)
+        names = _member_names(campaign, members)
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, names).newcomers()
 
@@ -274,9 +274,9 @@ class Ledger:
             return accounts.list_charges(transaction, member, latest)
 
     def entry(self, number: int | None = None) -> tuple[int, str] | None:
-        """Number and hash of an entry of the chain, by default the last one; None if it lacks it.
+        """Number and hash of a charge, by default the last one; None if there is none.
 
-        Whoever keeps both can tell later whether the ledger was put back to an older copy.
+        Keep both elsewhere to detect later that the ledger was put back to an older copy.
         """
         with self._transaction() as transaction:
             last = transaction.run(sql.HEAD)
@@ -286,7 +286,7 @@ class Ledger:
             return (number, found[0][0]) if found else None
 
     def show(self) -> str:
-        """Say in a few lines what was charged and what is left."""
+        """What was charged and what is left, as a few lines of text."""
         with self._transaction() as transaction:
             lines = accounts.show(transaction)
         return "\n".join([f"ledger {self.location}", *lines])
@@ -294,12 +294,12 @@ class Ledger:
     def verify(self, known_head: str | None = None, *, artifacts: bool = True) -> str:
         """Recompute the hash chain, all totals and (unless told not to) the artifacts' digests.
 
-        Gives the head, the hash of the last charge; LedgerError at the first thing that does not
-        fit. A `known_head` that was noted earlier, somewhere else, must still be part of the
-        chain: only this finds every ledger that was put back to an older copy or rewritten.
+        Returns the head, the hash of the last charge; LedgerError at the first mismatch. A
+        `known_head` that was noted earlier, somewhere else, must still be part of the chain: only
+        this detects every ledger that was put back to an older copy or rewritten.
         """
         folder = self._artifacts if artifacts else None
-        # Before the ledger is read: what is written meanwhile was charged already.
+        # Listed before the ledger is read: a file that appears later may belong to a later charge.
         there = files.keys_in(folder)
         with self._transaction() as transaction:
             if isinstance(self._store, SqliteStore):
@@ -315,9 +315,9 @@ class Ledger:
         return found.hashes[-1]
 
     def backup(self, target: str | os.PathLike[str]) -> str:
-        """Write a consistent copy to a new file; check it and give its head, to be noted.
+        """Write a consistent copy to a new file; verify it and return its head, to be noted.
 
-        For the case that the ledger is lost: two that are both used are two budgets. See
+        Only to replace a lost ledger: if both are used, the budget is used twice. See
         ``docs/ledger.md``.
         """
         self._store.backup(Path(target))
@@ -351,7 +351,7 @@ class Ledger:
         folder, key = self.folder, batch.key
         written = files.write_draft(folder, key, writer)
         with self._transaction(write=True) as transaction:
-            # Under the lock: of two processes with the same batch, one renames and records.
+            # Under the writers' lock: only one of two processes with the same batch records it.
             stored = transaction.run(sql.DIGEST_OF_KEY, key)
             if stored:
                 digest = stored[0][0]
@@ -381,8 +381,8 @@ class Ledger:
         return partial(Ledger.open, artifacts=folder), (self.location,)
 
 
-def _checked(campaign: Campaign, members: Iterable[str]) -> list[str]:
-    """Each member once; ParameterError for what a database cannot hold."""
+def _member_names(campaign: Campaign, members: Iterable[str]) -> list[str]:
+    """Each member once; ParameterError for text that a database cannot hold."""
     check_text("fingerprint", campaign.fingerprint)
     check_text("label", campaign.label)
     note_text(campaign.note)
@@ -395,7 +395,7 @@ def _checked(campaign: Campaign, members: Iterable[str]) -> list[str]:
 
 
 def _store_at(location: str | os.PathLike[str]) -> Store:
-    """Choose the store by the location's form."""
+    """PostgreSQL for a URL, SQLite for a path."""
     text = os.fspath(location)
     is_url = re.match(r"postgres(ql)?://", text)
     return PostgresStore(text) if is_url else SqliteStore(Path(text))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -24,8 +23,9 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, NoisedTail, Statistic, Tail
 
-# What friends from before a window count in it, by their new edges: this share in a year.
-_OLDER, _YEAR = 0.3, 52  # snapshots, week by week
+# Of friends from before a window only the new edges are in it: expected to be this share of their
+# weight if the window is a year (of weekly snapshots) long, and less in proportion.
+_OLDER, _YEAR = 0.3, 52
 _BLOCK = 1 << 22  # entries that are counted at a time
 
 
@@ -33,11 +33,12 @@ _BLOCK = 1 << 22  # entries that are counted at a time
 class Suggest:
     """Noisy degrees once for everybody, and for each member noisy counts of common friends.
 
-    The degrees cost e1. A member is then asked one question: for every stranger, the sum of the
-    weights of common friends, with weights in [0, 1] that come from the released degrees. An edge
-    between others moves one such sum by at most 1, so Laplace noise of scale 1 / e2 costs e2; with
-    the degrees that is epsilon. Only sums that reach a public threshold are released, and they are
-    what is stored: lists of any length, for any candidates, are post-processing. Joint model only.
+    The degrees cost e1. For each member one more statistic is measured: for every stranger, the
+    sum of the weights of common friends, with weights in [0, 1] that come from the released
+    degrees. An edge between others moves one such sum by at most 1, so Laplace noise of scale
+    1 / e2 costs e2; with the degrees that is epsilon. Only sums that reach a public threshold are
+    released and stored. Lists of any length, for any candidates, are post-processing of them.
+    Joint model only.
     Proof: docs/theory/suggestions.md. Time per member: its two-hop neighbourhood.
 
     Directed (whom to follow): the degrees are in-degrees, friends those whom the member follows,
@@ -51,10 +52,11 @@ class Suggest:
         For a directed graph.
     knows_followers : bool
         Directed: members know who follows them, so that edges to a member are not protected from
-        it, and its followers may rank higher. Else every edge is that does not start at it.
+        it, and its followers may rank higher. By default only edges that start at the member are
+        not protected from it.
     densely : bool
-        Draw the noise of all nodes, also where it is not seen: slower, but how long the noise takes
-        does not depend on edges. The lists have the same distribution.
+        Draw the noise of all nodes, also below the threshold: slower, but the time it takes does
+        not depend on edges. The lists have the same distribution.
     """
 
     name: ClassVar[str] = "suggest"
@@ -89,17 +91,18 @@ class Suggest:
         return claim
 
     def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate: that fails before the charge or not at all."""
+        """Calibrate once before the charge, so that it cannot fail after it."""
         self._degree_noise(len(nodes))
         self._sum_noise(len(nodes))
 
     def _degree_noise(self, n: int) -> Calibration:
-        """One edge changes two degrees by 1 each; directed, one in-degree."""
-        return _noise(n, self.split[0], 1 if self.directed else 2)
+        """One edge changes two degrees by 1 each; directed, one in-degree. Both are exact."""
+        sensitivity = 1 if self.directed else 2
+        return calibrate(coordinates=max(n, 1), sensitivity=sensitivity, epsilon=self.split[0])
 
     def _sum_noise(self, n: int) -> Calibration:
-        """One edge changes one stranger's sum, by at most 1."""
-        return _noise(n, self.split[1], 1)
+        """One edge changes one stranger's sum, by at most 1; sums are exact."""
+        return calibrate(coordinates=max(n, 1), sensitivity=1, epsilon=self.split[1])
 
     def shared(self, graph: Graph) -> Statistic:
         """All degrees; directed: in-degrees."""
@@ -165,8 +168,8 @@ class SuggestWindow(Suggest):
     """One window of a series: as `Suggest`, but only paths born in (since, until] are counted.
 
     For a graph with births. A path member - friend - stranger is born with its later edge, so it is
-    in exactly one window of a member: all windows together cost what one list does. Friends are all
-    friends ever, and nobody who was one is asked about. Proof: docs/theory/series.md.
+    in exactly one window of a member, and all windows together cost what one list does. All who
+    ever were friends count as friends, and are no strangers later. Proof: docs/theory/series.md.
 
     Parameters
     ----------
@@ -212,9 +215,3 @@ class SuggestWindow(Suggest):
 
     def _since(self, own: OwnLists) -> npt.NDArray[np.int64]:
         return self.since[own.sources].astype(np.int64)
-
-
-@lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release
-def _noise(n: int, epsilon: Fraction, sensitivity: int) -> Calibration:
-    """Degrees and sums are exact, so there is no float error to add to the sensitivity."""
-    return calibrate(coordinates=max(n, 1), sensitivity=sensitivity, epsilon=epsilon)

@@ -120,7 +120,7 @@ class Guarantee:
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for files. What is as in most releases is left out."""
+        """Plain data, for files; `own_edges` only where it is not the default."""
         data = asdict(self)
         if self.own_edges == "touching":
             del data["own_edges"]
@@ -133,8 +133,8 @@ class Guarantee:
         Raises
         ------
         InputError
-            If an entry is missing or too many. A default must not stand in for one: `private`
-            is True by default.
+            If an entry is missing or unknown. Defaults are not used, because `private` is True
+            by default.
         """
         if {*data, "own_edges"} != {field.name for field in fields(cls)}:
             raise InputError("part of the guarantee is missing")

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._files import move, write_note
+from edgeveil._files import move
 from edgeveil._words import counted
 from edgeveil.engine.keys import parameters_of
 from edgeveil.engine.making import read_shared, stored_shared
@@ -41,7 +41,6 @@ from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.history import History
 from edgeveil.ledger import Batch, Campaign, Ledger
-from edgeveil.ledger.snapshots import plain_label
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.nodes import NodeId
@@ -50,6 +49,7 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
 from edgeveil.release_folder import ReleaseFolder, file_of
 from edgeveil.series.campaign import series_campaign, series_folder, series_to_refresh
+from edgeveil.series.copies import check_copies, check_folder, note_work, token_of
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import About, SeriesFolder, Shard
 from edgeveil.suggestions import Suggestions
@@ -57,7 +57,6 @@ from edgeveil.suggestions import Suggestions
 _BATCH = 8192  # members that are charged together
 _PART = 1024  # members that a worker takes at a time
 _FILE = 8192  # lists in a file of a folder
-_NOTE = "refreshed.json"  # in the history: what was worked on last
 
 
 def refresh(
@@ -129,7 +128,7 @@ def refresh(
             progress=progress,
             note={"purpose": purpose, "operator": operator},
         )
-        job.check_ledger()
+        check_folder(ledger, place, history, label)
         pending, finished = place.pending(), None
         if pending is not None and now is not None:
             # Finish first what was interrupted: the history has what it needs.
@@ -260,25 +259,12 @@ class _Refresh:
             note={**series.note, "returned": str(until)},
         )
 
-    def check_ledger(self) -> None:
-        """Refuse a folder that another ledger or label made, before anything is written to it."""
-        about, noted = self.place.about() or About(""), self._noted()
-        for entry in (about.entry, noted.entry):
-            if entry[0] and self.ledger.entry(entry[0]) != entry:
-                raise LedgerError(
-                    f"{self.ledger.location} lacks an entry that {self.place.path} was refreshed "
-                    "with: it is another ledger, or was put back to an older copy. Windows drawn "
-                    "since then must not be drawn again: bring the newer ledger back"
-                )
-        series = {one.series for one in (about, self.place.pending()) if one}
-        labels = {plain_label(one.label) for one in self.ledger.charges() if one.campaign in series}
-        if labels - {plain_label(self.label)}:
-            raise ParameterError(f"{self.place.path} holds the series of another label")
-
     def run(self, number: int) -> Refreshed:
         """Refresh the series with a snapshot of the history."""
         self.names = [str(node) for node in self.history.nodes.ids.tolist()]
-        about = self._checked(number)
+        key = self.ledger.campaign_key(self.campaign)
+        about = check_copies(self.ledger, self.place, self.history, key, number)
+        token = token_of(self.history, number)
         last = self.place.marks(len(self.names), about)[1]
         last[self.history.forgotten] = 0  # the forgotten have no name
         if about.until == number:  # it may have been interrupted after its state counted
@@ -288,12 +274,12 @@ class _Refresh:
                 self.window_campaign(number),
                 but=lambda members: drawn.isdisjoint(members) and not left.isdisjoint(members),
             )
-        self.place.begin(replace(about, until=number, token=self._token(number)))
-        self._write_note(about.series, number)
+        self.place.begin(replace(about, until=number, token=token))
+        note_work(self.ledger, self.history, key, number)
         newcomers, left_out = self._charge_newcomers(about, number)
         degrees = self.ledger.shared(self.campaign)
         if degrees is None:  # nobody has paid, so there is nothing to be finished later
-            self._write_note(about.series, about.until)
+            note_work(self.ledger, self.history, key, about.until)
             self.place.finish()
             raise BudgetError("the budget of nobody allows a series: nothing was charged")
         mechanism = SuggestWindow(
@@ -312,13 +298,13 @@ class _Refresh:
         done = About(
             series=about.series,
             until=number,
-            token=self._token(number),
+            token=token,
             entry=head,
             state=state.name,
             n_nodes=len(self.names),
         )
         self.place.commit(done)
-        self._write_note(about.series, number)
+        note_work(self.ledger, self.history, key, number)
         self._erase_secrets(self.window_campaign(number))
         self.place.finish()
         series = Series(self.place, self.history, self.mechanism, shared)
@@ -345,55 +331,6 @@ class _Refresh:
         for batch in self.ledger.open_batches(campaign):
             if not but(batch.members):
                 batch.store(_marker)
-
-    def _token(self, number: int) -> str:
-        """Of a snapshot; empty if the history does not have it."""
-        snapshots = self.history.snapshots
-        return snapshots[number - 1].token if number <= len(snapshots) else ""
-
-    def _checked(self, number: int) -> About:
-        """The state to go on from; refused where ledger, history and state do not fit together."""
-        key = self.ledger.campaign_key(self.campaign)
-        about, pending = self.place.about() or About(key), self.place.pending()
-        noted = self._noted()
-        if about.series != key:  # a first refresh, or a renewed series
-            about = About(key)
-        begun = pending.until if pending and pending.series == key else 0
-        known = [one for one in (about, pending) if one and one.series == key and one.until]
-        if about.until > number or any(self._token(one.until) != one.token for one in known):
-            raise LedgerError(
-                f"{self.history.path} was put back to an older copy: this series was refreshed "
-                f"with snapshot {max(about.until, begun)} of it. Bring the newer history back, or "
-                "renew"
-            )
-        windows = [charge for charge in self.ledger.charges() if charge.note.get("of") == key]
-        drawn = {int(one.note["until"]) for one in windows if one.seq > about.entry[0]}
-        drawn |= {noted.until} if noted.series == key else set()
-        if max(drawn, default=0) > about.until and not drawn <= {about.until, begun}:
-            raise LedgerError(
-                f"{self.place.path} was put back to an older copy: windows up to snapshot "
-                f"{max(drawn)} were drawn that it does not know. Bring the newer one back, or renew"
-            )
-        return about
-
-    def _write_note(self, series: str, until: int) -> None:
-        """Note in the history what is worked on, and the ledger's last entry.
-
-        So an older copy of ledger and state is noticed by a history that was not put back.
-        """
-        entry = self.ledger.entry() or (0, "")
-        held = {"series": series, "until": until, "entry": entry}
-        write_note(self.history.path / _NOTE, held)
-
-    def _noted(self) -> About:
-        """What the note in the history says."""
-        try:
-            held = json.loads((self.history.path / _NOTE).read_text())
-            return About(held["series"], held["until"], entry=tuple(held["entry"]))
-        except FileNotFoundError:
-            return About("")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise LedgerError(f"{self.history.path / _NOTE} is damaged") from error
 
     def _charge_newcomers(self, about: About, number: int) -> tuple[Any, int]:
         """Everybody of today who has not paid yet pays for the series, if the budget allows.
@@ -583,7 +520,7 @@ class Series:
         about = self._about(self.n_lists)
         files = (
             (number, "series", part.members, file_of(part))
-            for number, part in enumerate(self._all_parts(k, progress))
+            for number, part in enumerate(self.parts(k, progress))
         )
         return ReleaseFolder.write(folder, "suggestions", *about, files)
 
@@ -595,14 +532,15 @@ class Series:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(4)}")
         try:
-            for part in self._all_parts(k, progress):
+            for part in self.parts(k, progress):
                 part.write_per_member(unfinished)
             move(unfinished, place)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
 
-    def _all_parts(self, k: int, progress: Progress | None) -> Iterator[Suggestions]:
+    def parts(self, k: int, progress: Progress | None = None) -> Iterator[Suggestions]:
+        """Everybody's lists, some thousand at a time."""
         done, everybody = 0, np.flatnonzero(self._paid)
         if not len(everybody):
             raise EdgeveilError("nobody is in the series yet")

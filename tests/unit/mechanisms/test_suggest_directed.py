@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.engine import price, release, suggest
+from edgeveil.engine import price, release
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.evaluation.hits import hide_edges, hits, members_by_degree, popularity
 from edgeveil.evaluation.own_graph import evaluate
@@ -21,6 +21,7 @@ from edgeveil.mechanisms import MECHANISMS, DPPushFlow, Suggest
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import exact_loss, rows_of
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.series.suggesting import suggest
 from edgeveil.suggestions import Suggestions
 from tests.seam import statistics_of
 
@@ -241,7 +242,8 @@ def test_without_that_knowledge_a_list_does_not_depend_on_who_follows_but_by_the
 
 
 def test_reasons_come_back_from_a_file(tmp_path):
-    made = suggest(follow_network(300, average_degree=30), range(30), 0.7, knows_followers=True)
+    graph, seeded = follow_network(300, average_degree=30), NoiseSource.insecure(1)
+    made = suggest(graph, range(30), 0.7, knows_followers=True, noise=seeded)
     made.write(tmp_path / "lists.parquet")
     again = Suggestions.read(tmp_path / "lists.parquet")
     whys = {s.why[:8] for m in range(30) for s in made.for_member(m)}

@@ -1,0 +1,99 @@
+"""Whether ledger, history and state of a series belong together, or one is an older copy.
+
+What an older copy does not know was drawn all the same: it must not be drawn a second time. Each of
+the three knows something of the others, so one that was put back alone is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+
+from edgeveil._files import write_note
+from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.history import History
+from edgeveil.ledger import Ledger
+from edgeveil.ledger.snapshots import plain_label
+from edgeveil.series.state import About, SeriesFolder
+
+NOTE = "refreshed.json"  # in the history: what was worked on last
+
+
+def note_work(ledger: Ledger, history: History, series: str, until: int) -> None:
+    """Note in the history what is worked on, and the ledger's last entry.
+
+    So an older copy of ledger and state is noticed by a history that was not put back.
+    """
+    entry = ledger.entry() or (0, "")
+    write_note(history.path / NOTE, {"series": series, "until": until, "entry": entry})
+
+
+def check_folder(ledger: Ledger, place: SeriesFolder, history: History, label: str) -> None:
+    """Refuse a folder of another ledger or label, before anything in it is changed.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger lacks an entry that the folder was refreshed with.
+    ParameterError
+        If the series in it has another label.
+    """
+    about, noted = place.about() or About(""), _noted(history)
+    for entry in (about.entry, noted.entry):  # also of a series that was renewed since
+        if entry[0] and ledger.entry(entry[0]) != entry:
+            raise LedgerError(
+                f"{ledger.location} lacks an entry that {place.path} was refreshed with: it is "
+                "another ledger, or was put back to an older copy. Windows drawn since then must "
+                "not be drawn again: bring the newer ledger back"
+            )
+    series = {one.series for one in (about, place.pending()) if one}
+    labels = {plain_label(one.label) for one in ledger.charges() if one.campaign in series}
+    if labels - {plain_label(label)}:
+        raise ParameterError(f"{place.path} holds the series of another label")
+
+
+def check_copies(
+    ledger: Ledger, place: SeriesFolder, history: History, series: str, number: int
+) -> About:
+    """The state to go on from to snapshot `number`, of the series with this key in the ledger.
+
+    Raises
+    ------
+    LedgerError
+        If ledger, history and state do not fit together. `check_folder` comes first.
+    """
+    about, pending, noted = place.about() or About(series), place.pending(), _noted(history)
+    if about.series != series:  # a first refresh, or a renewed series
+        about = About(series)
+    begun = pending.until if pending and pending.series == series else 0
+    known = [one for one in (about, pending) if one and one.series == series and one.until]
+    if about.until > number or any(token_of(history, one.until) != one.token for one in known):
+        raise LedgerError(
+            f"{history.path} was put back to an older copy: this series was refreshed with "
+            f"snapshot {max(about.until, begun)} of it. Bring the newer history back, or renew"
+        )
+    windows = [charge for charge in ledger.charges() if charge.note.get("of") == series]
+    drawn = {int(one.note["until"]) for one in windows if one.seq > about.entry[0]}
+    drawn |= {noted.until} if noted.series == series else set()
+    if max(drawn, default=0) > about.until and not drawn <= {about.until, begun}:
+        raise LedgerError(
+            f"{place.path} was put back to an older copy: windows up to snapshot {max(drawn)} were "
+            "drawn that it does not know. Bring the newer one back, or renew"
+        )
+    return about
+
+
+def token_of(history: History, number: int) -> str:
+    """The token of a snapshot; empty if the history does not have it."""
+    snapshots = history.snapshots
+    return snapshots[number - 1].token if number <= len(snapshots) else ""
+
+
+def _noted(history: History) -> About:
+    """What the note in the history says."""
+    try:
+        held = json.loads((history.path / NOTE).read_text())
+        return About(held["series"], held["until"], entry=tuple(held["entry"]))
+    except FileNotFoundError:
+        return About("")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LedgerError(f"{history.path / NOTE} is damaged") from error
