@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from edgeveil.mechanisms.suggest import Suggest
     from edgeveil.nodes import NodeId, NodeSet
     from edgeveil.privacy.guarantee import Guarantee
-    from edgeveil.suggestions import Suggestions
 
 # Lists in a batch. A member waits for at most one batch of others.
 _BATCH, _BATCH_AHEAD = 256, 2048
@@ -315,15 +314,14 @@ class Making:
                 answer.set_result(body)
 
     def _lists_of(self, edition: Edition, indices: Sequence[int]) -> list[bytes]:
-        from edgeveil.engine.api import suggest  # compiled code: not before the first list
+        from edgeveil.engine.making import release  # compiled code: not before the first list
 
         graph, offer = edition.graph, self.offer
-        made: Suggestions = suggest(
+        made = release(
             graph,
+            self.mechanism,
             graph.nodes.take(indices),
-            epsilon=offer.epsilon,
             k=offer.k,
-            knows_followers=offer.knows_followers,
             ledger=self.ledger,
             label=offer.label,
             snapshot=edition.snapshot,
@@ -344,7 +342,7 @@ class Making:
 def _load_kernels() -> None:
     """Make a list for a tiny graph, so that no member waits for the compiler."""
     from edgeveil.datasets import social_network
-    from edgeveil.engine.api import suggest
+    from edgeveil.series.suggesting import suggest
 
     suggest(social_network(150).graph, [0], epsilon=1.0)
 
