@@ -493,6 +493,17 @@ def test_copies_notice_a_restore_of_everything_else(lists, network, tmp_path):
         lists()
 
 
+def test_a_ledger_that_lacks_what_the_series_was_refreshed_with_is_refused_without_copies_too(
+    lists, network, tmp_path
+):
+    shutil.copy(tmp_path / "ledger", tmp_path / "backup")
+    how = {"ledger": tmp_path / "ledger", "epsilon": 1.0, "label": "friends"}
+    ev.refresh(without(network, joined=["x"]), **how, date="2026-01-08")
+    (tmp_path / "backup").replace(tmp_path / "ledger")
+    with pytest.raises(LedgerError, match="lacks an entry"):
+        lists()
+
+
 def test_indices_of_another_history_are_not_mixed_up(lists, network, tmp_path):
     """A renewed series with a new history: everybody has another index there."""
     served = lists()

@@ -29,7 +29,7 @@ from edgeveil.ledger import Ledger
 from edgeveil.ledger.tables import UnusableError
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.series.campaign import Current, current_series, series_folder
-from edgeveil.series.copies import check_copies
+from edgeveil.series.copies import check_copies, check_folder
 from edgeveil.serve.answers import NotYet, Unavailable, check_price, words_of
 from edgeveil.serve.lists import ListStore, kept_lists, path_of, render
 
@@ -182,6 +182,7 @@ class SeriesLists:
                 now = now or current_series(self.ledger, self.label, self._folder)
                 if now is not None:
                     about = now.about
+                    check_folder(self.ledger, now.place, now.history, self.label)
                     check_copies(self.ledger, now.place, now.history, about.series, about.until)
                 return now
             except EdgeveilError:
