@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -13,10 +14,11 @@ import numpy.typing as npt
 
 from edgeveil._words import counted
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.graph import MOST_BIRTHS, Directed, Graph
-from edgeveil.history.ids import IntArray, grow, places_of, without_ids
-from edgeveil.history.merging import Merge, rows_without, write_rows
+from edgeveil.graph import MOST_BIRTHS, NEVER, Directed, Graph
+from edgeveil.history.ids import IntArray, grow, without_ids
+from edgeveil.history.merging import Merge, Rows, rows_anew, rows_without, stored_rows
 from edgeveil.history.state import (
+    About,
     Snapshot,
     State,
     create_folder,
@@ -26,7 +28,7 @@ from edgeveil.history.state import (
     write_state,
     writing,
 )
-from edgeveil.history.timed import Periods, read_timed, write_timed
+from edgeveil.history.timed import Periods, read_timed
 from edgeveil.io.node_lists import Nodes
 from edgeveil.io.picking import Columns
 from edgeveil.nodes import NodeId, NodeSet
@@ -43,8 +45,8 @@ class History:
 
     A folder, for its owner only. It holds every edge that any snapshot had, and is at least as
     private as each of them. Members keep their index for ever, whoever joins or leaves. An edge
-    that ends and begins again keeps its first birth. Make one with `create` or `from_edges`, open
-    it with `open`.
+    that ends and begins again keeps its first birth, unless the history started anew in between.
+    Make one with `create` or `from_edges`, open it with `open`.
 
     An object sees the history as it was when it was opened, or last written to through this
     object, whatever other processes add meanwhile.
@@ -78,17 +80,28 @@ class History:
         EdgeveilError
             If the disk refuses.
         """
+        nothing = Graph.from_edges([], [], NodeSet.range(0))
+        return cls._create(path, (), replace(nothing, births=np.zeros(0, np.uint16)))
+
+    @classmethod
+    def _create(
+        cls, path: str | os.PathLike[str], snapshots: tuple[Snapshot, ...], graph: Graph
+    ) -> History:
+        """Make a history of a graph with births, all of which is in the latest snapshot."""
         path = Path(path)
         create_folder(path)
-        nodes = NodeSet.range(0)
         with writing(path):
             if (path / "history.json").exists():
                 raise ParameterError(f"{path} exists; nothing was written")
+            rows = stored_rows(graph, np.ones(len(graph.indices), np.bool_))
             write_state(
-                *(path, secrets.token_hex(16), (), (), nodes, np.zeros(0, np.bool_)),
-                lambda folder: write_rows(folder, iter(())),
-                directed=False,
-                nodes_from_edges=False,
+                path,
+                About(secrets.token_hex(16), "", snapshots, ()),
+                graph.nodes,
+                np.ones(graph.n_nodes, np.bool_),
+                (some for _, some in rows),
+                directed=graph.directed,
+                nodes_from_edges=graph.intake.nodes_from_edges,
             )
         return cls.open(path)
 
@@ -169,8 +182,7 @@ class History:
         ...     [one.date for one in history.snapshots], history.births(1).tolist()
         (['2026-02-01', '2026-03-01', '2026-04-01'], [1, 2])
         """
-        path = Path(path)
-        timed = read_timed(
+        graph, dates = read_timed(
             Path(edges),
             time=time,
             periods=periods,
@@ -180,30 +192,18 @@ class History:
             columns=columns,
             delimiter=delimiter,
         )
-        graph = timed.graph
         digest = graph.nodes.digest().hexdigest()
-        snapshots = tuple(
+        snapshots = (
             Snapshot(number, when, graph.n_nodes, digest, secrets.token_hex(8))
-            for number, when in enumerate(timed.dates, 1)
+            for number, when in enumerate(dates, 1)
         )
-        create_folder(path)
-        with writing(path):
-            if (path / "history.json").exists():
-                raise ParameterError(f"{path} exists; nothing was written")
-            write_state(
-                *(path, secrets.token_hex(16), snapshots, ()),
-                *(graph.nodes, np.ones(graph.n_nodes, np.bool_)),
-                lambda folder: write_timed(folder, graph),
-                directed=graph.directed,
-                nodes_from_edges=graph.intake.nodes_from_edges,
-            )
-        return cls.open(path)
+        return cls._create(path, tuple(snapshots), graph)
 
     # -- what is public -------------------------------------------------------------------
 
     @property
     def identity(self) -> str:
-        """Random, made with the history: tells it from every other one."""
+        """Random: tells a history from every other one, and from itself before it started anew."""
         return self._state.about.identity
 
     @property
@@ -238,18 +238,6 @@ class History:
         """Whether edges have a direction; decided by the first snapshot."""
         return self._state.graph.directed
 
-    def indices_of(self, nodes: NodeSet) -> IntArray:
-        """Index in the history of every node of a snapshot; -1 if it was never in one."""
-        return places_of(self.nodes, nodes)
-
-    def indices_in(self, nodes: NodeSet) -> IntArray:
-        """Index in a snapshot of every node of the history; -1 if it is not in that one."""
-        places = self.indices_of(nodes)
-        known = places >= 0
-        found = np.full(len(self.nodes), -1, dtype=np.int64)
-        found[places[known]] = np.flatnonzero(known)
-        return found
-
     # -- what is private ------------------------------------------------------------------
 
     @property
@@ -273,13 +261,16 @@ class History:
         return self.graph.births[slice(*self.graph.indptr[index : index + 2].tolist())]
 
     def new_edges(self) -> IntArray:
-        """Number of edges first seen in each snapshot. For the curator only."""
+        """Number of edges first seen in each snapshot. For the curator only.
+
+        Those that had ended when the history started anew are not counted.
+        """
         assert self.graph.births is not None
-        counts = np.zeros(len(self) + 1, dtype=np.int64)
+        counts = np.zeros(NEVER + 1, dtype=np.int64)
         for start in range(0, len(self.graph.births), _BLOCK):  # takes 8 bytes for each
             block = self.graph.births[start : start + _BLOCK]
             counts += np.bincount(block, minlength=len(counts))
-        return counts[1:] // (1 if self.directed else 2)
+        return counts[1 : len(self) + 1] // (1 if self.directed else 2)
 
     @property
     def current_edges(self) -> int:
@@ -338,8 +329,8 @@ class History:
             same_members = len(nodes) == len(old.present) and np.array_equal(present, old.present)
             merge = Merge(old.graph, old.current, graph, places, len(nodes), number)
 
-            def write(folder: Path) -> None:
-                write_rows(folder, merge.rows())
+            def rows() -> Iterator[Rows]:
+                yield from merge.rows()
                 same = last is not None and same_members and not merge.changed
                 if same and (repeated or not again):
                     raise _UnchangedError
@@ -351,14 +342,16 @@ class History:
 
             digest = graph.nodes.digest().hexdigest()
             made = Snapshot(number, when or _now(), graph.n_nodes, digest, secrets.token_hex(8))
+            intakes = old.graph.intake, graph.intake
             try:
                 write_state(
-                    *(self.path, about.identity, (*about.snapshots, made), about.forgotten),
-                    *(nodes, present, write),
+                    self.path,
+                    replace(about, snapshots=(*about.snapshots, made)),
+                    nodes,
+                    present,
+                    rows(),
                     directed=graph.directed,
-                    nodes_from_edges=(
-                        old.graph.intake.nodes_from_edges or graph.intake.nodes_from_edges
-                    ),
+                    nodes_from_edges=any(intake.nodes_from_edges for intake in intakes),
                 )
             except _UnchangedError:
                 self._state = old
@@ -370,6 +363,36 @@ class History:
                 ) from None
         self._state = read_state(self.path, verify=False)
         return number
+
+    def start_anew(self) -> None:
+        """Forget when edges were first seen that are not in the latest snapshot.
+
+        They stay, as former friends, with the birth 65,535 (`NEVER`); one that begins again is born
+        with that snapshot. The history has another identity from then on, so a series that began
+        before cannot go on with it. `edgeveil.refresh` calls this where a series starts.
+
+        Raises
+        ------
+        EdgeveilError
+            If another process is writing, or the disk is full; nothing was changed.
+        """
+        with writing(self.path):
+            old = read_state(self.path, verify=False)
+            about = replace(old.about, identity=secrets.token_hex(16))
+            self._rewrite(old, about, old.graph.nodes, rows_anew(old.graph, old.current))
+        self._state = read_state(self.path, verify=False)
+
+    def _rewrite(self, old: State, about: About, nodes: NodeSet, rows: Iterator[Rows]) -> None:
+        """Write a state with the same snapshots."""
+        write_state(
+            self.path,
+            about,
+            nodes,
+            old.present,
+            rows,
+            directed=old.graph.directed,
+            nodes_from_edges=old.graph.intake.nodes_from_edges,
+        )
 
     def forget(self, members: NodeId | Iterable[NodeId]) -> None:
         """Erase all edges, and the ids, of members who have left.
@@ -406,14 +429,10 @@ class History:
             mask = np.zeros(old.graph.n_nodes, np.bool_)
             mask[gone] = True
             if len(gone):
-                write_state(
-                    *(self.path, old.about.identity, old.about.snapshots),
-                    tuple(sorted({*old.about.forgotten, *gone.tolist()})),
-                    *(without_ids(old.graph.nodes, gone), old.present),
-                    lambda folder: write_rows(folder, rows_without(old.graph, old.current, mask)),
-                    directed=old.graph.directed,
-                    nodes_from_edges=old.graph.intake.nodes_from_edges,
-                )
+                forgotten = tuple(sorted({*old.about.forgotten, *gone.tolist()}))
+                about = replace(old.about, forgotten=forgotten)
+                nodes = without_ids(old.graph.nodes, gone)
+                self._rewrite(old, about, nodes, rows_without(old.graph, old.current, mask))
                 refuse_leftovers(self.path)
         self._state = read_state(self.path, verify=False)
 

@@ -53,18 +53,6 @@ def grow(nodes: NodeSet, snapshot: NodeSet) -> tuple[NodeSet, IntArray]:
     return NodeSet("str", {"text": text, "offsets": offsets}), places
 
 
-def places_of(nodes: NodeSet, ids: NodeSet) -> IntArray:
-    """Index in `nodes` of every one of these ids; -1 where there is none."""
-    if not (len(nodes) and len(ids)):
-        return np.full(len(ids), -1, dtype=np.int64)
-    _refuse_other_kind(nodes, ids)
-    if _starts_with(nodes, ids):
-        return np.arange(len(ids))
-    places = _number(nodes, ids)
-    places[places >= len(nodes)] = -1
-    return places
-
-
 def without_ids(nodes: NodeSet, forgotten: IntArray) -> NodeSet:
     """Put marks in the places of these ids."""
     ids = nodes.ids.copy()
