@@ -1,4 +1,4 @@
-"""Make a release that need not fit into memory: parts go to a folder as they are done."""
+"""Make a release that need not fit into memory: parts are written to a folder one by one."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ def release_to(
     """Run a mechanism and write the rows to a folder, up to 256 rows or 1,024 lists a file.
 
     Memory: the graph, and for every worker a block of rows. With a ledger the rows are stored
-    there first, batch by batch, and then written to the folder, in the order of their batches: an
-    interrupted call is repeated for nothing. Without one all is made anew.
+    there first, batch by batch, and then written to the folder in the order of their batches. An
+    interrupted call can then be repeated without another charge; without a ledger, repeating it
+    makes a new release.
 
     Parameters
     ----------
     path : path
-        The folder to make; it appears when it is whole.
+        The folder to make; it appears only when it is complete.
     graph, mechanism, sources
         As for `edgeveil.release`.
     overwrite : bool
-        Replace another release that is there.
+        Replace a release that is already there.
 
     Other Parameters
     ----------------
@@ -59,7 +60,7 @@ def release_to(
 def make_folder(
     folder: Path, question: Question, price: Price | None = None, *, overwrite: bool = False
 ) -> ReleaseFolder:
-    """Make a release in a folder; with a ledger at this price, if one was looked up already."""
+    """Make a release in a folder; `price` is the ledger's, if it was looked up already."""
     there, gives, nodes = _release_in(folder), question.mechanism.gives, question.graph.nodes
     if overwrite:
         there = None
@@ -84,7 +85,7 @@ def make_folder(
         if there.provenance.lists != question.lists_made:
             raise ParameterError(
                 f"{folder} holds lists of another length or for other candidates: choose another "
-                "place; they cost nothing there"
+                "folder; nothing more is charged"
             )
         return there
 
@@ -97,16 +98,16 @@ def make_folder(
 
 
 def _release_in(folder: Path) -> ReleaseFolder | None:
-    """The release that is there already; whatever else is there is refused."""
+    """The release that is in the folder already, if any; anything else there is refused."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     try:
         return ReleaseFolder.open(folder)
     except (InputError, OSError):
         raise ParameterError(
-            f"{folder} exists and is not a release: choose another place"
+            f"{folder} exists and is not a release: choose another folder"
         ) from None
 
 
 def _another(folder: Path) -> ParameterError:
-    return ParameterError(f"{folder} holds another release: choose another place, or overwrite it")
+    return ParameterError(f"{folder} holds another release: choose another folder, or overwrite it")

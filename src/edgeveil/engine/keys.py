@@ -1,10 +1,11 @@
-"""What stands for a computation in a ledger: the question, and the code that answers it.
+"""How a ledger identifies a computation: by its question, and by the code that answers it.
 
-A campaign is known by its question: mechanism, parameters, guarantee, and the code of a mechanism
-from outside. Our own code is not part of it, or an upgrade would charge everybody again; that is
-safe because every batch has a secret of its own. But under one secret two computations would
-share noise, and the difference of their results would show private numbers: so a batch that was
-begun is finished by the same code only (`code_of`). Comments and docstrings do not count.
+The question identifies a campaign: mechanism, parameters, guarantee, and the code of mechanisms
+from outside edgeveil. edgeveil's own code is not part of it, because otherwise an upgrade would
+charge everybody again; that is safe because every batch has its own secret. Under one secret,
+though, two different computations would share noise, and the difference of their results would
+reveal private numbers. So only the same code may finish a batch that was begun (`code_of`).
+Comments and docstrings do not count as code.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from edgeveil._source import digest_of, loop_files, loops_changed
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.mechanisms.base import Mechanism
 
-# What makes values; not here: readers of files, command line, reports, audits, evaluation.
+# The code that computes released values. Not file readers, command line, reports, audits and
+# evaluation.
 _MAKES_VALUES = (
     *("estimate", "flow", "mechanisms", "privacy", "hashing.py", "graph.py", "nodes.py"),
     *("engine/tasks.py", "history", "series"),
@@ -41,8 +43,8 @@ def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
 def describe(mechanism: Mechanism) -> str:
     """The question that a mechanism answers, as text. The graph is not part of it.
 
-    Otherwise the same call would give the stored rows while the graph is the same and new rows
-    as soon as one edge has changed, and whoever sees them would know.
+    If it were, the same call would return the stored rows as long as the graph is the same and
+    new rows once an edge has changed: whether rows are new would reveal the change.
     """
     claim = mechanism.guarantee(1)
     asked = {
@@ -69,15 +71,15 @@ def _is_ours(kind: type) -> bool:
 
 
 def code_of(mechanism: Mechanism) -> str:
-    """SHA-256 of the code that makes this mechanism's values: edgeveil's, and its class's own."""
+    """SHA-256 of the code that computes a mechanism's values: edgeveil's and its own classes."""
     parts = [_our_code(), *map(_class_digest, _classes(mechanism))]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 
 @cache
 def _our_code() -> str:
-    """What makes values, and all compiled loops, for they may be part of one another."""
-    if loops_changed():  # some may be loaded from before the change, and others from after it
+    """SHA-256 of the code that computes values, and of all compiled loops, which may be inlined."""
+    if loops_changed():  # this process may have loaded some files before the change, some after
         raise EdgeveilError(
             "edgeveil's own files have changed since this process began: restart it"
         )
@@ -91,13 +93,13 @@ def _our_code() -> str:
 
 @cache
 def _class_digest(kind: type) -> str:
-    """A class by module, name and source: its module's file, for what it calls is there as well.
+    """SHA-256 of a class: module, name, and the source of its whole module, which it may call.
 
     Raises
     ------
     ParameterError
-        If there is no file: it was defined at a prompt. Its code could change without a trace
-        under a secret that draws the same noise again.
+        If there is no source file, for instance for a class defined at a prompt. Its code could
+        change unnoticed under a secret that draws the same noise again.
     """
     digest = hashlib.sha256(f"{kind.__module__}:{kind.__qualname__}".encode())
     if not _is_ours(kind):
@@ -113,7 +115,7 @@ def _class_digest(kind: type) -> str:
 
 
 def _meaning(source: str | bytes) -> bytes:
-    """Python source without comments, layout and docstrings."""
+    """The syntax tree of Python source, without comments, layout and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)

@@ -29,12 +29,12 @@ from edgeveil.release_folder import Result
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-# A part goes to a worker and comes back: much larger than the groups that stay in a cache, or a
-# cluster would spend its time on sending; small enough that a few fit into memory.
+# A part is what a worker computes at a time: much larger than the groups that fit into a CPU
+# cache, so that a cluster does not spend its time sending; small enough that a few fit into memory.
 _PART_BYTES = 16 << 20
-_PART_LISTS = 1024  # lists are short and soon made
+_PART_LISTS = 1024  # lists are short and quick to make
 
-# A batch is charged and stored as a whole, and a few are in memory at once.
+# A batch is charged and stored as a whole; a few are in memory at a time.
 _BATCH_BYTES = 64 << 20
 _BATCH_ROWS = 8192
 
@@ -54,49 +54,49 @@ def release(
 def release(
     graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], **how: Unpack[ReleaseOptions]
 ) -> Result:
-    """Run a mechanism on a graph and give the rows with their guarantee.
+    """Run a mechanism on a graph and return the rows with their guarantee.
 
-    With a ledger every row is charged once, durably, before its noise is drawn, and stored. Asked
-    for again, alone or among others, it is the stored one and costs nothing; after a crash it is
-    finished with the same noise. For more rows than fit into memory see `release_to`.
+    With a ledger every row is charged once, durably, before its noise is drawn, and then stored.
+    A later request for the same row returns the stored one without a charge; after a crash the row
+    is finished with the same noise. For more rows than fit into memory, see `release_to`.
 
     Parameters
     ----------
     graph : Graph
-        The private graph; whatever `edgeveil.as_graph` takes, or a path for `edgeveil.read_graph`,
-        is read first, without a node list.
+        The private graph. An object that `edgeveil.as_graph` takes, or a path for
+        `edgeveil.read_graph`, is read first, without a node list.
     mechanism : Mechanism
         What to compute and how to protect it.
     sources : iterable of ids
-        The nodes whose rows are wanted; ids, not indices. Repeats are dropped.
+        The nodes to compute rows for; ids, not indices. Repeats are dropped.
 
     Other Parameters
     ----------------
     ledger : Ledger or path, optional
         The budget to charge. Without one the release is not counted against any budget.
     label : str
-        With a ledger: the public name of the graph, if the ledger is for several. Of a graph that
-        has changed, `Ledger.advance` declares a new snapshot, whose rows are charged anew.
+        With a ledger: the public name of the graph, if the ledger holds several. When the graph
+        has changed, declare a new snapshot with `Ledger.advance`; its rows are charged anew.
     snapshot : int, optional
-        With a ledger: the number of the snapshot that the graph is; refused if the label's is
-        another one by now.
+        With a ledger: the snapshot number of this graph. Refused if the label's current snapshot
+        has another number.
     skip_exhausted : bool
         With a ledger: leave out members whose budget does not allow a row, instead of refusing
-        all. The release then has fewer rows (`sources`, `members`). Joint model only.
+        the whole release, which then has fewer rows (`sources`, `members`). Joint model only.
     purpose, operator : str
         With a ledger: what the release is for and who makes it, for its report.
     noise : NoiseSource, optional
-        Random bits for tests and demonstrations (``NoiseSource.insecure(seed)``); fresh secure
-        ones if left out. Not together with a ledger.
+        A seeded source for tests and demonstrations (``NoiseSource.insecure(seed)``), which makes
+        the release not private; fresh secure noise by default. Not allowed with a ledger.
     engine : Engine, optional
         Where to compute: `edgeveil.engine.Local` (the default) or `edgeveil.engine.Ray`. The
         values do not depend on it.
     progress : callable, optional
-        Called with the number of rows that are done and the number of all.
+        Called with the number of rows done and the number of all rows.
     k, candidates : int and iterable of ids, optional
         Suggestions only: length of a list (20 by default), and who may be suggested; `candidates`
-        must not depend on edges. With a ledger another k, or other candidates, cost nothing:
-        lists are made of what is stored.
+        must not depend on edges. With a ledger, another k or other candidates charge nothing:
+        lists are made from what is stored.
 
     Raises
     ------
@@ -105,13 +105,13 @@ def release(
     BudgetError
         If the ledger refuses; nothing was drawn.
     LedgerError
-        If the graph is another one than the snapshot's.
+        If the graph is not the one of the label's current snapshot.
     """
     return make(ask(graph, mechanism, sources, how, in_memory=True))
 
 
 def make(question: Question, price: Price | None = None) -> Result:
-    """Make a release in memory; with a ledger at this price, if one was looked up already."""
+    """Make a release in memory; `price` is the ledger's, if it was looked up already."""
     whole = _Whole(question.indices, question.graph.n_nodes)
     work: Drawn | Paid
     if question.ledger is None:
@@ -126,7 +126,7 @@ def make(question: Question, price: Price | None = None) -> Result:
 
 
 class _Whole:
-    """The rows of some sources, in the order of these, in whatever order they are made."""
+    """Collect rows in the order of their sources, whatever order they are made in."""
 
     def __init__(self, indices: npt.NDArray[np.int64], n_nodes: int) -> None:
         self._asked = indices
@@ -164,7 +164,7 @@ class _Whole:
 
 
 class Drawn:
-    """Rows without a ledger: what is shared is drawn once, then every row has its own noise."""
+    """Rows without a ledger: shared statistics are drawn once, and every row has its own noise."""
 
     def __init__(self, question: Question) -> None:
         self._question, noise = question, question.noise or NoiseSource.secure()
@@ -174,7 +174,7 @@ class Drawn:
         self.task = _task(question, _learn(question, numbers))
 
     def run(self, *, as_files: bool = False) -> Iterator[tuple[Part, Any]]:
-        """All rows, in numbered parts, in any order, also as files of a folder."""
+        """Yield all rows in numbered parts, in any order; `as_files`: as files of a folder."""
         task = replace(self.task, about=self.about) if as_files else self.task
         parts = enumerate(_parts(self._question, 0, self._question.indices, self._key))
         numbered = ((replace(part, batch=number), key) for number, (part, key) in parts)
@@ -202,7 +202,7 @@ def _parts(question: Question, batch: int, indices: npt.NDArray[np.int64], key: 
 def _computed(
     question: Question, task: Task, parts: Parts, *, done: int = 0
 ) -> Iterator[tuple[Part, Any]]:
-    """Let the engine run, and tell how many rows are done."""
+    """Run the engine, and report how many rows are done."""
     total = len(question.indices)
     for part, made in question.engine.run(task, parts):
         done += len(part.sources)
@@ -214,8 +214,8 @@ def _computed(
 class Paid:
     """Rows with a ledger: each is charged once, before its noise is drawn, and stored.
 
-    What the budget does not allow as a whole is refused before the first batch. From then on the
-    campaign is that of the price's snapshot, should another one be declared meanwhile.
+    A release that the budget does not allow as a whole is refused before the first batch. All
+    batches belong to the snapshot that was priced, even if another one is declared meanwhile.
     """
 
     def __init__(self, question: Question, price: Price | None = None) -> None:
@@ -230,20 +230,23 @@ class Paid:
 
     @cached_property
     def task(self) -> Task:
-        """With what the numbers tell that the campaign shares; after the first charge."""
+        """The task, with what was learned from the campaign's shared statistics.
+
+        Available after the first charge.
+        """
         assert self._shared is not None
         return _task(self._question, _learned(self._question, self._shared))
 
     @property
     def about(self) -> About:
-        """What is to be known about the rows, after the last batch."""
+        """Guarantee and provenance of the rows; complete after the last batch."""
         return self._question.about(charged=self._created)
 
     def batches(self) -> Iterator[Batch]:
-        """All batches that hold the rows asked for, stored; missing rows are charged and made.
+        """Yield all batches that hold the requested rows; charge and make the missing ones.
 
-        A batch that somebody has charged and not finished is made here, wholly, from its secret: so
-        it does not matter who else is at work, or was.
+        A batch that another process charged but did not finish is made here as a whole, from its
+        secret. So concurrent and interrupted processes do no harm.
         """
         stored: list[Batch] = []
         begun: dict[int, tuple[Batch, _Whole]] = {}
@@ -263,7 +266,7 @@ class Paid:
         return batch
 
     def _missing(self, stored: list[Batch], begun: dict[int, tuple[Batch, _Whole]]) -> Parts:
-        """Charge batch by batch; gives the parts of batches that are not stored yet."""
+        """Charge batch by batch; yield the parts of batches that are not stored yet."""
         question, seen, names = self._question, set[str](), iter(self._question.names)
         size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * question.width)))
         while some := list(islice(names, size)):
@@ -282,10 +285,10 @@ class Paid:
                 yield from _parts(question, batch.number, indices, key)
 
     def rows_in(self, batch: Batch) -> Made:
-        """Those of a batch's rows that were asked for.
+        """The requested rows of a batch, read from the stored artifact.
 
-        What the ledger recorded, not what was just made: should another process have been first,
-        with other code under the same secret, two different values must not get out.
+        Not those just made in this process: if another process was first and ran other code
+        under the same secret, two different values of one row must not be released.
         """
         held = _read(batch.artifact)
         asked = np.flatnonzero(self._question.asked[held["sources"]])
@@ -297,15 +300,15 @@ class Paid:
         return Made(sources, held["rows"][asked], None if half is None else half[asked])
 
 
-# LRU cache of what was learnt from the shared numbers of the last campaigns, by key and digest of
-# what is stored: so that a request for one row skips the O(n) `learn`.
+# Cache of what was learned from the shared statistics of the last campaigns, by key and digest of
+# the artifact: a request for one row skips the O(n) `learn`.
 _recent: dict[tuple[str, str], Any] = {}
 _MOST_RECENT = 2
 _recent_lock = threading.Lock()
 
 
 def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
-    """The batch of the numbers that a campaign shares; drawn and stored if nobody has done so."""
+    """The batch of a campaign's shared statistics; drawn and stored here if they are not yet."""
     if batch.stored:
         return batch
     noise = NoiseSource.from_secret(batch.secret).derive("shared")
@@ -314,7 +317,7 @@ def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
 
 
 def _learned(question: Question, batch: Batch) -> Any:
-    """What the numbers that a campaign shares tell: drawn by whoever is first, and stored."""
+    """What `Mechanism.learn` makes of a campaign's shared statistics; cached."""
     batch = stored_shared(question.mechanism, question.graph, batch)
     name = batch.key, batch.digest
     with _recent_lock:
@@ -328,13 +331,13 @@ def _learned(question: Question, batch: Batch) -> Any:
     return learned
 
 
-# -- files of a ledger: the noised numbers that a campaign shares, and rows of a batch -------
+# -- files of a ledger: a campaign's shared noised statistics, and the rows of a batch --------
 
 _KINDS: dict[str, type[Noised]] = {"numbers": Noised, "tail": NoisedTail}
 
 
 def _write_shared(path: Path, numbers: Noised | None, nodes: NodeSet) -> None:
-    """Write noised numbers, or that there are none, and what the indices in rows stand for."""
+    """Write the noised statistics, if there are any, and the node set that row indices refer to."""
     held: dict[str, Any] = {f"node_{name}": array for name, array in nodes.arrays.items()}
     if numbers is not None:
         kind = next(name for name, cls in _KINDS.items() if type(numbers) is cls)
@@ -343,7 +346,7 @@ def _write_shared(path: Path, numbers: Noised | None, nodes: NodeSet) -> None:
 
 
 def read_shared(path: Path) -> Noised | None:
-    """The noised numbers that a campaign shares, if there are any."""
+    """The noised statistics that a campaign shares, or None."""
     held = _read(path)
     for name, cls in _KINDS.items():
         if name in held:
@@ -353,7 +356,7 @@ def read_shared(path: Path) -> Noised | None:
 
 
 def write_rows(path: Path, made: Made) -> None:
-    """Write the rows of a batch; of suggestions the evidence, not lists."""
+    """Write the rows of a batch; for suggestions, the evidence rather than the lists."""
     if isinstance(made.rows, Evidence):
         _write(path, {"sources": made.sources, **vars(made.rows)})
     else:
@@ -370,4 +373,4 @@ def _read(path: Path) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as held:
             return dict(held)
     except (OSError, ValueError, KeyError) as error:
-        raise LedgerError(f"{path} is not what this edgeveil stores: {error}") from error
+        raise LedgerError(f"{path} is damaged, or from another version: {error}") from error

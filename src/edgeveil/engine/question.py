@@ -1,4 +1,4 @@
-"""What is asked for, checked before anything is charged or drawn, and how it is to be made."""
+"""A request for a release: checked before anything is charged or drawn."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NODES_ARE_PUBLIC = (
 
 
 class Options(TypedDict, total=False):
-    """What every call that releases takes; see `edgeveil.release`."""
+    """Options of every call that makes a release; see `edgeveil.release`."""
 
     ledger: Ledger | None
     label: str
@@ -58,7 +58,7 @@ class Options(TypedDict, total=False):
 
 
 class ReleaseOptions(Options, total=False):
-    """What a call for any mechanism takes: of lists also how long they are, and of whom."""
+    """Options of a call that takes any mechanism: also the length and candidates of lists."""
 
     k: int | None
     candidates: Iterable[NodeId] | None
@@ -66,11 +66,11 @@ class ReleaseOptions(Options, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A release that was asked for and checked; nothing is charged or drawn yet."""
+    """A checked request for a release; nothing is charged or drawn yet."""
 
     graph: Graph
     mechanism: Mechanism
-    indices: npt.NDArray[np.int64]  # of the members, or sources, each once
+    indices: npt.NDArray[np.int64]  # of the sources (members), without repeats
     guarantee: Guarantee
     # as in `Options`
     ledger: Ledger | None = None
@@ -86,26 +86,26 @@ class Question:
 
     @property
     def width(self) -> int:
-        """How many numbers a row is, of suggestions at most; public."""
+        """Numbers in a row; for suggestions an upper bound. Public."""
         if self.mechanism.gives == "scores":
             return self.graph.n_nodes
         if self.mechanism.gives == "suggestions":
-            return 2 * STORED  # names of 8 bytes, and lists made of them
+            return 2 * STORED  # stored candidates of 8 bytes each, and the lists made from them
         return int(self.mechanism.dimension)  # type: ignore[attr-defined]  # embeddings have it
 
     @cached_property
     def names(self) -> list[str]:
-        """The members, by the names that a ledger has for them."""
+        """The members, under the names that a ledger uses for them."""
         return [str(node) for node in self.graph.nodes.take(self.indices)]
 
     def indices_of(self, names: Iterable[str]) -> npt.NDArray[np.int64]:
-        """Where the members with these names in a ledger are in the node set, in its order."""
+        """Indices in the node set of the members with these ledger names, in increasing order."""
         id_of = type(self.graph.nodes[0])
         return np.sort(self.graph.nodes.indices([id_of(name) for name in names]))
 
     @cached_property
     def asked(self) -> npt.NDArray[np.bool_]:
-        """Of every node whether its row was asked for."""
+        """For every node, whether its row was requested."""
         asked = np.zeros(self.graph.n_nodes, dtype=np.bool_)
         asked[self.indices] = True
         return asked
@@ -116,24 +116,24 @@ class Question:
         return self.ledger.price(self.campaign, self.names)
 
     def without_exhausted(self) -> Question:
-        """Leave out whom the budget does not allow a row; BudgetError if nobody is left.
+        """Leave out members whose budget does not allow a row; BudgetError if nobody is left.
 
-        Who that is depends on the ledger alone. The charge checks the budgets once more, in its
-        own transaction: it is refused if one was used meanwhile.
+        Who is left out depends on the ledger alone. The charge checks the budgets again in its
+        own transaction, and is refused if one of them was used meanwhile.
         """
         if self.ledger is None:
-            raise ParameterError("only a ledger knows whose budget is exhausted: name it")
+            raise ParameterError("skip_exhausted needs a ledger: only a ledger knows the budgets")
         if self.guarantee.model == "public":
-            raise ParameterError("a public release counts for everybody: nobody can be left out")
+            raise ParameterError("a public release is charged to everybody: nobody can be left out")
         unable = set(self.ledger.newcomers(self.campaign, self.names).unable)
         able = self.indices[[name not in unable for name in self.names]]
         if not len(able):
-            raise BudgetError("the budget of nobody allows this: nothing was charged")
+            raise BudgetError("no member's budget allows this: nothing was charged")
         guarantee = guarantee_for(self.graph, self.mechanism, len(able))
         return replace(self, indices=able, guarantee=guarantee, n_left_out=len(unable))
 
     def about(self, *, noise: NoiseSource | None = None, charged: str = "") -> About:
-        """What is to be known about the rows: drawn from `noise`, or charged when to a ledger."""
+        """Guarantee and provenance of rows drawn from `noise`, or charged to a ledger at a time."""
         private = self.guarantee.private if noise is None else noise.private
         provenance = Provenance(
             mechanism=self.mechanism.name,
@@ -148,7 +148,7 @@ class Question:
 
     @cached_property
     def lists_made(self) -> dict[str, Any]:
-        """How lists are made, as plain public data; empty for other kinds of rows."""
+        """The parameters of the lists, as plain public data; empty for other kinds of rows."""
         if self.mechanism.gives != "suggestions":
             return {}
         k, among = self.lists
@@ -159,9 +159,9 @@ class Question:
 
     @cached_property
     def campaign(self) -> Campaign:
-        """What the ledger has to know."""
+        """What the ledger records about this release."""
         parameters = {
-            # for people: of a long list (candidates) only how long it is
+            # for people to read: of a long list (candidates), only its length
             name: f"{len(value)} of them" if isinstance(value, tuple) and len(value) > 20 else value
             for name, value in parameters_of(self.mechanism).items()
         }
@@ -186,7 +186,7 @@ class Question:
 
 
 def graph_of(given: Any) -> Graph:
-    """The graph that was given: as such, as a path to it, or as another library's object."""
+    """The graph, which may be given as a Graph, a path, or another library's object."""
     return read_graph(given) if isinstance(given, str | os.PathLike) else as_graph(given)
 
 
@@ -201,14 +201,15 @@ def ask(
     in_memory: bool = False,
     only_price: bool = False,
 ) -> Question:
-    """Check what is asked for and say what it would protect.
+    """Check a request and state what it would protect.
 
-    Whoever has looked up the nodes already gives `indices` instead of `sources`, and `lists`
-    instead of ids of candidates.
+    A caller that has looked up the nodes already gives `indices` instead of `sources`, and `lists`
+    instead of k and the candidates' ids.
 
-    Whatever could fail later for public reasons (calibration, shapes, unknown ids, all rows at
-    once `in_memory`) fails here, before anything is charged. Only public values are looked at,
-    unless the guarantee rests on a promise, which a graph may break (PromiseError).
+    Whatever could fail later for public reasons (calibration, shapes, unknown ids, memory for all
+    rows at once if `in_memory`) fails here, before anything is charged. The checks read only
+    public values, except where the guarantee rests on a promise that the graph may break
+    (PromiseError).
     """
     graph = graph_of(graph)
     given: Any = _checked({name: value for name, value in how.items() if value is not None})
@@ -239,7 +240,7 @@ def ask(
 
 
 def guarantee_for(graph: Graph, mechanism: Mechanism, n_sources: int) -> Guarantee:
-    """What a release of so many rows of this graph protects."""
+    """The guarantee of a release of `n_sources` rows of this graph."""
     guarantee = mechanism.guarantee(n_sources)
     if graph.intake.nodes_from_edges:
         promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
@@ -248,7 +249,7 @@ def guarantee_for(graph: Graph, mechanism: Mechanism, n_sources: int) -> Guarant
 
 
 def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> ListOptions:
-    """Take k and candidates out of what was given; ids are looked up before anything is charged."""
+    """Take k and candidates out of the options, and look up the ids before anything is charged."""
     wanted = {name: given.pop(name) for name in ("k", "candidates") if name in given}
     if wanted and check_mechanism(mechanism).gives != "suggestions":
         raise ParameterError(f"{next(iter(wanted))} is for lists; {mechanism.name} makes none")
@@ -271,13 +272,13 @@ def _checked(how: dict[str, Any]) -> dict[str, Any]:
     if ledger is not None and noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
     if noise is not None and noise.private:
-        # In two releases it would draw the same noise twice, which can then be subtracted.
+        # Two releases from one source would share noise, which can be subtracted.
         raise ParameterError("noise= takes a seeded source; leave it out for a private release")
     return how
 
 
 def _check_size(question: Question, *, in_memory: bool) -> None:
-    """Refuse what could never be made with this many nodes and this much memory."""
+    """Refuse a release that does not fit the mechanism's limits or this machine's memory."""
     if isinstance(question.mechanism, ChecksNodes):
         question.mechanism.check_nodes(question.graph.nodes)
     rows = len(question.indices)
@@ -287,7 +288,7 @@ def _check_size(question: Question, *, in_memory: bool) -> None:
     if needed > there:
         raise ParameterError(
             f"{at_once:,} rows of {width:,} values take {needed / 2**30:,.0f} GiB of "
-            f"memory; there are {there / 2**30:,.0f}"
+            f"memory; this machine has {there / 2**30:,.0f} GiB"
             + "; edgeveil.release_to writes them to a folder instead"
             * in_memory
         )

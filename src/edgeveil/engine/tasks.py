@@ -1,7 +1,7 @@
-"""What engines run, the rows of a part of a release, and the engine of this process's threads.
+"""Tasks, which compute the rows of a part of a release, and the engine that runs them in threads.
 
-A task is plain data and can be sent to another process; the key to its noise is sent apart
-from it, because what is shared between machines may be spilled to a disk and a key must not.
+A task is plain data and can be sent to another process. The noise key is sent separately,
+because what machines share may be spilled to disk, and a key must not be.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Part:
 
 
 Parts = Iterable[tuple[Part, NoiseKey]]
-"""With the key to the noise of the batch's rows."""
+"""Parts, each with the noise key of its batch."""
 
 
 class Made(NamedTuple):
     """Rows of some sources (indices), and their uncertainty if the mechanism knows it.
 
-    Of suggestions the rows are the evidence from which lists are made: this is what is stored.
+    For suggestions the rows are the evidence that lists are made from: that is what is stored.
     """
 
     sources: npt.NDArray[np.int64]
@@ -55,14 +55,14 @@ class Made(NamedTuple):
 
 
 class About(NamedTuple):
-    """What has to be known about rows."""
+    """What accompanies the rows of a release."""
 
     guarantee: Guarantee
     provenance: Provenance
 
 
 class ListOptions(NamedTuple):
-    """How lists are made of evidence: post-processing, free, and no part of what is stored."""
+    """How lists are made from stored evidence: post-processing, without a charge."""
 
     k: int = 20
     candidates: npt.NDArray[np.int64] | None = None  # indices; None: everybody
@@ -70,10 +70,10 @@ class ListOptions(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Compute a part's rows and give them back: the same ones, however often it is run.
+    """Compute a part's rows: the same rows however often it is run.
 
-    With `about`: as the bytes of a file of a release's folder, so that the workers have the work
-    of writing it, too.
+    With `about` the result is the bytes of a file of a release folder, so that workers do the
+    encoding as well.
     """
 
     mechanism: Mechanism
@@ -83,7 +83,7 @@ class Task:
     lists: ListOptions = field(default_factory=ListOptions)
 
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Made | bytes:
-        """Every source has its own noise, so what a part holds does not matter.
+        """Compute the rows; every source has its own noise, however sources are split into parts.
 
         `check` is called between groups of rows and may raise to stop.
         """
@@ -93,7 +93,7 @@ class Task:
     def _rows(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Made:
         mechanism, graph, total = self.mechanism, self.graph, len(part.sources)
         evidence: list[Evidence] = []
-        wholes: list[Rows] = []  # one array each: a group's memory is then used for the next one
+        wholes: list[Rows] = []  # rows and uncertainty; groups are copied in and reuse memory
         for here in groups_of(mechanism, graph.n_nodes, total):
             check()
             made, own = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
@@ -112,7 +112,7 @@ class Task:
         return Made(sources, wholes[0], wholes[1] if len(wholes) == 2 else None)
 
     def result(self, made: Made, about: About) -> Result:
-        """Rows, or lists made of evidence, with what has to be known about them."""
+        """The rows, or the lists made from evidence, with their guarantee and provenance."""
         mechanism, nodes = self.mechanism, self.graph.nodes
         ids = tuple(nodes.take(made.sources.tolist()))
         if isinstance(made.rows, Evidence):
@@ -139,33 +139,33 @@ class Task:
 
 
 class Engine(Protocol):
-    """Where rows are computed: the only thing an engine does is to run a task for every part."""
+    """Where rows are computed: an engine runs a task for every part, and does nothing else."""
 
     def run(self, task: Task, parts: Parts) -> Iterator[tuple[Part, Any]]:
         """Run the task for all parts, in any order, more than once if need be.
 
-        Yields each part once, with its result. Parts are taken when there is room for them, in
-        the caller's thread: to ask for the next one may charge a ledger. Closing the iterator
+        Yield each part once, with its result. Take the next part only when there is room for it,
+        and in the caller's thread, because taking it may charge a ledger. Closing the iterator
         stops the work.
         """
         ...
 
 
 class _StoppedError(Exception):
-    """Raised inside a worker when nobody wants its result any more."""
+    """Raised inside a worker whose result is no longer needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Local:
     """Compute rows in threads of this process, one part of the sources each.
 
-    The kernels, the noise and most of numpy run without Python's lock, so threads share one
-    graph and really run side by side. Results are the same bits for any number of threads.
+    The kernels, the noise and most of numpy release Python's global interpreter lock, so threads
+    share one graph and run in parallel. Results are bit-identical for any number of threads.
 
     Parameters
     ----------
     threads : int, optional
-        How many; by default as many as this process may use processors.
+        Number of threads; by default the number of processors that this process may use.
     """
 
     threads: int | None = None
@@ -199,8 +199,8 @@ class Local:
         running: dict[Future[Any], Part] = {}
         with ThreadPoolExecutor(self.workers, thread_name_prefix="edgeveil") as pool:
             try:
-                # No more than are running and next: a finished part's rows wait here in memory
-                # until they are taken.
+                # Limit the parts in flight: the rows of a finished part stay in memory until the
+                # caller takes them.
                 while first or running:
                     for part, key in first:
                         running[pool.submit(task, part, key.source(), check)] = part
@@ -208,7 +208,7 @@ class Local:
                         yield running.pop(future), future.result()
                     first = list(islice(waiting, 2 * self.workers - len(running)))
             finally:
-                # An error, Ctrl-C, or nobody asks for more: end between two blocks.
+                # An error, Ctrl-C, or a closed iterator: workers stop between two groups of rows.
                 stop.set()
                 for future in running:
                     future.cancel()
