@@ -310,7 +310,7 @@ def verify(location: LedgerPlace, /, *, known_head: str | None = None) -> None:
     ----------
     known_head
         A head noted earlier, somewhere else: it must still be part of the ledger. Only this finds
-        every ledger that was put back to an older copy.
+        every ledger that was restored from an older copy.
     """
     head = ev.Ledger.open(location).verify(known_head)
     sys.stdout.write(f"{head}\n")

@@ -58,7 +58,7 @@ class Snapshot:
         SHA-256 of their ids, in the order of the snapshot.
     token : str
         Random: tells this snapshot from another one with the same number, in a history that was
-        put back to an older copy and went on differently.
+        restored from an older copy and went on differently.
     """
 
     number: int

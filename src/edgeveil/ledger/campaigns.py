@@ -275,7 +275,7 @@ def add_batch(transaction: Transaction, asked: Asked) -> list[ChargeRow]:
         raise BudgetError(priced.short)
     if not asked.n_rows:
         _append(asked, asked.key, [], BatchPrice(due.model, 0, 0))
-    # Not a derived key: a ledger put back to an older copy must not name two batches alike.
+    # Not a derived key: a ledger restored from an older copy must not name two batches alike.
     return [_append(asked, secrets.token_hex(32), asked.new, due)]
 
 

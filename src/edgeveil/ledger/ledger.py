@@ -265,7 +265,7 @@ class Ledger:
     def entry(self, number: int | None = None) -> tuple[int, str] | None:
         """Number and hash of an entry of the chain, by default the last one; None if it lacks it.
 
-        Whoever keeps both can tell later whether the ledger was put back to an older copy.
+        Whoever keeps both can tell later whether the ledger was restored from an older copy.
         """
         with self._transaction(write=False) as transaction:
             last = transaction.run(sql.HEAD)
@@ -285,7 +285,7 @@ class Ledger:
 
         Gives the head, the hash of the last charge; LedgerError at the first thing that does not
         fit. A `known_head` that was noted earlier, somewhere else, must still be part of the
-        chain: only this finds every ledger that was put back to an older copy or rewritten.
+        chain: only this finds every ledger that was restored from an older copy or rewritten.
         """
         folder = self._artifacts if artifacts else None
         # Before the ledger is read: what is written meanwhile was charged already.

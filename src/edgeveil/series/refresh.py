@@ -1,17 +1,17 @@
-"""`refresh`: the weekly job. Merge the snapshot, charge newcomers, open due windows, give lists.
+"""`refresh`, the weekly job: merge the snapshot, charge newcomers, draw due windows, return lists.
 
-The order, in which a crash at any point costs only time:
+The steps, in an order that makes a crash at any point harmless:
 
-    history.add           the snapshot is merged, all at once
-    pending.json          says which snapshot is worked on
-    ledger.charge         newcomers pay for the series; windows are recorded at price 0
-    noise                 drawn from the batches' secrets; the new state is written beside the old
-    series.json           the new state counts
-    ledger: stored        the secrets are erased
+    history.add           merge the snapshot, atomically
+    pending.json          record which snapshot is being worked on
+    ledger.charge         charge newcomers for the series; record windows at price 0
+    noise                 draw it from the batches' secrets; write the new state beside the old
+    series.json           commit the new state
+    ledger: stored        erase the secrets
 
-Until the new state counts, everything after the charge is done again from the same secrets, so a
-window has one outcome, whatever happens. A window that is in the ledger is never drawn again with
-another secret: its batch names the snapshot, and each member has one row in it.
+Until the new state is committed, everything after the charge is repeated from the same secrets, so
+a window has only one outcome. A window that is in the ledger is never drawn again with another
+secret: its batch names the snapshot, and each member has one row in it.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ from edgeveil.suggestions import Suggestions
 
 _BATCH = 8192  # members that are charged together
 _PART = 1024  # members that a worker takes at a time
-_FILE = 8192  # lists in a file of a folder
-_NOTE = "refreshed.json"  # in the history: what was worked on last
+_FILE = 8192  # lists per file of a folder
+_NOTE = "refreshed.json"  # in the history: the snapshot that was worked on last
 
 
 def refresh(
@@ -73,37 +73,38 @@ def refresh(
     purpose: str = "",
     operator: str = "",
 ) -> Refreshed:
-    """Bring a series of lists up to today's graph; members pay for it once, when they join.
+    """Update a series of lists to today's graph; a member is charged once, when it joins.
 
-    A member pays epsilon for the series, whatever the number of its lists, because every edge
-    between others is asked about once (docs/theory/series.md). Call it for every snapshot, week by
-    week; an interrupted call is simply made again.
+    The charge is epsilon for all lists of the series together, because each edge between others
+    counts in at most one of a member's windows (docs/theory/series.md). Call it once for every
+    snapshot, for example every week; if a call is interrupted, repeat it.
 
     Parameters
     ----------
     graph : Graph, or whatever `edgeveil.suggest` takes
-        Today's graph, with the members of today.
+        Today's graph, on today's members.
     ledger : Ledger or path
-        The budget.
+        The budget to charge.
     epsilon : float
         Privacy loss of the whole series to one member.
     label : str
         The public name of the graph.
     folder : path, optional
-        Where history and state are kept; by default beside the ledger's file.
+        Where to keep history and state; by default beside the ledger's file.
     date : str, optional
-        Of the snapshot, by default today. The same graph on the same date is the same snapshot.
+        Date of the snapshot; today by default. The same graph on the same date is the same
+        snapshot.
     rule : WindowRule, optional
         When a member's next window opens; public.
     knows_followers : bool
-        Directed: as for `edgeveil.suggest`.
+        Directed graphs: as for `edgeveil.suggest`.
     engine, progress, purpose, operator
         As for `edgeveil.suggest`.
 
     Raises
     ------
     LedgerError
-        If ledger, history and state do not fit together: one of them was put back to an older copy.
+        If ledger, history and state do not match: one of them was restored from an older copy.
     """
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     today = graph_of(graph)
@@ -118,7 +119,7 @@ def refresh(
         note = {"purpose": purpose, "operator": operator}
         pending, finished = place.pending(), None
         if pending is not None and now is not None:
-            # Finish first what was interrupted: the history has what it needs.
+            # First finish the interrupted refresh: the history has what it needs.
             one = _Refresh(place, history, ledger, mechanism, label, *how, note)
             finished = one.run(pending.until)
         number = history.add(today, date=date or _today(), again=True)
@@ -139,19 +140,19 @@ def _today() -> str:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What a refresh did, and the lists of everybody who has paid.
+    """What a refresh did, and the lists of everybody in the series.
 
     Attributes
     ----------
     snapshot : int
-        The snapshot that was refreshed.
+        The snapshot that the lists are up to date with.
     n_lists, n_newcomers, n_windows, n_left_out : int
-        Members with lists, those of them who paid now, windows that were opened now (this count
-        depends on edges: for the curator only), and members whose budget does not allow a series.
+        Members with lists; members charged now; windows opened now (this count depends on edges:
+        for the curator only); and members whose budget does not allow a series.
     price : float
-        What a newcomer paid: epsilon.
+        What each newcomer was charged: epsilon.
     least_left : float
-        What the member with the least has left.
+        Lowest remaining budget of any member.
     """
 
     snapshot: int
@@ -165,10 +166,9 @@ class Refreshed:
 
     @property
     def summary(self) -> str:
-        """Three sentences for the curator's log: lists, windows, and what is left.
+        """Three sentences for the curator's log: lists, charges and windows, remaining budget.
 
-        How many windows were opened depends on how many friends members have: the summary is for
-        the curator only.
+        For the curator only: the number of windows depends on how many friends members have.
         """
         left_out = ""
         if self.n_left_out:
@@ -176,34 +176,34 @@ class Refreshed:
             left_out += "budget does not allow it"
         joined = "Nobody was charged"
         if self.n_newcomers:
-            joined = f"{counted(self.n_newcomers, 'member')} joined the series now and paid "
-            joined += f"{self.price:g} each for all their lists to come"
+            joined = f"{counted(self.n_newcomers, 'member')} joined the series now, charged "
+            joined += f"{self.price:g} each for all their future lists"
         windows = counted(self.n_windows, "window", "were")
         return (
             f"Snapshot {self.snapshot}: {counted(self.n_lists, 'member', 'have')} lists{left_out}. "
             f"{joined}, and {windows} opened at no further charge (an exact count, for the curator "
-            f"only). The member with the least has epsilon = {self.least_left:g} left."
+            f"only). Lowest remaining budget: epsilon = {self.least_left:g}."
         )
 
     def suggestions(self, members: Sequence[NodeId] | None = None, k: int = 20) -> Suggestions:
-        """Lists of some members, or of all who have paid."""
+        """Lists of some members, or of everybody in the series."""
         return self._series.suggestions(members, k)
 
     def write(
         self, folder: str | os.PathLike[str], k: int = 20, progress: Progress | None = None
     ) -> ReleaseFolder:
-        """Write everybody's lists to a new folder, 8,192 a file; they need not fit into memory."""
+        """Write all lists to a new folder, 8,192 per file; they need not fit into memory."""
         return self._series.write(Path(folder), k, progress)
 
     def write_per_member(
         self, folder: str | os.PathLike[str], k: int = 20, progress: Progress | None = None
     ) -> None:
-        """Write one .csv file per member to a new folder, each for its member alone (mode 0600)."""
+        """Write one .csv file per member (mode 0600), for that member only, to a new folder."""
         self._series.write_per_member(Path(folder), k, progress)
 
 
 class _Refresh:
-    """One refresh: what it works with."""
+    """One run of `refresh`, with everything that it needs."""
 
     def __init__(
         self,
@@ -224,11 +224,11 @@ class _Refresh:
 
     @property
     def campaign(self) -> Campaign:
-        """The series: every member pays once, and all share the released degrees."""
+        """The series: each member is charged once, and all share the released degrees."""
         return series_campaign(self.mechanism, self.history, self.label, self.note)
 
     def window_campaign(self, until: int) -> Campaign:
-        """The windows that end at a snapshot: nothing more is charged for them."""
+        """The windows that end at a snapshot, recorded at price 0."""
         series = self.campaign
         return replace(
             series,
@@ -238,7 +238,7 @@ class _Refresh:
         )
 
     def return_campaign(self, until: int) -> Campaign:
-        """Those who were forgotten, and are members again from this snapshot on."""
+        """The second charge of members who were forgotten and came back at this snapshot."""
         series = self.campaign
         return replace(
             series,
@@ -254,11 +254,11 @@ class _Refresh:
         self._write_note(about.series, number)
         newcomers, left_out = self._charge_newcomers(about, number)
         degrees = self.ledger.shared(self.campaign)
-        if degrees is None:  # nobody has paid, so there is nothing to be finished later
+        if degrees is None:  # nobody was charged, so nothing is left to finish
             self._write_note(about.series, about.until)
             self.place.finish()
-            raise BudgetError("the budget of nobody allows a series: nothing was charged")
-        # Drawn once for the series; who joined later has the floor.
+            raise BudgetError("no member's budget allows a series: nothing was charged")
+        # Drawn once for the series; nodes that joined later count with the lowest degree.
         degrees = stored_shared(self.mechanism, self.history.graph, degrees)
         shared = popularity(degrees, self.names)
         state, windows, batches = self._draw(about, newcomers, shared, number)
@@ -290,34 +290,34 @@ class _Refresh:
         )
 
     def _close(self, about: About) -> None:
-        """Erase the secrets of a refresh that was interrupted after its state counted."""
+        """Erase the secrets of a refresh that was interrupted after it committed its state."""
         last, campaign = self._last(about), self.window_campaign(about.until)
         for some in _batches(np.flatnonzero(last == about.until).tolist()):
             for batch in self.ledger.charge(campaign, [self.names[i] for i in some]).batches:
                 batch.store(_marker)
 
     def _last(self, about: About) -> Any:
-        """Where the last window of every node ended; of the forgotten, who have no name, 0."""
+        """The snapshot at which each node's last window ended; 0 for forgotten nodes."""
         last = self.place.marks(len(self.names), about)[1]
         last[self.history.forgotten] = 0
         return last
 
     def _token(self, number: int) -> str:
-        """Of a snapshot; empty if the history does not have it."""
+        """The token of a snapshot; empty if the history does not have that snapshot."""
         snapshots = self.history.snapshots
         return snapshots[number - 1].token if number <= len(snapshots) else ""
 
     def _checked(self, number: int) -> About:
-        """The state to go on from; refused where ledger, history and state do not fit together."""
+        """The state to continue from; LedgerError if ledger, history and state do not match."""
         key = self.ledger.campaign_key(self.campaign)
         about, pending = self.place.about() or About(key), self.place.pending()
         noted = self._noted()
-        for entry in (about.entry, noted.entry):  # also of a series that was renewed since
+        for entry in (about.entry, noted.entry):  # also if the series was renewed since
             if entry[0] and self.ledger.entry(entry[0]) != tuple(entry):
                 raise LedgerError(
                     f"{self.ledger.location} lacks an entry that {self.place.path} was refreshed "
-                    "with: it is another ledger, or was put back to an older copy. Windows drawn "
-                    "since then must not be drawn again: bring the newer ledger back"
+                    "with: it is another ledger, or was restored from an older copy. Windows drawn "
+                    "since then must not be drawn again: restore the newer ledger"
                 )
         if about.series != key:  # a first refresh, or a renewed series
             about = About(key)
@@ -325,31 +325,31 @@ class _Refresh:
         known = [one for one in (about, pending) if one and one.series == key and one.until]
         if about.until > number or any(self._token(one.until) != one.token for one in known):
             raise LedgerError(
-                f"{self.history.path} was put back to an older copy: this series was refreshed "
-                f"with snapshot {max(about.until, begun)} of it. Bring the newer history back, or "
-                "renew"
+                f"{self.history.path} was restored from an older copy: this series was refreshed "
+                f"with snapshot {max(about.until, begun)} of it. Restore the newer history, or "
+                "renew the series"
             )
         windows = [charge for charge in self.ledger.charges() if charge.note.get("of") == key]
         drawn = {int(one.note["until"]) for one in windows if one.seq > about.entry[0]}
         drawn |= {noted.until} if noted.series == key else set()
         if max(drawn, default=0) > about.until and not drawn <= {about.until, begun}:
             raise LedgerError(
-                f"{self.place.path} was put back to an older copy: windows up to snapshot "
-                f"{max(drawn)} were drawn that it does not know. Bring the newer one back, or renew"
+                f"{self.place.path} was restored from an older copy: it lacks windows that were "
+                f"drawn up to snapshot {max(drawn)}. Restore the newer copy, or renew the series"
             )
         return about
 
     def _write_note(self, series: str, until: int) -> None:
-        """Note in the history what is worked on, and the ledger's last entry.
+        """Note in the history which snapshot is worked on, and the ledger's last entry.
 
-        So an older copy of ledger and state is noticed by a history that was not put back.
+        So a refresh notices an older copy of ledger and state as long as the history is current.
         """
         entry = self.ledger.entry() or (0, "")
         held = {"series": series, "until": until, "entry": entry}
         write_note(self.history.path / _NOTE, held)
 
     def _noted(self) -> About:
-        """What the note in the history says."""
+        """The note in the history."""
         try:
             held = json.loads((self.history.path / _NOTE).read_text())
             return About(held["series"], held["until"], entry=tuple(held["entry"]))
@@ -359,16 +359,16 @@ class _Refresh:
             raise LedgerError(f"{self.history.path / _NOTE} is damaged") from error
 
     def _charge_newcomers(self, about: About, number: int) -> tuple[Any, int]:
-        """Everybody of today who has not paid yet pays for the series, if the budget allows.
+        """Charge every present member who is not in the series yet, if its budget allows.
 
-        Who was forgotten and has come back is a new node, whose windows ask about everything once
-        more: it pays once more, too.
+        A forgotten member who came back is a new node. Its windows count every edge once more, so
+        it is charged once more.
         """
         new = np.zeros(len(self.names), dtype=np.bool_)
         paid, _ = self.place.marks(len(self.names), about)
         unpaid, present = np.flatnonzero(~paid).tolist(), self.history.present
-        # Whoever was charged by the time of the state is in it, under another index if not under
-        # this one. Whoever was charged since then was so by this refresh, before an interruption.
+        # Members charged before the state was written are in it, under this or another index.
+        # Members charged since then were charged by this refresh, before it was interrupted.
         charges = self.ledger.rows_of(self.campaign, [self.names[i] for i in unpaid])
         charged = {i: charges.get(self.names[i], 0) for i in unpaid}
         begun = about.entry[0]
@@ -380,7 +380,7 @@ class _Refresh:
         return new, len(first) + len(back) - len(able)
 
     def _charge(self, campaign: Campaign, wanted: list[int]) -> list[int]:
-        """Charge those whom the budget allows; gives who has paid, now or before."""
+        """Charge those whose budget allows it; return all who were charged, now or before."""
         paid = []
         for some in _batches(wanted):
             found = self.ledger.newcomers(campaign, [self.names[i] for i in some])
@@ -396,7 +396,7 @@ class _Refresh:
     def _draw(
         self, about: About, newcomers: Any, shared: lists.Popularity, until: int
     ) -> tuple[Path, int, list[Batch]]:
-        """Open the windows that are due, shard by shard, and write the new state."""
+        """Draw the windows that are due, shard by shard, and write the new state."""
         n, state, opened, batches = len(self.names), self.place.new_state(), 0, list[Batch]()
         last = self._last(about)
         due = self.rule.due(self.history.graph, last, until) & self.history.present
@@ -424,9 +424,9 @@ class _Refresh:
     def _windows(
         self, task: Task, members: Any, due: Any, until: int
     ) -> tuple[list[Made], list[Batch]]:
-        """Record the windows of the members of a shard that are due, and draw them.
+        """Record and draw the windows of those members of a shard who are due.
 
-        A batch that an interrupted refresh recorded is drawn as a whole, whoever is due now.
+        A batch recorded by an interrupted refresh is drawn as a whole, whoever is due now.
         """
         batches: dict[int, Batch] = {}
         campaign, index = self.window_campaign(until), {self.names[i]: int(i) for i in members}
@@ -438,8 +438,8 @@ class _Refresh:
                         continue
                     if batch.stored:
                         raise LedgerError(
-                            f"{self.place.path} was put back to an older copy: it does not know a "
-                            f"window up to snapshot {until}. Bring the newer one back"
+                            f"{self.place.path} was restored from an older copy: it lacks a "
+                            f"window up to snapshot {until}. Restore the newer copy"
                         )
                     batches[batch.number] = batch
                     its = sorted(index[name] for name in batch.members if name in index)
@@ -452,7 +452,10 @@ class _Refresh:
 
 
 def _no_more(n_members: int) -> Guarantee:
-    """Windows cost nothing: their edges were paid for with the series (docs/theory/series.md)."""
+    """The price of windows: 0, because the charge for the series covers them.
+
+    Proof: docs/theory/series.md.
+    """
     return Guarantee(
         epsilon=0.0, model="joint", n_sources=n_members, theorem="docs/theory/series.md",
         pooling="shared",
@@ -465,19 +468,19 @@ def _marker(path: Path) -> None:
 
 
 def _batches(indices: list[int]) -> Iterator[list[int]]:
-    """So many at a time as are charged together."""
+    """Split into groups that are charged together."""
     return (indices[first : first + _BATCH] for first in range(0, len(indices), _BATCH))
 
 
 def popularity(stored: Batch, nodes: Sized) -> lists.Popularity:
-    """What the released degrees of a series tell about so many nodes."""
+    """The popularity of the nodes, from the released degrees of a series."""
     numbers = read_shared(stored.artifact)
     assert numbers is not None  # the degrees
     return lists.learn(_padded(numbers.values[0], len(nodes)), numbers.scale)
 
 
 def _padded(values: Any, n: int) -> Any:
-    """Released degrees of the nodes that there were, and 0 for those who joined later."""
+    """The released degrees, with 0 for nodes that joined later."""
     return np.concatenate([values, np.zeros(max(n - len(values), 0))])
 
 
@@ -490,7 +493,7 @@ def _folded(
     made: list[Made],
     until: int,
 ) -> Shard:
-    """The memory of a shard after its windows were drawn."""
+    """The state of a shard after its windows were drawn."""
     size = len(shard.last)
     if not made:
         return replace(shard, charged=charged)
@@ -501,7 +504,7 @@ def _folded(
     claim = mechanism.guarantee(1)
     own = own_lists(graph, members, claim.model, claim.own_edges)
     merged = lists.merge(shared, own, shard.evidence.take(members - shard.first), drawn)
-    # Rows of the shard one after the other: the merged ones where there are such.
+    # All rows of the shard in order; merged rows replace the old ones.
     both = Evidence.joined([shard.evidence, merged])
     place = np.arange(size)
     place[members - shard.first] = size + np.arange(len(members))
@@ -531,7 +534,7 @@ class Series:
 
     @property
     def n_lists(self) -> int:
-        """How many members have lists."""
+        """Number of members with lists."""
         return int(self._paid.sum())
 
     def suggestions(
@@ -540,15 +543,15 @@ class Series:
         k: int = 20,
         candidates: Sequence[NodeId] | None = None,
     ) -> Suggestions:
-        """Lists of some members, or of all who have paid."""
+        """Lists of some members, or of everybody in the series."""
         nodes = self._history.nodes
         among = None if candidates is None else nodes.indices(list(candidates))
         known = [v for v in members or () if v in nodes]
         wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(known)
         if len(known) < len(members or ()) or not self._paid[wanted].all():
             raise BudgetError(
-                "somebody asked for is not in the series: who has joined since the last refresh "
-                "is charged by the next one (edgeveil refresh), if the budget allows"
+                "one of these members is not in the series: the next refresh (edgeveil refresh) "
+                "charges members who have joined since the last one, if their budget allows it"
             )
         parts = list(self._parts(wanted, k, among))
         if not parts:
@@ -556,7 +559,7 @@ class Series:
         return parts[0] if len(parts) == 1 else Suggestions.joined(parts)
 
     def write(self, folder: Path, k: int, progress: Progress | None = None) -> ReleaseFolder:
-        """Everybody's lists as a folder."""
+        """Write all lists to a folder."""
         about = self._about(self.n_lists)
         files = (
             (number, "series", part.members, file_of(part))
@@ -565,7 +568,7 @@ class Series:
         return ReleaseFolder.write(folder, "suggestions", *about, files)
 
     def write_per_member(self, folder: Path, k: int, progress: Progress | None = None) -> None:
-        """Everybody's list as a file of its own, in a new folder that appears whole."""
+        """Write one file per member to a new folder, which appears only when it is complete."""
         place = folder.resolve()
         if place.exists():
             raise ParameterError(f"{folder} exists; nothing was written")
@@ -591,7 +594,7 @@ class Series:
 
     def _parts(self, wanted: Any, k: int, among: Any = None) -> Iterator[Suggestions]:
         if self._place.about() != self._state:
-            raise LedgerError("the series was refreshed since: ask what that refresh has given")
+            raise LedgerError("the series was refreshed since: use the result of that refresh")
         graph, mechanism = self._history.graph, self._mechanism
         claim, about = mechanism.guarantee(1), self._about(len(wanted))
         allowed = self._history.present.copy()
@@ -623,7 +626,7 @@ class Series:
 
         claim = guarantee_for(self._history.graph, self._mechanism, max(n_members, 1))
         guarantee = replace(claim, theorem="docs/theory/series.md")
-        assert self._state is not None  # it was refreshed
+        assert self._state is not None  # there was a refresh
         snapshot = self._history.snapshots[self._state.until - 1]
         return guarantee, Provenance(
             mechanism="series of lists",

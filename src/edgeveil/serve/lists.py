@@ -7,7 +7,7 @@ treated as empty: a write that was cut short leaves no list. A second file holds
 the members, because a later snapshot may have others.
 
 The header names an entry of the ledger's chain that is not older than the charge of any list in
-the file. A ledger without that entry was put back to an older copy and does not know these lists.
+the file. A ledger without that entry was restored from an older copy and does not know these lists.
 """
 
 from __future__ import annotations

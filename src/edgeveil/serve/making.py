@@ -221,7 +221,7 @@ class Making:
         if bound is not None and self.ledger.entry(bound[0]) != bound:
             raise LedgerError(
                 f"{lists.path} holds lists that the ledger does not know: its entry {bound[0]} is "
-                "missing or another one, so the ledger was put back to an older copy. Put the "
+                "missing or another one, so the ledger was restored from an older copy. Put the "
                 "newest ledger and its artifacts back. If they are lost, members may have seen "
                 "lists that this ledger has not charged: read Backup in docs/ledger.md, and move "
                 f"the files *.lists out of {lists.path.parent} before you start again"
