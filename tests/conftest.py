@@ -18,6 +18,10 @@ from hypothesis import HealthCheck, settings
 
 from tests.postgres import postgres_server  # noqa: F401  (a fixture)
 
+# Tables are as wide and as plain as where nobody has said otherwise.
+for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(name, None)
+
 # The same examples on every machine: a red run can be repeated. However slow the machine is.
 settings.register_profile(
     "edgeveil",

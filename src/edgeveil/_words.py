@@ -1,6 +1,9 @@
-"""Numbers in messages: "1 list is", "2 lists are"."""
+"""Words of messages: "1 list is", "2 lists are", "did you mean --epsilon?"."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 _ONE = {"are": "is", "were": "was", "have": "has"}
 
@@ -23,6 +26,16 @@ def some_of(number: int, total: int, what: str, verb: str = "") -> str:
     ('2 of 1,000 members were', '1 of 1,000 members was')
     """
     return f"{number:,} of {counted(total, what)} {_agreeing(number, verb)}".rstrip()
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The known word that is nearest to this one, as the end of a sentence; "" if none is near.
+
+    >>> did_you_mean("twohop", ["two-hop", "degree-prior"])
+    '; did you mean two-hop?'
+    """
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _agreeing(number: int, verb: str) -> str:

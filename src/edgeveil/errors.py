@@ -53,7 +53,7 @@ class ReadingWarning(UserWarning):
 
 
 class BudgetError(EdgeveilError):
-    """The privacy budget does not allow the release. Nothing was spent, nothing was drawn."""
+    """The privacy budget does not allow the release. Nothing was charged, nothing was drawn."""
 
 
 class LedgerError(EdgeveilError):

@@ -235,8 +235,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if chosen is None and self.model == "joint":
             if self.epsilon is not None:
                 raise ParameterError(
-                    "an embedding of a member's own list is free: leave epsilon out, or name the "
-                    "mechanism to charge it for (mechanism=)"
+                    "an embedding of a member's own list costs nothing: leave epsilon out, or "
+                    "name the mechanism to charge it for (mechanism=)"
                 )
             return own_list(graph, self.dimension)
         if self.dimension == "nodes":

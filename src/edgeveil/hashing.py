@@ -101,13 +101,8 @@ def instant_embedding(
     n = rows.shape[1]
     out = np.empty((len(rows), node_hash.dimension))
     for row, embedding in zip(rows, out, strict=True):
-        embedding[:] = hash_weights(np.log(np.maximum(row * n, 1.0)), node_hash)
+        embedding[:] = node_hash.add_up(np.arange(n), np.log(np.maximum(row * n, 1.0)))
     return out
-
-
-def hash_weights(weights: npt.NDArray[np.float64], node_hash: NodeHash) -> npt.NDArray[np.float64]:
-    """Add every node's weight, with its sign, to its dimension."""
-    return node_hash.add_up(np.arange(len(weights)), weights)
 
 
 def embedding_float_error(n: int, error: float) -> float:

@@ -57,9 +57,9 @@ def test_the_address_of_a_database_is_not_printed(folder, run):
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        ("[rank]\nepsilom = 1\n", 2, "rank has no option 'epsilom'; did you mean 'epsilon'?"),
+        ("[rank]\nepsilom = 1\n", 2, "rank has no option 'epsilom'; did you mean epsilon?"),
         ("[rank]\ngraph = 'x'\n", 2, "no option 'graph'"),
-        ("[rnak]\nepsilon = 1\n", 2, "did you mean 'rank'?"),
+        ("[rnak]\nepsilon = 1\n", 2, "did you mean rank?"),
         ("epsilon = 1\n", 2, "'epsilon' is not the table of a command"),
         ("[rank]\nepsilon = 'x'\n", 2, "c.toml"),
         ("[rank]\nepsilon = {a = 1}\n", 2, "must be a text, a number"),

@@ -30,7 +30,7 @@ COMMANDS = {
     f"ledger plan {LEDGER}": "ledger plan",
     f"ledger plan {LEDGER} --graph {GRAPH} --every year": "ledger plan",
     "mechanisms": "mechanisms",
-    "audit two-hop --trials 200": "audit",
+    "audit two-hop --trials 200 --confidence 0.9999999": "audit",
     "doctor": "doctor",
 }
 

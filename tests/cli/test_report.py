@@ -29,7 +29,7 @@ def graphs(folder):
 
 
 def _data(file: str) -> dict:
-    found = re.search(r'id="data">(.*?)</script>', Path(file).read_text(), re.DOTALL)
+    found = re.search(r'id="data">(.*?)</script>', Path(file).read_text("utf-8"), re.DOTALL)
     return json.loads(found.group(1))
 
 

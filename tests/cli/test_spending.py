@@ -128,7 +128,7 @@ def test_report_lists_every_spend_with_what_is_known_of_it(used, capsys):
 def test_report_to_a_file_is_the_same_table(used, suffix, tmp_path, capsys):
     assert main(["ledger", "report", "friends.ledger", "--out", f"report{suffix}"]) == 0
     assert capsys.readouterr().out == ""
-    text = (tmp_path / f"report{suffix}").read_text()
+    text = (tmp_path / f"report{suffix}").read_text("utf-8")
     if suffix == ".csv":
         assert [row["members"] for row in csv.DictReader(io.StringIO(text))] == ["2", "1"]
     else:
@@ -136,7 +136,7 @@ def test_report_to_a_file_is_the_same_table(used, suffix, tmp_path, capsys):
 
 
 def _spending(file) -> dict:
-    found = re.search(r'id="data">(.*?)</script>', file.read_text(), re.DOTALL)
+    found = re.search(r'id="data">(.*?)</script>', file.read_text("utf-8"), re.DOTALL)
     return json.loads(found.group(1))["spending"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -64,7 +65,7 @@ def test_one_is_singular(folder, run):
 
 
 GROUPS = {
-    "ledger": ("create", "show", "verify", "backup"),
+    "ledger": ("create", "advance", "renew", "plan", "report", "show", "verify", "backup"),
     "history": ("create", "add", "show", "forget"),
 }
 INNER = [f"{group} {name}" for group, names in GROUPS.items() for name in names]
@@ -91,11 +92,21 @@ def test_help_says_what_happens_without_an_option(run, name):
         assert "None" not in said
 
 
+@pytest.mark.parametrize("name", [*(name for name in COMMANDS if name not in GROUPS), *INNER])
+def test_sentences_of_help_fit_into_80_columns_as_they_are_written(name):
+    app = make_app()
+    for word in name.split():
+        app = app[word]
+    described = inspect.cleandoc(app.default_command.__doc__).partition("\nParameters\n")[0]
+    for line in described.splitlines():
+        assert len(line) <= 80 or line.startswith("Example: ")
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("suggest", "edges to a member are not protected from it, and its followers may rank"),
-        ("ledger verify", "part of the ledger. Only this finds every ledger that was put back to"),
+        ("suggest", "Edges to a member are then not protected from it, and its followers may rank"),
+        ("ledger verify", "part of the ledger. Only this finds every ledger that was replaced by"),
     ],
 )
 def test_help_flows_over_the_line_ends_of_docstrings(run_process, name, words):
@@ -114,7 +125,7 @@ def keys_on_the_page() -> dict[str, list[str]]:
     [
         ("rank", "rank follows.csv --source alice --epsilon 1"),
         ("--dry-run", "rank follows.csv --source alice --epsilon 1 --dry-run"),
-        ("audit", "audit own-neighbours --confidence 0.9999"),
+        ("audit", "audit own-neighbours --confidence 0.9999999"),
         ("mechanisms", "mechanisms"),
         ("ledger show", "ledger show f.ledger"),
     ],
@@ -129,7 +140,7 @@ def test_the_names_in_json_and_csv_are_the_documented_ones(folder, run, command,
 
 def test_a_long_audit_says_how_far_it_is_also_in_a_file(run, monkeypatch):
     monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
-    said = run("audit push-flow-cap --trials 2000 --confidence 0.9999").stderr.splitlines()
+    said = run("audit push-flow-cap --trials 2000 --confidence 0.9999999").stderr.splitlines()
     assert re.fullmatch(r"1,024 of 8,000 releases, about \d+ s left", said[0])
     assert said[-1] == "8,000 of 8,000 releases, about 0 s left"
 

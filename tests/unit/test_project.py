@@ -91,7 +91,7 @@ def test_every_guarantee_names_a_page_that_the_command_prints(capsys):
 def test_pages_are_listed_and_a_wrong_name_is_answered_with_the_nearest(capsys):
     theory()
     assert "lazy-noise" in capsys.readouterr().out
-    with pytest.raises(ParameterError, match='Did you mean "suggestions"'):
+    with pytest.raises(ParameterError, match="did you mean suggestions"):
         theory("sugestions")
 
 

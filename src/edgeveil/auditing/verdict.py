@@ -9,7 +9,6 @@ guesses the graph from the release (a membership test). It also detects errors i
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -27,8 +26,7 @@ from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
 
 _TRAINING_SHARE = 0.2  # of the trials, to choose the guessing rule; the rest give the bound
-# Default number of trials: what takes about ten seconds, within these bounds.
-_SECONDS, _MIN_TRIALS, _MAX_TRIALS = 10.0, 1_000, 20_000
+TRIALS = 5_000  # by default: a few seconds
 _BATCH = 1024  # trials run together, where sources share nothing
 _CONCLUSIVE = 0.9  # share of the claim below which a pair could hide errors of the noise
 
@@ -114,7 +112,7 @@ def audit(
     mechanism: Mechanism,
     *,
     pair: Pair | None = None,
-    trials: int | None = None,
+    trials: int = TRIALS,
     confidence: float = 0.95,
     noise: NoiseSource | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -130,9 +128,8 @@ def audit(
     pair : Pair, optional
         The two graphs and the source. By default the worst known for this mechanism; if that is
         not conclusive, also the mechanism's tight case.
-    trials : int, optional
-        Runs for each of the two graphs, on average: a fair coin picks the graph of each run. By
-        default as many as take about ten seconds, 1,000 to 20,000.
+    trials : int
+        Runs for each of the two graphs, on average: a fair coin picks the graph of each run.
     confidence : float
         Probability with which a correct mechanism passes.
     noise : NoiseSource, optional
@@ -148,8 +145,7 @@ def audit(
     >>> result.consistent, round(result.exact_loss, 6)
     (True, 3.0)
     """
-    if trials is not None:
-        whole("trials", trials, 100)
+    whole("trials", trials, 100)
     if not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
     claim = check_mechanism(mechanism).guarantee(1)
@@ -164,38 +160,27 @@ def audit(
     conclusive = loss_share(*cases[0]) >= _CONCLUSIVE
     if pair is None and not conclusive and isinstance(mechanism, HasHardPairs):
         cases.append(type(mechanism).tight_case())
-    counts = [trials or _affordable_trials(*case, noise.derive("timing")) for case in cases]
     done, result = 0, None
 
     def report(made: int) -> None:
         nonlocal done
         done += made
-        progress(done, 2 * sum(counts))
+        progress(done, 2 * trials * len(cases))
 
     # The tight case first: its result is part of the other one.
-    for (audited, graphs), count in zip(reversed(cases), reversed(counts), strict=True):
+    for audited, graphs in reversed(cases):
         stream = noise.derive("game", len(cases) if result is None else 0)
         result = AuditResult(
             claimed=audited.guarantee(1).epsilon,
             exact_loss=loss_on(audited, graphs),
-            lower_bound=_lower_bound(audited, graphs, count, confidence, stream, report),
+            lower_bound=_lower_bound(audited, graphs, trials, confidence, stream, report),
             confidence=confidence,
-            trials=count,
+            trials=trials,
             pair=f"two graphs on {graphs.graph.n_nodes} nodes",
             tight_case=result,
         )
     assert result is not None  # at least the given mechanism was audited
     return result
-
-
-def _affordable_trials(mechanism: Mechanism, pair: Pair, noise: NoiseSource) -> int:
-    """How many trials take about ten seconds."""
-    few, best = 8, math.inf
-    for attempt in range(2):  # the first one compiles
-        start = time.perf_counter()
-        draw(mechanism, pair.graph, pair.source, few, noise.derive(attempt), lambda _: None)
-        best = min(best, (time.perf_counter() - start) / few)
-    return int(min(max(_SECONDS / (2 * best), _MIN_TRIALS), _MAX_TRIALS))
 
 
 def draw(

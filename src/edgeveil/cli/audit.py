@@ -18,25 +18,23 @@ def audit(
     *,
     epsilon: Annotated[float | None, options.default("1.0")] = None,
     parameters: options.Parameters = options.PARAMETERS,
-    trials: Annotated[
-        int | None, options.default("so many as take ten seconds: 1000 to 20000")
-    ] = None,
+    trials: int = 5_000,
     confidence: float = 0.95,
     format: Annotated[options.Format | None, options.default("a sentence")] = None,  # noqa: A002  (the option's name)
     config: options.Config = None,
 ) -> None:
-    """Attack a mechanism on its worst pair of graphs and compare with what it claims.
+    """Attack a mechanism on its worst pair of graphs, and compare with its claim.
 
     Example: edgeveil audit push-flow-cap --epsilon 1 --trials 100000
 
     Parameters
     ----------
     epsilon
-        The claim.
+        Privacy loss that the mechanism claims.
     trials
-        Releases drawn from each of the two graphs, on average; more give a better bound.
+        Releases from each of the two graphs, on average. More give a better bound.
     confidence
-        Of the certified lower bound.
+        Confidence of the certified lower bound.
     """
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
 

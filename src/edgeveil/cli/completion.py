@@ -17,7 +17,7 @@ else
 fi
 """
 _WHERE = (
-    "Whose script. For zsh save it as _edgeveil in a folder of $fpath, for fish as "
+    "The shell. For zsh save the script as _edgeveil in a folder of $fpath, for fish as "
     "~/.config/fish/completions/edgeveil.fish."
 )
 

@@ -8,13 +8,13 @@ silently or answers a question for the person cannot be set in it.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeveil._words import did_you_mean
 from edgeveil.cli.output import say
 from edgeveil.errors import InputError, ParameterError
 
@@ -51,7 +51,7 @@ def apply_config(app: App, commands: tuple[str, ...], arguments: ArgumentCollect
             raise ParameterError(f"{origin}: {key} has to be given on the command line")
         if option not in options:
             raise ParameterError(
-                f"{origin}: {command} has no option {key!r}{_nearest(key, options)}"
+                f"{origin}: {command} has no option {key!r}{did_you_mean(option, options)}"
             )
         parts = value if isinstance(value, list) else [value]
         if not all(isinstance(part, (str, int, float)) for part in parts):
@@ -76,16 +76,11 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         raise InputError(f"the configuration {path} is not a TOML file") from error
     for name, table in whole.items():
         if name not in COMMANDS or not isinstance(table, dict):
-            near = _nearest(name, list(COMMANDS)) if isinstance(table, dict) else ""
+            near = did_you_mean(name, COMMANDS) if isinstance(table, dict) else ""
             raise ParameterError(
                 f"{path}: {name!r} is not the table of a command such as [rank]{near}"
             )
     return whole
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word.replace("_", "-"), known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _shown(value: Any) -> str:

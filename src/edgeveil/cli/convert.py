@@ -20,23 +20,23 @@ def convert(
     memory: Annotated[float | None, default("half of the machine's")] = None,
     overwrite: Flag = False,
 ) -> None:
-    """Turn a graph file, or many, into a folder that opens in milliseconds.
+    """Convert a graph file, or many, to a folder that opens in milliseconds.
 
-    Says what was normalised away. Example: edgeveil convert follows.csv f.graph
-
-    Parts, and a file that does not fit into memory, are read piece by piece.
-    Interrupted, the same command goes on. Example: edgeveil convert 2024/*.csv f.graph
+    It prints what was normalised. Parts, and a file that does not fit into memory,
+    are read piece by piece. After an interruption, run the same command again: it
+    goes on where it was.
+    Example: edgeveil convert follows.csv f.graph
+    Example: edgeveil convert 2024/*.csv f.graph
 
     Parameters
     ----------
     paths
-        The graph file, or all its parts, and last the folder to write. Edge lists (.csv, .tsv,
-        .txt, also .gz) and Parquet may come in parts; a .mat, a MatrixMarket file and a graph
-        folder are one.
+        The graph file, or all its parts, and then the folder to write. Edge lists (.csv, .tsv,
+        .txt, also .gz) and Parquet may come in parts.
     memory
-        GB to use for parts and large files, beside 0.3 for the program.
+        GB of memory for parts and large files. The program itself takes 0.3 more.
     overwrite
-        Replace an older graph folder.
+        Replace a graph folder that exists.
     """
     from edgeveil.cli.reading import read_and_say, say_what_was_read
     from edgeveil.errors import ParameterError

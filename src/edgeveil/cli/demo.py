@@ -35,23 +35,24 @@ def demo(
     members: int = 100,
     seed: int = 0,
 ) -> None:
-    """Suggest people to six members of a built-in network, privately; make a page of it.
+    """Make private lists for six members of a built-in network, and a page of them.
 
-    A tenth of the friendships is hidden, lists are made from the others, and hidden friends are
-    looked for in them: beside popularity, lists without privacy, and the limit of lists made from
-    common friends and popularity. It takes less than a minute.
+    The demo hides a tenth of the friendships, makes lists from the others, and
+    counts the hidden friends on them. Beside these are popularity, lists without
+    privacy, and the limit of lists that are made from common friends and
+    popularity. It takes less than a minute.
     Example: edgeveil demo --out demo.html
 
     Parameters
     ----------
     out
-        The page to write: one file, opens offline.
+        The page to write: one file that opens offline.
     overwrite
-        Replace a page that is there already.
+        Replace a page that exists.
     members
-        Members of each degree group whose lists are measured.
+        How many members of each degree group are measured.
     seed
-        Which network to generate. The noise of the lists shown is always fresh.
+        Seed of the network. The noise of the lists shown is always fresh.
     """
     from edgeveil.cli.reading import check_out
     from edgeveil.evaluation.hits import hide_edges

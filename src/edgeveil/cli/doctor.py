@@ -16,14 +16,14 @@ from edgeveil._words import counted
 from edgeveil.cli.options import Format
 from edgeveil.cli.output import print_table
 
-_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[[\w,]*\])?\s*(>=\s*(?P<least>[\d.]+))?")
+_NAME = re.compile(r"[\w.-]+")
 _EXTRA = re.compile(r"""extra\s*==\s*['"](?P<extra>[\w-]+)['"]""")
 
 
 def doctor(*, format: Format = "table") -> None:  # noqa: A002  (the option's name)
-    """Say what is installed, what is kept where, and what is missing for what.
+    """Show what is installed, what is stored where, and what an extra lacks.
 
-    Nothing in it is private but names of folders.
+    The output holds names of folders, and nothing else that is private.
     Example: edgeveil doctor
     """
     rows = [*_versions(), *_folders(), *_extras()]
@@ -36,8 +36,8 @@ def _versions() -> Iterator[tuple[str, str, str]]:
     yield "version", "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
     for requirement in _required():
         if not _EXTRA.search(requirement):
-            name, state = _state(requirement)
-            yield "version", name, state or str(_version(name))
+            name = _name(requirement)
+            yield "version", name, _version(name) or "is missing"
 
 
 def _folders() -> Iterator[tuple[str, str, str]]:
@@ -67,9 +67,8 @@ def _extras() -> Iterator[tuple[str, str, str]]:
             wrong = wanting.setdefault(found["extra"], [])
             if os.name == "nt" and "win32" in requirement:
                 continue  # the marker leaves it out there
-            name, state = _state(requirement)
-            if state:
-                wrong.append(f"{name} {state}")
+            if _version(name := _name(requirement)) is None:
+                wrong.append(f"{name} is missing")
     for extra, wrong in sorted(wanting.items()):
         told = f"{', '.join(wrong)}: pip install 'edgeveil[{extra}]'" if wrong else "ready"
         yield "extra", extra, told
@@ -83,17 +82,11 @@ def _required() -> list[str]:
         return []
 
 
-def _state(requirement: str) -> tuple[str, str]:
-    """The name of a package, and what is wrong with it, if anything."""
-    found = _REQUIREMENT.match(requirement)
+def _name(requirement: str) -> str:
+    """The package that a requirement names."""
+    found = _NAME.match(requirement)
     assert found is not None
-    name, least = found["name"], found["least"]
-    have = _version(name)
-    if have is None:
-        return name, "is missing"
-    if least and _numbers(have) < _numbers(least):
-        return name, f"is {have}, at least {least} is needed"
-    return name, ""
+    return found[0]
 
 
 def _version(name: str) -> str | None:
@@ -101,13 +94,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    """The leading numbers of a version; what follows a letter is left out.
-
-    >>> _numbers("2.10.1rc1"), _numbers("0.9") < _numbers("0.21")
-    ((2, 10, 1), True)
-    """
-    plain = re.match(r"\d+(\.\d+)*", text)
-    return tuple(map(int, plain[0].split("."))) if plain else ()

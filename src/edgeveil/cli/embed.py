@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
-
-from cyclopts import Parameter
 
 from edgeveil._words import counted
 from edgeveil.cli import options
@@ -14,43 +11,35 @@ from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Which embeddings are to be made, how, and where they go.
-
-    Parameters
-    ----------
-    out
-        File to write: .parquet, .json or .csv; its guarantee goes with it. A name without a suffix
-        becomes a folder, for more rows than fit into memory.
-    epsilon
-        Privacy loss of one embedding, for a mechanism that has one or for --model public.
-    dim
-        Length of an embedding. nodes: no hash, a number for each node of the graph.
-    sources
-        File with one id per line: embed these nodes only.
-    """
-
-    out: Path
-    epsilon: Annotated[float | None, options.default("none: the own list costs nothing")] = None
-    dim: Annotated[int | Literal["nodes"] | None, options.default("the mechanism's own")] = None
-    sources: Annotated[Path | None, options.default("all nodes")] = None
-    mechanism: Annotated[options.AnyEmbeddingMechanism | None, options.RECOMMENDED] = None
-
-
 def embed(
     graph: options.GraphPath,
     /,
     *,
-    asked: Asked,
+    out: Path,
+    epsilon: Annotated[float | None, options.default("none: the own list costs nothing")] = None,
+    dim: Annotated[int | Literal["nodes"] | None, options.default("the mechanism's own")] = None,
+    sources: Annotated[Path | None, options.default("all nodes")] = None,
+    mechanism: Annotated[options.AnyEmbeddingMechanism | None, options.RECOMMENDED] = None,
     parameters: options.Parameters = options.PARAMETERS,
     how: options.Releasing = options.RELEASING,
 ) -> None:
-    """Embed the members of a graph, each for itself: by default its own list, at no cost.
+    """Embed members privately, each for itself; by default its own list, at no cost.
 
-    A member knows its own list, so this uses nothing about edges elsewhere, and epsilon is 0.
+    A member knows its own list. An embedding of it uses no other edge, so epsilon
+    is 0.
     Example: edgeveil embed follows.csv --out emb.parquet
+
+    Parameters
+    ----------
+    out
+        File to write, with the guarantee: .parquet, .json or .csv. A name without a suffix is a
+        folder, for more rows than fit into memory.
+    epsilon
+        Privacy loss of one embedding, for --mechanism or --model public.
+    dim
+        Length of an embedding. nodes: one number for each node of the graph, no hash.
+    sources
+        File with one id per line. Only these nodes are embedded.
     """
     import numpy as np
 
@@ -59,25 +48,24 @@ def embed(
     from edgeveil.cli.releasing import Setup, make_release
     from edgeveil.mechanisms import OwnListEmbedding
 
-    unhashed = asked.dim == "nodes"
-    width = None if unhashed else asked.dim
-    given = {"epsilon": asked.epsilon, "dimension": width, **parameters.given()}
-    if asked.mechanism is None and parameters.model != "public" and asked.epsilon is not None:
+    unhashed = dim == "nodes"
+    given = {"epsilon": epsilon, "dimension": None if unhashed else dim, **parameters.given()}
+    if mechanism is None and parameters.model != "public" and epsilon is not None:
         raise ParameterError(
             "an embedding of a member's own list costs nothing: leave --epsilon out, or name the "
             "mechanism that is to use it (--mechanism)"
         )
-    chosen = make_mechanism(asked.mechanism, "embeddings", **given)
+    chosen = make_mechanism(mechanism, "embeddings", **given)
     if unhashed and chosen.name != "own-list-embedding":
         raise ParameterError(f"{chosen.name} hashes all nodes: --dim takes a number")
-    check_release(how, asked.out, *TABLES, "", inputs=(graph, asked.sources))
+    check_release(how, out, *TABLES, "", inputs=(graph, sources))
     setup = Setup.of(how)
     private = setup.read(graph)
     if unhashed:
         chosen = OwnListEmbedding.unhashed(private.n_nodes)
     wanted = np.arange(private.n_nodes)
-    if asked.sources is not None:
-        wanted = wanted_nodes(private.nodes, None, asked.sources, "--sources")
+    if sources is not None:
+        wanted = wanted_nodes(private.nodes, None, sources, "--sources")
     if (total := chosen.guarantee(len(wanted)).epsilon) > (one := chosen.guarantee(1).epsilon):
         say(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
@@ -85,4 +73,4 @@ def embed(
             f"then a member's own list, for itself alone). For {one:g} in all: `rank --mechanism "
             "edge-flipping --model public` and edgeveil.postprocess.embed of what it gives."
         )
-    make_release(private, chosen, wanted, setup, out=asked.out)
+    make_release(private, chosen, wanted, setup, out=out)

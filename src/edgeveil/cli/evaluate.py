@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +10,7 @@ from cyclopts import Parameter
 import edgeveil as ev
 from edgeveil._check import whole
 from edgeveil.cli import options
+from edgeveil.cli.options import default
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import ParameterError
 
@@ -18,115 +18,105 @@ _WARNING = "NOT PRIVATE: for the curator only"
 _MEASURED = {"suggestions": "suggestions", "rankings": "scores"}
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Protocol:
-    """What is measured, and on whom.
-
-    Parameters
-    ----------
-    epsilon
-        Privacy loss to try; may be given more than once.
-    protocol
-        What is measured.
-    sources
-        How many members get lists, or how many sources get rankings.
-    k
-        How many suggestions, or places of a ranking, count.
-    min_degree
-        For rankings: neighbours that a source must have.
-    mechanism
-        Measure this one, at each epsilon; may be repeated. Your own: package.module:Class.
-    over_time
-        Measure a series of lists on this history, instead of a graph: its last five snapshots.
-    plot
-        File for a figure of it (.png, .svg or .pdf). Needs edgeveil[plot].
-    overwrite
-        Replace a figure that is there already.
-    """
-
+def evaluate(
+    graph: Annotated[options.GraphPath | None, default("none")] = None,
+    /,
+    *,
     epsilon: Annotated[
         list[float] | None,
         Parameter(negative=""),
-        options.default("0.5, 1 and 2; for rankings 0.1, 1 and 5"),
-    ] = None
+        default("0.5, 1 and 2; for rankings 0.1, 1 and 5"),
+    ] = None,
     protocol: Annotated[
-        Literal["suggestions", "rankings"] | None,
-        options.default("what the mechanisms give; suggestions"),
-    ] = None
-    sources: Annotated[int | None, options.default("150 of each degree group; for rankings 30")] = (
-        None
-    )
-    k: Annotated[
-        int | None, Parameter(name=("-k", "--top")), options.default("20; for rankings 100")
-    ] = None
-    min_degree: int = 50
+        Literal["suggestions", "rankings"] | None, default("what the mechanisms give; suggestions")
+    ] = None,
+    sources: Annotated[int | None, default("150 of each degree group; for rankings 30")] = None,
+    k: Annotated[options.Length | None, default("20; for rankings 100")] = None,
+    min_degree: int = 50,
     mechanism: Annotated[
-        list[options.AnyMechanism] | None,
-        Parameter(negative=""),
-        options.default("the recommended ones"),
-    ] = None
-    over_time: Annotated[Path | None, options.default("none")] = None
-    plot: Path | None = None
-    overwrite: options.Flag = False
-
-
-def evaluate(
-    graph: Annotated[options.GraphPath | None, options.default("none")] = None,
-    /,
-    *,
-    asked: Protocol = Protocol(),  # noqa: B008  (frozen)
+        list[options.AnyMechanism] | None, Parameter(negative=""), default("the recommended ones")
+    ] = None,
+    over_time: Annotated[Path | None, default("none")] = None,
+    plot: Path | None = None,
+    overwrite: options.Flag = False,
     parameters: options.Parameters = options.PARAMETERS,
     reading: options.GraphFile = options.GRAPH_FILE,
     format: options.Format = "table",  # noqa: A002  (the option's name)
     config: options.Config = None,
 ) -> None:
-    """Measure on your own graph what private results are worth. For the curator only.
+    """Measure on your own graph how good private results are. For the curator only.
 
-    suggestions: hidden friends that private lists find, by members' number of friends, beside
-    popularity, scores without privacy and the limit (see docs/theory/limits.md).
+    suggestions: the share of hidden friends that private lists find, by members'
+    number of friends, beside popularity, scores without privacy and the limit.
     rankings: Recall and NDCG against exact PageRank, beside the paper's mechanism.
-    --over-time: hidden friends that the lists of a series find at the last snapshots of a history,
-    beside popularity and one list at the start.
-    Nothing is charged: the numbers are not private and must not be published.
+    --over-time: the share that lists of a series find at the last snapshots of a
+    history, beside popularity and one list at the start.
+    Nothing is charged. The numbers are not private: do not publish them.
     Example: edgeveil evaluate follows.csv --epsilon 0.5 --epsilon 2
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss to measure; may be given more than once.
+    protocol
+        What to measure.
+    sources
+        How many members get lists, or how many sources get rankings.
+    k
+        Length of a list or ranking.
+    min_degree
+        For rankings: the minimum degree of a source.
+    mechanism
+        Mechanism to measure, at each epsilon; may be given more than once. Your own:
+        package.module:Class.
+    over_time
+        A history, instead of a graph: measure a series of lists at its last five snapshots.
+    plot
+        File for a figure: .png, .svg or .pdf. Needs edgeveil[plot].
+    overwrite
+        Replace a figure that exists.
     """
     from edgeveil.cli.reading import check_out, read_and_say
     from edgeveil.evaluation.results import load_matplotlib
     from edgeveil.privacy.epsilon import check_epsilon
 
-    for option, value in (("-k", asked.k), ("--sources", asked.sources)):
+    for option, value in (("-k", k), ("--sources", sources)):
         if value is not None:
             whole(option, value)
-    whole("--min-degree", asked.min_degree, 0)
-    for epsilon in asked.epsilon or ():
-        check_epsilon(epsilon)
-    place = _place(graph, asked, reading)
-    if asked.plot is not None:  # what is missing for a figure is said before the work
+    whole("--min-degree", min_degree, 0)
+    for loss in epsilon or ():
+        check_epsilon(loss)
+    place = graph or over_time
+    if place is None or (graph is not None and over_time is not None):
+        raise ParameterError("give a graph, or a history with --over-time")
+    if over_time is not None and (protocol == "rankings" or mechanism is not None):
+        raise ParameterError("--over-time measures lists of a series: no rankings, no --mechanism")
+    if over_time is not None and reading != options.GRAPH_FILE:
+        raise ParameterError("a history knows its nodes and directions: --over-time takes none")
+    if plot is not None:  # what is missing for a figure is said before the work
         load_matplotlib()
-        overwrite = asked.overwrite
-        check_out(asked.plot, ".png", ".svg", ".pdf", overwrite=overwrite, option="--plot")
-    tried = None if asked.mechanism is None else _mechanisms(asked.mechanism, asked, parameters)
-    if tried is None and parameters != options.PARAMETERS:
+        check_out(plot, ".png", ".svg", ".pdf", overwrite=overwrite, option="--plot")
+    if mechanism is None and parameters != options.PARAMETERS:
         raise ParameterError("parameters belong to a mechanism: name it with --mechanism")
-    wanted = _MEASURED.get(asked.protocol or "")
+    tried = _mechanisms(mechanism, epsilon, parameters) if mechanism else None
+    wanted = _MEASURED.get(protocol or "")
     for one in tried or ():
         if wanted not in (None, one.gives):
-            raise ParameterError(f"--protocol {asked.protocol}: {one.name} gives {one.gives}")
+            raise ParameterError(f"--protocol {protocol}: {one.name} gives {one.gives}")
     read: ev.Graph | ev.History
-    if asked.over_time is not None:
+    if over_time is not None:
         read = ev.History.open(place)
     else:
         read = read_and_say(place, reading, counts=True)
     with counting("parts") as progress:
         found = ev.evaluate(
             read,
-            asked.epsilon if tried is None else None,  # a mechanism has its own
-            protocol=asked.protocol,
+            epsilon if tried is None else None,  # a mechanism has its own
+            protocol=protocol,
             mechanisms=tried,
-            sources=asked.sources,
-            k=asked.k,
-            min_degree=asked.min_degree,
+            sources=sources,
+            k=k,
+            min_degree=min_degree,
             progress=progress,
         )
     rows = found.rows()
@@ -140,31 +130,17 @@ def evaluate(
         title=f"{place.name}: {found.heading}",
         warning=_WARNING,
     )
-    if asked.plot is not None:
-        found.plot(asked.plot)
-        say(f"{asked.plot}: {found.heading}.")
+    if plot is not None:
+        found.plot(plot)
+        say(f"{plot}: {found.heading}.")
     say(
         "These numbers come from the exact graph: do not publish them. Choosing parameters from "
         "them leaks information that the guarantee does not cover."
     )
 
 
-def _place(graph: Path | None, asked: Protocol, reading: options.GraphFile) -> Path:
-    """The graph's file or the history's folder: one of them must be given."""
-    if (graph is None) == (asked.over_time is None):
-        raise ParameterError("give a graph, or a history with --over-time")
-    if asked.over_time is None:
-        assert graph is not None
-        return graph
-    if asked.protocol == "rankings" or asked.mechanism is not None:
-        raise ParameterError("--over-time measures lists of a series: no rankings, no --mechanism")
-    if reading != options.GRAPH_FILE:
-        raise ParameterError("a history knows its nodes and directions: --over-time takes none")
-    return asked.over_time
-
-
 def _mechanisms(
-    names: list[str], asked: Protocol, parameters: options.Parameters
+    names: list[str], epsilons: list[float] | None, parameters: options.Parameters
 ) -> list[ev.mechanisms.Mechanism]:
     """Each at every privacy loss to try, with those parameters that it has."""
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
@@ -181,6 +157,6 @@ def _mechanisms(
     for name, kind in kinds.items():
         its = {option: value for option, value in given.items() if option in known[name]}
         usual = EPSILONS["suggestions" if kind.gives == "suggestions" else "rankings"]
-        losses = (asked.epsilon or usual) if "epsilon" in known[name] else [None]
+        losses = (epsilons or usual) if "epsilon" in known[name] else [None]
         made += [make_mechanism(name, None, settings=settings, epsilon=e, **its) for e in losses]
     return made

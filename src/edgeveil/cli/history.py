@@ -18,7 +18,7 @@ from edgeveil.errors import ParameterError
 
 history = App(
     name="history",
-    help="All snapshots of a graph as one: every edge, and when it was first seen.\n\n"
+    help="Keep all snapshots of a graph as one: every edge, and when it was first seen.\n\n"
     "Example: edgeveil history create friends.history",
     help_format="plaintext",
 )
@@ -36,21 +36,20 @@ def create(
     periods: str = "weekly",
     reading: options.GraphFile = options.GRAPH_FILE,
 ) -> None:
-    """Make a history, empty or from an edge list with a column of times.
+    """Create a history, empty or from an edge list with a column of times.
 
     Example: edgeveil history create friends.history
-
     Example: edgeveil history create f.history friends.csv --time since --periods monthly
 
     Parameters
     ----------
     edges
-        Edge list, text or Parquet, in which each edge has the time of its beginning.
+        Edge list, text or Parquet, with the time at which each edge began.
     time
-        The column with times: its name in the first line, or its position from 0. Dates, dates
-        with a time of day, seconds since 1970, or any numbers.
+        Column with the times: its name in the first line, or its position from 0. It holds dates,
+        dates with a time of day, seconds since 1970, or any numbers.
     periods
-        What becomes a snapshot: weekly, monthly, a number of equal periods, or cut points
+        Periods that become snapshots: weekly, monthly, a number of equal periods, or cut points
         (2026-01-01,2026-04-01). Unless you give cut points, the first and the last time of all
         edges become public.
     """
@@ -112,17 +111,18 @@ def add(
     again: Flag = False,
     reading: options.GraphFile = options.GRAPH_FILE,
 ) -> None:
-    """Merge the graph as it is today: the next snapshot. Print its number.
+    """Add today's graph as the next snapshot, and print its number.
 
-    The graph holds all edges of today, on the members of today; whoever stayed keeps their id.
-    Interrupted, nothing was added. Example: edgeveil history add friends.history friends.csv
+    The graph holds all edges and all members of today. Whoever stayed keeps their
+    id. If the command is interrupted, nothing was added.
+    Example: edgeveil history add friends.history friends.csv
 
     Parameters
     ----------
     date
-        Of the snapshot, later than that of the last one: 2026-11-16.
+        Date of the snapshot. It must be later than that of the last one.
     again
-        Count a graph that is the same as the last snapshot as a new one.
+        Add a graph that is the same as the last snapshot, too.
     """
     from edgeveil.cli.reading import read_and_say
 
@@ -152,7 +152,8 @@ def show(
     Parameters
     ----------
     counts
-        Also the exact number of edges that were first seen in each: for the curator only.
+        Show also how many edges were first seen in each. The counts are exact: for the curator
+        only.
     """
     opened = ev.History.open(location)
     columns = ["snapshot", "date", "members"]
@@ -182,14 +183,14 @@ def show(
 def forget(
     location: HistoryPlace,
     /,
-    *members: Annotated[str, option("Who is to be forgotten: ids.")],
+    *members: Annotated[str, option("Ids of the members to forget.")],
 ) -> None:
-    """Erase all edges and the ids of members who have left.
+    """Erase the ids and all edges of members who have left.
 
-    Who comes back is a new member, and pays anew. Nobody who is in the latest snapshot can be
-    forgotten. Example: edgeveil history forget friends.history alice
-
-    Lists that were made, the files that snapshots were read from, and backups are not touched.
+    Members of the latest snapshot cannot be forgotten. Whoever comes back is a new
+    member, and pays again. The command erases neither lists, nor the files that
+    snapshots were read from, nor backups.
+    Example: edgeveil history forget friends.history alice
     """
     from edgeveil.cli.reading import as_id
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +14,12 @@ import edgeveil as ev
 from edgeveil._check import whole
 from edgeveil.cli import options
 from edgeveil.cli.options import Format, LedgerPlace, default, option
-from edgeveil.cli.output import Format as OutputFormat
 from edgeveil.cli.output import counting, print_table, say
 from edgeveil.errors import BudgetError, ParameterError
 
 ledger = App(
     name="ledger",
-    help="The privacy budget: a file (or PostgreSQL database) that refuses to be exceeded.\n\n"
+    help="Manage the privacy budget: a file, or a PostgreSQL database, that enforces a cap.\n\n"
     "Example: edgeveil ledger create follows.ledger --epsilon 4",
     help_format="plaintext",
 )
@@ -33,16 +33,16 @@ def create(
     epsilon: float,
     pooled_epsilon: float | None = None,
 ) -> None:
-    """Make a new ledger with a cap.
+    """Create a ledger with a cap, which can never be changed.
 
     Example: edgeveil ledger create follows.ledger --epsilon 4
 
     Parameters
     ----------
     epsilon
-        What any one member may learn about an edge in all, from public releases and its own rows.
+        Cap for each member: the privacy loss of all public releases and of its own rows together.
     pooled_epsilon
-        What all members together may learn, if they pool their rows.
+        Cap for all members together, should they combine all their rows.
     """
     made = ev.Ledger.create(location, epsilon=epsilon, pooled_epsilon=pooled_epsilon)
     say(f"{made.location}: each member may be charged epsilon = {made.epsilon:g} in all")
@@ -50,16 +50,17 @@ def create(
 
 @ledger.command
 def advance(location: LedgerPlace, label: str = "", /) -> None:
-    """Declare that the graph of a label has a new state: its next snapshot.
+    """Declare a new snapshot of a graph, from which everything is charged anew.
 
-    Members may have joined or left; whoever stayed must have kept their id. Do it by a public
-    schedule: a new snapshot just when the graph has changed tells that it has.
+    Members may have joined or left. Whoever stayed must have kept their id. Follow
+    a public schedule: a snapshot that is declared when the graph has changed
+    reveals that it has.
     Example: edgeveil ledger advance follows.ledger friends
 
     Parameters
     ----------
     label
-        The public name of the graph, if it was released under one.
+        Public name of the graph, if it has one.
     """
     from edgeveil.ledger.snapshots import SERIES
 
@@ -79,19 +80,20 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
 
 @ledger.command
 def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = False) -> None:
-    """Start the series of a label anew: the next refresh asks about everything, and charges again.
+    """Start a series anew: the next refresh asks about all edges and charges again.
 
-    It buys fresh evidence: one question about the whole history instead of many small ones
-    over time. Decide by the calendar, not by what you see in the graph.
+    A new series has better evidence: one question about the whole history instead
+    of many small ones. Decide by the calendar, not by what you see in the graph.
     Example: edgeveil ledger renew friends.ledger friends
 
     Parameters
     ----------
     label
-        The public name of the graph, if its lists have one.
+        Public name of the graph, if it has one.
     yes
-        Do not ask before (asked on a terminal only).
+        Do not ask before. Only on a terminal you are asked.
     """
+    from edgeveil.cli.releasing import confirm
     from edgeveil.series import last_series
 
     opened = ev.Ledger.open(location)
@@ -111,9 +113,7 @@ def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = Fals
             f"{price:g} again: {able:,} of the {len(accounts):,} members who were charged so far "
             "have as much left; the others get no more lists."
         )
-    if sys.stdin.isatty() and sys.stderr.isatty() and not yes:
-        from edgeveil.cli.releasing import confirm
-
+    if not yes:
         confirm(words)
     opened.advance(label)
     say(f"{words} The next edgeveil refresh starts the new series.")
@@ -126,30 +126,31 @@ def plan(
     *,
     every: str = "week",
     lasting: Annotated[str, Parameter(name=["--for", "--lasting"])] = "1y",
-    members: int | None = None,
-    graph: Path | None = None,
+    members: Annotated[int | None, default("not needed")] = None,
+    graph: Annotated[Path | None, default("nothing is measured")] = None,
     k: options.Length = 20,
     reading: options.GraphFile = options.GRAPH_FILE,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
-    """Say what a year of lists costs: as a series, which is charged once, and one by one.
+    """Show what a year of lists costs, as a series, charged once, and one by one.
 
-    With --graph also what each epsilon buys: the share of hidden friends that a list would find,
-    beside popularity. Measured on the graph itself, for the curator only; nothing is charged.
+    With --graph it also measures what each epsilon buys: the share of hidden
+    friends that lists find, beside popularity. That is for the curator only;
+    nothing is charged.
     Example: edgeveil ledger plan friends.ledger --every week --for 1y
 
     Parameters
     ----------
     every
-        How often there are new lists: day, week, 2 weeks, month, and so on.
+        How often members get new lists: day, week, 2 weeks, month, and so on.
     lasting
-        How long the budget is to last: 90d, 6m, 1y.
+        How long the budget must last: 90d, 6m, 1y.
     members
-        How many get a list each time; needed if there is a cap on what all may pool.
+        How many members get lists; required if the ledger has a cap for all together.
     graph
-        The private graph, to measure on.
+        The private graph to measure.
     k
-        Length of a list, to measure with.
+        Length of a list.
     """
     from edgeveil.cli.reading import read_and_say
     from edgeveil.ledger.plan import days_of, share_of
@@ -235,16 +236,16 @@ def report(
     member: str | None = None,
     format: Format = "table",  # noqa: A002  (the option's name)
 ) -> None:
-    """List what was charged: when, for whom, from which snapshot and for which purpose.
+    """List all charges: when, for whom, from which snapshot, and for what.
 
     Example: edgeveil ledger report friends.ledger --out report.html
 
     Parameters
     ----------
     out
-        A page (.html) with a chart, or a table (.csv, .json).
+        File to write: a page with a chart (.html), or a table (.csv, .json).
     overwrite
-        Replace a file that is there already.
+        Replace a file that exists.
     member
         Only the charges that count for this member.
     """
@@ -263,8 +264,8 @@ def report(
     rows, text = spending_rows(opened.charges(member)), StringIO()
     about = {"ledger": opened.location, "epsilon": opened.epsilon}
     if out is not None:
-        style: OutputFormat = "csv" if out.suffix == ".csv" else "json"
-        print_table(COLUMNS, rows, style=style, about=about, to=text)
+        with redirect_stdout(text):
+            print_table(COLUMNS, rows, style="csv" if out.suffix == ".csv" else "json", about=about)
         write_atomically(out, lambda path: path.write_text(text.getvalue(), encoding="utf-8"))
         return
     print_table(COLUMNS, rows, style=format, about=about)
@@ -274,7 +275,7 @@ def report(
 
 @ledger.command
 def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa: A002  (the option's name)
-    """Show what was charged and what is left; json and csv list every member.
+    """Show charges and remaining budgets; json and csv list every member.
 
     Example: edgeveil ledger show follows.ledger
     """
@@ -302,15 +303,15 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
 
 @ledger.command
 def verify(location: LedgerPlace, /, *, known_head: str | None = None) -> None:
-    """Check that no entry of the ledger was changed; print its head.
+    """Check that no entry of the ledger was changed, and print its head.
 
     Example: edgeveil ledger verify follows.ledger
 
     Parameters
     ----------
     known_head
-        A head noted earlier, somewhere else: it must still be part of the ledger. Only this finds
-        every ledger that was restored from an older copy.
+        A head that you noted earlier, somewhere else. It must still be part of the ledger. Only
+        this finds every ledger that was restored from an older copy.
     """
     head = ev.Ledger.open(location).verify(known_head)
     sys.stdout.write(f"{head}\n")
@@ -319,14 +320,14 @@ def verify(location: LedgerPlace, /, *, known_head: str | None = None) -> None:
 
 @ledger.command
 def backup(location: LedgerPlace, copy: Path, /) -> None:
-    """Copy a ledger's file, whoever uses it meanwhile; print the head of the copy, to be noted.
+    """Copy a ledger that may be in use, and print the head of the copy. Note it.
 
     Example: edgeveil ledger backup follows.ledger backups/follows-2026-11-16.ledger
 
     Parameters
     ----------
     copy
-        A new file. It is for the case that the ledger is lost: never use both.
+        A new file. Use it only if the ledger is lost: never use both.
     """
     head = ev.Ledger.open(location).backup(copy)
     sys.stdout.write(f"{head}\n")

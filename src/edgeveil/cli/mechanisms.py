@@ -7,18 +7,18 @@ A name is one of ours, one that an installed package announces (entry points of 
 from __future__ import annotations
 
 import ast
-import difflib
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
-from importlib import import_module
 from importlib.metadata import entry_points
+from pkgutil import resolve_name
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from edgeveil._check import is_number
+from edgeveil._words import did_you_mean
 from edgeveil.cli.options import Format
 from edgeveil.cli.output import print_table
 from edgeveil.errors import ParameterError
@@ -31,10 +31,10 @@ _SAY_EPSILON = "--epsilon is required (for example --epsilon 1); smaller is more
 
 
 def mechanisms(*, format: Format = "table") -> None:  # noqa: A002  (the option's name)
-    """List what there is, what each protects, and when to use it.
+    """List all mechanisms: what each does, what it protects, and when to use it.
 
-    Those of installed packages are listed too. Any class of your own is named by its place:
-    --mechanism package.module:Class (docs/own-mechanism.md).
+    The list includes mechanisms of installed packages. Name a class of your own by
+    its place: --mechanism package.module:Class.
     Example: edgeveil mechanisms
     """
     rows = list(_listed())
@@ -93,11 +93,9 @@ def find_mechanism(name: str, gives: Gives | None = None) -> type[Mechanism]:
     if ":" in name or name in announced:
         return _loaded(announced.get(name, name))
     known = [kind.name for kind in MECHANISMS if gives in (None, kind.gives)] + [*announced]
-    near = difflib.get_close_matches(name, known, n=1)
-    meant = f' Did you mean "{near[0]}"?' if near else ""
     raise ParameterError(
-        f'there is no mechanism "{name}".{meant} There are: {", ".join(known)}; one of your own is '
-        "named by its place, package.module:Class"
+        f'there is no mechanism "{name}"{did_you_mean(name, known) or "."} There are: '
+        f"{', '.join(known)}; one of your own is named by its place, package.module:Class"
     )
 
 
@@ -116,30 +114,19 @@ def _loaded(place: str) -> type[Mechanism]:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # last: it hides nothing that is installed
     try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except ModuleNotFoundError as error:
-        raise ParameterError(
-            f"{place}: there is no module {error.name!r}, neither installed nor in this folder"
-        ) from error
-    except AttributeError as error:
-        raise ParameterError(f"{place}: {error}") from error
+        found: Any = resolve_name(place)
     except Exception as error:  # somebody else's code runs here
         told = f"{place} cannot be imported: {type(error).__name__}: {error}"
         raise ParameterError(told) from error
     wanted = [name for name in vars(Mechanism) if not name.startswith("_")]
     wanted += ["lists"] * (getattr(found, "gives", None) == "suggestions")
     lacks = [name for name in [*Mechanism.__annotations__, *wanted] if not hasattr(found, name)]
-    why = "it is no class"
     if lacks:
-        why = f"it lacks {', '.join(lacks)}"
-    elif isinstance(found, type):
-        why = "" if is_dataclass(found) else "its parameters need a frozen dataclass"
-    if why:
-        raise ParameterError(f"{place} is no mechanism: {why}")
-    kind: type[Mechanism] = found
-    return kind
+        raise ParameterError(f"{place} is no mechanism: it lacks {', '.join(lacks)}")
+    if not is_dataclass(found):
+        raise ParameterError(f"{place} is no mechanism: it has to be a frozen dataclass")
+    kind: Any = found
+    return kind  # type: ignore[no-any-return]  # it has what a mechanism has
 
 
 def make_mechanism(

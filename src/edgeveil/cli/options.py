@@ -52,8 +52,7 @@ AnyEmbeddingMechanism = EmbeddingMechanism | str
 AnyListMechanism = ListMechanism | str
 AnyMechanism = ListMechanism | ScoreMechanism | EmbeddingMechanism | str
 WHICH_MECHANISM = (
-    "Which to take: `edgeveil mechanisms` says what each is for. One of your own: "
-    "package.module:Class."
+    "The mechanism; `edgeveil mechanisms` says what each is for. Your own: package.module:Class."
 )
 RECOMMENDED = option(WHICH_MECHANISM, "the recommended one")
 
@@ -62,8 +61,10 @@ Words = Annotated[str, Parameter(show_default=False)]
 Named = Annotated[list[str] | None, Parameter(negative="")]
 Candidates = Annotated[Path | None, default("all nodes")]
 Length = Annotated[int, Parameter(name=("-k", "--top"))]
-Format = Annotated[OutputFormat, option("table, json or csv.")]
-GraphPath = Annotated[Path, option("Edge list, Parquet, .mat, MatrixMarket or a graph folder.")]
+Format = Annotated[OutputFormat, option("How the result is printed.")]
+GraphPath = Annotated[
+    Path, option("The graph: edge list, Parquet, .mat, MatrixMarket or graph folder.")
+]
 # Text always; that it may be a path tells shells to complete the names of files.
 LedgerAt = str | Path
 Day = date | datetime
@@ -78,7 +79,7 @@ Epsilon = Annotated[
 Settings = Annotated[
     Named,
     option(
-        "Any other parameter of the mechanism, as name=value; may be given more than once.",
+        "Any parameter of the mechanism, as name=value; may be given more than once.",
         name="--set",
         show_default=False,
     ),
@@ -86,7 +87,7 @@ Settings = Annotated[
 Config = Annotated[
     Path | None,
     option(
-        "TOML file with defaults: [rank], then epsilon = 1, and so on. No file is read unasked.",
+        "TOML file with defaults, such as epsilon = 1 in a table [rank].",
         "the file that EDGEVEIL_CONFIG names, if any",
     ),
 ]
@@ -100,15 +101,15 @@ class GraphFile:
     Parameters
     ----------
     nodes
-        File with one node id per line: the public node set.
+        File with one node id per line, the public node set.
     header
         Whether the first line of a text file holds names.
     columns
         The two columns with ids: their names in the first line, or positions from 0.
     directed
-        keep: a line, or a row and column of a matrix, means that the first follows the second, for
-        suggestions of whom to follow. ignore: every arc is an undirected edge, as the lines of an
-        edge list are in any case. refuse: so is a matrix that is not symmetric.
+        refuse: a matrix that is not symmetric is an error. ignore: every arc is an undirected edge.
+        Either reads a line of an edge list as an undirected edge. keep: a line, or an entry of a
+        matrix, means that the first follows the second; lists then say whom to follow.
     """
 
     nodes: Annotated[
@@ -139,34 +140,34 @@ class Releasing(GraphFile):
     Parameters
     ----------
     ledger
-        Budget to charge; made by `edgeveil ledger create`.
+        The budget to charge, created by `edgeveil ledger create`.
     label
-        With a ledger: the public name of the graph, if the ledger is for several.
+        Public name of the graph, if the ledger is for several graphs.
     purpose
-        With a ledger: what the release is for.
+        What the release is for; the ledger notes it.
     operator
-        With a ledger: who makes the release.
+        Who makes the release; the ledger notes it.
     skip_exhausted
-        With a ledger: leave out members whose budget does not allow a result, and count them.
-        Without it, nobody is served if one cannot be.
+        Leave out members whose budget does not allow a result, and say how many they are. By
+        default nobody is served if one cannot be.
     overwrite
-        Replace a file or folder that is there already. Without it, nothing is replaced.
+        Replace a file or folder that exists. By default nothing is replaced.
     dry_run
-        Print the price and what is left; charge and draw nothing.
+        Print the price and the remaining budget; charge nothing and draw no noise.
     yes
-        Do not ask before charging (asked on a terminal only).
+        Do not ask before charging. Only on a terminal you are asked.
     insecure_seed
-        Repeatable noise, for tests and demonstrations. The result is then NOT private.
+        Use repeatable noise, for tests and demonstrations. The result is NOT private.
     engine
         Where to compute: threads of this machine, or a Ray cluster (edgeveil[ray]).
     address
-        Of the Ray cluster: host:port, or auto.
+        Address of the Ray cluster: host:port, or auto.
     workers
-        Threads or Ray workers.
+        Number of threads or of Ray workers.
     verbose
-        Say how many edges were read and normalised: exact counts, for the curator only.
+        Print how many edges were read and normalised. The counts are exact: for the curator only.
     format
-        How what goes to no file is printed: table, json or csv.
+        How results are printed that are not written to a file.
     """
 
     ledger: Annotated[LedgerAt | None, default("no budget is charged")] = None
@@ -204,11 +205,11 @@ class Lists:
     Parameters
     ----------
     member
-        Id of a member to make a list for; may be given more than once.
+        Id of a member who gets a list; may be given more than once.
     members
-        File with one id per line, instead: a list for each of them.
+        File with the ids of members who get lists, one per line.
     k
-        How many people a list names, at most. With a ledger another number costs nothing.
+        Length of a list, at most. With a ledger another length costs nothing.
     """
 
     member: Named = None
@@ -225,21 +226,21 @@ class Parameters:
     Parameters
     ----------
     model
-        Who may see a result: the member it is for, or anyone (losses of embeddings add up).
+        Who may see a result: only its member (joint), or anyone (public).
     sigma
-        Sensitivity that a capped flow is held to.
+        Bound on the sensitivity of a capped flow.
     restart
         Restart probability of the walk.
     rounds
-        Rounds of a push flow; --set rounds=none is the fixed point.
+        Rounds of a push flow. --set rounds=none runs it to the fixed point.
     xi
-        Instead of --rounds: residual that they leave at most, as in the paper.
+        Largest residual, as in the paper, instead of --rounds.
     bound
-        Which theorem on the sensitivity is used: ours or the paper's.
+        Theorem that bounds the sensitivity: tight is ours, paper is the paper's.
     prepush
-        Start a push flow at the source's neighbours (the paper's heuristic). Joint model only.
+        Start a push flow at the source's neighbours, the paper's heuristic. Joint model only.
     promised_min_degree
-        For push-flow, which needs it: the promise that its guarantee rests on.
+        Minimum degree of all possible graphs; push-flow needs this promise.
     """
 
     model: Annotated[Literal["joint", "public"] | None, default("joint")] = None

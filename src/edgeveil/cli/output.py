@@ -10,8 +10,8 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal, TextIO
+from contextlib import contextmanager, suppress
+from typing import Any, Literal
 
 from edgeveil.cli.interrupts import raise_if_interrupted
 
@@ -41,13 +41,10 @@ def wrapped(text: str) -> str:
 
 def _width() -> int:
     """Columns of the terminal that words go to: COLUMNS, as everywhere, else what it says."""
-    try:
+    own = 0
+    with suppress(OSError, ValueError):
         own = os.get_terminal_size(sys.stderr.fileno()).columns
-    except (OSError, ValueError):
-        own = 0
-    if "COLUMNS" in os.environ:
-        own = shutil.get_terminal_size((own, 0)).columns
-    return max(own or 80, 20)
+    return max(shutil.get_terminal_size((own or 80, 0)).columns, 20)
 
 
 def plain(text: str) -> str:
@@ -71,7 +68,6 @@ def print_table(
     about: dict[str, Any] | None = None,
     title: str = "",
     warning: str = "",
-    to: TextIO | None = None,
 ) -> None:
     """Print rows for people (under a title), programs or spreadsheets.
 
@@ -80,17 +76,16 @@ def print_table(
     the others. A warning stands above the rows of the others (JSON has it in `about`): what is
     not private must say so wherever it goes.
     """
-    to = to or sys.stdout
     if style == "json":
         from edgeveil.io.exports import as_json
 
         records = [dict(zip(columns, row, strict=True)) for row in rows]
         whole = as_json({**(about or {}), "rows": records})
-        to.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
     elif style == "csv":
         if warning:
-            to.write(f"# {warning}\n")
-        writer = csv.writer(to, lineterminator="\n")
+            sys.stdout.write(f"# {warning}\n")
+        writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
     else:

@@ -2,102 +2,99 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
-
-from cyclopts import Parameter
 
 from edgeveil._check import whole
 from edgeveil.cli import options
 from edgeveil.errors import ParameterError
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Which rankings are to be made, how, and what is shown of them.
-
-    Parameters
-    ----------
-    source
-        Id of a node to rank for; may be given more than once.
-    sources
-        File with one id per line, instead or beside: rank for all of them.
-    k
-        How many nodes to show.
-    leave_out_source
-        Do not show the source in its own ranking.
-    leave_out_neighbours
-        Do not show whom the source knows already. Joint model only.
-    candidates
-        File with one id per line: show only these nodes.
-    out
-        File for all scores (.parquet, .json or .csv), instead of showing the first ones.
-    """
-
-    source: options.Named = None
-    sources: Path | None = None
-    epsilon: options.Epsilon = None
-    k: options.Length = 20
-    leave_out_source: options.Flag = False
-    leave_out_neighbours: options.Flag = False
-    candidates: options.Candidates = None
-    out: Path | None = None
-    mechanism: Annotated[options.AnyScoreMechanism | None, options.RECOMMENDED] = None
-
-
 def rank(
     graph: options.GraphPath,
     /,
     *,
-    asked: Asked = Asked(),  # noqa: B008  (frozen)
+    source: options.Named = None,
+    sources: Path | None = None,
+    epsilon: options.Epsilon = None,
+    k: options.Length = 20,
+    leave_out_source: options.Flag = False,
+    leave_out_neighbours: options.Flag = False,
+    candidates: options.Candidates = None,
+    out: Path | None = None,
+    mechanism: Annotated[options.AnyScoreMechanism | None, options.RECOMMENDED] = None,
     parameters: options.Parameters = options.PARAMETERS,
     how: options.Releasing = options.RELEASING,
 ) -> None:
-    """Rank the nodes of a graph for one source, privately.
+    """Rank the nodes of a graph for a source, privately.
 
-    --source or --sources says for whom.
+    Name the sources with --source or --sources.
     Example: edgeveil rank follows.csv --source alice --epsilon 1 -k 20 --format json
+
+    Parameters
+    ----------
+    source
+        Id of a source; may be given more than once.
+    sources
+        File with ids of sources, one per line.
+    k
+        Length of a ranking that is shown.
+    leave_out_source
+        Leave the source out of its own ranking.
+    leave_out_neighbours
+        Leave out the neighbours of the source. Joint model only.
+    candidates
+        File with one id per line. Only these nodes are shown.
+    out
+        File for all scores, instead of showing the first ones: .parquet, .json or .csv.
     """
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
     from edgeveil.cli.releasing import Setup, make_release, print_lists
     from edgeveil.engine.api import known_to
 
-    whole("-k", asked.k)
-    if asked.source is None and asked.sources is None:
+    whole("-k", k)
+    if source is None and sources is None:
         raise ParameterError("say for which node: --source alice or --sources FILE")
-    given = {"epsilon": asked.epsilon, **parameters.given()}
-    chosen = make_mechanism(asked.mechanism, "scores", **given)
-    check_release(how, asked.out, *TABLES, inputs=(graph, asked.sources, asked.candidates))
-    fewer = asked.leave_out_source or asked.leave_out_neighbours or asked.candidates is not None
-    if asked.out is not None and fewer:
+    given = {"epsilon": epsilon, **parameters.given()}
+    chosen = make_mechanism(mechanism, "scores", **given)
+    check_release(how, out, *TABLES, inputs=(graph, sources, candidates))
+    fewer = leave_out_source or leave_out_neighbours or candidates is not None
+    if out is not None and fewer:
         raise ParameterError("--out keeps all scores: leave nodes out when showing a ranking")
-    if asked.leave_out_neighbours and chosen.guarantee(1).model == "public":
+    if leave_out_neighbours and chosen.guarantee(1).model == "public":
         raise ParameterError("--leave-out-neighbours would show them to anyone: only --model joint")
     setup = Setup.of(how)
     private = setup.read(graph)
     nodes = private.nodes
-    if asked.mechanism is None:  # which one is recommended depends on the number of nodes
+    if mechanism is None:  # which one is recommended depends on the number of nodes
         chosen = make_mechanism(None, "scores", n_nodes=len(nodes), **given)
-    wanted = wanted_nodes(nodes, asked.source, asked.sources, "--sources")
+    wanted = wanted_nodes(nodes, source, sources, "--sources")
     among = None
-    if asked.candidates is not None:
-        among = nodes.take(wanted_nodes(nodes, None, asked.candidates, "--candidates"))
-    known = partial(known_to, itself=asked.leave_out_source, neighbours=asked.leave_out_neighbours)
+    if candidates is not None:
+        among = nodes.take(wanted_nodes(nodes, None, candidates, "--candidates"))
+    known = partial(known_to, itself=leave_out_source, neighbours=leave_out_neighbours)
     hidden = {node: known(private, chosen, node) for node in nodes.take(wanted) if fewer}
 
     def put_out(made: Any) -> None:
-        if asked.out is None:
-            print_lists(
-                made,
-                "source",
-                ["rank", "node", "score", "uncertainty", "first", "last"],
-                lambda v: made.ranking(asked.k, v, without=hidden.get(v, ()), candidates=among),
-                style=how.format,
-                title=f"{made.provenance.mechanism} for",
-            )
+        if out is not None:
+            return
+        for_people = how.format == "table"  # they see the places that the noise leaves open as one
 
-    make_release(private, chosen, wanted, setup, put_out, out=asked.out)
+        def lines(node: int | str) -> Iterator[tuple[Any, ...]]:
+            for place in made.ranking(k, node, without=hidden.get(node, ()), candidates=among):
+                between = [place.first, place.last]
+                yield *place[:4], *([_range(*between)] if for_people else between)
+
+        columns = ["rank", "node", "score", "uncertainty"]
+        columns += ["could_be_place"] if for_people else ["first", "last"]
+        title = f"{made.provenance.mechanism} for"
+        print_lists(made, "source", columns, lines, style=how.format, title=title)
+
+    make_release(private, chosen, wanted, setup, put_out, out=out)
+
+
+def _range(first: int | None, last: int | None) -> str | None:
+    return f"{first}-{last}" if first != last else None if first is None else str(first)

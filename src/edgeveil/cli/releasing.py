@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil import Graph, Ledger, NoiseSource, Release, Suggestions
+from edgeveil._check import whole
 from edgeveil._files import move
 from edgeveil._words import counted, some_of
 from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.options import Lists, Releasing
 from edgeveil.cli.output import Format, counting, print_table, say, wrapped
-from edgeveil.cli.reading import read_and_say, wanted_nodes
+from edgeveil.cli.reading import check_folder, read_and_say, wanted_nodes
 from edgeveil.engine import Engine
-from edgeveil.engine.folders import make_folder
-from edgeveil.engine.making import make
+from edgeveil.engine.making import make, make_folder
 from edgeveil.engine.question import Options, Question, ask
 from edgeveil.engine.tasks import ListOptions
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
@@ -36,8 +36,11 @@ from edgeveil.mechanisms import Mechanism
 from edgeveil.nodes import NodeId
 from edgeveil.suggestions import member_files
 
-_MADE = {"scores": "ranking", "embeddings": "embedding", "suggestions": "list"}
+# By what a mechanism gives: the word for a row, and for whom or what it is.
+_ROWS = {"scores": "ranking", "embeddings": "embedding", "suggestions": "list"}
+_FOR = {"scores": "source", "embeddings": "source", "suggestions": "member"}
 _NOTHING = "nothing was charged"
+_AGAIN = "the same command again"
 
 Indices = npt.NDArray[np.int64]
 
@@ -52,7 +55,7 @@ class Setup:
     noise: NoiseSource | None
 
     @classmethod
-    def of(cls, how: Releasing) -> Setup:
+    def of(cls, how: Releasing, artifacts: Path | None = None) -> Setup:
         """Refuse what cannot be used, before any file is read."""
         how.pair  # noqa: B018  (refuse what are not two columns)
         engine = how.make_engine()
@@ -61,33 +64,44 @@ class Setup:
             raise ParameterError("--skip-exhausted needs --ledger: it knows what is left")
         if how.ledger is not None and noise is not None:
             raise ParameterError("a ledger keeps its own noise secret: leave --insecure-seed out")
-        ledger = None if how.ledger is None else Ledger.open(how.ledger)
+        ledger = None if how.ledger is None else Ledger.open(how.ledger, artifacts=artifacts)
         return cls(how=how, engine=engine, ledger=ledger, noise=noise)
 
     def read(self, path: Path) -> Graph:
         """The graph."""
         return read_and_say(path, self.how, counts=self.how.verbose)
 
+    @property
+    def ledger_name(self) -> str:
+        """The ledger as the person called it, but for an address, which may hold a password."""
+        assert self.ledger is not None
+        return self.ledger.location if "://" in str(self.how.ledger) else str(self.how.ledger)
 
-def read_members(
+
+def read_for_lists(
     path: Path,
     lists: Lists,
-    setup: Setup,
+    how: Releasing,
+    choose: Callable[..., Mechanism],
     per_member: Path | None,
     suffix: str,
     *,
     everybody: bool = False,
-) -> tuple[Graph, Indices]:
-    """The graph, and for whom lists are wanted; what is wrong is said before anything is paid."""
+) -> tuple[Setup, Graph, Mechanism, Indices]:
+    """The graph, the mechanism, and for whom lists are wanted; before anything is paid."""
+    whole("-k", lists.k, 1, 10_000)
+    chosen = choose(directed=how.directed == "keep" or None)
+    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
+    setup = Setup.of(how)
     graph = setup.read(path)
-    nodes = graph.nodes
-    if everybody:
-        wanted = np.arange(len(nodes))
-    else:
-        wanted = wanted_nodes(nodes, lists.member, lists.members, "--members")
+    if graph.directed and how.directed != "keep":  # a graph folder knows that it has directions
+        chosen = choose(directed=True)
+    wanted = np.arange(graph.n_nodes)
+    if not everybody:
+        wanted = wanted_nodes(graph.nodes, lists.member, lists.members, "--members")
     if per_member is not None:
-        member_files(nodes.take(wanted), suffix)  # ids have to be names of files
-    return graph, wanted
+        member_files(graph.nodes.take(wanted), suffix)  # ids have to be names of files
+    return setup, graph, chosen, wanted
 
 
 def make_release(
@@ -104,15 +118,15 @@ def make_release(
 
     An `out` without a suffix is a folder, written while the rows are made.
     """
-    how, what = setup.how, _MADE[mechanism.gives]
+    how, what = setup.how, _ROWS[mechanism.gives]
     folder = out if out is not None and not out.suffix else None
     with ExitStack() as bar:
         options: Options = {
             "ledger": setup.ledger,
             "label": how.label,
+            "skip_exhausted": how.skip_exhausted,
             "purpose": how.purpose,
             "operator": how.operator,
-            "skip_exhausted": how.skip_exhausted,
             "noise": setup.noise,
             "engine": setup.engine,
             "progress": bar.enter_context(counting(f"{what}s")),
@@ -137,22 +151,31 @@ def make_release(
             _print_price(question, price, how.format)
             return
         # To the end inside of it, so that Ctrl-C is told what was charged.
-        with _charging(question, price, how):
+        with _charging(question, price, setup):
             made: Any
             try:
-                made = (
-                    make_folder(folder, question, price, overwrite=how.overwrite)
-                    if folder
-                    else make(question, price)
-                )
+                if folder:
+                    made = make_folder(folder, question, price, overwrite=how.overwrite)
+                else:
+                    made = make(question, price)
             finally:
                 bar.close()
-            if out is not None:
-                if not folder:
-                    made.write(out)
-                of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.gives == "scores" else ""
-                say(f"{out}: {counted(len(question.indices), what)}{of}.")
-            put_out(made)
+            of = f" of {counted(graph.n_nodes, 'node')}" if mechanism.gives == "scores" else ""
+            deliver(made, out, f"{counted(len(question.indices), what)}{of}", put_out)
+    say_guarantee(made, out, how)
+
+
+def deliver(made: Any, out: Path | None, what: str, put_out: Callable[[Any], None]) -> None:
+    """Write a release to a file, unless it is in a folder already, and put it out."""
+    if out is not None:
+        if out.suffix:
+            made.write(out)
+        say(f"{out}: {what}.")
+    put_out(made)
+
+
+def say_guarantee(made: Any, out: Path | None, how: Releasing) -> None:
+    """Say what a release protects; JSON on standard output has it already."""
     if how.format != "json" or out is not None:
         say(str(made.guarantee))
 
@@ -177,26 +200,18 @@ def filling(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _charging(question: Question, before: Price | None, how: Releasing) -> Iterator[None]:
-    """Say what a release will be charged and was charged, also where the work ends early.
-
-    Only where a person sits in front of it, at a terminal, is anything asked.
-    """
-    ledger = question.ledger
-    if ledger is None or before is None:
+def _charging(question: Question, before: Price | None, setup: Setup) -> Iterator[None]:
+    """Say what a release will be charged and was charged, also where the work ends early."""
+    if before is None:
         yield
         if question.guarantee.epsilon:  # else there is nothing to count
             say("No --ledger given: this release was not counted against any budget.")
         return
-
-    # As the person called it, but for an address, which may hold a password.
-    name = ledger.location if "://" in str(how.ledger) else str(how.ledger)
+    name = setup.ledger_name
     try:
-        if before.n_new and not before.short:
-            asks = before.epsilon and not how.yes and sys.stdin.isatty() and sys.stderr.isatty()
-            if asks:
-                confirm(f"{name}: {_charges(before)}")
-        elif before.n_open:
+        if before.n_new and not before.short and before.epsilon:
+            confirm(f"{name}: {_charges(before)}", setup.how)
+        elif before.n_open and not before.n_new:
             say(_free(before))
         yield
     except KeyboardInterrupt:
@@ -213,22 +228,15 @@ def _charging(question: Question, before: Price | None, how: Releasing) -> Itera
         say(_free(before))
 
 
-def confirm(words: str) -> None:
-    """Ask the person at the terminal whether to go on; EdgeveilError if not."""
+def confirm(words: str, how: Releasing | None = None) -> None:
+    """Ask the person at the terminal, if there is one, whether to go on; EdgeveilError if not."""
+    if (how is not None and how.yes) or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
     sys.stderr.write(wrapped(f"{words} Go on? [y/N]") + " ")
     sys.stderr.flush()
     wait_for_input()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise EdgeveilError("not confirmed: nothing was charged")
-
-
-def _charged(price: Price) -> str:
-    """What was charged, what is left, and how far that goes."""
-    of_all = price.n_new + price.n_open + price.n_stored
-    some = f" for {price.n_new:,} of {of_all:,} rows" if price.n_new < of_all else ""
-    left = _in_words(price.left_nano - price.needs_nano)
-    more = "" if price.more == math.inf else f", enough for {price.more:,} more like it"
-    return f"charged epsilon = {price.epsilon:.15g}{some}; {left} left for {_whom(price)}{more}"
 
 
 def _after_interrupt(before: Price, question: Question) -> str:
@@ -237,43 +245,37 @@ def _after_interrupt(before: Price, question: Question) -> str:
         after = question.price()
     except LedgerError:
         return "`edgeveil ledger show` says what was charged"
-    again = "the same command again"
     if not before.n_new or after.n_new == before.n_new:
         return _NOTHING
     if after.n_new:
-        rows = f"{before.n_new - after.n_new:,} of {before.n_new:,} rows are charged"
-        return f"{rows}: {again} goes on with the others"
+        rows = some_of(before.n_new - after.n_new, before.n_new, "row", "are")
+        return f"{rows} charged: {_AGAIN} goes on with the others"
     if after.n_open:
-        return f"the release is charged: {again} costs nothing and goes on with the same noise"
-    return f"the release is charged and stored: {again} costs nothing and gives it"
+        return f"the release is charged: {_AGAIN} costs nothing and goes on with the same noise"
+    return f"the release is charged and stored: {_AGAIN} costs nothing and gives it"
 
 
 def _print_price(question: Question, found: Price | None, style: Format) -> None:
     """Print the price of a release and what is left; BudgetError if that is too little."""
-    guarantee, together, n_sources = (
-        question.guarantee,
-        "all members together",
-        len(question.indices),
-    )
-    rows: list[tuple[str, float, float | None, float | None]] = []
+    claim, together, n_rows = question.guarantee, "all members together", len(question.indices)
+    due: list[tuple[str, float, float | None]]
     if found is None:
-        whom = {"joint": "each member", "public": "everybody"}.get(guarantee.model, "nobody")
-        rows.append((whom, guarantee.epsilon, None, None))
-        if guarantee.model == "joint" and n_sources > 1:
-            rows.append((together, guarantee.pooled_epsilon, None, None))
+        whom = {"joint": "each member", "public": "everybody"}.get(claim.model, "nobody")
+        due = [(whom, claim.epsilon, None)]
+        if claim.model == "joint" and n_rows > 1:
+            due.append((together, claim.pooled_epsilon, None))
     else:
-        due = [(_whom(found), found.needs_nano, found.left_nano)]
+        due = [(_whom(found), found.epsilon, found.left)]
         if found.pooled_left_nano is not None:
-            due.append((together, found.pooled_needs_nano, found.pooled_left_nano))
-        for whom, needs, left in due:
-            after = None if needs > left else (left - needs) / 10**9
-            rows.append((whom, needs / 10**9, left / 10**9, after))
+            nano = found.pooled_needs_nano, found.pooled_left_nano
+            due.append((together, nano[0] / 10**9, nano[1] / 10**9))
     print_table(
         ["for_whom", "epsilon", "left_before", "left_after"],
-        rows,
+        [(*row, _rest(*row[1:])) for row in due],
         style=style,
         about={"dry_run": True, "charged_before": found is not None and not found.n_new},
-        title=f"price of {question.mechanism.name} for {counted(n_sources, 'source')}",
+        title=f"price of {question.mechanism.name} for "
+        f"{counted(n_rows, _FOR[question.mechanism.gives])}",
     )
     if found is None:
         say("Dry run: nothing was drawn. No --ledger given: no budget would be charged.")
@@ -283,11 +285,16 @@ def _print_price(question: Question, found: Price | None, style: Format) -> None
         raise BudgetError(found.short)
 
 
+def _rest(needs: float, left: float | None) -> float | None:
+    """What is left afterwards, if it is enough; without the errors of binary fractions."""
+    return None if left is None or needs > left else round(left - needs, 9)
+
+
 def _free(price: Price) -> str:
     """What of it costs nothing, in words."""
     if price.n_new:
         paid = price.n_open + price.n_stored
-        return f"{counted(paid, 'row')} of it cost nothing: charged before." * bool(paid)
+        return f"{counted(paid, 'row', 'cost')} nothing: charged before." * bool(paid)
     if price.n_open:
         return "This release was charged before and not finished: going on costs nothing."
     return "This release is stored already: to get it again costs nothing."
@@ -306,21 +313,26 @@ def _charges(price: Price) -> str:
     else:
         words = f"Charges {epsilon} to member {price.whom!r}. Remaining budget: {left}."
     if price.pooled_left_nano is not None:
-        needs, of = _in_words(price.pooled_needs_nano), _in_words(price.pooled_left_nano)
-        words += f" Charges {needs} to all members together. Remaining for them: {of}."
+        needs, of = price.pooled_needs_nano / 10**9, price.pooled_left_nano / 10**9
+        words += f" Charges {needs:.15g} to all members together. Remaining for them: {of:.15g}."
     return words
 
 
+def _charged(price: Price) -> str:
+    """What was charged, what is left, and how far that goes."""
+    of_all = price.n_new + price.n_open + price.n_stored
+    some = f" for {some_of(price.n_new, of_all, 'row')}" if price.n_new < of_all else ""
+    left = (price.left_nano - price.needs_nano) / 10**9
+    more = "" if price.more == math.inf else f", enough for {price.more:,} more like it"
+    return (
+        f"charged epsilon = {price.epsilon:.15g}{some}; {left:.15g} left for {_whom(price)}{more}"
+    )
+
+
 def _whom(price: Price) -> str:
-    if price.whom is None:
-        return "everybody"
-    if price.n_new > 1:
-        return f"{price.whom}, who has the least left of {price.n_new:,} members"
-    return price.whom
-
-
-def _in_words(nano: int) -> str:
-    return f"{nano / 10**9:.15g}"
+    if price.whom is None or price.n_new <= 1:
+        return price.whom or "everybody"
+    return f"{price.whom}, who has the least left of {price.n_new:,} members"
 
 
 def print_lists(
@@ -333,33 +345,19 @@ def print_lists(
     title: str,
     **about: Any,
 ) -> None:
-    """Print the list of every source; if there are several, a column named `whose` says whose.
-
-    People see the columns "first" and "last", the places that the noise leaves open, as one.
-    """
+    """Print the list of every source; if there are several, a column named `whose` says whose."""
     several = len(made.sources) > 1
-    own = 0 if several else 1
-    columns = [whose, *columns][own:]
-    rows = [(source, *line)[own:] for source in made.sources for line in lines(source)]
-    if style == "table" and "first" in columns:
-        at = columns.index("first")
-        columns[at : at + 2] = ["could_be_place"]
-        rows = [(*row[:at], _places(*row[at : at + 2]), *row[at + 2 :]) for row in rows]
-    whom = counted(len(made.sources), whose) if several else str(made.sources[0])
+    first, own = made.sources[0], 0 if several else 1
     print_table(
-        columns,
-        rows,
+        [whose, *columns][own:],
+        [(source, *line)[own:] for source in made.sources for line in lines(source)],
         style=style,
         about={
-            **({} if several else {whose: made.sources[0]}),
+            **({} if several else {whose: first}),
             "guarantee": made.guarantee.as_dict(),
             "says": str(made.guarantee),
             **about,
         },
-        title=f"{title} {whom}",
+        title=f"{title} {counted(len(made.sources), whose) if several else first}",
         warning="" if made.guarantee.protects else "NOT PRIVATE: do not publish",
     )
-
-
-def _places(first: int | None, last: int | None) -> str | None:
-    return f"{first}-{last}" if first != last else None if first is None else str(first)

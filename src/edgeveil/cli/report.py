@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
-from edgeveil._check import whole
 from edgeveil._words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import counting, say
@@ -38,42 +37,36 @@ def report(
 ) -> None:
     """Make a page of private lists: whom members may know, and how sure that is.
 
-    The page shows each list and its guarantee, and with --ledger what was charged. These are the
-    lists of `edgeveil suggest`: a list that a ledger was charged for costs nothing here.
+    The page shows each list and its guarantee, and with --ledger all charges. The
+    lists are those of `edgeveil suggest`: what was charged before costs nothing.
     Example: edgeveil report friends.csv --member alice --epsilon 1 --out alice.html
 
     Parameters
     ----------
     accuracy
-        Add the curator's part: what lists find at each epsilon, by members' degree, and each list
-        beside the one without privacy. It is NOT private: keep such a page.
+        Add what lists find at each epsilon, by members' degree, and each list without privacy.
+        This part is for the curator only; it is NOT private.
     out
-        The page to write: one file, opens offline. With lists of several members, or a ledger, it
-        is for the curator.
+        The page to write: one file that opens offline. With lists of several members, or with a
+        ledger, it is for the curator only.
     per_member
-        Folder for one page per member with its own list and nothing else, to show
-        only to that member (mode 0600).
+        Folder for one page per member with only its own list (mode 0600). Show each only to its
+        member.
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import check_folder, check_release
-    from edgeveil.cli.releasing import Setup, make_release, read_members
+    from edgeveil.cli.reading import check_release
+    from edgeveil.cli.releasing import make_release, read_for_lists
     from edgeveil.engine.tasks import ListOptions
 
     if (lists.member is None) == (lists.members is None):
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
-    whole("-k", lists.k, 1, 10_000)
-    choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon)
-    chosen = choose(directed=how.directed == "keep")
     if per_member is None:
         out = out or Path("edgeveil-report.html")
     elif accuracy and out is None:
-        raise ParameterError("--accuracy is the curator's: name a page for it with --out")
+        raise ParameterError("--accuracy is for the curator: name a page for it with --out")
     check_release(how, out, ".html", ".htm", inputs=(graph, lists.members))
-    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
-    setup = Setup.of(how)
-    private, wanted = read_members(graph, lists, setup, per_member, ".html")
-    if private.directed and how.directed != "keep":  # a graph folder knows that it has directions
-        chosen = choose(directed=True)
+    choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon)
+    setup, private, chosen, wanted = read_for_lists(graph, lists, how, choose, per_member, ".html")
     if len(wanted) > _MOST:
         raise ParameterError(
             f"a page shows at most {_MOST:,} members, got {len(wanted):,}; `edgeveil suggest` "

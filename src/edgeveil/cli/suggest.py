@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from cyclopts import Parameter
-
-from edgeveil._check import whole
 from edgeveil._words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Whom lists may name, how they are made, and where they go.
-
-    Parameters
-    ----------
-    all
-        A list for everybody, instead.
-    candidates
-        File with one id per line: suggest only these.
-    knows_followers
-        With --directed keep: members know who follows them. Then edges to a member are not
-        protected from it, and its followers may rank higher.
-    out
-        File for all lists (.parquet, .json or .csv), or without a suffix a folder, for more lists
-        than fit into memory.
-    per_member
-        Folder for one .csv file per member, to show only to that member (mode 0600).
-    mechanism
-        How to make the lists: ours, or one of your own by package.module:Class.
-    """
-
-    all: options.Flag = False
-    candidates: options.Candidates = None
-    knows_followers: options.Flag = False
-    out: Path | None = None
-    per_member: Path | None = None
-    mechanism: options.AnyListMechanism = "suggest"
-    settings: options.Settings = None
 
 
 def suggest(
@@ -54,44 +18,64 @@ def suggest(
     /,
     *,
     lists: options.Lists = options.LISTS,
-    asked: Asked = Asked(),  # noqa: B008  (frozen)
+    all: options.Flag = False,  # noqa: A002  (the option's name)
+    candidates: options.Candidates = None,
+    knows_followers: options.Flag = False,
+    out: Path | None = None,
+    per_member: Path | None = None,
+    mechanism: options.AnyListMechanism = "suggest",
+    settings: options.Settings = None,
     how: options.Releasing = options.RELEASING,
 ) -> None:
-    """Suggest people to members, privately: whom each may know.
+    """Suggest to members whom they may know, privately.
 
-    --member, --members or --all says to whom. With --directed keep: whom to follow.
+    Name the members with --member, --members or --all. With --directed keep the
+    lists say whom to follow.
     Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20
+
+    Parameters
+    ----------
+    all
+        Make a list for everybody.
+    candidates
+        File with one id per line. Lists name only these.
+    knows_followers
+        With --directed keep: members know who follows them. Edges to a member are then not
+        protected from it, and its followers may rank higher.
+    out
+        File for all lists: .parquet, .json or .csv. A name without a suffix is a folder, for more
+        lists than fit into memory.
+    per_member
+        Folder for one .csv file per member (mode 0600). Show each only to its member.
+    mechanism
+        How to make the lists: the built-in mechanism, or your own as package.module:Class.
     """
     from edgeveil.cli.mechanisms import make_mechanism
-    from edgeveil.cli.reading import TABLES, check_folder, check_release, wanted_nodes
-    from edgeveil.cli.releasing import Setup, filling, make_release, print_lists, read_members
+    from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
+    from edgeveil.cli.releasing import filling, make_release, print_lists, read_for_lists
     from edgeveil.cli.series import put_out_series
     from edgeveil.engine.tasks import ListOptions
+    from edgeveil.series import is_series
 
-    out, per_member = asked.out, asked.per_member
-    if (lists.member is not None) + (lists.members is not None) + asked.all != 1:
+    if (lists.member is not None) + (lists.members is not None) + all != 1:
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
     if out is not None and not out.suffix and per_member is not None:
         raise ParameterError("a folder of parts and --per-member do not go together")
-    whole("-k", lists.k, 1, 10_000)
+    check_release(how, out, *TABLES, "", inputs=(graph, lists.members, candidates))
     choose = partial(
         make_mechanism,
-        asked.mechanism,
+        mechanism,
         "suggestions",
-        settings=asked.settings,
+        settings=settings,
         epsilon=lists.epsilon,
-        knows_followers=asked.knows_followers or None,
+        knows_followers=knows_followers or None,
     )
-    chosen = choose(directed=how.directed == "keep" or None)
-    check_release(how, out, *TABLES, "", inputs=(graph, lists.members, asked.candidates))
-    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
-    setup = Setup.of(how)
-    private, wanted = read_members(graph, lists, setup, per_member, ".csv", everybody=asked.all)
-    if private.directed and how.directed != "keep":  # a graph folder knows that it has directions
-        chosen = choose(directed=True)
+    setup, private, chosen, wanted = read_for_lists(
+        graph, lists, how, choose, per_member, ".csv", everybody=all
+    )
     among = None
-    if asked.candidates is not None:
-        among = wanted_nodes(private.nodes, None, asked.candidates, "--candidates")
+    if candidates is not None:
+        among = wanted_nodes(private.nodes, None, candidates, "--candidates")
 
     def put_out(made: Any) -> None:
         if out is not None and not out.suffix:  # a folder: its lists are not in memory
@@ -118,9 +102,10 @@ def suggest(
         if len(made.members) == 1 and (remark := made.remark(made.members[0])):
             say(f"{remark[0].upper()}{remark[1:]}.")
 
-    members = None if asked.all else private.nodes.take(wanted)
-    others = None if among is None else private.nodes.take(among)
-    if put_out_series(setup, chosen, members, put_out, out, lists.k, others):
+    if setup.ledger is not None and is_series(setup.ledger, how.label):
+        members = None if all else private.nodes.take(wanted)
+        others = None if among is None else private.nodes.take(among)
+        put_out_series(setup, chosen, members, put_out, out, lists.k, others)
         return
     options_of_lists = ListOptions(lists.k, among)
     make_release(private, chosen, wanted, setup, put_out, out=out, lists=options_of_lists)

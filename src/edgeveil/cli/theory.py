@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from pathlib import Path
 
+from edgeveil._words import did_you_mean
 from edgeveil.errors import EdgeveilError, ParameterError
 
 
@@ -27,9 +27,8 @@ def theory(page: str | None = None, /) -> None:
         return
     name = page.rpartition("/")[2].removesuffix(".md")  # the whole path is understood, too
     if name not in texts:
-        near = difflib.get_close_matches(name, texts, n=1)
-        meant = f' Did you mean "{near[0]}"?' if near else ""
-        raise ParameterError(f'there is no page "{name}".{meant} There are: {", ".join(texts)}')
+        near = did_you_mean(name, texts) or "."
+        raise ParameterError(f'there is no page "{name}"{near} There are: {", ".join(texts)}')
     sys.stdout.write(texts[name].read_text("utf-8"))
 
 

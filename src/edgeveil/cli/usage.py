@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from cyclopts import (
@@ -12,6 +11,8 @@ from cyclopts import (
     UnknownCommandError,
     UnusedCliTokensError,
 )
+
+from edgeveil._words import did_you_mean
 
 # Options, and other words for them: those of other programs, and of our other commands. Of an
 # unknown word the first option is meant that the command has.
@@ -52,7 +53,7 @@ def explain(error: CycloptsError, app: App, words: Sequence[str]) -> str:
     for word in rest:
         option = word.partition("=")[0]
         if option.startswith("-") and option.strip("-")[:1].isalpha() and option not in known:
-            return f"{name} has no option {option}{did_you_mean(option, known)}"
+            return f"{name} has no option {option}{_meant(option, known)}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         if error.keyword or error.argument.tokens:
             return f"{error.keyword or error.argument.name} needs a value"
@@ -62,9 +63,8 @@ def explain(error: CycloptsError, app: App, words: Sequence[str]) -> str:
     return in_short
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """The option or name that was probably meant, as the end of a sentence; "" if none is near."""
-    meant = [option for option, others in _OTHER_WORDS.items() if word in others.split()]
-    near = [option for option in meant if option in known]
-    near += difflib.get_close_matches(word, known, n=1, cutoff=0.7)
-    return f"; did you mean {near[0]}?" if near else ""
+def _meant(word: str, known: Sequence[str]) -> str:
+    for option, others in _OTHER_WORDS.items():
+        if option in known and word in others.split():
+            return f"; did you mean {option}?"
+    return did_you_mean(word, known)

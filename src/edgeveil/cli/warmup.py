@@ -21,7 +21,7 @@ _MANY = (1 << 16) + 1
 def warmup() -> None:
     """Compile everything for this machine now, so that no later call has to.
 
-    Where an image is built, for instance: as the user that will run it.
+    Run it when you build an image, for example, as the user that will run edgeveil.
     Example: edgeveil warmup
     """
     folder, problem = _loops.kept()

@@ -13,8 +13,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from edgeveil.advice import recommended
-from edgeveil.engine.folders import release_to
-from edgeveil.engine.making import release
+from edgeveil.engine.making import release, release_to
 from edgeveil.engine.question import Options, ask, graph_of
 from edgeveil.errors import ParameterError
 from edgeveil.graph import Graph

@@ -1,9 +1,10 @@
-"""Make a release in memory: check, charge, draw, keep."""
+"""Make a release, in memory or as a folder: check, charge, draw, store."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -15,17 +16,17 @@ import numpy.typing as npt
 
 from edgeveil.engine.question import Question, ReleaseOptions, ask
 from edgeveil.engine.tasks import About, Made, Part, Parts, Task
-from edgeveil.errors import BudgetError, LedgerError
+from edgeveil.errors import BudgetError, InputError, LedgerError, ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.ledger import Batch, Price
-from edgeveil.mechanisms.base import Mechanism
+from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.privacy.noise import NoiseKey, NoiseSource
+from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Noised, NoisedTail
-from edgeveil.release_folder import Result
+from edgeveil.release_folder import ReleaseFolder, Result, file_of, part_name
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
@@ -110,57 +111,129 @@ def release(
     return make(ask(graph, mechanism, sources, how, in_memory=True))
 
 
+def release_to(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    mechanism: Mechanism,
+    sources: Iterable[NodeId],
+    *,
+    overwrite: bool = False,
+    **how: Unpack[ReleaseOptions],
+) -> ReleaseFolder:
+    """Run a mechanism and write the rows to a folder, up to 256 rows or 1,024 lists a file.
+
+    Memory: the graph, and for every worker a block of rows. With a ledger the rows are stored
+    there first, batch by batch, and then written to the folder in the order of their batches. An
+    interrupted call can then be repeated without another charge; without a ledger, repeating it
+    makes a new release.
+
+    Parameters
+    ----------
+    path : path
+        The folder to make; it appears only when it is complete.
+    graph, mechanism, sources
+        As for `edgeveil.release`.
+    overwrite : bool
+        Replace a release that is already there.
+
+    Other Parameters
+    ----------------
+    ledger, label, skip_exhausted, purpose, operator, noise, engine, progress : optional
+        As for `edgeveil.release`.
+
+    Raises
+    ------
+    ParameterError
+        If the folder holds something else.
+    BudgetError
+        If the ledger refuses; nothing was drawn.
+    """
+    return make_folder(Path(path), ask(graph, mechanism, sources, how), overwrite=overwrite)
+
+
 def make(question: Question, price: Price | None = None) -> Result:
     """Make a release in memory; `price` is the ledger's, if it was looked up already."""
-    whole = _Whole(question.indices, question.graph.n_nodes)
-    work: Drawn | Paid
-    if question.ledger is None:
-        work = Drawn(question)
-        rows: Iterable[Made] = (made for _, made in work.run())
-    else:
-        work = Paid(question, price)
-        rows = map(work.rows_in, work.batches())
-    for some in rows:
+    work, whole = _work_on(question, price), _Collected(question.indices, question.graph.n_nodes)
+    for some in work.rows():
         whole.put(some)
     return work.task.result(whole.made, work.about)
 
 
-class _Whole:
+def make_folder(
+    folder: Path, question: Question, price: Price | None = None, *, overwrite: bool = False
+) -> ReleaseFolder:
+    """Make a release in a folder; `price` is the ledger's, if it was looked up already."""
+    there = _release_in(folder)
+    if there is not None and not overwrite:
+        # The same release is returned without a charge; another one is never replaced.
+        price = None if question.ledger is None else price or question.price()
+        if price is None or price.n_new + price.n_open:
+            raise _another(folder)
+    work = _work_on(question, price)
+    if there is not None and not overwrite:
+        assert isinstance(work, Paid)
+        work.check_same(there)
+        return there
+    files, gives = work.files(), question.mechanism.gives
+    return ReleaseFolder.write(folder, gives, *work.about, files, overwrite=overwrite)
+
+
+def _release_in(folder: Path) -> ReleaseFolder | None:
+    """The release that is in the folder already, if any; anything else there is refused."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return None
+    try:
+        return ReleaseFolder.open(folder)
+    except (InputError, OSError):
+        raise ParameterError(
+            f"{folder} exists and is not a release: choose another folder"
+        ) from None
+
+
+def _another(folder: Path) -> ParameterError:
+    return ParameterError(f"{folder} holds another release: choose another folder, or overwrite it")
+
+
+class _Collected:
     """Collect rows in the order of their sources, whatever order they are made in."""
 
     def __init__(self, indices: npt.NDArray[np.int64], n_nodes: int) -> None:
-        self._asked = indices
-        self._place = np.empty(n_nodes, dtype=np.int64)
-        self._place[self._asked] = np.arange(len(self._asked))
-        self.missing = len(self._asked)
-        self._rows: Any = None
-        self._uncertainty: Any = None
-        self._evidence: list[tuple[Any, Evidence]] = []  # with the places of its rows
+        self._indices = indices
+        self._position = np.empty(n_nodes, dtype=np.int64)  # of a source among `indices`
+        self._position[indices] = np.arange(len(indices))
+        self.missing = len(indices)
+        self._arrays: dict[str, Rows] = {}
+        self._evidence: list[tuple[Any, Evidence]] = []  # with the positions of its rows
 
     def put(self, some: Made) -> None:
-        here = self._place[some.sources]
+        here = self._position[some.sources]
         self.missing -= len(here)
         if isinstance(some.rows, Evidence):
             self._evidence.append((here, some.rows))
             return
-        if self._rows is None:
-            self._rows = np.empty((len(self._asked), some.rows.shape[1]))
-        self._rows[here] = some.rows
-        if some.uncertainty is not None:
-            if self._uncertainty is None:
-                self._uncertainty = np.empty((len(self._asked), some.uncertainty.shape[1]))
-            self._uncertainty[here] = some.uncertainty
+        for name, part in (("rows", some.rows), ("uncertainty", some.uncertainty)):
+            if part is not None:
+                if name not in self._arrays:
+                    self._arrays[name] = np.empty((len(self._indices), part.shape[1]))
+                self._arrays[name][here] = part
 
     @property
     def made(self) -> Made:
         if not self._evidence:
-            return Made(self._asked, self._rows, self._uncertainty)
-        places = np.concatenate([here for here, _ in self._evidence])
+            return Made(self._indices, self._arrays["rows"], self._arrays.get("uncertainty"))
+        positions = np.concatenate([here for here, _ in self._evidence])
         joined = Evidence.joined([rows for _, rows in self._evidence])
-        return Made(self._asked, joined.take(np.argsort(places)), None)
+        return Made(self._indices, joined.take(np.argsort(positions)), None)
 
     def write(self, path: Path) -> None:
         write_rows(path, self.made)
+
+
+FolderParts = Iterator[tuple[int, str, Sequence[NodeId], bytes]]  # for `ReleaseFolder.write`
+
+
+def _work_on(question: Question, price: Price | None) -> Drawn | Paid:
+    return Drawn(question) if question.ledger is None else Paid(question, price)
 
 
 class Drawn:
@@ -173,11 +246,19 @@ class Drawn:
         self.about = question.about(noise=noise)
         self.task = _task(question, _learn(question, numbers))
 
-    def run(self, *, as_files: bool = False) -> Iterator[tuple[Part, Any]]:
-        """Yield all rows in numbered parts, in any order; `as_files`: as files of a folder."""
-        task = replace(self.task, about=self.about) if as_files else self.task
-        parts = enumerate(_parts(self._question, 0, self._question.indices, self._key))
-        numbered = ((replace(part, batch=number), key) for number, (part, key) in parts)
+    def rows(self) -> Iterator[Made]:
+        """All rows, some at a time, in any order."""
+        return (made for _, made in self._run(self.task))
+
+    def files(self) -> FolderParts:
+        """All rows as files of a folder, encoded by the workers."""
+        nodes = self._question.graph.nodes
+        for part, file in self._run(replace(self.task, about=self.about)):
+            yield part.batch, "of-one-call", nodes.take(part.sources), file
+
+    def _run(self, task: Task) -> Iterator[tuple[Part, Any]]:
+        parts = enumerate(_parts(self._question, self._question.indices))
+        numbered = ((Part(number, sources), self._key) for number, sources in parts)
         return _computed(self._question, task, numbered)
 
 
@@ -191,12 +272,13 @@ def _learn(question: Question, numbers: Noised | None) -> Any:
     return None if numbers is None else question.mechanism.learn(numbers, question.graph.nodes)
 
 
-def _parts(question: Question, batch: int, indices: npt.NDArray[np.int64], key: NoiseKey) -> Parts:
+def _parts(question: Question, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
+    """Split the sources into parts; a worker takes one part at a time."""
     size = rows_at_once(question.width, _PART_BYTES)
     if question.mechanism.gives == "suggestions":
         size = _PART_LISTS
     for first in range(0, len(indices), size):
-        yield Part(batch, tuple(indices[first : first + size].tolist())), key
+        yield tuple(indices[first : first + size].tolist())
 
 
 def _computed(
@@ -226,46 +308,65 @@ class Paid:
             raise BudgetError(self.price.short)
         self._campaign = replace(question.campaign, snapshot=self.price.snapshot)
         self._shared: Batch | None = None
-        self._created = ""
 
     @cached_property
     def task(self) -> Task:
-        """The task, with what was learned from the campaign's shared statistics.
-
-        Available after the first charge.
-        """
+        """The task, with what was learned from the shared statistics; after the first charge."""
         assert self._shared is not None
         return _task(self._question, _learned(self._question, self._shared))
 
+    @cached_property
+    def batches(self) -> list[Batch]:
+        """All batches that hold the rows; missing rows are charged, made and stored."""
+        return sorted(self._stored(), key=lambda batch: batch.number)
+
     @property
     def about(self) -> About:
-        """Guarantee and provenance of the rows; complete after the last batch."""
-        return self._question.about(charged=self._created)
+        """Guarantee and provenance of the rows."""
+        return self._question.about(charged=max(batch.created for batch in self.batches))
 
-    def batches(self) -> Iterator[Batch]:
-        """Yield all batches that hold the requested rows; charge and make the missing ones.
+    def rows(self) -> Iterator[Made]:
+        """All rows, a batch at a time."""
+        return map(self._rows_in, self.batches)
+
+    def files(self) -> FolderParts:
+        """All rows as files of a folder, one per batch."""
+        for number, batch in enumerate(self.batches):
+            made = self.task.result(self._rows_in(batch), self.about)
+            yield number, batch.key, made.sources, file_of(made)
+
+    def check_same(self, there: ReleaseFolder) -> None:
+        """Refuse (ParameterError) a folder that holds another release."""
+        names = [part_name(number, batch.key) for number, batch in enumerate(self.batches)]
+        sources = self._question.graph.nodes.take(self._question.indices)
+        if set(there.sources) != set(sources) or [part.name for part in there.parts] != names:
+            raise _another(there.path)
+        if there.provenance.lists != self._question.lists_made:
+            raise ParameterError(
+                f"{there.path} holds lists of another length or for other candidates: choose "
+                "another folder; nothing more is charged"
+            )
+
+    def _stored(self) -> Iterator[Batch]:
+        """Yield each batch when it is stored.
 
         A batch that another process charged but did not finish is made here as a whole, from its
         secret. So concurrent and interrupted processes do no harm.
         """
         stored: list[Batch] = []
-        begun: dict[int, tuple[Batch, _Whole]] = {}
+        begun: dict[int, tuple[Batch, _Collected]] = {}
         waiting = self._missing(stored, begun)
-        for first in waiting:
+        for first in waiting:  # before the first charge there is no task
             parts = chain([first], waiting)
             for part, made in _computed(self._question, self.task, parts, done=self.price.n_stored):
                 batch, whole = begun[part.batch]
                 whole.put(made)
                 if not whole.missing:
                     del begun[part.batch]
-                    yield self._noted(batch.store(whole.write))
-        yield from map(self._noted, stored)
+                    yield batch.store(whole.write)
+        yield from stored
 
-    def _noted(self, batch: Batch) -> Batch:
-        self._created = max(self._created, batch.created)
-        return batch
-
-    def _missing(self, stored: list[Batch], begun: dict[int, tuple[Batch, _Whole]]) -> Parts:
+    def _missing(self, stored: list[Batch], begun: dict[int, tuple[Batch, _Collected]]) -> Parts:
         """Charge batch by batch; yield the parts of batches that are not stored yet."""
         question, seen, names = self._question, set[str](), iter(self._question.names)
         size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * question.width)))
@@ -280,28 +381,29 @@ class Paid:
                     stored.append(batch)
                     continue
                 indices = question.indices_of(batch.members)
-                begun[batch.number] = batch, _Whole(indices, question.graph.n_nodes)
+                begun[batch.number] = batch, _Collected(indices, question.graph.n_nodes)
                 key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
-                yield from _parts(question, batch.number, indices, key)
+                for sources in _parts(question, indices):
+                    yield Part(batch.number, sources), key
 
-    def rows_in(self, batch: Batch) -> Made:
+    def _rows_in(self, batch: Batch) -> Made:
         """The requested rows of a batch, read from the stored artifact.
 
         Not those just made in this process: if another process was first and ran other code
         under the same secret, two different values of one row must not be released.
         """
         held = _read(batch.artifact)
-        asked = np.flatnonzero(self._question.asked[held["sources"]])
-        sources = held["sources"][asked]
+        wanted = np.flatnonzero(np.isin(held["sources"], self._question.indices))
+        sources = held["sources"][wanted]
         if "rates" in held:
             evidence = Evidence(*(held[field.name] for field in fields(Evidence)))
-            return Made(sources, evidence.take(asked), None)
+            return Made(sources, evidence.take(wanted), None)
         half = held.get("uncertainty")
-        return Made(sources, held["rows"][asked], None if half is None else half[asked])
+        return Made(sources, held["rows"][wanted], None if half is None else half[wanted])
 
 
-# Cache of what was learned from the shared statistics of the last campaigns, by key and digest of
-# the artifact: a request for one row skips the O(n) `learn`.
+# Cache of what was learned from the shared statistics of the last two campaigns, by key and digest
+# of the stored file: a request for one row skips the O(n) `learn`.
 _recent: dict[tuple[str, str], Any] = {}
 _MOST_RECENT = 2
 _recent_lock = threading.Lock()

@@ -103,13 +103,6 @@ class Question:
         id_of = type(self.graph.nodes[0])
         return np.sort(self.graph.nodes.indices([id_of(name) for name in names]))
 
-    @cached_property
-    def asked(self) -> npt.NDArray[np.bool_]:
-        """For every node, whether its row was requested."""
-        asked = np.zeros(self.graph.n_nodes, dtype=np.bool_)
-        asked[self.indices] = True
-        return asked
-
     def price(self) -> Price:
         """What the ledger would charge now."""
         assert self.ledger is not None

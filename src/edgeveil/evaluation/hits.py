@@ -1,4 +1,4 @@
-"""The main job, measured: hits, how many hidden friends are on a member's list of k.
+"""Hits: how many hidden friends are on a member's list of k.
 
 Hide a tenth of the edges, rank all strangers of a member (neither itself nor a friend that is
 left) on the graph that is left, and look for the hidden friends among the first k:
@@ -34,7 +34,7 @@ Scorer = Callable[[int], Vector]
 """A member's index to the scores of all nodes; those of itself and its friends do not matter."""
 
 Members = npt.NDArray[np.int64]
-Found = dict[str, npt.NDArray[Any]]  # of a metric: one value for each member, or one for all
+Found = dict[str, npt.NDArray[Any]]  # by metric: one value for each member, or one for all
 
 Group = tuple[int, int | None]
 """Members with at least so many friends and fewer than so many; None: no end."""
@@ -71,13 +71,13 @@ def hide_edges(
         raise ParameterError(f"share must be between 0 and 1, got {share}")
     u = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     v = graph.indices.astype(np.int64)
-    open_ = (u < v) | graph.directed
-    edges = np.flatnonzero(open_ if among is None else open_ & among)
+    once = (u < v) | graph.directed  # an undirected edge has two entries
+    edges = np.flatnonzero(once if among is None else once & among)
     rng = np.random.default_rng(seed)
     hidden = np.zeros(len(u), dtype=np.bool_)
     hidden[edges[rng.choice(len(edges), round(share * len(edges)), replace=False)]] = True
     if not graph.directed:
-        hidden |= hidden[np.lexsort((u, v))]  # entry i turned round is this one
+        hidden |= hidden[np.lexsort((u, v))]  # the reverse of entry i is entry lexsort[i]
     return HiddenEdges(with_entries(graph, ~hidden), with_entries(graph, hidden))
 
 
@@ -95,10 +95,10 @@ def with_entries(graph: Graph, kept: npt.NDArray[np.bool_]) -> Graph:
 
 def strangers(graph: Graph, member: int) -> npt.NDArray[np.bool_]:
     """Which nodes are neither the member nor its friends."""
-    open_ = np.ones(graph.n_nodes, dtype=np.bool_)
-    open_[member] = False
-    open_[graph.neighbours(member)] = False
-    return open_
+    found = np.ones(graph.n_nodes, dtype=np.bool_)
+    found[member] = False
+    found[graph.neighbours(member)] = False
+    return found
 
 
 def members_by_degree(
@@ -216,7 +216,7 @@ def limit_of(
     >>> limit_of([0, 3], 1.0, ahead=300, level=1)  # the 301st by popularity
     array([0., 1.])
     """
-    # More than e^50 candidates nobody has: the power stays finite.
+    # Cut at e^50, more than there are candidates, so that it stays finite.
     length = k * np.exp(np.minimum(np.asarray(common) * epsilon, 50.0))
     return np.asarray(np.clip((length - np.asarray(ahead)) / np.asarray(level), 0.0, 1.0))
 
@@ -306,12 +306,11 @@ def measure_suggestions(
         line = {"dataset": dataset, "mechanism": name, "epsilon": epsilon, "repeats": 1}
         for group, members in asked.items():
             found = measure(members)
+            metrics = found if isinstance(found, dict) else {f"hits@{k}": found}
             about = {**line, "scope": group_name(group), "n_sources": len(members)}
             results += [
                 Result.of(estimate(values), experiment="suggestions", metric=metric, **about)
-                for metric, values in (
-                    found if isinstance(found, dict) else {f"hits@{k}": found}
-                ).items()
+                for metric, values in metrics.items()
             ]
     progress(len(lines), len(lines))
     return results

@@ -120,9 +120,6 @@ def _spread_lists(
             sums[lists[k]] /= 2
 
 
-# A row is collected by sorting friends' friends; in an array of all nodes if they are at least this
-# share of them: then that costs no more.
-_WIDE_SHARE = 1 / 8
 _ROOM = 1 << 22  # for all rows, to begin with, at most
 
 
@@ -140,30 +137,28 @@ def _tails(
     since: Any,  # IN  (m)
     until: Any,
 ) -> Any:
-    """Collect, sort, and leave out the source and its friends, row by row."""
+    """Collect friends of friends and leave out the source and its friends, row by row."""
     m, used, room = len(sources), 0, 0
     for k in range(len(lists)):
         room += indptr[lists[k] + 1] - indptr[lists[k]]
     room = min(room, _ROOM)
     begins = np.zeros(m + 1, dtype=np.int64)
     places, sums = np.empty(room, dtype=indices.dtype), np.empty(room)
-    wide = np.zeros(0)
+    by_node = np.zeros(0)  # (n), made when first needed
     for i in range(m):
-        own, theirs = lists[starts[i] : starts[i + 1]], weights[starts[i] : starts[i + 1]]
-        most = np.int64(0)
+        here = slice(starts[i], starts[i + 1])
+        own, theirs, paths = lists[here], weights[here], np.int64(0)
         for k in range(len(own)):
-            most += indptr[own[k] + 1] - indptr[own[k]]
+            paths += indptr[own[k] + 1] - indptr[own[k]]
         if births is not None:
-            own_born = own_births[starts[i] : starts[i + 1]]
-            keys, found = _collect_born(
-                indptr, indices, own, theirs, most, n, births, own_born, since[i], until
-            )
-        elif most >= _WIDE_SHARE * n:
-            if len(wide) == 0:
-                wide = np.full(n, -1.0)
-            keys, found = _collect_wide(indptr, indices, own, theirs, wide)
+            window = births, own_births[here], since[i], until
+            keys, found = _collect(indptr, indices, own, theirs, paths, n, window)
+        elif paths < n:
+            keys, found = _collect(indptr, indices, own, theirs, paths, n, None)
         else:
-            keys, found = _collect(indptr, indices, own, theirs, most, n)
+            if len(by_node) == 0:
+                by_node = np.full(n, -1.0)
+            keys, found = _collect_many(indptr, indices, own, theirs, by_node)
         if used + len(keys) > len(places):
             room = 2 * (used + len(keys))
             more_places, more_sums = np.empty(room, dtype=indices.dtype), np.empty(room)
@@ -183,66 +178,52 @@ def _tails(
 
 
 @inner
-def _collect_wide(indptr: Any, indices: Any, own: Any, weights: Any, wide: Any) -> Any:
-    """Keys, rising, and their sums; `wide` (n) is -1 everywhere before and after."""
+def _collect(
+    indptr: Any, indices: Any, own: Any, weights: Any, paths: Any, n: Any, window: Any
+) -> Any:
+    """Friends of friends, rising, and their sums: sort the ends of all paths, then add up.
+
+    `window`: None, or births, those of the edges to `own`, since and until.
+    """
+    keys, sums, count = np.empty(paths, dtype=indices.dtype), np.empty(paths), 0
+    for i in range(len(own)):
+        for j in range(indptr[own[i]], indptr[own[i] + 1]):
+            if window is not None:
+                births, own_births, since, until = window
+                born = max(own_births[i], births[j])
+                if born <= since or born > until:
+                    continue
+            keys[count], sums[count] = indices[j], weights[i]
+            count += 1
+    return _added_up(*_sorted_pairs(keys[:count], sums[:count], n))
+
+
+@inner
+def _collect_many(indptr: Any, indices: Any, own: Any, weights: Any, by_node: Any) -> Any:
+    """The same where paths are more than nodes, in half the time: add up in an array of all nodes.
+
+    `by_node` (n) is -1 everywhere before and after.
+    """
     count = 0
     for i in range(len(own)):
         for j in range(indptr[own[i]], indptr[own[i] + 1]):
             place = np.uint64(indices[j])
-            if wide[place] < 0.0:
-                wide[place] = 0.0
+            if by_node[place] < 0.0:
+                by_node[place] = 0.0
                 count += 1
-            wide[place] += weights[i]
+            by_node[place] += weights[i]
     keys, sums, filled = np.empty(count, dtype=indices.dtype), np.empty(count), 0
-    for v in range(len(wide)):
-        if wide[v] >= 0.0:
-            keys[filled], sums[filled] = v, wide[v]
-            wide[v] = -1.0
+    for v in range(len(by_node)):
+        if by_node[v] >= 0.0:
+            keys[filled], sums[filled] = v, by_node[v]
+            by_node[v] = -1.0
             filled += 1
     return keys, sums
 
 
 @inner
-def _collect(indptr: Any, indices: Any, own: Any, weights: Any, most: Any, n: Any) -> Any:
-    """The same by sorting all `most` friends of friends."""
-    keys, sums, count = np.empty(most, dtype=indices.dtype), np.empty(most), 0
-    for i in range(len(own)):
-        weight = weights[i]
-        for j in range(indptr[own[i]], indptr[own[i] + 1]):
-            keys[count], sums[count] = indices[j], weight
-            count += 1
-    return _added_up(*_sorted_pairs(keys, sums, n))
-
-
-@inner
-def _collect_born(
-    indptr: Any,
-    indices: Any,
-    own: Any,
-    weights: Any,
-    most: Any,
-    n: Any,
-    births: Any,
-    own_births: Any,
-    since: Any,
-    until: Any,
-) -> Any:
-    """The same of paths whose later edge is born in (since, until]."""
-    keys, sums, count = np.empty(most, dtype=indices.dtype), np.empty(most), 0
-    for i in range(len(own)):
-        if own_births[i] > until:
-            continue
-        weight, new = weights[i], own_births[i] > since
-        for j in range(indptr[own[i]], indptr[own[i] + 1]):
-            if births[j] <= until and (new or births[j] > since):
-                keys[count], sums[count] = indices[j], weight
-                count += 1
-    return _added_up(*_sorted_pairs(keys[:count], sums[:count], n))
-
-
-@inner
 def _added_up(keys: Any, sums: Any) -> Any:
-    """Each of the sorted keys once, with the sum of its values."""
+    """Every sorted key once, with the sum of its values."""
     count = 0
     for j in range(len(keys)):
         if count > 0 and keys[count - 1] == keys[j]:
@@ -255,7 +236,7 @@ def _added_up(keys: Any, sums: Any) -> Any:
 
 @inner
 def _sorted_pairs(keys: Any, values: Any, n: Any) -> Any:
-    """Sort by keys, all below n: digit by digit from the lowest."""
+    """Sort by keys, all below n: radix sort, the lowest digit first."""
     bits = 1
     while (np.int64(1) << bits) < n:
         bits += 1

@@ -55,7 +55,7 @@ def write_labelled_table(
                 name: values.tolist() if hasattr(values, "tolist") else list(values)
                 for name, values in columns.items()
             }
-            path.write_text(json.dumps({KEY: as_json(label), "columns": listed}))
+            path.write_text(json.dumps({KEY: as_json(label), "columns": listed}), encoding="utf-8")
 
     write_atomically(target, write)
 
@@ -91,7 +91,7 @@ def read_labelled_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], d
     source = Path(path)
     try:
         if source.suffix == ".json":
-            whole = json.loads(source.read_text())
+            whole = json.loads(source.read_text(encoding="utf-8"))
             return whole["columns"], whole[KEY]
         import polars as pl
 

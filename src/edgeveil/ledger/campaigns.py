@@ -1,7 +1,7 @@
 """Campaigns: rows of one mechanism on one snapshot, each charged once, before it is drawn.
 
-Every function works inside a transaction that the caller holds; for those that add something it
-must be a writing one, so that nothing changes between the check and the entry.
+All work is done inside a transaction that the caller holds. What adds something needs a writing
+one, so that nothing changes between the check of the budget and the charge.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +24,7 @@ from edgeveil.ledger.chain import chained, expect, first_hash, now
 from edgeveil.ledger.charges import Charges
 from edgeveil.ledger.prices import MOST_NANO, NANO, BatchPrice, in_words, note_text, price_of_growth
 from edgeveil.ledger.snapshots import plain_label, snapshot_for
-from edgeveil.ledger.tables import ChargeRow, ReleaseRow, SnapshotRow, Transaction
+from edgeveil.ledger.tables import ChargeRow, ReleaseRow, Transaction
 from edgeveil.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -129,214 +130,191 @@ class Newcomers(NamedTuple):
     unable: list[str]
 
 
-class Asked(NamedTuple):
-    """Rows of a campaign that somebody asks for, and what the ledger knows of them."""
+class Request:
+    """Rows of a campaign for some members, within a transaction: what is stored, open and new.
 
-    campaign: Campaign
-    key: str  # of the campaign
-    snapshot: SnapshotRow
-    members: list[str]
-    there: dict[str, ChargeRow]  # the charge of each row that was charged before
-    new: list[str]  # members who have no row yet
-    n_rows: int  # that the campaign has so far
-    charges: Charges
-
-
-def asked_for(
-    transaction: Transaction, ledger: Ledger, campaign: Campaign, members: list[str], *, write: bool
-) -> Asked:
-    """Look up which rows were charged before, stored or not, in the label's snapshot."""
-    snapshot = snapshot_for(
-        transaction,
-        campaign.label,
-        campaign.fingerprint,
-        wanted=campaign.snapshot,
-        write=write,
-        nodes=campaign.note.get("nodes", ""),
-        price=_in_a_new_snapshot(campaign, len(members)),
-    )
-    question = [campaign.question, plain_label(campaign.label), snapshot.number]
-    key = ledger.key_of(json.dumps(question))
-    charges = Charges(transaction)
-    there = charges.look_up(members, key)
-    n_rows = sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, key))
-    new = [member for member in members if member not in there]
-    return Asked(campaign, key, snapshot, members, there, new, n_rows, charges)
-
-
-def _in_a_new_snapshot(campaign: Campaign, n_members: int) -> str:
-    """What rows would be charged if the next snapshot were declared, in words."""
-    if not n_members:
-        return ""
-    guarantee = campaign.guarantee(n_members)
-    whom = "everybody" if guarantee.model == "public" else "the member"
-    if guarantee.model == "joint" and n_members > 1:
-        whom = f"each of {n_members:,} members"
-    return f"epsilon = {guarantee.epsilon:g} to {whom}"
-
-
-def price(transaction: Transaction, asked: Asked) -> Price:
-    """The price of the rows; nothing is written."""
-    unfinished = {row[0] for row in transaction.run(sql.OPEN_OF_CAMPAIGN, asked.key)}
-    n_open = sum(charge.seq in unfinished for charge in asked.there.values())
-    return _priced(transaction, asked, n_open)[1]
-
-
-def newcomers(transaction: Transaction, asked: Asked) -> Newcomers:
-    """Who has no row yet: whom the caps allow to be charged together, and the others."""
-    charges, header, rows = asked.charges, transaction.header, asked.n_rows
-    guarantee = asked.campaign.guarantee
-    each = price_of_growth(guarantee, rows, rows + 1)
-    left = header.epsilon_nano - charges.public_total - each.epsilon_nano
-    able = [name for name in asked.new if charges.totals[name] <= left]
-    pooled_left = MOST_NANO if header.pooled_nano is None else header.pooled_nano
-    pooled_left -= charges.pooled_total
-    low, high = 0, len(able)
-    while low < high:  # how many: the price of more rows is not lower
-        middle = (low + high + 1) // 2
-        fits = price_of_growth(guarantee, rows, rows + middle).pooled_nano <= pooled_left
-        low, high = (middle, high) if fits else (low, middle - 1)
-    allowed = set(able[:low])
-    return Newcomers(able[:low], [name for name in asked.new if name not in allowed])
-
-
-def _priced(transaction: Transaction, asked: Asked, n_open: int = 0) -> tuple[BatchPrice, Price]:
-    """The price of the new rows, alone and beside what the caps leave."""
-    rows, charges = asked.n_rows, asked.charges
-    due = price_of_growth(asked.campaign.guarantee, rows, rows + max(len(asked.new), 1))
-    if not asked.new:
-        due = BatchPrice(due.model, 0, 0)
-    cap, pooled_cap = transaction.header.epsilon_nano, transaction.header.pooled_nano
-    if due.model == "public":
-        whom, own, in_full = None, charges.greatest_total, "everybody"
-        if own:
-            in_full += " (for the member with the least left)"
-    else:
-        whom = max(asked.new or asked.members, key=charges.totals.__getitem__)
-        own, in_full = charges.totals[whom], f"member {whom!r}"
-    charged, pooled, short = charges.public_total + own, charges.pooled_total, ""
-    for needs, before, limit, for_whom in (
-        (due.epsilon_nano, charged, cap, in_full),
-        (due.pooled_nano, pooled, pooled_cap, "all members together"),
-        (due.pooled_nano, pooled, MOST_NANO, "a ledger to count"),
-    ):
-        if asked.new and not short and limit is not None and before + needs > limit:
-            short = (
-                f"the budget does not allow this: it needs epsilon {in_words(needs)}, "
-                f"{in_words(limit - before)} of {in_words(limit)} is left for {for_whom}"
-            )
-    if short:
-        short += _what_is_left(asked, cap - charges.public_total, due)
-    return due, Price(
-        snapshot=asked.snapshot.number,
-        n_new=len(asked.new),
-        n_open=n_open,
-        n_stored=len(asked.there) - n_open,
-        whom=whom,
-        needs_nano=due.epsilon_nano,
-        left_nano=cap - charged,
-        pooled_needs_nano=due.pooled_nano,
-        pooled_left_nano=None if pooled_cap is None else pooled_cap - pooled,
-        short=short,
-    )
-
-
-def _what_is_left(asked: Asked, left: int, due: BatchPrice) -> str:
-    """Who of several can be served nevertheless; `left` is for whoever has no rows yet."""
-    totals, members = asked.charges.totals, len(asked.members)
-    lacking = [name for name in asked.new if totals[name] > left - due.epsilon_nano]
-    if due.model == "joint" and members > 1 and lacking:
-        others = len(lacking) < members
-        amount = "nothing" if all(totals[name] >= left for name in lacking) else "too little"
-        return (
-            f". {some_of(len(lacking), members, 'member', 'have')} {amount} left; their stored "
-            "lists stay readable"
-            + ". Leave them out with --skip-exhausted (skip_exhausted=True)"
-            * others
-        )
-    if asked.there:
-        return (
-            f"; {counted(len(asked.there), 'row')} of the {members:,} cost nothing, because they "
-            "were charged before: ask for these alone"
-        )
-    return ""
-
-
-def add_batch(transaction: Transaction, asked: Asked) -> list[ChargeRow]:
-    """Charge the rows that were not charged yet, as one batch; BudgetError beyond a cap.
-
-    Each campaign starts with a zero-price entry, whose secret is for the statistics that all its
-    rows share.
+    Attributes
+    ----------
+    key : str
+        Of the campaign, on the label's current snapshot.
+    charged : dict
+        The charge of each member whose row was charged before.
+    new : list of str
+        The other members.
+    charges : Charges
+        All charges of the ledger.
     """
-    if not asked.new:
-        return []
-    due, priced = _priced(transaction, asked)
-    if priced.short:
-        raise BudgetError(priced.short)
-    if not asked.n_rows:
-        _append(asked, asked.key, [], BatchPrice(due.model, 0, 0))
-    # Not a derived key: a ledger restored from an older copy must not name two batches alike.
-    return [_append(asked, secrets.token_hex(32), asked.new, due)]
 
-
-def _append(asked: Asked, key: str, members: list[str], due: BatchPrice) -> ChargeRow:
-    return asked.charges.append(
-        members,
-        due,
-        key=key,
-        campaign=asked.key,
-        campaign_rows=asked.n_rows + len(members),
-        label=asked.snapshot.label,
-        snapshot=asked.snapshot.number,
-        fingerprint=asked.campaign.fingerprint,
-        code=asked.campaign.code,
-        note=note_text(asked.campaign.note),
-    )
-
-
-def note_of(transaction: Transaction, key: str) -> dict[str, str] | None:
-    """The note of the charge with this key."""
-    for row in transaction.run(sql.CHARGE_OF_KEY, key):
-        noted: dict[str, str] = json.loads(ChargeRow(*row).note)
-        return noted
-    return None
-
-
-def shared_of(transaction: Transaction, asked: Asked, ledger: Ledger) -> Batch | None:
-    """The campaign's shared statistics, if it was charged for anybody."""
-    for row in transaction.run(sql.CHARGE_OF_KEY, asked.key):
-        return _batch(transaction, ChargeRow(*row), asked, ledger)
-    return None
-
-
-def batches_of(
-    transaction: Transaction, asked: Asked, added: list[ChargeRow], ledger: Ledger
-) -> Charged:
-    """The campaign's shared statistics, and the batches that hold the rows asked for."""
-    opening = [ChargeRow(*row) for row in transaction.run(sql.CHARGE_OF_KEY, asked.key)]
-    rows = sorted({charge.seq: charge for charge in (*asked.there.values(), *added)}.items())
-    shared, *batches = [
-        _batch(transaction, charge, asked, ledger)
-        for charge in (*opening, *(charge for _, charge in rows))
-    ]
-    return Charged(shared, tuple(batches))
-
-
-def _batch(transaction: Transaction, charge: ChargeRow, asked: Asked, ledger: Ledger) -> Batch:
-    known = charge.key, charge.seq, charge.created
-    for (digest,) in transaction.run(sql.DIGEST_OF_KEY, charge.key):
-        return Batch(*known, b"", (), digest, ledger)
-    if charge.code != asked.campaign.code:  # under one secret it could draw other values
-        made_by = json.loads(charge.note).get("version", "another version")
-        raise LedgerError(
-            f"some of these rows were charged on {charge.created} by other code (edgeveil "
-            f"{made_by}) and never finished: let that code finish them, leave them out, or declare "
-            "a new snapshot (edgeveil ledger advance), where all are charged anew"
+    def __init__(
+        self,
+        transaction: Transaction,
+        ledger: Ledger,
+        campaign: Campaign,
+        members: list[str],
+        *,
+        write: bool = False,
+    ) -> None:
+        self._transaction, self._ledger = transaction, ledger
+        self._campaign, self._members = campaign, members
+        self._snapshot = snapshot_for(
+            transaction,
+            campaign.label,
+            campaign.fingerprint,
+            wanted=campaign.snapshot,
+            write=write,
+            nodes=campaign.note.get("nodes", ""),
+            price=self._price_in_a_new_snapshot(),
         )
-    stored = transaction.run(sql.SECRET_OF_KEY, charge.key)
-    expect(bool(stored), f"the secret of key {charge.key[:12]}... is missing")
-    names = tuple(row[0] for row in transaction.run(sql.MEMBERS_OF, charge.seq))
-    return Batch(*known, bytes.fromhex(stored[0][0]), names, "", ledger)
+        question = [campaign.question, plain_label(campaign.label), self._snapshot.number]
+        self.key = ledger.key_of(json.dumps(question))
+        self.charges = Charges(transaction)
+        self.charged = self.charges.look_up(members, self.key)
+        self.new = [member for member in members if member not in self.charged]
+        self._n_rows = sum(row[0] for row in transaction.run(sql.ROWS_SO_FAR, self.key))
+
+    def _price_in_a_new_snapshot(self) -> str:
+        """What the rows would be charged if the next snapshot were declared, in words."""
+        if not self._members:
+            return ""
+        guarantee = self._campaign.guarantee(len(self._members))
+        whom = "everybody" if guarantee.model == "public" else "the member"
+        if guarantee.model == "joint" and len(self._members) > 1:
+            whom = f"each of {len(self._members):,} members"
+        return f"epsilon = {guarantee.epsilon:g} to {whom}"
+
+    def _price_of(self, more: int) -> BatchPrice:
+        """The price of so many more rows."""
+        return price_of_growth(self._campaign.guarantee, self._n_rows, self._n_rows + more)
+
+    @cached_property
+    def _due(self) -> BatchPrice:
+        """The price of the new rows; 0 if there are none."""
+        due = self._price_of(max(len(self.new), 1))
+        return due if self.new else BatchPrice(due.model, 0, 0)
+
+    def newcomers(self) -> Newcomers:
+        """Who has no row yet: whom the caps allow to be charged together, and the others."""
+        header, totals = self._transaction.header, self.charges.totals
+        left = header.epsilon_nano - self.charges.public_total - self._price_of(1).epsilon_nano
+        able = [name for name in self.new if totals[name] <= left]
+        pooled_cap = MOST_NANO if header.pooled_nano is None else header.pooled_nano
+        most = bisect_right(  # the price of more rows is not lower
+            range(1, len(able) + 1),
+            pooled_cap - self.charges.pooled_total,
+            key=lambda more: self._price_of(more).pooled_nano,
+        )
+        allowed = set(able[:most])
+        return Newcomers(able[:most], [name for name in self.new if name not in allowed])
+
+    def price(self) -> Price:
+        """The price of the new rows, and what the caps leave."""
+        charges, due, header = self.charges, self._due, self._transaction.header
+        unfinished = {seq for (seq,) in self._transaction.run(sql.OPEN_OF_CAMPAIGN, self.key)}
+        n_open = sum(charge.seq in unfinished for charge in self.charged.values())
+        if due.model == "public":
+            whom, own, in_full = None, charges.greatest_total, "everybody"
+            if own:
+                in_full += " (for the member with the least left)"
+        else:
+            whom = max(self.new or self._members, key=charges.totals.__getitem__)
+            own, in_full = charges.totals[whom], f"member {whom!r}"
+        charged, pooled, short = charges.public_total + own, charges.pooled_total, ""
+        for needs, before, limit, for_whom in (
+            (due.epsilon_nano, charged, header.epsilon_nano, in_full),
+            (due.pooled_nano, pooled, header.pooled_nano, "all members together"),
+            (due.pooled_nano, pooled, MOST_NANO, "a ledger to count"),
+        ):
+            if self.new and not short and limit is not None and before + needs > limit:
+                short = (
+                    f"the budget does not allow this: it needs epsilon {in_words(needs)}, "
+                    f"{in_words(limit - before)} of {in_words(limit)} is left for {for_whom}"
+                    f"{self._what_is_possible()}"
+                )
+        return Price(
+            snapshot=self._snapshot.number,
+            n_new=len(self.new),
+            n_open=n_open,
+            n_stored=len(self.charged) - n_open,
+            whom=whom,
+            needs_nano=due.epsilon_nano,
+            left_nano=header.epsilon_nano - charged,
+            pooled_needs_nano=due.pooled_nano,
+            pooled_left_nano=None if header.pooled_nano is None else header.pooled_nano - pooled,
+            short=short,
+        )
+
+    def _what_is_possible(self) -> str:
+        """Who of several members can get a row nevertheless, in words."""
+        totals, members = self.charges.totals, len(self._members)
+        left = self._transaction.header.epsilon_nano - self.charges.public_total
+        lacking = [name for name in self.new if totals[name] > left - self._due.epsilon_nano]
+        if self._due.model == "joint" and members > 1 and lacking:
+            amount = "nothing" if all(totals[name] >= left for name in lacking) else "too little"
+            words = f". {some_of(len(lacking), members, 'member', 'have')} {amount} left; their "
+            words += "stored lists stay readable"
+            if len(lacking) < members:
+                words += ". Leave them out with --skip-exhausted (skip_exhausted=True)"
+            return words
+        if self.charged:
+            return (
+                f"; {counted(len(self.charged), 'row')} of the {members:,} cost nothing, because "
+                "they were charged before: ask for these alone"
+            )
+        return ""
+
+    def charge(self) -> Charged:
+        """Charge the new rows as one batch, and give all batches; BudgetError beyond a cap.
+
+        Each campaign starts with a zero-price entry, whose secret is for the statistics that all
+        its rows share.
+        """
+        rows = {charge.seq: charge for charge in self.charged.values()}
+        if self.new:
+            if short := self.price().short:
+                raise BudgetError(short)
+            if not self._n_rows:
+                self._append(self.key, [], BatchPrice(self._due.model, 0, 0))
+            # A random key: a ledger restored from an older copy must not give two batches one key.
+            added = self._append(secrets.token_hex(32), self.new, self._due)
+            rows[added.seq] = added
+        shared = self.shared()
+        assert shared is not None  # the campaign has a row
+        return Charged(shared, tuple(self._batch(rows[seq]) for seq in sorted(rows)))
+
+    def _append(self, key: str, members: list[str], price: BatchPrice) -> ChargeRow:
+        return self.charges.append(
+            members,
+            price,
+            key=key,
+            campaign=self.key,
+            campaign_rows=self._n_rows + len(members),
+            label=self._snapshot.label,
+            snapshot=self._snapshot.number,
+            fingerprint=self._campaign.fingerprint,
+            code=self._campaign.code,
+            note=note_text(self._campaign.note),
+        )
+
+    def shared(self) -> Batch | None:
+        """The statistics that all rows of the campaign share, if it has a row."""
+        found = [ChargeRow(*row) for row in self._transaction.run(sql.CHARGE_OF_KEY, self.key)]
+        return self._batch(found[0]) if found else None
+
+    def _batch(self, charge: ChargeRow) -> Batch:
+        known, run = (charge.key, charge.seq, charge.created), self._transaction.run
+        for (digest,) in run(sql.DIGEST_OF_KEY, charge.key):
+            return Batch(*known, b"", (), digest, self._ledger)
+        if charge.code != self._campaign.code:  # under one secret it could draw other values
+            made_by = json.loads(charge.note).get("version", "another version")
+            raise LedgerError(
+                f"some of these rows were charged on {charge.created} by other code (edgeveil "
+                f"{made_by}) and never finished: let that code finish them, leave them out, or "
+                "declare a new snapshot (edgeveil ledger advance), where all are charged anew"
+            )
+        stored = run(sql.SECRET_OF_KEY, charge.key)
+        expect(bool(stored), f"the secret of key {charge.key[:12]}... is missing")
+        names = tuple(member for (member,) in run(sql.MEMBERS_OF, charge.seq))
+        return Batch(*known, bytes.fromhex(stored[0][0]), names, "", self._ledger)
 
 
 def add_release(transaction: Transaction, key: str, sha256: str) -> None:

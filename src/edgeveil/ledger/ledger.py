@@ -11,6 +11,7 @@ Budget is counted in whole nano-epsilons; see ``docs/ledger.md``.
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import re
 import secrets
@@ -23,11 +24,19 @@ from typing import Any, Self
 
 from edgeveil._files import move
 from edgeveil.errors import LedgerError, ParameterError
-from edgeveil.ledger import accounts, campaigns, chain, snapshots
+from edgeveil.ledger import accounts, chain, snapshots
 from edgeveil.ledger import artifacts as files
 from edgeveil.ledger import tables as sql
 from edgeveil.ledger.accounts import Account, Charge
-from edgeveil.ledger.campaigns import Batch, Campaign, Charged, Newcomers, Price
+from edgeveil.ledger.campaigns import (
+    Batch,
+    Campaign,
+    Charged,
+    Newcomers,
+    Price,
+    Request,
+    add_release,
+)
 from edgeveil.ledger.postgres import PostgresStore
 from edgeveil.ledger.prices import NANO, cap_nano, check_text, note_text
 from edgeveil.ledger.sqlite import SqliteStore
@@ -100,13 +109,13 @@ class Ledger:
     ) -> Self:
         """Open an existing ledger; arguments as for `create`."""
         ledger = cls(location, artifacts=artifacts)
-        with ledger._transaction(write=False):
+        with ledger._transaction():
             return ledger
 
     @property
     def _header(self) -> sql.Header:
         if self._known is None:
-            with self._transaction(write=False) as transaction:
+            with self._transaction() as transaction:
                 return transaction.header
         return self._known
 
@@ -136,13 +145,13 @@ class Ledger:
 
     def snapshot(self, label: str = "") -> int:
         """Number of a label's current snapshot; 1 before its first release."""
-        with self._transaction(write=False) as transaction:
+        with self._transaction() as transaction:
             current = snapshots.current_snapshot(transaction, label)
             return current.number if current else 1
 
     def fingerprint(self, label: str = "") -> str | None:
         """Which graph a label's current snapshot is; None before its first release."""
-        with self._transaction(write=False) as transaction:
+        with self._transaction() as transaction:
             current = snapshots.current_snapshot(transaction, label)
             return current.fingerprint if current else None
 
@@ -167,7 +176,7 @@ class Ledger:
 
         The refusal depends on the graph: it is for the curator only.
         """
-        with self._transaction(write=False) as transaction:
+        with self._transaction() as transaction:
             found = snapshots.snapshot_for(transaction, label, fingerprint)
             return found.number
 
@@ -193,10 +202,9 @@ class Ledger:
                 there = files.keys_in(self._artifacts)
                 known = {row[0] for row in transaction.among(sql.KNOWN_KEYS, there)}
                 files.refuse_unknown(there - known)
-            asked = campaigns.asked_for(transaction, self, campaign, names, write=True)
-            added = campaigns.add_batch(transaction, asked)
-            charged = campaigns.batches_of(transaction, asked, added, self)
-            head = (asked.charges.count, asked.charges.head) if added else self._seen
+            request = Request(transaction, self, campaign, names, write=True)
+            charged = request.charge()
+            head = (request.charges.count, request.charges.head) if request.new else self._seen
         self._knows_artifacts, self._seen = True, head  # the block has committed
         return charged
 
@@ -206,32 +214,31 @@ class Ledger:
         A graph that is not the current snapshot's is refused as by `charge`.
         """
         names = _checked(campaign, members)
-        with self._transaction(write=False) as transaction:
-            asked = campaigns.asked_for(transaction, self, campaign, names, write=False)
-            return campaigns.price(transaction, asked)
+        with self._transaction() as transaction:
+            return Request(transaction, self, campaign, names).price()
 
     def campaign_key(self, campaign: Campaign) -> str:
         """The key of a campaign on its label's current snapshot."""
-        with self._transaction(write=False) as transaction:
-            return campaigns.asked_for(transaction, self, campaign, [], write=False).key
+        with self._transaction() as transaction:
+            return Request(transaction, self, campaign, []).key
 
     def note(self, key: str) -> dict[str, str] | None:
         """The note of the charge with this key, of a campaign for instance; None if unknown."""
-        with self._transaction(write=False) as transaction:
-            return campaigns.note_of(transaction, key)
+        with self._transaction() as transaction:
+            found = transaction.run(sql.NOTE_OF_KEY, key)
+            return json.loads(found[0][0]) if found else None
 
     def shared(self, campaign: Campaign) -> Batch | None:
         """The statistics that a campaign shares; None before its first charge."""
-        with self._transaction(write=False) as transaction:
-            asked = campaigns.asked_for(transaction, self, campaign, [], write=False)
-            return campaigns.shared_of(transaction, asked, self)
+        with self._transaction() as transaction:
+            return Request(transaction, self, campaign, []).shared()
 
     def rows_of(self, campaign: Campaign, members: Iterable[str]) -> dict[str, int]:
         """Who of the members has a row in a campaign, and the number of the charge that has it."""
         names = list(dict.fromkeys(members))
-        with self._transaction(write=False) as transaction:
-            asked = campaigns.asked_for(transaction, self, campaign, names, write=False)
-            return {name: charge.seq for name, charge in asked.there.items()}
+        with self._transaction() as transaction:
+            charged = Request(transaction, self, campaign, names).charged
+            return {name: charge.seq for name, charge in charged.items()}
 
     def newcomers(self, campaign: Campaign, members: Iterable[str]) -> Newcomers:
         """Those of the members who have no row in a campaign, by what their budgets allow.
@@ -240,18 +247,17 @@ class Ledger:
         what is left.
         """
         names = _checked(campaign, members)
-        with self._transaction(write=False) as transaction:
-            asked = campaigns.asked_for(transaction, self, campaign, names, write=False)
-            return campaigns.newcomers(transaction, asked)
+        with self._transaction() as transaction:
+            return Request(transaction, self, campaign, names).newcomers()
 
     def account(self, member: str | None = None) -> Account:
         """What was charged and is left, for one member or (None) the one with the least left."""
-        with self._transaction(write=False) as transaction:
+        with self._transaction() as transaction:
             return accounts.account(transaction, member)
 
     def accounts(self) -> list[Account]:
         """The accounts of all members who were charged for rows, the least left first."""
-        with self._transaction(write=False) as transaction:
+        with self._transaction() as transaction:
             return accounts.accounts(transaction)
 
     def charges(self, member: str | None = None, *, latest: int | None = None) -> list[Charge]:
@@ -259,7 +265,7 @@ class Ledger:
 
         For a member these are the charges of its own rows and of all public releases.
         """
-        with self._transaction(write=False) as transaction:
+        with self._transaction() as transaction:
             return accounts.list_charges(transaction, member, latest)
 
     def entry(self, number: int | None = None) -> tuple[int, str] | None:
@@ -267,7 +273,7 @@ class Ledger:
 
         Whoever keeps both can tell later whether the ledger was restored from an older copy.
         """
-        with self._transaction(write=False) as transaction:
+        with self._transaction() as transaction:
             last = transaction.run(sql.HEAD)
             if number is None:
                 return last[0] if last else None
@@ -276,7 +282,7 @@ class Ledger:
 
     def show(self) -> str:
         """Say in a few lines what was charged and what is left."""
-        with self._transaction(write=False) as transaction:
+        with self._transaction() as transaction:
             lines = accounts.show(transaction)
         return "\n".join([f"ledger {self.location}", *lines])
 
@@ -290,7 +296,7 @@ class Ledger:
         folder = self._artifacts if artifacts else None
         # Before the ledger is read: what is written meanwhile was charged already.
         there = files.keys_in(folder)
-        with self._transaction(write=False) as transaction:
+        with self._transaction() as transaction:
             if isinstance(self._store, SqliteStore):
                 self._store.check_pages(transaction)
             found = chain.audit(transaction)
@@ -313,7 +319,7 @@ class Ledger:
         return Ledger.open(target).verify(artifacts=False)
 
     @contextmanager
-    def _transaction(self, *, write: bool) -> Iterator[Transaction]:
+    def _transaction(self, *, write: bool = False) -> Iterator[Transaction]:
         seen = self._seen  # before the transaction begins: another thread may add to it
         with self._store.transaction(write=write) as transaction:
             transaction.header = chain.read_header(transaction)
@@ -322,7 +328,7 @@ class Ledger:
                 raise LedgerError(f"{self.location} now holds another ledger than when opened")
             if seen and transaction.run(sql.HASH_AT, seen[0]) != [(seen[1],)]:
                 raise LedgerError(
-                    f"{self.location} lacks a charge that it held before: it was put back to an "
+                    f"{self.location} lacks a charge that it held before: it was restored from an "
                     "older copy"
                 )
             for head in transaction.run(sql.HEAD):
@@ -349,7 +355,7 @@ class Ledger:
             else:
                 draft, digest = written
                 move(draft, folder / key)
-                campaigns.add_release(transaction, key, digest)
+                add_release(transaction, key, digest)
         files.clear_drafts(folder, key)
         return replace(batch, secret=b"", members=(), digest=digest)
 

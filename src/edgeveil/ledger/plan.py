@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -73,17 +74,7 @@ def share_of(
     nano = (account.cap_nano - account.charged_nano) // count
     if account.pooled_cap_nano is not None and pooled is not None:
         left = (account.pooled_cap_nano - account.pooled_charged_nano) / count / NANO
-        nano = min(nano, _largest(pooled, left))
+        # The largest epsilon, up to 10, at which all members may pool one release.
+        fitting = bisect_right(range(1, 10 * NANO), left, key=lambda one: pooled(one / NANO))
+        nano = min(nano, fitting)
     return nano / NANO
-
-
-def _largest(pooled: Callable[[float], float], left: float) -> int:
-    """The largest epsilon, in whole nano-epsilons, at which all members may pool one release."""
-    low, high = 0, 10 * NANO
-    while low < high:
-        middle = (low + high + 1) // 2
-        if pooled(middle / NANO) <= left:
-            low = middle
-        else:
-            high = middle - 1
-    return low

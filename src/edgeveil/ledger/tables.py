@@ -198,6 +198,7 @@ GET_CHARGES = f"SELECT {_CHARGE} FROM charges ORDER BY seq"
 CHARGES_AT = f"SELECT {_CHARGE} FROM charges WHERE seq IN ({{}})"
 LAST_CHARGES = f"SELECT {_CHARGE} FROM charges ORDER BY seq DESC LIMIT 2"
 CHARGE_OF_KEY = f"SELECT {_CHARGE} FROM charges WHERE key = ?"
+NOTE_OF_KEY = "SELECT note FROM charges WHERE key = ?"
 ROWS_SO_FAR = "SELECT campaign_rows FROM charges WHERE campaign = ? ORDER BY seq DESC LIMIT 1"
 NOTES_OF_SNAPSHOT = "SELECT note FROM charges WHERE label = ? AND snapshot = ? ORDER BY seq LIMIT 1"
 OPEN_OF_CAMPAIGN = (

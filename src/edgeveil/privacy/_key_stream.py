@@ -339,6 +339,11 @@ class NoiseRows(_NeverCopied):
         first_block = name + (position // 2).to_bytes(8, "big")
         return KeyStream(self._secret, self._key, _TAG_ROW_RARE + name, first_block, position)
 
+    def word(self, i: int, index: int) -> int:
+        """One word of a row."""
+        _, pair = self.row(i, index - index % 2).take(2)
+        return int(pair[index % 2])
+
     def _check(self) -> None:
         if self._process != _process():
             raise ParameterError(_FORKED)

@@ -18,7 +18,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeveil.privacy._sampler import Bits, _accepts, _context, _floor_of_exponential
+from edgeveil.privacy._key_stream import NoiseRows
+from edgeveil.privacy._sampler import Bits, _context
 
 WORD = 64
 # Precision beyond a word: raising 1 - p to the power n loses at most as many digits as n has.
@@ -91,9 +92,11 @@ def count_law(n: int, scale: int, threshold: int) -> CountLaw | None:
     """The distribution; None where drawing all coordinates is no slower.
 
     That is for T < 2 t, where more than one zero in 15 reaches the threshold, and for an expected
-    count above 65,536.
+    count above 65,536. Nor is there one for T >= 2**53, which a float does not hold exactly.
     """
-    if n < 1 or threshold < 2 * scale or n * _chance(scale, threshold, WORD)[1] > MOST_EXPECTED:
+    if n < 1 or not 2 * scale <= threshold < 2**53:
+        return None
+    if n * _chance(scale, threshold, WORD)[1] > MOST_EXPECTED:
         return None
     first, limits = _limits(n, scale, threshold, WORD)
     table = np.array(limits, dtype=np.uint64)
@@ -183,44 +186,23 @@ def _power(
     return result
 
 
-# --- The definition of which zeros of a row reach the threshold ----------------------------------
+def exact_positions(
+    law: CountLaw, noises: NoiseRows, row: int, begin: int
+) -> tuple[list[int], int]:
+    """Positions, increasing, of the zeros of a row that reach the threshold: the definition.
 
-
-def exact_excess(first: int, second: int, T: int, a: int, bits: Bits) -> int:
-    """G with P(G = g) proportional to exp(-g / t), t = 2**a T: a draw without its sign."""
-    high = _floor_of_exponential(T, first >> 12, 52, bits)
-    while not _accepts(second & ((1 << a) - 1), T << a, second >> 40, 24, bits):
-        second = bits(64)
-    return (high << a) + (second & ((1 << a) - 1))
-
-
-def exact_exceedances(
-    law: CountLaw, T: int, a: int, word: Callable[[int], int], rare: Callable[[int], Bits]
-) -> tuple[list[int], list[int]]:
-    """Positions, increasing, and noise in steps, of the zeros of a row that reach the threshold.
-
-    Parameters
-    ----------
-    law : CountLaw
-        The distribution of the count.
-    T, a : int
-        The scale, 2**a T.
-    word : callable
-        Gives word i of the row's stream.
-    rare : callable
-        Gives further bits for the decision whose words begin at i.
+    Their words are those of the row's stream from word `begin` on. Also gives how many are used.
     """
-    at = int(np.searchsorted(law.limits, np.uint64(word(0)), side="right"))
-    if at and int(law.limits[at - 1]) == word(0):
-        count = law.exactly(word(0), rare(0))
+    first = noises.word(row, begin)
+    at = int(np.searchsorted(law.limits, np.uint64(first), side="right"))
+    if at and int(law.limits[at - 1]) == first:
+        count = law.exactly(first, noises.row(row).further_bits(begin))
     else:
         count = law.first + at
     positions, used = set[int](), 1
     while len(positions) < count:
-        if word(used) <= law.last_word:
-            positions.add(word(used) % law.n)
+        word = noises.word(row, begin + used)
+        if word <= law.last_word:
+            positions.add(word % law.n)
         used += 1
-    excess = [
-        exact_excess(word(i), word(i + 1), T, a, rare(i)) for i in range(used, used + 2 * count, 2)
-    ]
-    return sorted(positions), [law.threshold + g for g in excess]
+    return sorted(positions), used

@@ -30,27 +30,7 @@ def test_ranges_are_those_of_the_definition(drawn, data):
     drawn.sort(key=lambda pair: -pair[0])
     scores, halves = (np.array(column) for column in zip(*drawn, strict=True))
     k = data.draw(st.integers(0, len(drawn)))
-    first, last = tie_ranges(scores, halves, k)
-    assert list(zip(first, last, strict=True)) == [slow(scores, halves, i) for i in range(k)]
-
-
-@given(st.lists(values, min_size=1, max_size=40), st.sampled_from([0.0, 0.013, 0.3]))
-def test_equal_widths_go_the_fast_way_to_the_same_ranges(row, width):
-    scores = np.sort(np.array(row))[::-1]
-    halves = np.full(len(row), width)
-    first, last = tie_ranges(scores, halves, len(row))
-    expected = [slow(scores, halves, i) for i in range(len(row))]
-    assert list(zip(first, last, strict=True)) == expected
-
-
-def test_a_million_scores_of_many_widths():
-    rng = np.random.default_rng(1)
-    scores = np.sort(rng.pareto(1.5, 1_000_000))[::-1]
-    halves = rng.exponential(0.01, len(scores))
-    first, last = tie_ranges(scores, halves, 50)
-    for i in (0, 7, 49):
-        close = np.flatnonzero(np.abs(scores[i] - scores) <= np.hypot(halves[i], halves))
-        assert (first[i], last[i]) == (close[0], close[-1])
+    assert tie_ranges(scores, halves, k) == [slow(scores, halves, i) for i in range(k)]
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.1, 0.5, 0.9, 1.0])

@@ -149,12 +149,8 @@ def test_a_changed_cap_is_noticed_at_once_and_by_verify(place, filled, public, r
 
 def test_verify_finds_a_cap_that_was_exceeded(place, joint, reserve, monkeypatch):
     ledger = place.create(epsilon=2)
-    priced = campaigns._priced
-    monkeypatch.setattr(
-        campaigns,
-        "_priced",
-        lambda *asked: (priced(*asked)[0], replace(priced(*asked)[1], short="")),
-    )
+    price = campaigns.Request.price
+    monkeypatch.setattr(campaigns.Request, "price", lambda self: replace(price(self), short=""))
     reserve(ledger, "1", joint(1.5, "bob"))
     ledger.verify()
     reserve(ledger, "2", joint(1, "bob"))

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import time
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -126,12 +127,12 @@ def test_the_comparison_notices_a_wrong_probability(monkeypatch):
 
 def test_the_comparison_notices_a_wrong_excess(monkeypatch):
     """Control: the excess has the scale 2.25 instead of 2."""
-    original = _tail._Sampler
+    original = _tail._exceedances
 
-    def wider(calibration):
-        return original(lattice(2250, 400))
+    def wider(law, calibration, *rest):
+        return original(law, lattice(2250, 400), *rest)
 
-    monkeypatch.setattr(_tail, "_Sampler", wider)
+    monkeypatch.setattr(_tail, "_exceedances", wider)
     dense, lazy = both_ways(400, 2, 7, [], [])
     assert min(p_values(dense, lazy, 400, 7)) < 1e-6
 
@@ -147,19 +148,6 @@ def test_the_comparison_notices_zeros_that_stay_on_values(monkeypatch):
     dense, lazy = both_ways(400, 3, 9, list(range(0, 400, 2)), [2.0] * 200, rows=1000)
     lazy = (lazy[0] % 2000, *lazy[1:])
     assert min(p_values(dense, lazy, 400, 9)) < 1e-6
-
-
-def test_the_comparison_notices_values_that_are_given_up_too_early(monkeypatch):
-    """Control: a draw that could still lift a value to the threshold is taken for hopeless."""
-    original = _tail._Sampler.stays_below
-
-    def too_high(self, at_least):
-        found = original(self, at_least)
-        return found[0] + 2 * self.T, *found[1:]  # the gap seems two scales wider than it is
-
-    monkeypatch.setattr(_tail._Sampler, "stays_below", too_high)
-    dense, lazy = both_ways(*CONFIGURATIONS[-1], rows=1000)
-    assert min(p_values(dense, lazy, 3000, 6)) < 1e-6
 
 
 def law_p_value(found, n, scale, threshold):
@@ -284,45 +272,6 @@ def test_given_values_get_the_noise_of_add_laplace_however_many_they_are():
     assert seen > 100
 
 
-@pytest.mark.parametrize("scale", [4, 5, 40, 10**5, (2**24 + 1) << 3])
-def test_a_draw_that_is_not_worked_out_is_below_the_threshold_by_the_definition(scale):
-    """At the ends of what is passed over, and inside, for every gap: the exact draw is below."""
-    T, a = _tail._split(scale)
-    at_least, per_unit, low, high = _tail._Sampler(lattice(scale, 100)).stays_below(9.0 * scale)
-    assert at_least == 9.0 * scale
-    assert per_unit == pytest.approx(4 / scale)
-    rng = np.random.default_rng(0)
-
-    def bits(count):
-        return int(rng.integers(0, 2**63)) % (1 << count)
-
-    tried = 0
-    for i in (1, 2, 3, 5, 8, 20, 40, 100):
-        # The least that the kernel takes for i: rounding to the lattice may take half a step.
-        least_gap = math.ceil((i + 1) * scale / 4 - 0.5)
-        inside = [int(low[i]) + 1, int(low[i]) + 2, high - 1]
-        if inside[0] >= high:
-            continue
-        inside += rng.integers(inside[0], high, 10).tolist()
-        for prefix in inside:
-            for sign in (0, 1):
-                for second in (0, 2**64 - 1, int(rng.integers(0, 2**63))):
-                    drawn = _sampler.exact_draw(prefix << 12 | sign, second, T, a, bits)
-                    assert drawn[2] == bool(sign), "not drawn again"
-                    assert (drawn[0] << a) + drawn[1] < least_gap
-                    tried += 1
-        # Control: a little below `low` the noise may reach what is left without the spare quarter.
-        outside = _sampler.exact_draw((int(low[i]) - 4) << 12, (1 << a) - 1, T, a, bits)
-        assert outside[0] >= i * T // 4
-    assert tried > 100
-
-
-def test_where_rounding_could_matter_every_value_is_worked_out():
-    for scale in (1, 2, 3):
-        *_, low, high = _tail._Sampler(lattice(scale, 100)).stays_below(9.0)
-        assert high <= low.min()
-
-
 HUGE = 3 * 2**61 + 1  # one word in four is beyond a multiple of it
 LAWS = [(60, 1, 3), (10**4, 2, 15), (10**5, (2**24 + 1) << 3, (2**24 + 1) << 6), (HUGE, 1, 40)]
 
@@ -335,12 +284,16 @@ def test_what_the_loops_decide_is_the_definition(n, scale, threshold):
         equal_rows([], [], 5), n, calibration, float(threshold), streams(5), densely=False
     )
     for i in range(5):
-        words = words_of(streams(5), i, 8 * law.words)
-        exact, drawn = _tail_counts.exact_exceedances(
-            law, T, a, lambda j, words=words: int(words[j]), streams(5).row(i).further_bits
-        )
+        stream = streams(5).row(i)
+        words = words_of(streams(5), i, 8 * law.words).tolist()
+        exact, used = _tail_counts.exact_positions(law, streams(5), i, 0)
+        drawn = [
+            _sampler.exact_draw(words[j] & ~1, words[j + 1], T, a, stream.further_bits(j))
+            for j in range(used, used + 2 * len(exact), 2)
+        ]
+        wanted = [float(threshold + (high << a) + low) for high, low, _ in drawn]
         assert positions[starts[i] : starts[i + 1]].tolist() == exact
-        assert values[starts[i] : starts[i + 1]].tolist() == [float(z) for z in drawn]
+        assert values[starts[i] : starts[i + 1]].tolist() == wanted
 
 
 @pytest.mark.parametrize(("n", "scale", "threshold"), LAWS)
@@ -358,21 +311,19 @@ def test_the_rare_ways_give_the_same_bits(n, scale, threshold, monkeypatch):
         monkeypatch.setattr(_tail, "count_law", lambda *_, other=other: other)
         same(drawn(), wanted)
     monkeypatch.undo()
-    monkeypatch.setattr(_sampler, "MARGIN", 0.5)
+    monkeypatch.setattr(_sampler, "add_noise", partial(_sampler.add_noise, margin=0.5))
     same(drawn(), wanted)
 
 
-def test_a_word_on_a_limit_goes_the_exact_way_in_the_loops_too():
-    law, counts = _tail_counts.count_law(10**4, 2, 15), np.full(3, 0)
-    counts += law.words
-    words = _tail._RowWords(streams(3), counts)
-    tie = int(law.limits[4])
-    words.all[words.starts[1]] = tie
-    sampler = _tail._Sampler(lattice(law.scale, law.n))
-    found = _tail._exceedances(law, sampler, words, np.zeros(3, dtype=np.int64))
-    wanted = law.exactly(tie, streams(3).row(1).further_bits(0))
-    assert wanted in (law.first + 4, law.first + 5)
-    assert found.counts[1] == wanted
+def test_a_word_on_a_limit_goes_the_exact_way_in_the_loops_too(monkeypatch):
+    law, given = _tail_counts.count_law(10**4, 2, 15), equal_rows([], [], 3)
+    tie = int(words_of(streams(3), 1, 1)[0])
+    limits = np.sort(np.append(law.limits, np.uint64(tie)))
+    tied = dataclasses.replace(law, limits=limits, first=law.first - 7)
+    monkeypatch.setattr(_tail, "count_law", lambda *_: tied)
+    _, _, starts = draw_tail(given, 10**4, lattice(2, 10**4), 15.0, streams(3), densely=False)
+    # Not from the table, whose numbers are wrong here.
+    assert np.diff(starts)[1] == law.exactly(tie, streams(3).row(1).further_bits(0))
 
 
 def test_any_grouping_gives_the_same_rows(monkeypatch):
@@ -435,21 +386,11 @@ def test_a_row_of_a_hundred_million_is_fast():
     assert values.min() >= at_least
 
 
-def test_thresholds_of_more_steps_than_a_float_tells_apart():
+def test_a_threshold_of_more_steps_than_a_float_tells_apart_is_drawn_densely():
     calibration = calibrate(coordinates=10**9, sensitivity=1, epsilon=1e-9)
-    a, k = _tail._split(calibration.scale)[1], calibration.step_log2
-    for factor in (15.0, 15.1, 1 / 3, 1e-12):
-        at_least = factor * calibration.noise_scale
-        steps = threshold_in_steps(at_least, calibration)
-        assert _sampler.lattice_sum(0.0, steps, a, k) >= at_least
-        assert _sampler.lattice_sum(0.0, steps - 1, a, k) < at_least
-    at_least = 15 * calibration.noise_scale
-    given = equal_rows([], [], 1)
-    _, values, _ = draw_tail(given, 10**9, calibration, at_least, streams(1), densely=False)
-    assert len(values) > 50
-    assert values.min() >= at_least
-    excess = (values - at_least) / calibration.noise_scale
-    assert stats.kstest(excess, "expon").pvalue > P_VALUE
+    steps = threshold_in_steps(15 * calibration.noise_scale, calibration)
+    assert steps > 2**53
+    assert _tail_counts.count_law(10**9, calibration.scale, steps) is None
 
 
 def test_what_is_not_finite_counts_as_zero():

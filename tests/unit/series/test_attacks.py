@@ -375,7 +375,9 @@ def test_a_renewed_series_that_is_interrupted_goes_on(weeks, drawn, monkeypatch,
         weeks.refresh(RING, again=True)
     weeks.refresh(RING, epsilon=2.0, again=True)
     assert weeks.charged("a") == 3.0
-    assert len({seen for _, seen in drawn[0]}) == 2  # one outcome of each series
+    # One outcome of each series; both may be that nothing reached the threshold (1 in 200 each).
+    assert len(drawn[0]) == (2 if after else 3)
+    assert len({seen for _, seen in drawn[0]}) <= 2
 
 
 def test_a_renewal_leaves_behind_what_was_interrupted_before_it(weeks, monkeypatch):
