@@ -136,7 +136,7 @@ def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None
     print_table(columns, [row], style=how.format, about={"dry_run": True}, title=title)
     say("Dry run: nothing was merged, charged or drawn.")
     if price.n_left_out == price.n_members:
-        raise BudgetError("the budget of nobody allows a series")
+        raise BudgetError("no member's budget allows a series")
 
 
 def _put_out(place: Path, write: Callable[[Path], object], overwrite: bool) -> None:

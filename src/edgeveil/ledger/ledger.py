@@ -45,18 +45,18 @@ from edgeveil.notebook import html_pre
 
 __all__ = ["Account", "Batch", "Campaign", "Charge", "Charged", "Ledger", "Price"]
 
-Store = SqliteStore | PostgresStore  # both have the same few methods
+Store = SqliteStore | PostgresStore  # both have the same methods
 
 
 class Ledger:
-    """The budget of one graph and of everything that becomes of it.
+    """The privacy budget of one graph, over all its snapshots.
 
-    The caps count over all fingerprints in the ledger: a graph that changed since yesterday still
-    holds yesterday's edges. A copy of a Ledger is the same Ledger; a pickle holds the location
-    only (without any password).
+    The caps apply to all labels and snapshots in the ledger together, because a graph that has
+    changed since yesterday still holds most of yesterday's edges. A copy of a Ledger object is the
+    same ledger; a pickle holds only the location, without any password.
 
-    Use `Ledger.create` or `Ledger.open`: they look whether a ledger is there. ``Ledger(location)``
-    leaves that to the first call.
+    Use `Ledger.create` or `Ledger.open`, which check whether a ledger exists. ``Ledger(location)``
+    checks only on the first call.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Ledger:
     ) -> None:
         self._store = _store_at(location)
         self._artifacts = Path(artifacts).resolve() if artifacts else self._store.artifacts
-        self._known: sql.Header | None = None  # by the first transaction
+        self._known: sql.Header | None = None  # read in the first transaction
         self._seen: tuple[Any, ...] | None = None  # number and hash of the last charge seen
         self._knows_artifacts = False
 
@@ -87,12 +87,13 @@ class Ledger:
         location : path or URL
             A file on a local disk, or ``postgresql://host/database#schema``.
         epsilon : float
-            What any one member may learn in all, from public releases and its own rows.
+            Cap for each member: the most that may be charged to it in total, for its own rows and
+            for public releases.
         pooled_epsilon : float, optional
-            What all members together may learn, should they pool all they got.
+            Cap for all members together, if they combine their lists. No such cap by default.
         artifacts : path, optional
-            Folder for the released files. Default for a file: ``<location>.artifacts``. For
-            PostgreSQL it must be given before something can be charged.
+            Folder for the released files; ``<location>.artifacts`` by default. A ledger in
+            PostgreSQL has no default, and cannot charge anything without this folder.
         """
         caps = [cap_nano("epsilon", epsilon), None]
         if pooled_epsilon is not None:
@@ -126,20 +127,21 @@ class Ledger:
 
     @property
     def epsilon(self) -> float:
-        """Cap on what any one member may learn."""
+        """Cap for each member."""
         return self._header.epsilon_nano / NANO
 
     @property
     def pooled_epsilon(self) -> float | None:
-        """Cap on what all members together may learn, or None."""
+        """Cap for all members together, if they combine their lists; None if there is none."""
         pooled = self._header.pooled_nano
         return None if pooled is None else pooled / NANO
 
     def key_of(self, question: str) -> str:
-        """A key that tells nothing about the question without this ledger.
+        """A key for the question that reveals nothing about it without this ledger.
 
-        A campaign's key names a file. A plain hash would let anyone who sees that name test a
-        guess at what is in it; this one is keyed by the ledger's own random, never printed id.
+        A campaign's key is also the name of a file. With a plain hash, anyone who sees the name
+        could test a guess of the question; this hash is keyed by the ledger's random id, which is
+        never printed.
         """
         return hmac.digest(self._header.ledger_id.encode(), question.encode(), "sha256").hex()
 
@@ -150,7 +152,7 @@ class Ledger:
             return current.number if current else 1
 
     def fingerprint(self, label: str = "") -> str | None:
-        """Which graph a label's current snapshot is; None before its first release."""
+        """Fingerprint of the graph of a label's current snapshot; None before its first release."""
         with self._transaction() as transaction:
             current = snapshots.current_snapshot(transaction, label)
             return current.fingerprint if current else None
@@ -158,13 +160,13 @@ class Ledger:
     def advance(
         self, label: str = "", *, check: Callable[[str | None], None] = lambda fingerprint: None
     ) -> int:
-        """Declare a new snapshot of a label's graph; gives its number.
+        """Declare a new snapshot of a label's graph, and return its number.
 
-        The next release under the label fixes which graph that is; members may have joined or
-        left, and **whoever stayed must have kept their id**. A snapshot that nothing was
-        released from stays the next one. Advance by a public schedule: a new snapshot just when
-        the graph has changed tells that it has. `check` is called with the current snapshot's
-        fingerprint (None before its first release) and may raise.
+        The next release under the label fixes the graph of the snapshot. Members may have joined
+        or left, but **members who stayed must have kept their id**. If the current snapshot has
+        no release yet, it stays the current one. Advance on a public schedule: if you advance
+        whenever the graph has changed, the snapshot number reveals the change. `check` is called
+        with the current snapshot's fingerprint (None before its first release) and may raise.
         """
         with self._transaction(write=True) as transaction:
             current = snapshots.current_snapshot(transaction, label)
@@ -172,9 +174,9 @@ class Ledger:
             return snapshots.advance(transaction, label)
 
     def check_snapshot(self, fingerprint: str, label: str = "") -> int:
-        """Number of a label's current snapshot; LedgerError if that is known to be another graph.
+        """Number of a label's current snapshot; LedgerError if its graph is known to differ.
 
-        The refusal depends on the graph: it is for the curator only.
+        The error depends on private edges: for the curator only.
         """
         with self._transaction() as transaction:
             found = snapshots.snapshot_for(transaction, label, fingerprint)
@@ -198,7 +200,7 @@ class Ledger:
         names = _checked(campaign, members)
         self.folder  # noqa: B018  (refuse before the charge if there is none)
         with self._transaction(write=True) as transaction:
-            if not self._knows_artifacts:  # once is enough: later, `_seen` notices an older copy
+            if not self._knows_artifacts:  # once is enough: later `_seen` detects an older copy
                 there = files.keys_in(self._artifacts)
                 known = {row[0] for row in transaction.among(sql.KNOWN_KEYS, there)}
                 files.refuse_unknown(there - known)
@@ -209,9 +211,9 @@ class Ledger:
         return charged
 
     def price(self, campaign: Campaign, members: Iterable[str]) -> Price:
-        """The price of `charge` and what is left before it; nothing is charged.
+        """The price of `charge`, and what is left before it; nothing is charged.
 
-        A graph that is not the current snapshot's is refused as by `charge`.
+        Like `charge`, it refuses a graph that is not the current snapshot's.
         """
         names = _checked(campaign, members)
         with self._transaction() as transaction:
@@ -223,7 +225,7 @@ class Ledger:
             return Request(transaction, self, campaign, []).key
 
     def note(self, key: str) -> dict[str, str] | None:
-        """The note of the charge with this key, of a campaign for instance; None if unknown."""
+        """The note of the charge (or campaign) with this key; None if the key is unknown."""
         with self._transaction() as transaction:
             found = transaction.run(sql.NOTE_OF_KEY, key)
             return json.loads(found[0][0]) if found else None
@@ -234,44 +236,44 @@ class Ledger:
             return Request(transaction, self, campaign, []).shared()
 
     def rows_of(self, campaign: Campaign, members: Iterable[str]) -> dict[str, int]:
-        """Who of the members has a row in a campaign, and the number of the charge that has it."""
+        """The members who have a row in a campaign, each with the number of its charge."""
         names = list(dict.fromkeys(members))
         with self._transaction() as transaction:
             charged = Request(transaction, self, campaign, names).charged
             return {name: charge.seq for name, charge in charged.items()}
 
     def newcomers(self, campaign: Campaign, members: Iterable[str]) -> Newcomers:
-        """Those of the members who have no row in a campaign, by what their budgets allow.
+        """The members without a row in a campaign, split by whether the budget allows a charge.
 
-        If they were charged together, that is: of the cap on what all may pool, the first ones get
-        what is left.
+        They are counted as charged together: if the cap for all members together does not suffice
+        for everybody, it is given to the first ones.
         """
         names = _checked(campaign, members)
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, names).newcomers()
 
     def account(self, member: str | None = None) -> Account:
-        """What was charged and is left, for one member or (None) the one with the least left."""
+        """What was charged and what is left for a member; None: for the one with the least left."""
         with self._transaction() as transaction:
             return accounts.account(transaction, member)
 
     def accounts(self) -> list[Account]:
-        """The accounts of all members who were charged for rows, the least left first."""
+        """The accounts of all members who were charged for rows, lowest remaining budget first."""
         with self._transaction() as transaction:
             return accounts.accounts(transaction)
 
     def charges(self, member: str | None = None, *, latest: int | None = None) -> list[Charge]:
-        """List all charges, so many of the latest, or those that count for a member, oldest first.
+        """List the charges, oldest first: all, the `latest` ones only, or those of one member.
 
-        For a member these are the charges of its own rows and of all public releases.
+        The charges of a member are those of its own rows and of all public releases.
         """
         with self._transaction() as transaction:
             return accounts.list_charges(transaction, member, latest)
 
     def entry(self, number: int | None = None) -> tuple[int, str] | None:
-        """Number and hash of an entry of the chain, by default the last one; None if it lacks it.
+        """Number and hash of an entry of the hash chain, by default the last; None if missing.
 
-        Whoever keeps both can tell later whether the ledger was restored from an older copy.
+        Keep both to tell later whether the ledger was restored from an older copy.
         """
         with self._transaction() as transaction:
             last = transaction.run(sql.HEAD)
@@ -281,7 +283,7 @@ class Ledger:
             return (number, found[0][0]) if found else None
 
     def show(self) -> str:
-        """Say in a few lines what was charged and what is left."""
+        """What was charged and what is left, in a few lines of text."""
         with self._transaction() as transaction:
             lines = accounts.show(transaction)
         return "\n".join([f"ledger {self.location}", *lines])
@@ -289,12 +291,12 @@ class Ledger:
     def verify(self, known_head: str | None = None, *, artifacts: bool = True) -> str:
         """Recompute the hash chain, all totals and (unless told not to) the artifacts' digests.
 
-        Gives the head, the hash of the last charge; LedgerError at the first thing that does not
-        fit. A `known_head` that was noted earlier, somewhere else, must still be part of the
-        chain: only this finds every ledger that was restored from an older copy or rewritten.
+        Returns the head, which is the hash of the last charge; raises LedgerError at the first
+        mismatch. A `known_head` that you noted earlier, somewhere else, must still be part of the
+        chain: only this detects every ledger that was restored from an older copy or rewritten.
         """
         folder = self._artifacts if artifacts else None
-        # Before the ledger is read: what is written meanwhile was charged already.
+        # List the artifacts before reading the ledger: those written meanwhile are charged already.
         there = files.keys_in(folder)
         with self._transaction() as transaction:
             if isinstance(self._store, SqliteStore):
@@ -310,9 +312,9 @@ class Ledger:
         return found.hashes[-1]
 
     def backup(self, target: str | os.PathLike[str]) -> str:
-        """Write a consistent copy to a new file; check it and give its head, to be noted.
+        """Write a consistent copy to a new file, check it, and return its head; note the head.
 
-        For the case that the ledger is lost: two that are both used are two budgets. See
+        Use the copy only if the ledger is lost: if both are used, the budget is used twice. See
         ``docs/ledger.md``.
         """
         self._store.backup(Path(target))
@@ -346,7 +348,7 @@ class Ledger:
         folder, key = self.folder, batch.key
         written = files.write_draft(folder, key, writer)
         with self._transaction(write=True) as transaction:
-            # Under the lock: of two processes with the same batch, one renames and records.
+            # Under the lock: of two processes with the same batch, only one renames and records.
             stored = transaction.run(sql.DIGEST_OF_KEY, key)
             if stored:
                 digest = stored[0][0]
@@ -377,7 +379,7 @@ class Ledger:
 
 
 def _checked(campaign: Campaign, members: Iterable[str]) -> list[str]:
-    """Each member once; ParameterError for what a database cannot hold."""
+    """The members without repeats; ParameterError for names that a database cannot hold."""
     check_text("fingerprint", campaign.fingerprint)
     check_text("label", campaign.label)
     note_text(campaign.note)
@@ -390,7 +392,7 @@ def _checked(campaign: Campaign, members: Iterable[str]) -> list[str]:
 
 
 def _store_at(location: str | os.PathLike[str]) -> Store:
-    """Choose the store by the location's form."""
+    """Choose the store by the form of the location: a URL or a path."""
     text = os.fspath(location)
     is_url = re.match(r"postgres(ql)?://", text)
     return PostgresStore(text) if is_url else SqliteStore(Path(text))

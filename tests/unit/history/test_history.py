@@ -162,7 +162,7 @@ def test_who_is_forgotten_leaves_no_byte_and_no_edge(tmp_path, directed):
     everybody = Graph.from_edges([0, 1, 3, 3], [1, 2, 0, 2], NodeSet.of(names), directed=directed)
     history = History.create(tmp_path / "history")
     history.add(everybody)
-    with pytest.raises(ParameterError, match="only who has left can be forgotten"):
+    with pytest.raises(ParameterError, match="only members who have left can be forgotten"):
         history.forget("dan-the-man")
     rest = Graph.from_edges([0], [1], NodeSet.of(names[:3]), directed=directed)
     history.add(rest)
@@ -196,7 +196,7 @@ def test_files_that_cannot_be_removed_are_not_said_to_be_gone(history, monkeypat
 
 def test_several_are_forgotten_at_once_or_none(history):
     history.add(Graph.from_edges([], [], NodeSet.of(["ann", "bob"])))
-    with pytest.raises(ParameterError, match="only who has left"):
+    with pytest.raises(ParameterError, match="only members who have left"):
         history.forget(["ann", "dan"])
     with pytest.raises(UnknownNodeError, match="'zoe' is not one of"):
         history.forget(["dan", "zoe"])
