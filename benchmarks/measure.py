@@ -6,6 +6,7 @@ import os
 import platform
 import statistics
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,7 +17,6 @@ __all__ = ["interleaved", "load_average", "machine_facts", "ratios", "show", "su
 Summary = dict[str, float]
 
 _PACKAGES = (
-    "edgeveil",
     *("numpy", "scipy", "numba", "polars", "cryptography"),
     *("torch", "torch-geometric", "mkl", "sparse_dot_mkl", "igraph", "networkx"),
     *("scikit-network", "python-graphblas", "suitesparse-graphblas", "opendp"),
@@ -83,7 +83,9 @@ def load_average() -> float | None:
 
 def machine_facts() -> dict[str, Any]:
     """What the figures depend on; nothing that names the machine."""
-    found = {}
+    # The checkout that runs, not what an environment says was installed into it some time ago
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    found = {"edgeveil": project["project"]["version"]}
     for name in _PACKAGES:
         try:
             found[name] = version(name)

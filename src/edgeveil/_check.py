@@ -1,4 +1,4 @@
-"""Refusing wrong parameters, in one way and with one kind of sentence."""
+"""Checks of parameters, with one form of message."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from edgeveil.errors import ParameterError
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a real number; True and False are none."""
+    """Whether this is a real number; a bool is not."""
     plain = _plain(value)
     return isinstance(plain, (int, float)) and not isinstance(plain, bool)
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy as Python's own: the former warn where they are too narrow."""
+    """The Python number of numpy's: narrow types of numpy warn when compared with 1e280."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def is_whole(value: Any) -> bool:
-    """Whether this is an integer; True and False are none."""
+    """Whether this is an integer; a bool is not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def positive(name: str, value: Any) -> float:
-    """Refuse what is not a positive finite number (or near the end of doubles)."""
+    """Refuse what is not a positive number well within the range of float64."""
     if not is_number(value) or not 1e-280 < _plain(value) < 1e280:
         raise ParameterError(f"{name} must be a positive number, got {value!r}")
     return float(value)

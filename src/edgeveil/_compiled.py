@@ -13,14 +13,14 @@ from numba.core import event
 
 from edgeveil import _loops, _source
 
-_source.loops()  # before any file with loops is loaded: they are known by what it was then
+_source.loops()  # the digest of all loops is taken before any of them is imported
 
 
 class _Listener(event.Listener):  # type: ignore[misc]  # numba has no types
-    """Says which of our loops is being compiled; those that another one calls belong to it."""
+    """Reports which of our loops is being compiled, without those that it calls."""
 
     def __init__(self) -> None:
-        self._depth = 0  # numba compiles under a lock
+        self._depth = 0  # no race: numba compiles under a lock
 
     def on_start(self, begun: Any) -> None:
         self._depth += 1
@@ -42,9 +42,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F, signature: Any = None) -> F:
-    """Compile, once per installation; other threads run meanwhile. At first use, or by signature.
+    """Compile a loop that releases the GIL: at its first call, or now for a signature.
 
-    What was compiled is kept until the source of any loop changes (`_loops`).
+    Compiled code is cached on disk until the source of any loop changes (`_loops`).
     """
     loop: Any = njit(nogil=True, error_model="numpy")(function)
     if config.DISABLE_JIT:
@@ -58,24 +58,24 @@ def compiled(function: F, signature: Any = None) -> F:
 
 
 def _keep(loop: Any) -> None:
-    """Give a loop its cache; without one it is compiled in each process anew."""
+    """Give a loop its cache on disk; if that fails, every process compiles it."""
     try:
         from edgeveil._loop_cache import LoopCache
 
         before, loop._cache = loop._cache, LoopCache(loop.py_func)
         if loop.stats.cache_path != loop._cache.cache_path:
-            loop._cache = before  # this numba looks elsewhere, and what it finds is not ours
+            loop._cache = before  # this version of numba would load from elsewhere
     except (ImportError, AttributeError, TypeError, RuntimeError) as error:
         _loops.log.debug("%s is not kept: %s", loop.__name__, error)
 
 
 def inner(function: F) -> F:
-    """The same for calls from compiled loops only: a quarter less to compile."""
+    """A loop that only compiled loops call; without a Python wrapper, a quarter less to compile."""
     decorated: F = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True)(function)
     return decorated
 
 
 def inlined(function: F) -> F:
-    """The same for short ones in the innermost loops: a call would count references to arrays."""
+    """A short function of innermost loops, inlined: a call would count references to arrays."""
     decorated: F = njit(inline="always", error_model="numpy")(function)
     return decorated

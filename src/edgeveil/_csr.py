@@ -89,7 +89,7 @@ def _one_bucket(u: Array, v: Array, bits: int, *, directed: bool = False) -> Key
 
 
 def bucket_shift(n: int, arcs: int) -> int:
-    """Give the number of bits of a row within its bucket, for so many arcs of n nodes."""
+    """The number of bits of a row within its bucket, for a graph of n nodes with `arcs` arcs."""
     bits = max(1, (n - 1).bit_length())
     return bits - min(_MOST_BUCKETS_LOG, (arcs // _BUCKET).bit_length(), bits)
 

@@ -68,7 +68,7 @@ def scatter_arcs(
 @compiled
 def number_by_hash(
     keys: Any,  # IN  (m) 64-bit unsigned integers
-    factor: Any,  # odd and random: nobody can choose keys that collide
+    factor: Any,  # odd and random, so that an attacker cannot choose keys that collide
     table: Any,  # IN OUT (2**bits) 0: empty; else 32 bits of the hash, and the number from 1 on
     bits: int,
     count: int,  # numbers so far, less than 2**bits

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, stay after a power failure, and are known by a digest."""
+"""Atomic and durable writes, digests of files, and checks of who may write to a folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import IO, Any
 
 
 def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` write a file beside its place; flush it, then move it there.
+    """Write a file under another name, flush it, then rename it to `target`.
 
-    For its owner only: rows of several people may be in it.
+    Only its owner can read it (mode 0600): it may hold rows of several members.
     """
-    # A name that nobody can guess, made by us and readable for nobody else from the start: no
-    # link can have been planted there, and no handle opened before the rights were set.
+    # The name cannot be guessed and the mode is set at creation: no link can have been planted
+    # there, and no other process can open the file before its mode is set.
     part = target.with_name(f".{target.name[:150]}.{secrets.token_hex(16)}.part")
     try:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -76,7 +76,7 @@ def sha256_of(path: Path) -> str:
 
 
 def user_cache() -> Path | None:
-    """The folder for what edgeveil keeps of its own for this user; None if there is no home."""
+    """The cache folder of edgeveil for this user; None if the user has no home."""
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgeveil"
     except RuntimeError:
@@ -84,9 +84,9 @@ def user_cache() -> Path | None:
 
 
 def is_own_folder(folder: Path) -> bool:
-    """Whether this is a folder, no link, of the user that runs this process, root or not.
+    """Whether this is a folder (no link) of the user that runs this process, root or not.
 
-    And nobody else may write to it.
+    And whether only that user may write to it.
     """
     about = folder.lstat()
     if not stat.S_ISDIR(about.st_mode):
@@ -97,14 +97,14 @@ def is_own_folder(folder: Path) -> bool:
 
 
 def why_replaceable(folder: Path) -> str:
-    """Say why another user could put another folder in its place; "" if none but root could."""
+    """Why a user other than root could replace the folder by another one; "" if none could."""
     if not hasattr(os, "geteuid"):
         return ""
     for above in folder.resolve().parents:
         about = above.stat()
         if about.st_uid not in (0, os.geteuid()):
             return f"{above} belongs to another user"
-        # In a sticky folder (/tmp) nobody can rename what belongs to somebody else.
+        # In a sticky folder (/tmp) users can only rename what they own.
         if about.st_mode & 0o022 and not about.st_mode & stat.S_ISVTX:
             return f"others can write to {above}"
     return ""

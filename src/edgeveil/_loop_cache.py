@@ -1,11 +1,12 @@
 """numba's cache of compiled functions, in the folder of `_loops` instead of numba's own places.
 
-numba's keys hold its version, the processor, the types, and the function's own bytecode; of what
-is inlined into a function, or called by it, they hold nothing. Here the folder's name does.
+numba's keys hold its version, the processor, the types and the function's own bytecode, but not
+that of functions which are inlined or called: after a change there, numba would load old code. So
+the name of our folder holds a digest of all of them.
 
-numba lets a program choose another cache for all functions of a process, not for its own alone,
-so this builds on parts of numba that may change. `_compiled` compiles without a cache where they
-are missing.
+numba's public settings change the cache of all functions in a process, other packages' as well.
+This module uses private parts of numba instead; where they are missing, `_compiled` compiles
+without a cache.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from edgeveil._loops import kept, log
 
 
 class _Locator(_CacheLocator):  # type: ignore[misc]  # numba has no types
-    """Where the loops of one file are kept. Only of files that the digest covers."""
+    """The folder for the loops of one file; none for files that the digest does not cover."""
 
     def __init__(self, folder: Path, line: int) -> None:
         self._folder, self._line = folder, line
@@ -52,9 +53,9 @@ class _Impl(CompileResultCacheImpl):  # type: ignore[misc]  # numba has no types
 
 
 class LoopCache(FunctionCache):  # type: ignore[misc]  # numba has no types
-    """What is kept of one loop; a RuntimeError when made says that nothing can be.
+    """The cache of one loop. Making it raises RuntimeError if there can be none.
 
-    A loop that cannot be loaded, or not be kept, is compiled in each process anew.
+    What cannot be loaded is compiled; what cannot be saved is compiled in every process.
     """
 
     _impl_class = _Impl
@@ -76,7 +77,7 @@ class LoopCache(FunctionCache):  # type: ignore[misc]  # numba has no types
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        # After a change, what is in memory is not what the folder is named by.
+        # The source has changed since it was imported: the folder's digest is of other code.
         if kept().problem or _source.loops_changed():
             return
         try:

@@ -1,9 +1,9 @@
-"""Compiled loops: where they are kept between processes, and who hears that one is compiled.
+"""Compiled loops: where they are kept between processes, and who is told that one is compiled.
 
-They are kept in a folder named by a digest of the source of all loops: after a change in any of
-them, what was compiled before is never loaded, and is removed. It holds machine code that later
-processes run. So the folder must belong to the user that runs this process, and nobody else may
-be able to write to it, or to put another one in its place; that holds for root, too.
+The folder is named by a digest of the source of all loops: after a change in any of them, older
+machine code is never loaded, and is removed. Later processes run what is in the folder. So it must
+belong to the user that runs this process (also if that is root), and nobody else may be able to
+write to it or to replace it.
 
 This module does not load numba.
 """
@@ -27,7 +27,7 @@ VARIABLE = "NUMBA_CACHE_DIR"  # numba's own, for a folder of the user's choice
 log = logging.getLogger("edgeveil")
 log.addHandler(logging.NullHandler())
 
-# Who is told of a loop's module and name: when it begins to be compiled, and when it is ready.
+# Called with a loop's module, its name, and whether it is ready or only begins to be compiled.
 Watcher = Callable[[str, str, bool], None]
 watchers: list[Watcher] = []
 
@@ -35,7 +35,7 @@ _told: set[str] = set()
 
 
 class Kept(NamedTuple):
-    """Where kept loops are, if anywhere, and why no more can be kept, if that is so."""
+    """The folder of compiled loops, if there is one, and why none can be added, if that is so."""
 
     folder: Path | None
     problem: str = ""
@@ -43,14 +43,15 @@ class Kept(NamedTuple):
 
 @cache
 def kept() -> Kept:
-    """Where this process keeps compiled loops: the first of three places that will do.
+    """Where this process keeps compiled loops.
 
-    The folder that NUMBA_CACHE_DIR names, and then no other; the package; the user's cache.
+    In the folder that NUMBA_CACHE_DIR names, if it is set; else in the package, or if that is not
+    possible in the user's cache.
     """
     digest = _source.loops().digest
     if not digest:
         return Kept(None, "edgeveil's source is not in files")
-    # Two installations that share a folder do not remove each other's.
+    # By installation: two that share a parent folder must not remove each other's.
     place = hashlib.sha256(str(_source.PACKAGE).encode()).hexdigest()[:12]
     prefix = f"edgeveil-loops-{place}-"
     if chosen := os.environ.get(VARIABLE):
@@ -64,9 +65,9 @@ def kept() -> Kept:
 
 
 def _in(parent: Path, prefix: str, digest: str, *, inside: bool = False) -> Kept:
-    """The folder in `parent`, made if need be. `inside`: of the package itself.
+    """The folder in `parent`, made if need be.
 
-    Whoever can write above a folder inside of the package can change the code as well.
+    `inside` the package the folders above are not checked: who can write there can change the code.
     """
     folder = parent / f"{prefix}{digest[:32]}"
     try:
@@ -82,20 +83,20 @@ def _in(parent: Path, prefix: str, digest: str, *, inside: bool = False) -> Kept
             return Kept(None, problem)
     except OSError as error:
         return Kept(None, f"{parent} cannot be written to ({error.strerror})")
-    if not os.access(folder, os.W_OK):  # of an image, for instance, that was warmed up
+    if not os.access(folder, os.W_OK):  # for instance in a container image
         return Kept(folder, f"{folder} cannot be written to")
     return Kept(folder)
 
 
 def _remove_others(folder: Path, prefix: str) -> None:
-    """Remove what this installation has kept of other sources, and nothing else."""
+    """Remove this installation's folders of older source, and nothing else."""
     for other in folder.parent.glob(f"{prefix}{'[0-9a-f]' * 32}"):
         if other != folder and is_own_folder(other):
             shutil.rmtree(other, ignore_errors=True)
 
 
 def tell(module: str, loop: str, *, ready: bool) -> None:
-    """Tell everybody that a loop of ours begins to be compiled, or is ready."""
+    """Tell the watchers that a loop begins to be compiled, or is ready."""
     if module not in _told:
         _told.add(module)
         log.info("compiling loops of %s for this machine", module)

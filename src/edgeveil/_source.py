@@ -1,6 +1,6 @@
-"""The package's own source, by digest: the one place that says which code runs.
+"""Digests of the package's own source: which code runs.
 
-Both what is compiled (`_loops`) and what finishes a batch (`engine.keys`) are known by it.
+Caches of compiled loops (`_loops`) and unfinished batches (`engine.keys`) are named by them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent
-# What a file with compiled loops, or with rules for them, has on a line of its own.
+# Files with compiled loops, or with rules for them, have one of these lines.
 _MARKS = (b"\nfrom edgeveil._compiled import", b"\nfrom numba", b"\nfrom llvmlite")
 
 
 def digest_of(
     files: Iterable[Path], root: Path, form: Callable[[bytes], bytes] | None = None
 ) -> str:
-    """SHA-256 of files, by name and content, or by what `form` makes of the content."""
+    """SHA-256 of the names and contents of files; `form` is applied to each content first."""
     digest = hashlib.sha256()
     for path in sorted(files):
         content = path.read_bytes()
@@ -34,8 +34,8 @@ def digest_of(
 def loop_files(root: Path = PACKAGE) -> list[Path]:
     """The files that hold compiled loops, or say how loops are compiled.
 
-    Invariant (tests/unit/test_compiled.py): what is compiled takes its functions and constants
-    from these files alone, so no change elsewhere can change it.
+    Invariant (tests/unit/test_compiled.py): compiled code uses functions and constants of these
+    files only, so no change elsewhere can change it.
     """
     files = root.rglob("*.py")
     return [path for path in files if any(mark in path.read_bytes() for mark in _MARKS)]
@@ -52,7 +52,7 @@ class Loops(NamedTuple):
 def loops() -> Loops:
     """The source of all compiled loops when this process first asked."""
     files = loop_files()
-    stamps = {path: _stamp(path) for path in files}  # before they are read: a change is noticed
+    stamps = {path: _stamp(path) for path in files}  # before reading, so that no change is missed
     return Loops(digest_of(files, PACKAGE) if files else "", stamps)
 
 

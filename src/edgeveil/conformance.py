@@ -401,13 +401,12 @@ def _rows_from_answers(
     shared = None if asked is None else mechanism.learn(answer(asked), graph.nodes)
     own = own_lists(graph, [source], claim.model, claim.own_edges)
     measuring: Any = mechanism.measure(graph, shared, own)
-    question = next(measuring, None)
-    while question is not None:
-        given.append(answer(question))
+    while True:
         try:
-            question = measuring.send(given[-1].for_reading())
+            question = measuring.send(given[-1].for_reading() if given else None)
         except StopIteration:
-            question = None
+            break
+        given.append(answer(question))
     rows = _as_array(mechanism, mechanism.estimate(tuple(given), shared, own), shared, own)
     if isinstance(mechanism, KnowsUncertainty) and mechanism.gives == "scores":
         return [rows, mechanism.uncertainty(rows.copy(), shared, own)]

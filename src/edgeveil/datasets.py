@@ -73,13 +73,13 @@ class LabelledGraph:
 def social_network(
     n: int = 5000, *, average_degree: float = 40.0, communities: int = 10, seed: int = 0
 ) -> LabelledGraph:
-    """Generate a labelled social network: nobody's data, for demonstrations and tests.
+    """Generate a labelled social network, for demonstrations and tests.
 
     Members belong to circles (a family, a class, a team): most circles lie within one
     community, circles overlap, and four of five pairs of a circle know each other. So friends
     of friends are friends: the clustering coefficient is 0.25 or more. How many circles a
     member is in follows a power law, and so do degrees. The other edges join anybody, by
-    weight. The labels are the communities, one fifth of the members is in two of them.
+    weight. The labels are the communities; one fifth of the members is in two of them.
 
     Parameters
     ----------

@@ -194,7 +194,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.fit(X).embedding_
 
     def transform(self, X: Any) -> Rows:
-        """Give ``embedding_`` again for the graph it was fitted on; nothing is released anew.
+        """Give ``embedding_`` for the graph it was fitted on; this is no new release.
 
         Raises
         ------
@@ -263,8 +263,8 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = True
         tags.input_tags.sparse = True
-        free = self.mechanism is None and self.model == "joint"  # the own list has no noise
-        tags.non_deterministic = self.insecure_seed is None and not free
+        own_list = self.mechanism is None and self.model == "joint"  # without noise
+        tags.non_deterministic = self.insecure_seed is None and not own_list
         return tags
 
 

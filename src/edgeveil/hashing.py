@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil._check import whole
-from edgeveil._kept import Kept
+from edgeveil._weak_cache import WeakCache
 from edgeveil.errors import ParameterError
 from edgeveil.nodes import NodeSet
 
@@ -36,7 +36,7 @@ class NodeHash:
         return np.asarray(sums, dtype=np.float64)
 
 
-_hashes: Kept[NodeHash] = Kept()
+_hashes: WeakCache[NodeHash] = WeakCache()
 
 
 def check_dimension(dimension: int) -> int:

@@ -1,4 +1,4 @@
-"""The machine's memory, which is public: for checks before anything is charged."""
+"""How much memory this process may use: for checks before anything is charged."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 def total_memory() -> int:
     """Bytes of memory that this process may use at most, by physical memory and cgroup limits."""
-    there = [2**62]
+    limits = [2**62]
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        there.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for limit in _LIMITS:
         try:
-            there.append(int(Path(limit).read_text()))
+            limits.append(int(Path(limit).read_text()))
         except (OSError, ValueError):  # another system, or "max"
             continue
-    return min(there)
+    return min(limits)

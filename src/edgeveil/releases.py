@@ -49,8 +49,8 @@ class Release(Tabular):
         Scores only: how far noise may have moved a score (95 %); the mechanism's
         ``uncertainty`` says exactly what that covers. None: unknown.
     shown : array of bool of shape (columns,), read-only, or None
-        Scores only: the nodes that `top` and `ranking` choose from; None for all. `values` has
-        the others, too.
+        Scores only: the nodes that `top` and `ranking` choose from; None for all. `values`
+        always has all of them.
     """
 
     formats: ClassVar[tuple[int, ...]] = (_FIRST_FORMAT, 2)
@@ -130,17 +130,16 @@ class Release(Tabular):
     ) -> list[Place]:
         """The first k places, each with the range of places that is possible given the noise.
 
-        Two nodes can be told apart if their scores differ by more than sqrt(h^2 + g^2), h and
-        g their uncertainties: then the one with the higher score is above the other without
-        noise, too, with probability 95 % for each pair by itself. `first` and `last` of a
-        place are the best and the worst place, among all nodes that may be chosen and not only
-        the k best, whose node cannot be told apart from this one's. All three are None if
-        nothing is known about the noise.
+        Two nodes can be told apart if their scores differ by more than sqrt(h^2 + g^2), where h
+        and g are their uncertainties: then they have the same order without noise, with
+        probability 95 % for each pair by itself. `first` and `last` of a place are the best and
+        the worst place of a node that cannot be told apart from the one in this place. They, and
+        `uncertainty`, are None if nothing is known about the noise.
 
         Parameters
         ----------
         k, source, without, candidates
-            As for `top`, whose order this is.
+            As for `top`.
         """
         row, order = self._ordered(source, without, candidates)
         half = self.uncertainty
@@ -152,9 +151,9 @@ class Release(Tabular):
     def showing(
         self, *, without: Iterable[NodeId] = (), candidates: Iterable[NodeId] | None = None
     ) -> Release:
-        """The same release, whose `top` and `ranking` leave these nodes out for good.
+        """The same release with `shown`: `top` and `ranking` leave the other nodes out.
 
-        For one row only: the nodes left out may be known to one member only.
+        For one row only, as the nodes left out may be known to its member alone.
         """
         if len(self.sources) != 1:
             raise ParameterError("this release has several rows: take one with only(source)")
@@ -183,7 +182,7 @@ class Release(Tabular):
         chosen = self._chosen(without, candidates)
         if source is None:
             if len(self.sources) != 1:
-                raise ParameterError("this release has several rows: say whose with source=")
+                raise ParameterError("this release has several rows: name one with source=")
             source = self.sources[0]
         row = self._at(source)
         # Stable: equal scores are in the order of the public node set.

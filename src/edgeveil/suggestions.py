@@ -279,7 +279,7 @@ class Suggestions(Tabular):
         return self._columns(), label
 
     def write_per_member(self, folder: str | os.PathLike[str], suffix: str = ".csv") -> None:
-        """Write one file per member, readable for nobody else (mode 0600), named by its id.
+        """Write one file per member, named by its id; only its owner can read it (mode 0600).
 
         Raises
         ------
@@ -317,9 +317,9 @@ class Suggestions(Tabular):
         if gives_of(label["kind"]) != "suggestions":
             raise InputError("a release of another kind")
         members = NodeSet.of(label["members"])
-        whose, rank = members.indices(list(table["member"])), np.asarray(table["rank"])
-        order = np.lexsort((rank, whose))
-        counts = np.bincount(whose, minlength=len(members))
+        at, rank = members.indices(list(table["member"])), np.asarray(table["rank"])
+        order = np.lexsort((rank, at))
+        counts = np.bincount(at, minlength=len(members))
         starts = np.concatenate(([0], np.cumsum(counts)))
         if not np.array_equal(
             rank[order], np.arange(len(order)) - np.repeat(starts[:-1], counts) + 1

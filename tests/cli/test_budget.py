@@ -43,7 +43,9 @@ def test_ctrl_c_at_the_question_spends_nothing(ledger, on_a_terminal):
 def test_yes_spends_once_and_a_repeat_is_not_asked(ledger, on_a_terminal):
     code, said = on_a_terminal(RANK, "y\n")
     assert code == 0
-    assert "f.ledger: charged epsilon = 1; 2 left for alice, enough for 2 more like it." in said
+    assert (
+        "f.ledger: Charged 1 to member 'alice'. Remaining budget: 2, enough for 2 more like" in said
+    )
     code, said = on_a_terminal(RANK, "n\n")
     assert code == 0
     assert "[y/N]" not in said
@@ -79,8 +81,8 @@ def test_only_new_members_are_charged(folder, ledger, run):
     dry = run(f"{lists} --all --dry-run --format json")
     assert "2 rows cost nothing: charged before" in dry.stderr
     said = run(f"{lists} --all --purpose weekly --operator ann").stderr
-    assert "f.ledger: charged epsilon = 1 for 3 of 5 rows; 2 left for " in said
-    assert "who has the least left of 3 members, enough for 2 more like it." in said
+    assert "f.ledger: Charged 1 to each of 3 members. Lowest remaining budget: 2 (member" in said
+    assert "), enough for 2 more like it. 2 rows cost nothing: charged before." in said
     assert [spend.n_rows for spend in ledger.charges()] == [2, 3]
     assert ledger.charges()[-1].note["purpose"] == "weekly"
     assert ledger.charges()[-1].note["operator"] == "ann"
@@ -217,7 +219,7 @@ def test_a_terminal_sees_how_far_it_is_and_a_file_does_not(run_process, on_a_ter
 def test_scripts_are_not_asked(run_process, ledger):
     done = run_process(RANK)
     assert done.returncode == 0
-    assert "f.ledger: charged epsilon = 1; 2 left for alice, enough for 2" in done.stderr
+    assert "f.ledger: Charged 1 to member 'alice'. Remaining budget: 2, enough for 2" in done.stderr
 
 
 def test_a_dry_run_prints_the_price_and_spends_nothing(run, folder, ledger):

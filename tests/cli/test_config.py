@@ -66,6 +66,7 @@ def test_the_address_of_a_database_is_not_printed(folder, run):
         ("[rank]\nepsilon = 1979-05-27\n", 2, "must be a text, a number"),
         ("[rank]\nepsilon = -1\n", 2, "epsilon must be a positive number"),
         ("[rank]\nyes = true\n", 2, "yes has to be given on the command line"),
+        ("[rank]\noverwrite = true\n", 2, "overwrite has to be given on the command line"),
         ("[rank]\ninsecure_seed = 1\n", 2, "insecure_seed has to be given"),
         ("[rank]\nepsilon = 1\nepsilon = 2\n", 4, "is not a TOML file"),
         ("[rank", 4, "is not a TOML file"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 
@@ -112,3 +114,12 @@ def test_arguments_are_refused_before_any_file_is_read(folder, run, line):
     assert done.returncode == 2, done.stderr
     assert "missing" not in done.stderr
     assert [path.name for path in folder.iterdir()] == ["follows.csv"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_is_not_opened_before_arguments_are_checked(folder, run_process):
+    """Nobody writes to it: whoever opens it waits."""
+    os.mkfifo(folder / "pipe.csv")
+    for line in ("--epsilon 1 -k 0", "--epsilon 0", "--epsilon 1 --eps 1"):
+        done = run_process(f"suggest pipe.csv --nodes pipe.csv --member alice {line}")
+        assert done.returncode == 2, done.stderr

@@ -202,9 +202,18 @@ def test_other_releases_under_the_label_of_a_series_are_refused(weeks, run):
     assert charged("member3") == 1.0
 
 
-def test_the_service_says_that_it_does_not_serve_a_series(weeks, run):
+def test_the_service_serves_a_series_with_its_own_parameters_only(weeks, run):
     assert run(f"{WEEKLY.format(1)} --out lists").returncode == 0
-    (weeks / "keys.json").write_text("{}")
-    done = run("serve week1.csv --ledger f.ledger --label friends --epsilon 1 --keys keys.json")
+    assert run("token member3 --keys keys.json").returncode == 0
+    serve = "serve week1.csv --ledger f.ledger --label friends --keys keys.json"
+    done = run(f"{serve} --epsilon 0.5")
     assert done.returncode == 2
-    assert "are a series, which the service does not serve yet" in done.stderr
+    assert "are a series with epsilon 1: leave --epsilon" in done.stderr
+    assert run("ledger renew f.ledger friends").returncode == 0
+    done = run(f"{serve} --epsilon 0.5")  # would charge lists one by one, and end the series
+    assert done.returncode == 2
+    assert "the series of friends is to start anew: edgeveil refresh" in done.stderr
+    done = run(serve.replace("friends", "others"))
+    assert done.returncode == 2
+    assert "others has no series yet: edgeveil refresh" in done.stderr
+    assert charged("member3") == 1.0

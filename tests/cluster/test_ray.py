@@ -255,16 +255,16 @@ def test_a_run_that_died_is_followed_by_one_that_goes_on(victim, ledger, tmp_pat
                     os.kill(pid, signal.SIGKILL)
         assert driver.wait(timeout=500) != 0
     assert not out.exists()
-    spends = ledger.charges()
-    assert not all(spend.released for spend in spends)
+    charges = ledger.charges()
+    assert not all(charge.released for charge in charges)
     shutil.copy(ledger.location, tmp_path / "copy")
     shutil.copytree(f"{ledger.location}.artifacts", tmp_path / "copy.artifacts")
     made = release_to(out, GRAPH, SLOW, ALL, ledger=ledger).read()
-    begun = sum(spend.n_rows for spend in spends)
+    begun = sum(charge.n_rows for charge in charges)
     undisturbed = release(GRAPH, SLOW, ALL[:begun], ledger=Ledger.open(tmp_path / "copy"))
     assert made.values[:begun].tobytes() == undisturbed.values.tobytes()
-    assert ledger.charges()[: len(spends)][0].key == spends[0].key
-    assert sum(spend.n_rows for spend in ledger.charges()) == len(ALL)
+    assert ledger.charges()[: len(charges)][0].key == charges[0].key
+    assert sum(charge.n_rows for charge in ledger.charges()) == len(ALL)
 
 
 @pytest.fixture

@@ -482,22 +482,22 @@ def observed(mechanism: Mechanism, on_ask=None, on_rows=None) -> Mechanism:
 
 
 @each(CHARGED)
-def test_the_spend_is_on_disk_before_anything_is_drawn(mechanism, tmp_path):
+def test_the_charge_is_on_disk_before_anything_is_drawn(mechanism, tmp_path):
     path = tmp_path / "ledger"
     ledger = Ledger.create(path, epsilon=10_000)
     seen = []
 
     def look(*_):
-        spends = Ledger.open(path).charges()
-        seen.append([(spend.released, spend.note["mechanism"]) for spend in spends])
+        charges = Ledger.open(path).charges()
+        seen.append([(charge.released, charge.note["mechanism"]) for charge in charges])
 
     made = release(a_graph(), observed(mechanism, look, look), [0, 4], ledger=ledger)
     assert seen == [[(False, mechanism.name)]] * 3
-    (spend,) = Ledger.open(path).charges()
-    assert spend.released
+    (charge,) = Ledger.open(path).charges()
+    assert charge.released
     guarantee = mechanism.guarantee(2)
-    assert spend.epsilon_nano == round(guarantee.epsilon * 1e9)
-    assert spend.pooled_nano == math.ceil(guarantee.pooled(2) * 10**9)  # never rounded down
+    assert charge.epsilon_nano == round(guarantee.epsilon * 1e9)
+    assert charge.pooled_nano == math.ceil(guarantee.pooled(2) * 10**9)  # never rounded down
     assert made.provenance.ledger
     assert made.guarantee == guarantee
 
@@ -517,7 +517,7 @@ def test_a_refused_budget_means_that_the_mechanism_was_never_called(mechanism, t
 
 
 @each(NOISY)
-def test_a_crash_keeps_the_spend_and_the_retry_draws_the_very_same_noise(mechanism, tmp_path):
+def test_a_crash_keeps_the_charge_and_the_retry_draws_the_very_same_noise(mechanism, tmp_path):
     path, graph = tmp_path / "ledger", a_graph()
     ledger = Ledger.create(path, epsilon=10_000)
     lost = []
@@ -529,8 +529,8 @@ def test_a_crash_keeps_the_spend_and_the_retry_draws_the_very_same_noise(mechani
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             release(graph, observed(mechanism, on_rows=crash), [0, 4], ledger=ledger)
-        (spend,) = Ledger.open(path).charges()
-        assert not spend.released
+        (charge,) = Ledger.open(path).charges()
+        assert not charge.released
     kept = []
     finished = observed(mechanism, on_rows=kept.append)
     made = release(graph, finished, [0, 4], ledger=Ledger.open(path))
@@ -538,8 +538,8 @@ def test_a_crash_keeps_the_spend_and_the_retry_draws_the_very_same_noise(mechani
     np.testing.assert_array_equal(lost[0], lost[1])
     if mechanism.gives != "suggestions":
         np.testing.assert_array_equal(made.values, lost[0])
-    (spend,) = Ledger.open(path).charges()
-    assert spend.released
+    (charge,) = Ledger.open(path).charges()
+    assert charge.released
     # In another snapshot it is another draw.
     ledger.advance()
     release(graph, finished, [0, 4], ledger=ledger)

@@ -72,7 +72,7 @@ class AsksMore(DPPushFlowCap):
     def measure(self, graph, shared, own):
         yield from super().measure(graph, shared, own)
         if graph.n_edges > 2:
-            yield Statistic(np.zeros((len(own.sources), 1)), self.calibration(1), spends=False)
+            yield Statistic(np.zeros((len(own.sources), 1)), self.calibration(1), noise_only=True)
 
 
 class AsksAll(DPPushFlowCap):
@@ -80,7 +80,7 @@ class AsksAll(DPPushFlowCap):
 
     def shared(self, graph):
         if graph.n_edges > 2:
-            return Statistic(np.zeros((1, 1)), self.calibration(1), spends=False)
+            return Statistic(np.zeros((1, 1)), self.calibration(1), noise_only=True)
         return None
 
     def learn(self, noised, nodes):
@@ -202,9 +202,6 @@ def too_little_noise(monkeypatch):
             module = importlib.import_module(name)
             if hasattr(module, "calibrate"):
                 monkeypatch.setattr(module, "calibrate", more)
-            for cached in ("degree_noise", "second_hop_noise", "_noise", "embedding_noise"):
-                if hasattr(getattr(module, cached, None), "__wrapped__"):
-                    monkeypatch.setattr(module, cached, getattr(module, cached).__wrapped__)
 
     return spoil
 
@@ -344,17 +341,16 @@ def test_a_mechanism_from_outside_is_released_charged_and_priced(tmp_path):
     graph, mechanism = a_graph(), Popularity(epsilon=0.5)
     assert isinstance(mechanism, Mechanism)
     ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
-    quote = price(graph, mechanism, [0, 1], ledger=ledger)
-    assert quote.guarantee.epsilon == 0.5
+    found = price(graph, mechanism, [0, 1], ledger=ledger)
+    assert found.guarantee.epsilon == 0.5
     assert ledger.charges() == []
     made = release(graph, mechanism, [0, 1], ledger=ledger)
-    (spend,) = ledger.charges()
-    assert spend.epsilon_nano == 500_000_000
+    (charge,) = ledger.charges()
+    assert charge.epsilon_nano == 500_000_000
     assert made.guarantee.epsilon == 0.5
     assert made.provenance.mechanism == "popularity"
     assert made.uncertainty is None
     np.testing.assert_array_equal(made.values[0], made.values[1])
-    assert np.corrcoef(made.values[0], graph.degrees)[0, 1] > 0
     again = release(graph, mechanism, [0, 1], ledger=ledger)
     np.testing.assert_array_equal(again.values, made.values)
     folder = release_to(tmp_path / "out", graph, mechanism, [0, 1], noise=NoiseSource.insecure(1))
@@ -415,7 +411,7 @@ class SaysItIsFree(DPPushFlowCap):
     """Says that exact rows are the same on every graph."""
 
     def measure(self, graph, shared, own):
-        yield dataclasses.replace(next(super().measure(graph, shared, own)), spends=False)
+        yield dataclasses.replace(next(super().measure(graph, shared, own)), noise_only=True)
 
 
 def test_who_asks_cannot_write_to_what_was_released():

@@ -126,7 +126,7 @@ class AsksMoreOfSome(DPPushFlowCap):
     def measure(self, graph, shared, own):
         yield from super().measure(graph, shared, own)
         if graph.n_edges > 2:
-            yield Statistic(np.zeros((len(own.sources), 1)), self.calibration(1), spends=False)
+            yield Statistic(np.zeros((len(own.sources), 1)), self.calibration(1), noise_only=True)
 
 
 class DrawsItself(Popular):

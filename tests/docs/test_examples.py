@@ -37,6 +37,7 @@ def number(text: str, line: str) -> float:
 
 def test_friend_recommendation(tmp_path):
     said = run("friend_recommendation", tmp_path)
+    # 51 to 56 % and 65 to 69 % were seen: the bounds, 18 and 41, are far from what chance does.
     popular = number(said, "most popular (not private)")
     assert number(said, "private, epsilon = 1") > popular + 15
     assert number(said, "private, epsilon = 2") > 0.6 * number(said, "common friends (not private)")
@@ -70,7 +71,8 @@ def test_fraud_ring(tmp_path):
         for line in said.splitlines()
         if line.startswith("  ")
     }
-    assert found["joint, suggestions, epsilon = 2"] >= 10
+    # Of 13, each is missing in about 1.4 % of the lists: fewer than 8 once in 10**8 runs.
+    assert found["joint, suggestions, epsilon = 2"] >= 8
     assert found["joint, lift, epsilon = 3"] > found["public, degree prior, epsilon = 3"]
     assert found["public, degree prior, epsilon = 3"] <= 1
     assert "0 of 6 is left for all members together" in said

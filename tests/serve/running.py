@@ -18,6 +18,7 @@ from pathlib import Path
 
 from edgeveil.io import save_graph
 from edgeveil.ledger import Ledger
+from edgeveil.series import refresh
 from edgeveil.serve.tokens import new_key, sign
 from tests.forks import EDGEVEIL, shared
 
@@ -69,6 +70,11 @@ class Service:
     def open_ledger(self):
         return Ledger.open(self.ledger, artifacts=self.artifacts)
 
+    def refresh(self, graph, date, **more):
+        """Bring the series up to a graph, as the weekly command does; starts it if need be."""
+        how = {"label": "friends", "epsilon": self.epsilon, "date": date, **more}
+        return refresh(graph, ledger=self.open_ledger(), **how)
+
     def start(self, *options, wait=True):
         command = ["serve", str(self.graph)]
         command += ["--ledger", str(self.ledger), "--epsilon", str(self.epsilon)]
@@ -94,6 +100,16 @@ class Service:
 
     def wait_for_members(self, seconds=60, **more):
         return self.until(lambda: self.get("/", **more), seconds)
+
+    def wait_for_list(self, member, snapshot=1, seconds=60):
+        """Wait until a member is given its list of a snapshot of the series."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            found = self.get(member=member)
+            if found.status == 200 and found.json["list"]["snapshot"] == snapshot:
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"no list of snapshot {snapshot}: {found.status}")
 
     def until(self, ask, seconds=60):
         until = time.monotonic() + seconds

@@ -27,7 +27,7 @@ def blocks(section):
 @pytest.fixture
 def shell(tmp_path):
     """Run a block of the page as a person would; one that serves is left running."""
-    ports = {"8080": str(free_port()), "8081": str(free_port())}
+    ports = {port: str(free_port()) for port in ("8080", "8081", "8082", "8083")}
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "edgeveil"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m edgeveil "$@"\n')
@@ -46,12 +46,13 @@ def shell(tmp_path):
             assert done.returncode == 0, done.stderr
             return done.stdout
         serving.append(subprocess.Popen(words, **where, start_new_session=True))
+        curator = int(re.search(r"--curator 127.0.0.1:(\d+)", block)[1])
         until = time.monotonic() + 60
         while time.monotonic() < until:
             try:
-                return request(int(ports["8081"]), "/health")
+                return request(curator, "/health")
             except OSError:
-                assert serving[0].poll() is None
+                assert serving[-1].poll() is None
                 time.sleep(0.05)
         raise AssertionError("the service did not start")
 
@@ -63,17 +64,25 @@ def shell(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here")
-def test_from_nothing_to_running_and_to_the_next_snapshot(shell):
+def test_from_nothing_to_running_and_to_the_lists_of_next_week(shell):
     *before, asking = blocks("Set it up")
     for block in before:
         shell(block)
-    said = shell(asking)
-    answer, end = json.JSONDecoder().raw_decode(said)
+    answer, end = json.JSONDecoder().raw_decode(said := shell(asking))
     assert answer["list"]["member"] == "ann"
     assert json.loads(said[end:])["snapshot"] == 1
     assert (shell.folder / "keys.json").stat().st_mode & 0o077 == 0
     assert (shell.folder / "key.header").stat().st_mode & 0o077 == 0
-    (advancing,) = blocks("New lists")
+    next_week, by_the_curator = blocks("New lists every week")
+    answer, end = json.JSONDecoder().raw_decode(said := shell(next_week))
+    assert "gets the first one with the next refresh" in answer["error"]
+    first = json.loads(said[end:])["list"]
+    assert (first["member"], first["snapshot"]) == ("gil", 2)
+    assert '"running":true' in shell(by_the_curator)
+    price = json.loads((shell.folder / "price.json").read_text())
+    assert (price["epsilon"], price["n_members"], price["n_newcomers"]) == (1.0, 7, 0)
+    starting, advancing = blocks("Lists one by one")
+    shell(starting)
     assert shell(advancing).endswith('{"snapshot":2}')
     price = json.loads((shell.folder / "price.json").read_text())
-    assert (price["epsilon"], price["members"], price["same_graph"]) == (0.5, 6, False)
+    assert (price["epsilon"], price["members"], price["same_graph"]) == (0.5, 7, False)

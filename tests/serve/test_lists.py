@@ -16,6 +16,7 @@ from edgeveil.engine import suggest
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
+from edgeveil.privacy.noise import NoiseSource
 from edgeveil.serve.lists import ListStore, render, slot_bytes
 
 NODES = NodeSet.of(["ann", "bob", "cem", "dan"])
@@ -48,7 +49,8 @@ def test_a_list_that_a_full_disk_has_cut_is_not_there(path, monkeypatch):
     lists = ListStore.open(path, ABOUT, NODES, 3)
     really = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda file, data, at: really(file, data[:9], at))
-    put(lists, 1, b'{"a":2}')
+    with pytest.raises(OSError, match="space"):
+        put(lists, 1, b'{"a":2}')
     assert lists.get(1) is None
 
 
@@ -130,7 +132,8 @@ def test_what_does_not_fit_is_an_error_and_no_shorter_list(path):
 def test_a_list_says_what_was_released_and_how_strong_it_is(name):
     graph = social_network(2000, average_degree=10).graph
     named = Graph.from_edges(*graph.adjacency().nonzero(), NodeSet.of(map(name, range(2000))))
-    made = suggest(named, named.nodes.take(range(300)), epsilon=2.0, k=30)
+    seeded = NoiseSource.insecure(1)
+    made = suggest(named, named.nodes.take(range(300)), epsilon=2.0, k=30, noise=seeded)
     strengths = set()
     for at, body in enumerate(render(made, 3)):
         found = json.loads(body)

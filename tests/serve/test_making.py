@@ -19,7 +19,8 @@ from edgeveil.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.tables import UnusableError
 from edgeveil.nodes import NodeSet
-from edgeveil.serve.making import Making, Offer, Unavailable, UsedUp
+from edgeveil.serve.answers import Unavailable, UsedUp
+from edgeveil.serve.making import Making, Offer
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from starlette.routing import Route
@@ -14,8 +15,7 @@ from starlette.routing import Route
 from edgeveil.ledger import Ledger
 from edgeveil.nodes import NodeSet
 from edgeveil.serve.app import Metrics, application
-from edgeveil.serve.member import _member
-from edgeveil.serve.tokens import Refused
+from edgeveil.serve.member import _asking, _member
 from tests.serve.running import request
 
 REFUSED = {"error": "this needs a valid token of a member"}
@@ -34,7 +34,8 @@ def test_a_member_gets_its_list_once_charged_and_then_free(service, network):
     assert member not in names
     assert not names & set(network.nodes.take(network.neighbours(5)))
     spent = service.get("/me/budget", member)
-    assert spent.json == {"charged": 0.5, "left": 1.5, "cap": 2.0}
+    assert [spent.json[name] for name in ("charged", "left", "cap")] == [0.5, 1.5, 2.0]
+    assert "You have used 25 % of yours" in spent.json["in_words"]
     again = service.get(member=member)
     assert again.body == first.body
     assert again.seconds < 0.15
@@ -59,6 +60,7 @@ def test_everybody_is_told_what_is_protected(service, network):
     assert "does not show whether two other members are friends" in said["in_short"]
     assert "epsilon" not in said["in_short"]
     assert said["odds"] == 1.65
+    assert "one list changes the odds by a factor of at most 1.65" in said["in_numbers"]
     assert "every edge that does not touch that member" in said["in_full"]
 
 
@@ -249,8 +251,15 @@ def test_integer_ids_are_read_as_they_are_written():
     nodes = NodeSet.range(200)
     assert _member("7", nodes) == (7, 7)
     for odd in ("07", "+7", " 7", "7.0", "-0", "٧", "1e1", "200", "9" * 50):
-        with pytest.raises(Refused):
-            _member(odd, nodes)
+        assert _member(odd, nodes) is None
+
+
+def test_a_list_that_names_somebody_else_is_given_to_nobody():
+    held = [b'{"member":"ann","snapshot":1}', b'{"member":"ann","snapshot":1}']
+    edition = SimpleNamespace(nodes=NodeSet.of(["ann", "annbob"]), get=held.__getitem__)
+    source = SimpleNamespace(edition=edition, everybody=False)
+    assert _asking(source, "ann") == ("ann", held[0])
+    assert _asking(source, "annbob") == ("annbob", None)
 
 
 def test_nothing_about_who_asked_is_logged(service, network):

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from edgeveil.graph import Graph
+from edgeveil.io import save_graph
+from edgeveil.nodes import NodeSet
+from tests.serve.running import Service
+
 
 @pytest.fixture
 def visit(browser):
@@ -85,10 +90,6 @@ def test_without_a_token_the_page_says_so(visit, service):
 
 
 def test_names_that_look_like_html_stay_names(visit, tmp_path):
-    from edgeveil.graph import Graph
-    from edgeveil.nodes import NodeSet
-    from tests.serve.running import Service
-
     names = [f"<img src=x onerror=alert({i})>" for i in range(40)]
     u, v = zip(*[(i, (i + s) % 40) for i in range(40) for s in (1, 2, 3)], strict=True)
     running = Service(tmp_path, Graph.from_edges(u, v, NodeSet.of(names))).start()
@@ -143,4 +144,55 @@ def test_the_curators_page_charges_nobody_without_asking(visit, own_service, net
     page.locator("#ahead").click()
     page.locator("#charge").click()
     page.locator("#done", has_text="400 members").wait_for()
+    assert not page.complaints
+
+
+def test_a_member_of_a_series_is_told_what_all_lists_together_tell(visit, series_service, network):
+    home = f"http://127.0.0.1:{series_service.port}/"
+    page = visit(f"{home}#token={series_service.token(network.nodes[30])}")
+    page.wait_for_selector("#budget:not([hidden])")
+    assert page.locator("#people li").count() == 10
+    assert "epsilon" not in page.locator("main").inner_text()
+    page.locator("#protection summary").click()
+    odds = page.locator("#odds").inner_text()
+    assert "all your lists together change the odds by a factor of at most 2.72" in odds
+    assert "50 %" in page.locator("#used").inner_text()
+    assert not page.complaints
+    page = visit(f"{home}#token={series_service.token('somebody new')}")
+    page.wait_for_selector("#about.alarm")
+    assert "first one with the next refresh" in page.locator("#about").inner_text()
+
+
+def test_the_curator_of_a_series_sees_one_charge_and_refreshes_after_asking(
+    visit, own_series, network
+):
+    running = own_series.start()
+    running.wait_for_list(network.nodes[3])
+    names = [*network.nodes, "somebody new"]
+    u, v = network.adjacency().nonzero()
+    save_graph(Graph.from_edges(u, v, NodeSet.of(names)), running.graph, overwrite=True)
+    page = visit(f"http://127.0.0.1:{running.curator_port}/#key={running.key}")
+    page.wait_for_selector("#series td")
+    assert page.locator("#series tr").count() == 2  # the heads, and one series
+    assert "400" in page.locator("#series").inner_text()
+    assert page.locator("#renewals td").count() == 4
+    assert not page.locator("#windows").is_visible()
+    page.locator("summary", has_text="Windows by snapshot").click()
+    assert page.locator("#windows").is_visible()
+    assert page.locator("text=Exact counts: do not publish").is_visible()
+    for other in ("#advance", "#ahead", "#plan", "#charges"):
+        assert not page.locator(other).is_visible()
+    page.locator("#refresh").click()
+    page.wait_for_selector("#confirm[open]")
+    asked = page.locator("#confirm").inner_text()
+    assert "Charges epsilon 1 to 1 newcomer, once for all their lists to come" in asked
+    assert "nothing for everybody else" in asked
+    page.locator("#cancel").click()
+    assert running.open_ledger().account("somebody new").charged == 0
+    page.locator("#refresh").click()
+    page.locator("#charge").click()
+    page.locator("#done", has_text="The refresh has begun").wait_for()
+    running.wait_for_list("somebody new", 2)
+    page.locator("#facts", has_text="Snapshot 2: 401 members have lists").wait_for()
+    assert running.open_ledger().account("somebody new").charged == 1.0
     assert not page.complaints

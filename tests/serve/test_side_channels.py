@@ -13,8 +13,9 @@ from scipy.stats import mannwhitneyu
 
 from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
+from edgeveil.serve.answers import Unavailable, UsedUp
 from edgeveil.serve.app import Metrics
-from edgeveil.serve.making import Unavailable, UsedUp
+from edgeveil.serve.making import Making
 from edgeveil.serve.member import member_app
 from tests.serve.running import Service
 
@@ -87,13 +88,12 @@ def _times_are_alike(pair):
     return on_the_beat and mannwhitneyu(slow, fast).pvalue > 0.001 and medians_differ_by < 0.02
 
 
-class Slowly:
+class Slowly(Making):
     """Makes lists in the time that a member's name says, or does not."""
 
     def __init__(self):
-        lists = SimpleNamespace(get=lambda at: None)
-        graph = SimpleNamespace(nodes=NodeSet.of_strings(["0.01", "0.3", "used up", "unavailable"]))
-        self.edition = SimpleNamespace(graph=graph, lists=lists)
+        nodes = NodeSet.of_strings(["0.01", "0.3", "used up", "unavailable"])
+        self.edition = SimpleNamespace(nodes=nodes, get=lambda at: None)
 
     async def make(self, member):
         if member == "used up":
@@ -125,7 +125,7 @@ def test_a_first_list_comes_on_the_beat_however_long_it_took_and_so_does_none():
         return time.perf_counter() - began
 
     async def some():
-        return [await asyncio.gather(*map(seconds, making.edition.graph.nodes)) for _ in range(3)]
+        return [await asyncio.gather(*map(seconds, making.edition.nodes)) for _ in range(3)]
 
     # Whatever else runs makes some answers later; none comes before the beat.
     with ThreadPoolExecutor(1) as pool:  # this thread may have a browser's loop in it

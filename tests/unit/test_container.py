@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -99,13 +100,15 @@ def test_the_compose_file_gives_the_service_no_more_than_it_needs():
         assert options[name].startswith("/var/lib/edgeveil/")
 
 
-def test_the_command_of_the_compose_file_is_one_that_the_tool_understands():
-    service = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]["service"]
-    command, bound, _ = make_app().parse_args(
-        service["command"], exit_on_error=False, print_error=False
-    )
-    assert command.__name__ == "serve"
-    assert bound.arguments["ahead"] is True
+def test_the_commands_of_the_compose_file_are_such_that_the_tool_understands():
+    text = (ROOT / "compose.yaml").read_text("utf-8")
+    service = yaml.safe_load(text)["services"]["service"]
+    comment = text.replace("\\\n#", "")
+    refresh = shlex.split(comment.split("compose run --rm service ")[2].splitlines()[0])
+    for words, name in ((service["command"], "serve"), (refresh, "refresh")):
+        command, bound, _ = make_app().parse_args(words, exit_on_error=False, print_error=False)
+        assert command.__name__ == name
+        assert "friends" in str(bound.arguments)
     with pytest.raises(Exception, match="--no-such"):
         make_app().parse_args(
             [*service["command"], "--no-such"], exit_on_error=False, print_error=False

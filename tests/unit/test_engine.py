@@ -121,10 +121,10 @@ def test_a_row_is_the_same_alone_in_any_batch_and_in_a_folder(
     for source in range(6):
         assert len({row(one, source) for one in made if source in one.sources}) == 1
     whole = mechanism.guarantee(6)
-    spends = ledger.charges()
-    assert sum(spend.n_rows for spend in spends) == 6
-    assert max(spend.n_rows for spend in spends) == 2
-    assert sum(spend.pooled_nano for spend in spends) == round(whole.pooled_epsilon * 10**9)
+    charges = ledger.charges()
+    assert sum(charge.n_rows for charge in charges) == 6
+    assert max(charge.n_rows for charge in charges) == 2
+    assert sum(charge.pooled_nano for charge in charges) == round(whole.pooled_epsilon * 10**9)
     assert ledger.account("3").charged == whole.epsilon
     assert made[-1].guarantee == whole
     ledger.verify()
@@ -180,7 +180,7 @@ def test_an_upgrade_charges_nobody_again_but_does_not_finish_what_other_code_beg
     monkeypatch.setattr(keys, "_our_code", lambda: "another version")
     again = release(GRAPH, CAP, [0, 2], ledger=ledger)
     assert row(again, 0) == row(first, 0)
-    assert [spend.n_rows for spend in ledger.charges()] == [1, 1, 1]
+    assert [charge.n_rows for charge in ledger.charges()] == [1, 1, 1]
     with pytest.raises(LedgerError, match="let that code finish them"):
         release(GRAPH, CAP, [0, 1], ledger=ledger)
     monkeypatch.undo()
@@ -266,11 +266,11 @@ def _used_up(ledger, source):
     return ledger
 
 
-def test_a_quote_counts_what_is_new(ledger):
+def test_a_price_counts_what_is_new(ledger):
     release(GRAPH, CAP, [0, 1], ledger=ledger)
-    quote = price(GRAPH, CAP, [0, 1, 2], ledger=ledger)
-    assert (quote.in_ledger.n_new, quote.in_ledger.n_stored) == (1, 2)
-    assert (quote.in_ledger.epsilon, quote.in_ledger.more) == (0.5, 3)
+    found = price(GRAPH, CAP, [0, 1, 2], ledger=ledger)
+    assert (found.in_ledger.n_new, found.in_ledger.n_stored) == (1, 2)
+    assert (found.in_ledger.epsilon, found.in_ledger.more) == (0.5, 3)
     assert price(GRAPH, CAP, [0, 1], ledger=ledger).in_ledger.epsilon == 0
 
 
@@ -311,7 +311,7 @@ def test_a_release_that_does_not_fit_any_more_is_refused_and_earlier_ones_stay_f
     with pytest.raises(BudgetError):
         release(GRAPH, DPPushFlowCap(epsilon=0.3), [0], ledger=ledger)
     release(GRAPH, CAP, [0], ledger=ledger)
-    release(GRAPH, CAP, [1], ledger=ledger)  # another recipient
+    release(GRAPH, CAP, [1], ledger=ledger)  # another member
     assert len(ledger.charges()) == 5
 
 
@@ -326,8 +326,8 @@ def test_a_public_release_is_charged_for_each_of_its_rows(ledger):
 
 def test_shared_noise_is_charged_once_however_many_sources(ledger):
     release(GRAPH, EdgeFlipping(epsilon=0.5, model="public"), range(6), ledger=ledger)
-    (spend,) = ledger.charges()
-    assert spend.epsilon_nano == spend.pooled_nano == 500_000_000
+    (charge,) = ledger.charges()
+    assert charge.epsilon_nano == charge.pooled_nano == 500_000_000
 
 
 def test_a_crash_while_writing_costs_nothing_more_and_repeats_the_noise(ledger, monkeypatch):
@@ -356,7 +356,7 @@ def test_a_lost_artifact_is_not_drawn_again(ledger, tmp_path):
 def test_a_broken_promise_draws_and_releases_nothing(ledger):
     with pytest.raises(PromiseError):
         release(GRAPH, DPPushFlow(epsilon=1, promised_min_degree=3), [0], ledger=ledger)
-    assert not any(spend.released for spend in ledger.charges())
+    assert not any(charge.released for charge in ledger.charges())
 
 
 def test_seeded_noise_never_meets_a_ledger(ledger):

@@ -375,7 +375,7 @@ def test_top_of_more_than_there_are_gives_all_and_of_none_or_less_nothing():
 
 def test_top_needs_to_know_whose_row():
     made = of([[0.1, 0.2], [0.4, 0.3]], [1, 0])
-    with pytest.raises(ParameterError, match="say whose with source="):
+    with pytest.raises(ParameterError, match="name one with source="):
         made.top(1)
     assert made.top(1, source=0) == [(0, 0.4)]
     assert made.top(1, source=1) == [(1, 0.2)]

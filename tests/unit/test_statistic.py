@@ -112,7 +112,7 @@ def test_epsilon_is_that_of_the_row_that_tells_most():
     assert Statistic(rows, ONE).epsilon == Fraction(1, 2)
     assert Statistic(rows, (ONE, OTHER)).epsilon == Fraction(3, 2)
     assert Statistic(rows, (OTHER, ONE)).epsilon == Fraction(3, 2)
-    assert Statistic(rows, (ONE, OTHER), spends=False).epsilon == 0
+    assert Statistic(rows, (ONE, OTHER), noise_only=True).epsilon == 0
     assert Bits(np.array([1]), 3, 0.1).epsilon == Fraction(1, 10)
 
 

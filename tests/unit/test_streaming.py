@@ -137,7 +137,7 @@ def test_interrupted_it_goes_on_with_the_same_noise_for_nothing(ledger, tmp_path
     made = release_to(out, GRAPH, EMBED, ALL, ledger=ledger).read()
     assert made.values[:512].tobytes() == undisturbed.values.tobytes()
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    assert [spend.n_rows for spend in ledger.charges()] == [256, 256, 256, 132]
+    assert [charge.n_rows for charge in ledger.charges()] == [256, 256, 256, 132]
 
 
 def test_another_release_in_the_folder_is_refused(ledger, tmp_path):
@@ -232,7 +232,7 @@ def test_a_manifest_without_a_word_on_protection_is_refused(tmp_path):
         ReleaseFolder.open(made.path)
 
 
-def test_every_part_is_a_release_for_its_owner_only(tmp_path):
+def test_every_part_is_a_release_for_its_member_only(tmp_path):
     made = release_to(tmp_path / "out", GRAPH, EMBED, ALL)
     assert stat.S_IMODE(made.path.stat().st_mode) == 0o700
     for part in made.parts:

@@ -56,12 +56,12 @@ def loss_share(mechanism: Mechanism, pair: Pair) -> float:
 def worst_pair(mechanism: Mechanism, *, steps: int = 400) -> Pair:
     """The pair with the largest exact loss, for an audit.
 
-    If no known pair reaches 60 % of the claim, simulated annealing of so many steps follows.
+    If no known pair reaches 60 % of the claim, simulated annealing with `steps` steps follows.
     """
     known = list(pairs_for(mechanism))
     shares = [loss_share(mechanism, pair) for pair in known]
     share = max(shares)
-    # Of ties the first: mechanisms list first the pairs whose difference shows in their rows.
+    # The first of ties: mechanisms list the pairs first whose difference shows in their rows.
     pair = next(p for p, s in zip(known, shares, strict=True) if not s < _AS_GOOD * share)
     if 0 < share < _GOOD_ENOUGH:
         pair, _ = anneal(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
 ENVIRONMENT = "EDGEVEIL_CONFIG"
-_BY_HAND = ("accuracy", "config", "dry-run", "insecure-seed", "verbose", "yes")
+_BY_HAND = ("accuracy", "config", "dry-run", "insecure-seed", "overwrite", "verbose", "yes")
 
 
 def apply_config(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:

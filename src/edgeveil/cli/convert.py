@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
+from edgeveil._words import counted
 from edgeveil.cli.options import GRAPH_FILE, Flag, GraphFile, default
 from edgeveil.cli.output import say
 
@@ -69,7 +70,7 @@ def convert(
                 overwrite=overwrite,
                 progress=progress,
             )
-        say_what_was_read(f"{len(parts)} parts", open_graph(folder), counts=True)
+        say_what_was_read(counted(len(parts), "part"), open_graph(folder), counts=True)
     say(f"written to {folder}")
 
 

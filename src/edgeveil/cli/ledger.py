@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 
 import edgeveil as ev
 from edgeveil._check import whole
+from edgeveil._words import some_of
 from edgeveil.cli import options
 from edgeveil.cli.options import Format, LedgerPlace, default, option
 from edgeveil.cli.output import counting, print_table, say
@@ -110,8 +111,9 @@ def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = Fals
             )
         words = (
             f"The series of {label or 'this graph'} ends. The next refresh charges epsilon = "
-            f"{price:g} again: {able:,} of the {len(accounts):,} members who were charged so far "
-            "have as much left; the others get no more lists."
+            f"{price:g} again. Of those who were charged so far, "
+            f"{some_of(able, len(accounts), 'member', 'have')} as much left; the others get no "
+            "more lists."
         )
     if not yes:
         confirm(words)
@@ -197,7 +199,6 @@ def plan(
         rows = [(*row, *(hits.get((group, row[3])) for group in groups)) for row in rows]
         warning = "FOR THE CURATOR ONLY, NOT PRIVATE: the hits come from the exact graph."
         about["warning"] = warning
-        say(warning)
         say(_worth(hits))
     print_table(columns, rows, style=format, about=about, title="prices that last", warning=warning)
 

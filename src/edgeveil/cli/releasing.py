@@ -223,7 +223,7 @@ def _charging(question: Question, before: Price | None, setup: Setup) -> Iterato
             say(f"{name}: {words}.")
         raise
     if before.n_new:
-        say(f"{name}: {_charged(before)}.")
+        say(f"{name}: {_charges(before, done=True)} {_free(before)}".rstrip())
     elif not before.n_open:
         say(_free(before))
 
@@ -300,33 +300,23 @@ def _free(price: Price) -> str:
     return "This release is stored already: to get it again costs nothing."
 
 
-def _charges(price: Price) -> str:
-    """What a release would be charged, and what is left before."""
-    epsilon, left = f"{price.epsilon:.15g}", f"{price.left:.15g}"
-    if price.whom is None:
-        words = f"Charges {epsilon} to everybody. Remaining budget: {left}."
-    elif price.n_new > 1:
-        words = (
-            f"Charges {epsilon} to each of {price.n_new:,} members. Lowest remaining budget: "
-            f"{left} (member {price.whom!r})."
-        )
-    else:
-        words = f"Charges {epsilon} to member {price.whom!r}. Remaining budget: {left}."
+def _charges(price: Price, *, done: bool = False) -> str:
+    """What a release would be charged and what is left before; or what it was, and is left now."""
+    verb = "Charged" if done else "Charges"
+    left = f"{(price.left_nano - price.needs_nano * done) / 10**9:.15g}"
+    whom = "everybody" if price.whom is None else f"member {price.whom!r}"
+    remains = f"Remaining budget: {left}"
+    if price.whom is not None and price.n_new > 1:
+        remains = f"Lowest remaining budget: {left} ({whom})"
+        whom = f"each of {price.n_new:,} members"
+    words = f"{verb} {price.epsilon:.15g} to {whom}. {remains}"
+    if done and price.more != math.inf:
+        words += f", enough for {price.more:,} more like it"
     if price.pooled_left_nano is not None:
-        needs, of = price.pooled_needs_nano / 10**9, price.pooled_left_nano / 10**9
-        words += f" Charges {needs:.15g} to all members together. Remaining for them: {of:.15g}."
-    return words
-
-
-def _charged(price: Price) -> str:
-    """What was charged, what is left, and how far that goes."""
-    of_all = price.n_new + price.n_open + price.n_stored
-    some = f" for {some_of(price.n_new, of_all, 'row')}" if price.n_new < of_all else ""
-    left = (price.left_nano - price.needs_nano) / 10**9
-    more = "" if price.more == math.inf else f", enough for {price.more:,} more like it"
-    return (
-        f"charged epsilon = {price.epsilon:.15g}{some}; {left:.15g} left for {_whom(price)}{more}"
-    )
+        needs, of = price.pooled_needs_nano, price.pooled_left_nano
+        words += f". {verb} {needs / 10**9:.15g} to all members together. Remaining for them: "
+        words += f"{(of - needs * done) / 10**9:.15g}"
+    return f"{words}."
 
 
 def _whom(price: Price) -> str:

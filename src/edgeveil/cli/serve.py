@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from edgeveil.graph import Graph
     from edgeveil.ledger import Ledger
     from edgeveil.serve.making import Making
+    from edgeveil.serve.series import SeriesLists
     from edgeveil.serve.tokens import Tokens as Checker
 
 _TRIAL_MEMBERS = 3
@@ -70,6 +71,7 @@ def serve(
     sockets: Sockets = Sockets(),  # noqa: B008  (frozen)
     state: Annotated[Path | None, default("beside the ledger: <ledger>.service")] = None,
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
+    folder: Annotated[Path | None, default("beside the ledger")] = None,
     ahead: Flag = False,
     trial: Flag = False,
     knows_followers: Flag = False,
@@ -77,9 +79,11 @@ def serve(
 ) -> None:
     """Give each member its own list over HTTP, and nobody else's.
 
-    The mechanism is always Suggest.
+    Where the lists of the label are a series (edgeveil refresh), these are
+    served, and nobody is charged for asking. Without one, lists are made and
+    charged one by one, at --epsilon.
 
-    Example: edgeveil serve friends/ --ledger friends.ledger --epsilon 0.5 --keys keys.json
+    Example: edgeveil serve friends/ --ledger f.ledger --label friends --keys keys.json
     Try it first: edgeveil serve --trial
 
     Parameters
@@ -89,7 +93,7 @@ def serve(
     ledger
         Budget to charge; made by `edgeveil ledger create`.
     epsilon
-        Privacy loss of one list. A member gets one list for each snapshot.
+        Without a series: privacy loss of one list. A member gets one list for each snapshot.
     k
         Length of a list.
     label
@@ -98,9 +102,11 @@ def serve(
         Folder for copies of lists and the curator's key.
     artifacts
         Folder of the released files; needed for a ledger in PostgreSQL.
+    folder
+        The folder of the series, as for `edgeveil refresh`.
     ahead
-        Make and charge the lists of all members at once, in every snapshot, not when members first
-        ask.
+        Without a series: make and charge the lists of all members at once, in every snapshot, not
+        when members first ask.
     trial
         Serve the built-in network, with tokens for three members, until Ctrl-C.
     knows_followers
@@ -113,33 +119,64 @@ def serve(
         with tempfile.TemporaryDirectory(prefix="edgeveil-trial-") as trials:
             _serve_trial(Path(trials), sockets, k)
         return
-    if graph is None or ledger is None or epsilon is None or tokens.keys is None:
+    if graph is None or ledger is None or tokens.keys is None:
         raise ParameterError(
-            "GRAPH, --ledger, --epsilon and --keys are needed; `edgeveil serve --trial` needs none"
+            "GRAPH, --ledger and --keys are needed; `edgeveil serve --trial` needs none"
         )
     from edgeveil.ledger import Ledger
     from edgeveil.series import is_series
     from edgeveil.serve.making import Making, Offer
+    from edgeveil.serve.series import SeriesLists
     from edgeveil.serve.tokens import Tokens as Checker
 
     opened = Ledger.open(ledger, artifacts=artifacts)
-    if is_series(opened, label):
-        raise ParameterError(
-            f"the lists of {label or 'this graph'} are a series, which the service does not serve "
-            "yet: edgeveil refresh --per-member writes them, or serve another label"
-        )
-    if epsilon > opened.epsilon:
-        raise ParameterError(f"--epsilon {epsilon:g} is above the ledger's cap, {opened.epsilon:g}")
-    folder = _state_folder(_beside(opened) if state is None else state)
+    of_series = is_series(opened, label)
+    if not of_series:
+        epsilon = _price_of_a_list(opened, label, folder, epsilon)
+    place = _state_folder(_beside(opened) if state is None else state)
     checker = Checker(tokens.keys, tokens.audience, tokens.issuer)
-    offer = Offer(epsilon=epsilon, k=k, label=label, knows_followers=knows_followers, ahead=ahead)
-    making = Making(_reader(graph, reading), opened, offer, folder)
+    read = _reader(graph, reading)
+    source: Making | SeriesLists
+    if of_series:
+        source = SeriesLists(read, opened, label, k, place, folder)
+        lists = source.mechanism
+        if epsilon not in (None, lists.epsilon) or knows_followers > lists.knows_followers:
+            raise ParameterError(
+                f"the lists of {label or 'this graph'} are a series with epsilon "
+                f"{lists.epsilon:g}: leave --epsilon and --knows-followers out"
+            )
+    else:
+        assert epsilon is not None
+        offer = Offer(epsilon, k=k, label=label, knows_followers=knows_followers, ahead=ahead)
+        source = Making(read, opened, offer, place)
 
     def started(members: str, curator: str) -> None:
         say(f"Members: {members}")
         say(f"Curator: {curator or 'closed (--curator)'}")
 
-    _serve(making, checker, sockets, folder, started)
+    _serve(source, checker, sockets, place, started)
+
+
+def _price_of_a_list(
+    ledger: Ledger, label: str, folder: Path | None, epsilon: float | None
+) -> float:
+    """The epsilon of lists that are made one by one; refused where they must not be."""
+    from edgeveil.series.campaign import series_folder
+
+    renewed = ledger.fingerprint(label) is None and ledger.snapshot(label) > 1
+    if renewed and (series_folder(ledger, label, folder) / "series.json").exists():
+        raise ParameterError(
+            f"the series of {label or 'this graph'} is to start anew: edgeveil refresh starts it. "
+            "Lists that are charged one by one need another label"
+        )
+    if epsilon is None:
+        raise ParameterError(
+            f"{label or 'this graph'} has no series yet: edgeveil refresh makes one. For lists "
+            "that are charged one by one, give --epsilon"
+        )
+    if epsilon > ledger.epsilon:
+        raise ParameterError(f"--epsilon {epsilon:g} is above the ledger's cap, {ledger.epsilon:g}")
+    return epsilon
 
 
 def _refuse_without_packages() -> None:
@@ -175,7 +212,7 @@ def _reader(path: Path, reading: options.GraphFile) -> Callable[[], Graph]:
 
 
 def _serve(
-    making: Making,
+    source: Making | SeriesLists,
     tokens: Checker,
     sockets: Sockets,
     folder: Path,
@@ -193,26 +230,27 @@ def _serve(
         sockets.at, certificate=sockets.certificate, key=sockets.private_key, shared=True
     )
     metrics, https = Metrics(), sockets.certificate is not None
-    apps = [(address, member_app(making, tokens, metrics, pad=sockets.pad, https=https))]
+    apps = [(address, member_app(source, tokens, metrics, pad=sockets.pad, https=https))]
     if sockets.curator is not None:
         key = curator_key(folder / _KEY)
-        apps.append((Address.of(sockets.curator), curator_app(making, tokens, metrics, key)))
+        apps.append((Address.of(sockets.curator), curator_app(source, tokens, metrics, key)))
 
     def begin() -> None:
         started(str(address), str(apps[1][0]) if apps[1:] else "")
-        making.start()
+        source.start()
 
     try:
         serve(apps, begin)
     finally:
-        making.stop()
+        source.stop()
 
 
 def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
     """The built-in network, tokens for three of its members, and the curator's page."""
     from edgeveil.cli.demo import named_network
     from edgeveil.ledger import Ledger
-    from edgeveil.serve.making import Making, Offer
+    from edgeveil.series import refresh
+    from edgeveil.serve.series import SeriesLists
     from edgeveil.serve.server import Address
     from edgeveil.serve.tokens import Tokens as Checker
     from edgeveil.serve.tokens import new_key, sign
@@ -221,7 +259,9 @@ def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
     ledger = Ledger.create(folder / "trial.ledger", epsilon=_TRIAL_CAP)
     secret = new_key(folder / "keys.json")
     checker = Checker(folder / "keys.json", "edgeveil")
-    making = Making(lambda: graph, ledger, Offer(epsilon=1.0, k=k), folder)
+    say("Making lists for everybody ...")
+    refresh(graph, ledger=ledger, epsilon=1.0)
+    source = SeriesLists(lambda: graph, ledger, "", k, folder)
     beside = str(Address.of(sockets.at).port + 1)
     people = graph.nodes.take(range(0, graph.n_nodes, graph.n_nodes // _TRIAL_MEMBERS))
 
@@ -231,4 +271,4 @@ def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
             say(f"{person}: {members}/#token={sign(str(person), secret, 'edgeveil')}")
         say(f"The curator: {curator}/#key={(folder / _KEY).read_text().strip()}")
 
-    _serve(making, checker, replace(sockets, curator=beside), folder, started)
+    _serve(source, checker, replace(sockets, curator=beside), folder, started)

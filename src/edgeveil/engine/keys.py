@@ -1,11 +1,10 @@
-"""How a ledger identifies a computation: by its question, and by the code that answers it.
+"""How a ledger identifies a computation: by a description, and by a digest of the code.
 
-The question identifies a campaign: mechanism, parameters, guarantee, and the code of mechanisms
-from outside edgeveil. edgeveil's own code is not part of it, because otherwise an upgrade would
-charge everybody again; that is safe because every batch has its own secret. Under one secret,
-though, two different computations would share noise, and the difference of their results would
-reveal private numbers. So only the same code may finish a batch that was begun (`code_of`).
-Comments and docstrings do not count as code.
+The description (`describe`) has mechanism, parameters, guarantee, and the source of a mechanism
+from outside of the package. Our own code is not part of it, or an upgrade would charge everybody
+again. That is safe because every batch has its own secret. But two computations under one secret
+would share noise, and the difference of their results would reveal private numbers. So only the
+same code (`code_of`) may finish a batch that was begun. Comments and docstrings do not count.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ from edgeveil._source import digest_of, loop_files, loops_changed
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.mechanisms.base import Mechanism
 
-# The code that computes released values. Not file readers, command line, reports, audits and
-# evaluation.
+# Modules that released values depend on; not readers of files, commands, reports, audits.
 _MAKES_VALUES = (
     *("estimate", "flow", "mechanisms", "privacy", "hashing.py", "graph.py", "nodes.py"),
     *("engine/tasks.py", "history", "series"),
@@ -41,15 +39,15 @@ def parameters_of(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def describe(mechanism: Mechanism) -> str:
-    """The question that a mechanism answers, as text. The graph is not part of it.
+    """What a mechanism computes, as text. The graph is not part of it.
 
-    If it were, the same call would return the stored rows as long as the graph is the same and
-    new rows once an edge has changed: whether rows are new would reveal the change.
+    Otherwise the same call would give the stored rows while the graph is the same, and new rows
+    as soon as one edge has changed, which would reveal the change.
     """
     claim = mechanism.guarantee(1)
-    asked = {
+    described = {
         "mechanism": mechanism.name,
-        # 1 and 1.0 are the same question
+        # 1 and 1.0 are the same parameter
         "parameters": {
             name: float(value) if type(value) is int and abs(value) < 2**53 else value
             for name, value in parameters_of(mechanism).items()
@@ -59,7 +57,7 @@ def describe(mechanism: Mechanism) -> str:
         ],
         "code": [_class_digest(kind) for kind in _classes(mechanism) if not _is_ours(kind)],
     }
-    return json.dumps(asked, sort_keys=True)
+    return json.dumps(described, sort_keys=True)
 
 
 def _classes(mechanism: Mechanism) -> tuple[type, ...]:
@@ -78,8 +76,8 @@ def code_of(mechanism: Mechanism) -> str:
 
 @cache
 def _our_code() -> str:
-    """SHA-256 of the code that computes values, and of all compiled loops, which may be inlined."""
-    if loops_changed():  # this process may have loaded some files before the change, some after
+    """Digest of the modules that make values and of all compiled loops, which may be inlined."""
+    if loops_changed():  # some loops may be loaded from before the change, others from after it
         raise EdgeveilError(
             "edgeveil's own files have changed since this process began: restart it"
         )
@@ -93,13 +91,13 @@ def _our_code() -> str:
 
 @cache
 def _class_digest(kind: type) -> str:
-    """SHA-256 of a class: module, name, and the source of its whole module, which it may call.
+    """Digest of a class: its module, its name and the source of its whole module.
 
     Raises
     ------
     ParameterError
-        If there is no source file, for instance for a class defined at a prompt. Its code could
-        change unnoticed under a secret that draws the same noise again.
+        If there is no file, because it was defined at a prompt: its code could change unnoticed,
+        under a secret that draws the same noise again.
     """
     digest = hashlib.sha256(f"{kind.__module__}:{kind.__qualname__}".encode())
     if not _is_ours(kind):
@@ -115,7 +113,7 @@ def _class_digest(kind: type) -> str:
 
 
 def _meaning(source: str | bytes) -> bytes:
-    """The syntax tree of Python source, without comments, layout and docstrings."""
+    """Python source without comments, formatting and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)

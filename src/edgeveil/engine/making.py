@@ -30,10 +30,10 @@ from edgeveil.release_folder import ReleaseFolder, Result, file_of, part_name
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
 
-# A part is what a worker computes at a time: much larger than the groups that fit into a CPU
-# cache, so that a cluster does not spend its time sending; small enough that a few fit into memory.
+# A part is sent to a worker and back: much larger than the groups of rows that fit into a cache,
+# so that a cluster is not busy with sending; small enough that a few fit into memory.
 _PART_BYTES = 16 << 20
-_PART_LISTS = 1024  # lists are short and quick to make
+_PART_LISTS = 1024
 
 # A batch is charged and stored as a whole; a few are in memory at a time.
 _BATCH_BYTES = 64 << 20
@@ -191,7 +191,10 @@ def _release_in(folder: Path) -> ReleaseFolder | None:
 
 
 def _another(folder: Path) -> ParameterError:
-    return ParameterError(f"{folder} holds another release: choose another folder, or overwrite it")
+    return ParameterError(
+        f"{folder} holds another release: choose another place, or replace it (--overwrite, "
+        "overwrite=True)"
+    )
 
 
 class _Collected:
@@ -297,7 +300,7 @@ class Paid:
     """Rows with a ledger: each is charged once, before its noise is drawn, and stored.
 
     A release that the budget does not allow as a whole is refused before the first batch. All
-    batches belong to the snapshot that was priced, even if another one is declared meanwhile.
+    batches are charged to the snapshot of the price, also if another one is declared meanwhile.
     """
 
     def __init__(self, question: Question, price: Price | None = None) -> None:
@@ -344,14 +347,15 @@ class Paid:
         if there.provenance.lists != self._question.lists_made:
             raise ParameterError(
                 f"{there.path} holds lists of another length or for other candidates: choose "
-                "another folder; nothing more is charged"
+                "another place, where they cost nothing, or replace them (--overwrite, "
+                "overwrite=True)"
             )
 
     def _stored(self) -> Iterator[Batch]:
         """Yield each batch when it is stored.
 
-        A batch that another process charged but did not finish is made here as a whole, from its
-        secret. So concurrent and interrupted processes do no harm.
+        A batch that another process has charged and not finished is computed here, all of it, from
+        its secret. So it does not matter whether that process is still at work.
         """
         stored: list[Batch] = []
         begun: dict[int, tuple[Batch, _Collected]] = {}
@@ -410,7 +414,7 @@ _recent_lock = threading.Lock()
 
 
 def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
-    """The batch of a campaign's shared statistics; drawn and stored here if they are not yet."""
+    """The batch with the shared statistics of a campaign; computed and stored if it is not yet."""
     if batch.stored:
         return batch
     noise = NoiseSource.from_secret(batch.secret).derive("shared")
@@ -419,7 +423,7 @@ def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
 
 
 def _learned(question: Question, batch: Batch) -> Any:
-    """What `Mechanism.learn` makes of a campaign's shared statistics; cached."""
+    """What `learn` gives for the shared statistics of a campaign."""
     batch = stored_shared(question.mechanism, question.graph, batch)
     name = batch.key, batch.digest
     with _recent_lock:
@@ -433,13 +437,13 @@ def _learned(question: Question, batch: Batch) -> Any:
     return learned
 
 
-# -- files of a ledger: a campaign's shared noised statistics, and the rows of a batch --------
+# -- Artifacts of a ledger: the noised shared statistic of a campaign, and the rows of a batch -----
 
 _KINDS: dict[str, type[Noised]] = {"numbers": Noised, "tail": NoisedTail}
 
 
 def _write_shared(path: Path, numbers: Noised | None, nodes: NodeSet) -> None:
-    """Write the noised statistics, if there are any, and the node set that row indices refer to."""
+    """Write noised numbers, if there are any, and the node set that indices in rows refer to."""
     held: dict[str, Any] = {f"node_{name}": array for name, array in nodes.arrays.items()}
     if numbers is not None:
         kind = next(name for name, cls in _KINDS.items() if type(numbers) is cls)
@@ -448,7 +452,7 @@ def _write_shared(path: Path, numbers: Noised | None, nodes: NodeSet) -> None:
 
 
 def read_shared(path: Path) -> Noised | None:
-    """The noised statistics that a campaign shares, or None."""
+    """The noised shared statistic of a campaign, if there is one."""
     held = _read(path)
     for name, cls in _KINDS.items():
         if name in held:

@@ -1,4 +1,4 @@
-"""A request for a release: checked before anything is charged or drawn."""
+"""A release that is asked for, checked before anything is charged or drawn."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Options(TypedDict, total=False):
 
 
 class ReleaseOptions(Options, total=False):
-    """Options of a call that takes any mechanism: also the length and candidates of lists."""
+    """What a call for any mechanism takes; k and candidates are for lists."""
 
     k: int | None
     candidates: Iterable[NodeId] | None
@@ -86,20 +86,20 @@ class Question:
 
     @property
     def width(self) -> int:
-        """Numbers in a row; for suggestions an upper bound. Public."""
+        """Numbers in a row, for suggestions at most; public."""
         if self.mechanism.gives == "scores":
             return self.graph.n_nodes
         if self.mechanism.gives == "suggestions":
-            return 2 * STORED  # stored candidates of 8 bytes each, and the lists made from them
+            return 2 * STORED  # the stored evidence of a member, and the list made of it
         return int(self.mechanism.dimension)  # type: ignore[attr-defined]  # embeddings have it
 
     @cached_property
     def names(self) -> list[str]:
-        """The members, under the names that a ledger uses for them."""
+        """The members' names in a ledger: their ids as text."""
         return [str(node) for node in self.graph.nodes.take(self.indices)]
 
     def indices_of(self, names: Iterable[str]) -> npt.NDArray[np.int64]:
-        """Indices in the node set of the members with these ledger names, in increasing order."""
+        """Indices of members, increasing, from their names in a ledger."""
         id_of = type(self.graph.nodes[0])
         return np.sort(self.graph.nodes.indices([id_of(name) for name in names]))
 
@@ -126,7 +126,7 @@ class Question:
         return replace(self, indices=able, guarantee=guarantee, n_left_out=len(unable))
 
     def about(self, *, noise: NoiseSource | None = None, charged: str = "") -> About:
-        """Guarantee and provenance of rows drawn from `noise`, or charged to a ledger at a time."""
+        """Guarantee and provenance of rows drawn from `noise`, or charged to a ledger (when)."""
         private = self.guarantee.private if noise is None else noise.private
         provenance = Provenance(
             mechanism=self.mechanism.name,
@@ -152,16 +152,11 @@ class Question:
 
     @cached_property
     def campaign(self) -> Campaign:
-        """What the ledger records about this release."""
-        parameters = {
-            # for people to read: of a long list (candidates), only its length
-            name: f"{len(value)} of them" if isinstance(value, tuple) and len(value) > 20 else value
-            for name, value in parameters_of(self.mechanism).items()
-        }
+        """The release as a ledger's campaign."""
         nodes = self.graph.nodes
         note = {
             "mechanism": self.mechanism.name,
-            "parameters": json.dumps(parameters),
+            "parameters": json.dumps(parameters_of(self.mechanism)),
             "version": version("edgeveil"),
             "nodes": f"{len(nodes):,} {nodes.digest(b'nodes').hexdigest()[:16]}",
             "purpose": self.purpose,
@@ -179,7 +174,7 @@ class Question:
 
 
 def graph_of(given: Any) -> Graph:
-    """The graph, which may be given as a Graph, a path, or another library's object."""
+    """A graph, from a Graph, a path, or another library's object."""
     return read_graph(given) if isinstance(given, str | os.PathLike) else as_graph(given)
 
 
@@ -194,18 +189,17 @@ def ask(
     in_memory: bool = False,
     only_price: bool = False,
 ) -> Question:
-    """Check a request and state what it would protect.
+    """Check what is asked for, and its guarantee.
 
     A caller that has looked up the nodes already gives `indices` instead of `sources`, and `lists`
-    instead of k and the candidates' ids.
+    instead of ids of candidates.
 
-    Whatever could fail later for public reasons (calibration, shapes, unknown ids, memory for all
-    rows at once if `in_memory`) fails here, before anything is charged. The checks read only
-    public values, except where the guarantee rests on a promise that the graph may break
-    (PromiseError).
+    Whatever could fail later for public reasons (calibration, shapes, unknown ids, too little
+    memory for all rows if `in_memory`) fails here, before anything is charged. Only public values
+    are used, except for a guarantee that rests on a promise: a graph may break it (PromiseError).
     """
     graph = graph_of(graph)
-    given: Any = _checked({name: value for name, value in how.items() if value is not None})
+    given: Any = _check_options({name: value for name, value in how.items() if value is not None})
     given["lists"] = lists or _list_options(graph, mechanism, given)
     check_directions(check_mechanism(mechanism), graph)
     if indices is None:
@@ -256,7 +250,7 @@ def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> 
     return ListOptions(**wanted)
 
 
-def _checked(how: dict[str, Any]) -> dict[str, Any]:
+def _check_options(how: dict[str, Any]) -> dict[str, Any]:
     ledger, noise = how.get("ledger"), how.get("noise")
     if isinstance(ledger, str | os.PathLike):
         how["ledger"] = Ledger.open(ledger)
@@ -271,7 +265,7 @@ def _checked(how: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_size(question: Question, *, in_memory: bool) -> None:
-    """Refuse a release that does not fit the mechanism's limits or this machine's memory."""
+    """Refuse what this many nodes, or this much memory, do not allow."""
     if isinstance(question.mechanism, ChecksNodes):
         question.mechanism.check_nodes(question.graph.nodes)
     rows = len(question.indices)

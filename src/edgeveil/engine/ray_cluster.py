@@ -132,11 +132,11 @@ class Ray:
                     lost.append((part, key, attempt + 1))
                     fill()
                 except ray.exceptions.RayTaskError as error:
-                    # Raise what the worker raised, which Ray has wrapped.
+                    # The error as the worker raised it: Ray wraps it.
                     cause = getattr(error, "cause", None)
                     raise (cause if isinstance(cause, EdgeveilError | OSError) else error) from None
                 else:
-                    # Start the next part first, so that no worker idles while the caller writes.
+                    # Submit the next part first, so that no worker waits for the caller.
                     fill()
                     yield part, result
         finally:
@@ -153,8 +153,8 @@ class Ray:
         with ExitStack() as undo:
             if self.address is None:
                 # Logs, sockets and spilled objects of our own cluster must be private. Ray makes
-                # its folder world-readable, so it gets one inside a private folder. The path
-                # must be short, because it holds sockets.
+                # its folder readable by everybody, so it gets one inside of a private folder.
+                # Paths of sockets must be short.
                 short = "/tmp" if os.path.isdir("/tmp") else None
                 folder = undo.enter_context(TemporaryDirectory(prefix="ev-", dir=short))
                 options |= {"num_cpus": self.workers, "include_dashboard": False}
@@ -171,9 +171,9 @@ class Ray:
 def _end(ray: Any, references: list[Any]) -> None:
     """Cancel tasks and wait for them: none may go on after the call has failed.
 
-    A worker that does not react (it is inside a long compiled loop) is killed. Errors of the
-    tasks, which Ray would log as never retrieved, and of a lost cluster are suppressed: the
-    caller should see the error that led here.
+    A worker that cannot be interrupted (inside a long compiled loop) is killed. Errors are
+    dropped: those of the tasks, which Ray would otherwise report as unread, and those of a
+    cluster that is gone. The error that led here is the one to report.
     """
     left = references
     for force in (False, True):
@@ -229,7 +229,7 @@ def _import_ray() -> Any:
 
 
 def _losses(ray: Any) -> tuple[type[Exception], ...]:
-    """The errors that mean something was lost, as opposed to: the work itself failed."""
+    """Exceptions for a lost task or result, as opposed to a task that failed."""
     found = ray.exceptions
     return (
         found.ObjectLostError,

@@ -1,4 +1,4 @@
-"""Tasks, which compute the rows of a part of a release, and the engine that runs them in threads.
+"""Tasks, which compute some rows of a release, and the engine that runs them in threads.
 
 A task is plain data and can be sent to another process. The noise key is sent separately,
 because what machines share may be spilled to disk, and a key must not be.
@@ -55,7 +55,7 @@ class Made(NamedTuple):
 
 
 class About(NamedTuple):
-    """What accompanies the rows of a release."""
+    """What comes with rows wherever they go."""
 
     guarantee: Guarantee
     provenance: Provenance
@@ -70,10 +70,10 @@ class ListOptions(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Compute a part's rows: the same rows however often it is run.
+    """Compute the rows of a part; the same rows, however often it is run.
 
-    With `about` the result is the bytes of a file of a release folder, so that workers do the
-    encoding as well.
+    With `about` the result is the bytes of a file of a release's folder, so that workers share the
+    work of encoding it, too.
     """
 
     mechanism: Mechanism
@@ -112,7 +112,7 @@ class Task:
         return Made(sources, wholes[0], wholes[1] if len(wholes) == 2 else None)
 
     def result(self, made: Made, about: About) -> Result:
-        """The rows, or the lists made from evidence, with their guarantee and provenance."""
+        """A Release of the rows, or Suggestions made of the evidence."""
         mechanism, nodes = self.mechanism, self.graph.nodes
         ids = tuple(nodes.take(made.sources.tolist()))
         if isinstance(made.rows, Evidence):
@@ -144,8 +144,8 @@ class Engine(Protocol):
     def run(self, task: Task, parts: Parts) -> Iterator[tuple[Part, Any]]:
         """Run the task for all parts, in any order, more than once if need be.
 
-        Yield each part once, with its result. Take the next part only when there is room for it,
-        and in the caller's thread, because taking it may charge a ledger. Closing the iterator
+        Yields each part once, with its result. Parts are taken from their iterator when a worker
+        is free, in the caller's thread: the next one may charge a ledger. Closing the iterator
         stops the work.
         """
         ...
@@ -199,8 +199,8 @@ class Local:
         running: dict[Future[Any], Part] = {}
         with ThreadPoolExecutor(self.workers, thread_name_prefix="edgeveil") as pool:
             try:
-                # Limit the parts in flight: the rows of a finished part stay in memory until the
-                # caller takes them.
+                # At most two parts for each thread: finished rows stay in memory until the caller
+                # takes them.
                 while first or running:
                     for part, key in first:
                         running[pool.submit(task, part, key.source(), check)] = part
@@ -208,7 +208,7 @@ class Local:
                         yield running.pop(future), future.result()
                     first = list(islice(waiting, 2 * self.workers - len(running)))
             finally:
-                # An error, Ctrl-C, or a closed iterator: workers stop between two groups of rows.
+                # After an error, Ctrl-C, or if the caller stops early: end between two groups.
                 stop.set()
                 for future in running:
                     future.cancel()

@@ -98,7 +98,7 @@ def best_of_rows(
     out_above: Any,  # OUT (m * k) how many of the member's sums are at least this one
 ) -> None:
     """The k best strangers of each member: by evidence, because they follow it, or popular."""
-    without = _score(0.0, 0.0, log_prior)  # what a name without evidence gets beside its degree
+    without = _score(0.0, 0.0, log_prior)  # score beyond the degree, without evidence
     out_starts[0] = 0
     for i in range(len(sources)):
         source, friends = sources[i], own[own_starts[i] : own_starts[i + 1]]

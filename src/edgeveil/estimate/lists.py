@@ -30,19 +30,19 @@ from edgeveil.estimate.rows import OwnLists, exact_weights
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.integer]
 
-CIRCLE = 2000  # K: strangers with whom a member may share a circle, before anything is measured
+CIRCLE = 2000  # K: prior number of strangers who share a circle with a member
 _LARGEST_PRIOR = 1.0  # of the odds K / n, where there are few nodes
-_FLOOR = 1.5  # scales of noise below which a released degree tells nothing
-_HUB = 3.0  # friends with a released degree above so many floors count less
-_SPREAD = 0.3  # expected common friends of a stranger in a circle, for each friend by weight
-_NOISE_NAMES = 200  # strangers whom noise alone lifts to the threshold, on average
+_FLOOR = 1.5  # released degrees below this many scales of noise are set to it
+_HUB = 3.0  # friends whose released degree is above this many floors count less
+_SPREAD = 0.3  # expected common friends of a stranger in a circle, per weight of friends
+_NOISE_NAMES = 200  # expected number of strangers that reach the threshold by noise alone
 STORED = 200  # names that are stored for a member, those with the best scores
 STANDS_OUT = 0.5  # a place stands out if its `chance` is below this,
 STRONG = 0.1  # and is strong if it is below this
 
 
 class Reason(IntEnum):
-    """Why somebody is on a list."""
+    """Why a name is on a list."""
 
     POPULAR = 0
     COMMON_FRIENDS = 1
@@ -54,7 +54,7 @@ class Popularity(NamedTuple):
 
     log_degrees: Vector  # (n) logarithms of released degrees, of the noise floor at least
     order: npt.NDArray[np.int64]  # (n) nodes, the most popular first
-    floor: float  # the least degree that is told apart from noise
+    floor: float  # the smallest degree that can be told from noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +110,9 @@ class Lists(NamedTuple):
 
 
 def split(epsilon: float) -> tuple[float, float]:
-    """Share epsilon out between the degrees and the sums; the parts add up to it.
+    """Split epsilon into a part for the degrees and one for the sums.
 
-    Degrees need little: they only have to tell hubs from others.
+    Degrees need little: they only have to tell hubs from other nodes.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def threshold(n: int, rate: float) -> float:
 
 
 def learn(noisy: Vector, scale: float) -> Popularity:
-    """Prepare what all lists share from degrees with Laplace noise of this scale."""
+    """What all lists share, from degrees with Laplace noise of this scale."""
     floor = max(_FLOOR * scale, 1.0)
     order = np.argsort(-noisy, kind="stable")
     return Popularity(np.log(np.maximum(noisy, floor)), order, floor)
@@ -138,7 +138,7 @@ def learn(noisy: Vector, scale: float) -> Popularity:
 def friend_weights(popularity: Popularity, own: OwnLists) -> Vector:
     """The weight in [0, 1] of each friend in ``own.lists``: hubs count less, as far as known.
 
-    Cut to so few bits that sums of weights are exact.
+    Rounded down so that sums of weights are exact (`exact_weights`).
     """
     degrees = np.exp(popularity.log_degrees[own.lists])
     return exact_weights(_HUB * popularity.floor / degrees, len(popularity.log_degrees))
@@ -204,9 +204,9 @@ def _best(
 def merge(popularity: Popularity, own: OwnLists, old: Evidence, new: Evidence) -> Evidence:
     """Add up the log odds of two windows of the same members, at most `STORED` names a member.
 
-    The rate of the sum is the larger one of the two, in whose units its sums are.
+    The rate of the result is the larger one of the two, and its sums are in units of that.
     """
-    if not len(old.nodes) and (old.rates <= new.rates).all():  # first windows: nothing to add
+    if not len(old.nodes) and (old.rates <= new.rates).all():  # the first window of all
         return new
     m, n = len(own.sources), len(popularity.log_degrees)
     rates = np.maximum(old.rates, new.rates)
@@ -307,7 +307,7 @@ def make_lists(
 def _reasons(
     own: OwnLists, starts: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], chance: Vector
 ) -> npt.NDArray[np.int8]:
-    """Common friends where a place stands out; else that somebody follows, or is popular."""
+    """Common friends where a place stands out; else a follower; else popular."""
     reasons = np.full(len(nodes), Reason.POPULAR, dtype=np.int8)
     for i, followers in enumerate(own.followers):
         here = slice(starts[i], starts[i + 1])
@@ -331,19 +331,19 @@ def weight_of_friends(popularity: Popularity, own: OwnLists) -> Vector:
 def _follow_back(own: OwnLists, n: int) -> Vector:
     """What being a follower adds to a score, for each member: a log likelihood ratio.
 
-    How often those whom the member follows follow it back, by its own lists, against how often
-    anybody follows it; with half a pseudo-count.
+    The share of those it follows who follow it back, over the share of all nodes that follow it,
+    with half a pseudo-count each.
     """
     friends = np.diff(own.starts)
     if not own.followers:
         return np.zeros(len(friends))
     followers = np.array([len(theirs) for theirs in own.followers])
     mutual = np.array([len(np.intersect1d(own.of(i), f)) for i, f in enumerate(own.followers)])
-    back, anybody = (mutual + 0.5) / (friends + 1), (followers + 0.5) / (n + 1)
-    return np.asarray(np.maximum(0.0, np.log(back / anybody)))
+    back, follow = (mutual + 0.5) / (friends + 1), (followers + 0.5) / (n + 1)
+    return np.asarray(np.maximum(0.0, np.log(back / follow)))
 
 
-# Arrays of one type each, read-only: for every other type the loops would be compiled again.
+# Loops are compiled for each type of their arguments, so they get arrays of one type, read-only.
 
 
 def _ints(array: Indices) -> npt.NDArray[np.int64]:

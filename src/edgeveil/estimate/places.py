@@ -35,7 +35,7 @@ class Place(NamedTuple):
     first, last : int or None
         The best and the worst place held by a node that cannot be told apart from this one, at
         95 % for each pair by itself. Both are `place` if it can be told apart from all others.
-        Some in between may still be told apart: a node whose own score is sharper.
+        A node in between with a smaller uncertainty may still be told apart.
     """
 
     place: int

@@ -44,8 +44,8 @@ _TINY = 1e-150  # the smallest variance: its inverse can be squared
 class OwnLists(NamedTuple):
     """The neighbour lists of a block of sources, which their members know, and the public nodes.
 
-    In a directed graph a list has those whom the member follows; `followers` has the followers of
-    each member, if members are assumed to know them.
+    In a directed graph a list holds the nodes that the member follows, and `followers` those that
+    follow it, if members are assumed to know them.
     """
 
     sources: npt.NDArray[np.int64]  # (m)

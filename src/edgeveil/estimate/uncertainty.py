@@ -34,7 +34,7 @@ _BISECTIONS = 50
 _NEWTON_STEPS = 60
 _MAX_TAU = 200.0
 _FALSE_POSITIVES = 20  # sums that are expected to exceed the outlier threshold by noise alone
-_MIN_TRUST = 1e-6  # below, the noisy sum cannot be recovered from the shrunk one (rounding)
+_MIN_TRUST = 1e-6  # below this, rounding hides the noisy sum in the shrunk one
 
 
 @dataclass(frozen=True)

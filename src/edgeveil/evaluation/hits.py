@@ -5,7 +5,7 @@ left) on the graph that is left, and look for the hidden friends among the first
 hits@k = found / min(k, hidden), one number for each member, averaged by degree of the members.
 Private lists are compared with popularity (the same list for everybody), the usual scores without
 privacy, and `limit`, which no private list exceeds on average as long as popularity is the best
-guide beside common friends (docs/theory/limits.md). For the curator only.
+guide besides common friends (docs/theory/limits.md). For the curator only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Members = npt.NDArray[np.int64]
 Found = dict[str, npt.NDArray[Any]]  # by metric: one value for each member, or one for all
 
 Group = tuple[int, int | None]
-"""Members with at least so many friends and fewer than so many; None: no end."""
+"""Members by number of friends: from the first number up to but without the second (None: any)."""
 
 DEGREE_GROUPS: tuple[Group, ...] = ((5, 20), (20, 50), (50, 200))
 ALL_GROUPS: tuple[Group, ...] = ((0, 5), *DEGREE_GROUPS, (200, None), (0, None))
@@ -203,11 +203,11 @@ def limit_of(
     level: npt.ArrayLike,
     k: int = 20,
 ) -> Vector:
-    """Largest chance that an epsilon-private list of k holds somebody with m common friends.
+    """Largest probability that an epsilon-private list of k holds a node with m common friends.
 
-    It is the chance to be among the first k e^(m epsilon) candidates, in the order in which they
-    stand without common friends: `ahead` are before this one, `level` are equal, this one among
-    them, and stand in random order.
+    It is the probability to be among the first k e^(m epsilon) candidates, ordered by what is known
+    besides common friends: `ahead` candidates come before this one, `level` (this one included)
+    are equal and in random order.
 
     Examples
     --------
@@ -222,12 +222,12 @@ def limit_of(
 
 
 def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 20) -> Vector:
-    """What bounds the mean hits@k of epsilon-private lists, if popularity is the best other guide.
+    """Bound on the mean hits@k of epsilon-private lists, for each member.
 
-    A hidden friend is found at most if it is among the first k e^(m epsilon) strangers by
+    A hidden friend can only be found if it is among the first k e^(m epsilon) strangers by
     popularity, where m is its number of common friends with the member. Its edges to these do not
-    count for popularity, and strangers with other common friends do not count at all. Theorem and
-    assumption: docs/theory/limits.md.
+    count for popularity, and strangers with common friends are left out of the order. This assumes
+    that popularity is the best guide besides common friends. Theorem: docs/theory/limits.md.
     """
     score, degrees = common_neighbours(split.left), split.left.in_degrees
     reached = []
@@ -238,7 +238,7 @@ def limit(split: HiddenEdges, members: Iterable[int], epsilon: float, k: int = 2
         common = counts[hidden]
         own = degrees[hidden] - common
         first, last = (np.searchsorted(others, own, side) for side in ("left", "right"))
-        # One without common friends is among the others already.
+        # A hidden friend without common friends is among `others` already.
         bound = limit_of(common, epsilon, len(others) - last, last - first + (common > 0), k)
         reached.append(min(float(bound.sum()) / min(k, len(hidden)), 1.0))
     return np.array(reached)
@@ -277,51 +277,55 @@ def measure_suggestions(
 ) -> list[Result]:
     """hits@k of lists, by degree group; a tenth of the graph's edges is hidden.
 
-    First the size of each group in the whole graph (`SIZE`); a group without anybody who has a
-    hidden friend is left out. Mechanisms give suggestions, each at its own epsilon; of these also
-    how many people are on any list, on how many lists the most suggested one is (`ALIKE`), and how
-    many lists are mostly popular names (`POPULAR`). `seed` decides what is hidden, who is asked
-    for, and the noise; `progress` is told how many lines are done, of how many.
+    The first results are the sizes of the groups (`SIZE`); groups in which no member has a hidden
+    friend are left out. For lists of mechanisms there are also the number of different people on
+    them, the share of lists with the most suggested one (`ALIKE`), and the share of lists that are
+    mostly popular names (`POPULAR`). `seed` determines the hidden edges, the members and the noise;
+    `progress` is called with the number of lines done and of all lines.
     """
     split = hide_edges(graph, seed=seed)
     drawn = members_by_degree(split, groups=groups, per_group=per_group, seed=seed)
     asked = {group: members for group, members in drawn.items() if len(members)}
     lines = list(_lines(split, mechanisms, k, seed))
-    results = [
-        Result.of(
-            float(np.count_nonzero(_in_group(graph.degrees, group))),
-            experiment="suggestions",
-            dataset=dataset,
-            mechanism="graph",
-            epsilon=None,
-            metric=SIZE,
-            scope=group_name(group),
-            n_sources=graph.n_nodes,
-            repeats=1,
-        )
-        for group in asked
-    ]
+    experiment = {"experiment": "suggestions", "dataset": dataset, "repeats": 1}
+    results = group_sizes(graph.degrees, asked, experiment)
     for done, (name, epsilon, measure) in enumerate(lines):
         progress(done, len(lines))
-        line = {"dataset": dataset, "mechanism": name, "epsilon": epsilon, "repeats": 1}
+        line = {"mechanism": name, "epsilon": epsilon, **experiment}
         for group, members in asked.items():
             found = measure(members)
             metrics = found if isinstance(found, dict) else {f"hits@{k}": found}
             about = {**line, "scope": group_name(group), "n_sources": len(members)}
             results += [
-                Result.of(estimate(values), experiment="suggestions", metric=metric, **about)
+                Result.of(estimate(values), metric=metric, **about)
                 for metric, values in metrics.items()
             ]
     progress(len(lines), len(lines))
     return results
 
 
+def group_sizes(
+    degrees: npt.NDArray[np.integer], groups: Iterable[Group], experiment: dict[str, Any]
+) -> list[Result]:
+    """How many nodes each degree group has."""
+    about = {"mechanism": "graph", "epsilon": None, "metric": SIZE, "n_sources": len(degrees)}
+    return [
+        Result.of(
+            float(np.count_nonzero(_in_group(degrees, group))),
+            scope=group_name(group),
+            **about,
+            **experiment,
+        )
+        for group in groups
+    ]
+
+
 def _lines(
     split: HiddenEdges, mechanisms: Iterable[Mechanism], k: int, seed: int
 ) -> Iterator[tuple[str, float | None, Callable[[Members], Vector | Found]]]:
-    """Name, epsilon and how to measure a group of members.
+    """Name, epsilon, and a function that measures a group of members.
 
-    First what is no private release, then every mechanism, and the limit at its epsilon.
+    First the scores without privacy, then every mechanism, followed by the limit at its epsilon.
     """
     baselines = {
         "popularity": popularity,
@@ -345,7 +349,7 @@ def _lines(
 def _of_lists(
     split: HiddenEdges, mechanism: Mechanism, noise: NoiseSource, k: int, members: Members
 ) -> Found:
-    """Hits of private lists, how alike the lists are, and which are mostly popular."""
+    """hits@k of private lists, how similar the lists are, and which are mostly popular."""
     asked = split.left.nodes.take(members.tolist())
     made: Any = release(split.left, mechanism, asked, k=k, noise=noise)
     counts = np.unique(made.lists.nodes, return_counts=True)[1]

@@ -1,10 +1,11 @@
 """Hits over time: what a series of lists finds, snapshot by snapshot.
 
 A tenth of the edges is hidden from all snapshots of a history. Lists are made as `refresh` makes
-them, from the same windows, memory and rule, but without a ledger and with seeded noise; the hidden
-friends are looked for on them at some snapshots. Beside the series: popularity by true degrees, and
-base only, one list with all of epsilon at the first snapshot (for who comes later, with its first
-friend), from which only new friends are removed afterwards. For the curator only.
+them, from the same windows, memory and rule, but without a ledger and with seeded noise; at some
+snapshots the hidden friends on them are counted. The series is compared with popularity by true
+degrees, and with "base only": one list with all of epsilon at the first snapshot (for members that
+join later, when they have their first friend), from which only new friends are removed. For the
+curator only.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence, Lists, Popularity
 from edgeveil.evaluation.hits import (
     ALL_GROUPS,
-    SIZE,
     Group,
     HiddenEdges,
     Members,
     Vector,
     group_name,
+    group_sizes,
     hide_edges,
     hits,
     hits_of_lists,
@@ -81,7 +82,7 @@ def lists_of_series(
     graph : Graph
         All edges with their births. What is made at a snapshot does not see later ones.
     members : array of int
-        Whose lists; the others change nothing about them.
+        Members to make lists for. A list does not depend on the other members.
     epsilon : float
         Of the series.
     rule : WindowRule
@@ -129,7 +130,7 @@ def lists_of_series(
 def _first_degrees(
     mechanism: Suggest, graph: Graph, n_first: int | None, noise: NoiseSource
 ) -> Popularity:
-    """The degrees that are released at the first snapshot; who joins later has the floor."""
+    """The degrees released at the first snapshot; nodes that join later get the floor."""
     numbers = shared_numbers(mechanism, born_until(graph, 1), noise)
     assert numbers is not None
     there = np.arange(graph.n_nodes) < (graph.n_nodes if n_first is None else n_first)
@@ -175,9 +176,9 @@ def measure_history(
 ) -> list[Result]:
     """hits@k at the last snapshots of a history, by degree group of the members in the end.
 
-    Hidden is a tenth of the edges of the latest snapshot, from all snapshots. Suggested is who is
-    in the latest one. Friendships that have ended count as they do in a series: as common friends,
-    and nobody is suggested to a former friend.
+    A tenth of the edges of the latest snapshot is hidden from all snapshots. Candidates are the
+    nodes of the latest one. Friendships that have ended count as they do in a series: as common
+    friends, and former friends are not suggested.
     """
     if len(history) < 2:
         raise ParameterError(
@@ -192,19 +193,7 @@ def measure_history(
     members = np.unique(np.concatenate(list(asked.values())))
     rows = {group: np.searchsorted(members, its) for group, its in asked.items()}
     about = {"experiment": "over time", "dataset": dataset, "repeats": 1}
-    degrees = split.left.degrees + split.hidden.degrees
-    results = [
-        Result.of(
-            float(np.count_nonzero((degrees >= low) & (degrees < (high or np.inf)))),
-            mechanism="graph",
-            epsilon=None,
-            metric=SIZE,
-            scope=group_name((low, high)),
-            n_sources=history.graph.n_nodes,
-            **about,
-        )
-        for low, high in asked
-    ]
+    results = group_sizes(split.left.degrees + split.hidden.degrees, asked, about)
 
     def add(name: str, epsilon: float | None, found: dict[int, Vector]) -> None:
         for group, its in rows.items():

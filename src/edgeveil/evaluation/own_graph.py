@@ -1,4 +1,4 @@
-"""`evaluate`: what private results are worth on one's own graph. For the curator only."""
+"""`evaluate`: how good private results are on a graph. For the curator only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NOT_RESULTS = ("experiment", "dataset", "paper_value")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What private results are worth on one graph; printing it gives a table.
+    """How good private results are on one graph; printing it gives a table.
 
     Attributes
     ----------
@@ -72,10 +72,9 @@ class Evaluation:
     def rows(self) -> list[Row]:
         """One row per mechanism and epsilon; see `columns`.
 
-        Of suggestions also per measure, over time per degree group.
-
-        None stands for an epsilon where there is none to choose (the truth, the floors), and for
-        accuracy where any order is right.
+        For suggestions also one per measure, over time one per degree group. None stands for the
+        epsilon of a line that has none (exact values, floors), and for an accuracy where any order
+        would be right.
         """
         return list(self.lines)
 
@@ -86,7 +85,7 @@ class Evaluation:
         return pl.DataFrame(self._records(), infer_schema_length=None)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table of `to_polars` for pandas; ``attrs["edgeveil"]`` says whom it is for."""
+        """The table of `to_polars` for pandas; the warning is in ``attrs["edgeveil"]``."""
         from edgeveil.io.exports import KEY, load_library
 
         frame = load_library("pandas", "to_pandas").DataFrame(self._records())
@@ -150,20 +149,20 @@ def evaluate(
     name: str = "graph",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:
-    """Measure on a graph what private results are worth. For the curator only.
+    """Measure how good private results are on a graph. For the curator only.
 
     ``suggestions``, the main job: a tenth of the edges is hidden, and lists made without them are
-    searched for the hidden friends: hits@k by degree of the members and for all members, beside
-    popularity, scores without privacy, and the limit of lists that are made from common friends
-    and popularity (docs/theory/limits.md). Also how many members have so many friends, and which
-    share of the lists is mostly popular names.
+    searched for the hidden friends: hits@k by degree of the members and for all members, compared
+    with popularity, scores without privacy, and the limit of lists that are made from common
+    friends and popularity (docs/theory/limits.md). Also the number of members of each degree group,
+    and the share of lists that are mostly popular names.
     ``rankings``, the paper's: Recall@k and NDCG@k against exact PageRank, in three scopes (see
-    `edgeveil.evaluation.ranking`), beside two floors. Nothing is charged and nothing is protected:
+    `edgeveil.evaluation.ranking`), compared with two floors. Nothing is charged or protected:
     the numbers come from the exact graph.
 
     Of a history, suggestions over time: what the lists of a series (`edgeveil.refresh`, by its
-    usual rule) find at the last five snapshots, beside popularity and base only, one list with the
-    whole epsilon at the first snapshot from which only new friends are removed.
+    usual rule) find at the last five snapshots, compared with popularity and with "base only": one
+    list with all of epsilon at the first snapshot, from which only new friends are removed.
 
     Parameters
     ----------
@@ -186,7 +185,7 @@ def evaluate(
     name : str
         The graph's name in the results.
     progress : callable
-        Is told how many parts of the measurement are done, of how many.
+        Called with the number of parts of the measurement that are done, and of all parts.
 
     Examples
     --------
@@ -318,7 +317,7 @@ def _own(given: list[Mechanism], sources: int) -> Iterator[Contender]:
     named = Counter((m.name, m.guarantee(1).epsilon) for m in given)
     for mechanism in given:
         name, loss = mechanism.name, mechanism.guarantee(1).epsilon
-        # A cell is known by its label: two of one name and epsilon need more than that.
+        # Labels must differ: mechanisms of one name and epsilon are told apart by parameters.
         label = name if named[name, loss] == 1 else repr(mechanism)
         yield Contender(label, mechanism, loss, sources, 3)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LEVEL = 0.95
-_ACROSS = 3  # panels beside each other
+_ACROSS = 3  # panels in a row of the figure
 # Okabe and Ito's colours, which most colour-blind people can tell apart.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
@@ -33,7 +33,7 @@ class Estimate(NamedTuple):
 def estimate(
     by_source: npt.ArrayLike, by_repeat: npt.ArrayLike = (), *, shared: bool = False
 ) -> Estimate:
-    """Mean over sources and repeats, with an interval that knows what was drawn together.
+    """Mean over sources and repeats, with a 95 % interval.
 
     All repeats of one source share that source's difficulty, so the source is the unit: the
     interval is that of the mean of the source means (Student's t). Where a repeat's noise is
@@ -57,7 +57,7 @@ def estimate(
 
 
 def _of_mean(values: npt.NDArray[np.float64]) -> tuple[float, int]:
-    """Variance of the mean, and its degrees of freedom; 0 where one value says nothing of it."""
+    """Variance of the mean, and its degrees of freedom; 0 and 0 for a single value."""
     if len(values) < 2:
         return 0.0, 0
     return float(values.var(ddof=1)) / len(values), len(values) - 1
@@ -104,7 +104,7 @@ class Result:
 
 
 def load_matplotlib() -> Any:
-    """The library, or a sentence on how to get it."""
+    """Import matplotlib, or say how to install it."""
     try:
         # In a notebook this also makes figures show themselves.
         import matplotlib.pyplot as plt

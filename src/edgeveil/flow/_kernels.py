@@ -57,7 +57,7 @@ class Kernels:
 
 
 def _make(lanes: int) -> Kernels:
-    """Make the loops for blocks of so many lanes; they are compiled at their first call."""
+    """Make the loops for blocks of this width; they are compiled at their first call."""
 
     @compiled
     def capped_rounds(

@@ -77,7 +77,7 @@ def load(_typing: Any, lanes: Any, array: Any, row: Any) -> Any:
 
 @intrinsic
 def store(_typing: Any, value: Any, array: Any, row: Any) -> Any:
-    """Write a row into a C-contiguous (rows, lanes) array of its kind."""
+    """Write a row into a C-contiguous (rows, lanes) array of the same number type."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         rows = _row_pointer(context, builder, signature.args[1], values[1], value)

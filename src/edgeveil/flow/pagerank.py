@@ -90,7 +90,7 @@ class _ExactBlock(Block):
         self._level = (1 - self.restart) / self._volume
 
     def continue_from(self, other: Any, lanes: Lanes, places: Lanes) -> None:
-        """Copy the constants, too."""
+        """Copy the lanes and their constants."""
         super().continue_from(other, lanes, places)
         self._level[places] = other._level[lanes]
 

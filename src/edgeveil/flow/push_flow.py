@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -221,11 +222,9 @@ def capped_rows(graph: Graph, sources: Iterable[int], recursion: Recursion) -> M
                 recursion.residual,
             )
             return
-        made: dict[int, CappedBlock] = {}  # by width: their memory is reused
+        made = cache(partial(CappedBlock, layout, recursion))  # by width: their memory is reused
         for part, loops in blocks(len(listed)):
-            if loops.lanes not in made:
-                made[loops.lanes] = CappedBlock(layout, recursion, loops)
-            block = made[loops.lanes]
+            block = made(loops)
             block.load(starts[part])
             block.rounds(recursion.rounds - 1 if forward else recursion.rounds)
             yield part, block, block.columns

@@ -66,8 +66,8 @@ def two_hop_tail_of_lists(
 ) -> tuple[npt.NDArray[np.integer], Vector, npt.NDArray[np.int64]]:
     """Sums of the weights of common neighbours, for strangers that have one and only for them.
 
-    Directed: of those whom the source follows and who follow the stranger. Time and memory go with
-    the number of friends' friends, not with that of all nodes.
+    Directed: of nodes that the source follows and that follow the stranger. Time and memory grow
+    with the number of friends' friends, not with that of all nodes.
 
     Parameters
     ----------

@@ -120,7 +120,7 @@ def list_charges(transaction: Transaction, member: str | None, latest: int | Non
 
 
 def show(transaction: Transaction, most: int = 20) -> list[str]:
-    """Say in a few lines what was charged and what is left, naming at most so many members."""
+    """What was charged and what is left, as lines of text, with at most so many members."""
     listed, head = accounts(transaction), Charges(transaction).head
     anybody = account(transaction, "")
     cap, pooled_cap = anybody.cap_nano, anybody.pooled_cap_nano

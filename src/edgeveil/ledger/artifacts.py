@@ -1,4 +1,4 @@
-"""Released files in the artifacts' folder of a ledger: there wholly or not at all."""
+"""Released files in a ledger's folder of artifacts, each written atomically."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NAME = re.compile(r"\.?([0-9a-f]{64})(\..*)?", re.DOTALL)
 
 
 def write_draft(folder: Path, key: str, writer: Callable[[Path], None]) -> tuple[Path, str] | None:
-    """Let `writer` write an artifact to a draft and make that durable; gives its path and digest.
+    """Let `writer` write an artifact to a draft file, and flush it; gives its path and digest.
 
-    None if there is no file: the writer wrote none, or another process that stored the same key
-    has removed it.
+    None if there is no file: the writer wrote none, or another process has stored the same key
+    meanwhile and removed all drafts of it.
     """
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def write_draft(folder: Path, key: str, writer: Callable[[Path], None]) -> tuple
 
 
 def find(folder: Path, key: str, sha256: str) -> Path:
-    """The artifact of a released key, as it was written."""
+    """The artifact of a released key; LedgerError if it is gone or was changed."""
     artifact = folder / key
     if not artifact.is_file():
         raise LedgerError(
@@ -59,7 +59,7 @@ def find(folder: Path, key: str, sha256: str) -> Path:
 
 
 def clear_drafts(folder: Path, key: str) -> None:
-    """Remove what crashed or second writers of a released key left behind."""
+    """Remove drafts of a released key, which crashed or slower writers left."""
     shutil.rmtree(_drafts(folder, key), ignore_errors=True)
 
 

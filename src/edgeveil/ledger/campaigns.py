@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Campaign:
     """One mechanism with its parameters, on the current snapshot of a label."""
 
-    question: str  # mechanism and parameters: all that rows depend on, except the graph
+    question: str  # identifies mechanism and parameters: all that rows depend on but the graph
     guarantee: Callable[[int], Guarantee]  # of a release of so many rows
     label: str = ""  # public name of the graph
     fingerprint: str = ""  # of the graph; must be the current snapshot's
@@ -81,8 +81,8 @@ class Price:
 class Batch:
     """Rows of a campaign that were charged together, or its shared statistics (no members).
 
-    All noise of the batch must be derived from `secret` (32 random bytes, the same for every
-    retry), and nothing else may be. `secret` and `members` are empty once the batch is stored.
+    All noise of the batch, and nothing else, is derived from `secret` (32 random bytes, the same
+    for every retry). `secret` and `members` are empty once the batch is stored.
     """
 
     key: str  # names the artifact
@@ -108,10 +108,10 @@ class Batch:
         return found
 
     def store(self, writer: Callable[[Path], None]) -> Batch:
-        """Write the artifact, mark the batch stored and erase the secret; gives the stored one.
+        """Write the artifact, record it and erase the secret; gives the stored batch.
 
-        `writer` writes the artifact to exactly the path it is given, and the same values whenever
-        it is called for this batch. If another process was faster, its artifact stays as it is.
+        `writer` writes the artifact to the path it is given, always with the same values for the
+        same batch. If another process was faster, its artifact is kept.
         """
         return self if self.stored else self._ledger._store_batch(self, writer)
 
@@ -299,6 +299,12 @@ class Request:
         """The statistics that all rows of the campaign share, if it has a row."""
         found = [ChargeRow(*row) for row in self._transaction.run(sql.CHARGE_OF_KEY, self.key)]
         return self._batch(found[0]) if found else None
+
+    def open_batches(self) -> list[Batch]:
+        """All batches of rows of the campaign that are not stored."""
+        numbers = [seq for (seq,) in self._transaction.run(sql.OPEN_OF_CAMPAIGN, self.key)]
+        charges = [ChargeRow(*row) for row in self._transaction.among(sql.CHARGES_AT, numbers)]
+        return [self._batch(charge) for charge in charges if charge.n_rows]
 
     def _batch(self, charge: ChargeRow) -> Batch:
         known, run = (charge.key, charge.seq, charge.created), self._transaction.run

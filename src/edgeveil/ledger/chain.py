@@ -1,9 +1,9 @@
-"""The hash chains over a ledger's records, and the check that recomputes everything from them.
+"""The hash chains over a ledger's records, and the audit that recomputes everything from them.
 
-Each row of ``charges``, ``releases`` and ``snapshots`` holds a hash over itself and the hash of
-the row before; the first one continues a hash of the caps. The chain finds accidents and edited
-rows. It has no key: whoever can write to the ledger can compute a whole new chain, which only a
-head that was noted elsewhere finds.
+Each row of ``charges``, ``releases`` and ``snapshots`` holds a hash of itself and of the hash of
+the row before; the first one continues a hash of the caps. The chain detects accidents and edited
+rows. It has no key: somebody who can write to the ledger can compute a whole new chain. That is
+detected only by comparison with a head (the hash of the last charge) that was noted elsewhere.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def chained(row: Row, previous: str) -> Row:
 
 
 def digest(*parts: str | int | None) -> str:
-    """Hex SHA-256 of plain values, without ambiguity between their borders."""
+    """Hex SHA-256 of a list of plain values; JSON separates them unambiguously."""
     return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
 
 
 def members_digest(members: Iterable[str]) -> str:
-    """Stand for the members of a batch in its charge, and so in the chain."""
+    """The digest that represents the members of a batch in its charge, and so in the chain."""
     return digest(*sorted(members))
 
 
 def now() -> str:
-    """Tell the time for people."""
+    """The time as text, in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -53,8 +53,8 @@ def expect(condition: bool, otherwise: str) -> None:
         raise LedgerError(f"the ledger fails its check: {otherwise}")
 
 
-class Checked(NamedTuple):
-    """What a whole ledger holds, after the check."""
+class Audit(NamedTuple):
+    """What a ledger holds that passed the audit."""
 
     hashes: list[str]
     keys: set[str]
@@ -62,7 +62,7 @@ class Checked(NamedTuple):
 
 
 def read_header(transaction: Transaction) -> Header:
-    """Read the caps, of a ledger in the format that is known."""
+    """The caps; LedgerError if the ledger has another format than this version's."""
     rows = transaction.run(sql.GET_LEDGER)
     expect(len(rows) == 1, "it has no header")
     if rows[0][0] != sql.FORMAT:
@@ -73,8 +73,8 @@ def read_header(transaction: Transaction) -> Header:
     return Header(*rows[0])
 
 
-def audit(transaction: Transaction) -> Checked:
-    """Recompute hashes, totals, caps and secrets; LedgerError at the first that does not fit."""
+def audit(transaction: Transaction) -> Audit:
+    """Recompute hashes, totals, caps and secrets; LedgerError at the first mismatch."""
     header = transaction.header
     hashes, keys = [first_hash(header, "charges")], set()
     public = pooled = greatest = 0
@@ -113,11 +113,11 @@ def audit(transaction: Transaction) -> Checked:
     walked = list(_walk(snapshots, first_hash(header, "snapshots"), "snapshot"))
     declared = {(row.label, row.number, row.fingerprint) for row in walked}
     expect(used <= declared, "a snapshot is missing")
-    return Checked(hashes, keys, releases)
+    return Audit(hashes, keys, releases)
 
 
 def _walk(rows: Iterable[Row], previous: str, what: str) -> Iterator[Row]:
-    """Give the rows of a chain as long as each continues it."""
+    """Yield the rows of a chain; LedgerError at the first that does not continue it."""
     for number, row in enumerate(rows, start=1):
         expect(row.seq == number, f"{what} {number} is missing")
         expect(row == chained(row, previous), f"{what} {number} was changed")

@@ -67,9 +67,9 @@ class Ledger:
     ) -> None:
         self._store = _store_at(location)
         self._artifacts = Path(artifacts).resolve() if artifacts else self._store.artifacts
-        self._known: sql.Header | None = None  # read in the first transaction
+        self._known: sql.Header | None = None  # as the first transaction read it
         self._seen: tuple[Any, ...] | None = None  # number and hash of the last charge seen
-        self._knows_artifacts = False
+        self._artifacts_checked = False
 
     @classmethod
     def create(
@@ -162,11 +162,11 @@ class Ledger:
     ) -> int:
         """Declare a new snapshot of a label's graph, and return its number.
 
-        The next release under the label fixes the graph of the snapshot. Members may have joined
-        or left, but **members who stayed must have kept their id**. If the current snapshot has
-        no release yet, it stays the current one. Advance on a public schedule: if you advance
-        whenever the graph has changed, the snapshot number reveals the change. `check` is called
-        with the current snapshot's fingerprint (None before its first release) and may raise.
+        The next release under the label fixes which graph that is; members may have joined or
+        left, but **members who stayed must have kept their id**. If nothing was released from
+        the current snapshot, no new one is declared. Advance by a public schedule: a new snapshot
+        whenever the graph has changed would reveal that it has. `check` is called with the current
+        snapshot's fingerprint (None before its first release) and may raise.
         """
         with self._transaction(write=True) as transaction:
             current = snapshots.current_snapshot(transaction, label)
@@ -187,8 +187,8 @@ class Ledger:
 
         One transaction looks up which rows were charged before, prices the others and writes
         their charge with a new secret. Returns the campaign's shared statistics and all batches
-        that hold one of the rows: stored ones, the new one, and open ones, which the caller must
-        finish as a whole.
+        that hold one of the rows. Those that are not stored the caller must compute and store,
+        all of their rows.
 
         Raises
         ------
@@ -197,17 +197,17 @@ class Ledger:
         LedgerError
             If the graph is not the current snapshot's, or other code began one of the batches.
         """
-        names = _checked(campaign, members)
+        names = _member_names(campaign, members)
         self.folder  # noqa: B018  (refuse before the charge if there is none)
         with self._transaction(write=True) as transaction:
-            if not self._knows_artifacts:  # once is enough: later `_seen` detects an older copy
+            if not self._artifacts_checked:  # once is enough: later, `_seen` detects an older copy
                 there = files.keys_in(self._artifacts)
                 known = {row[0] for row in transaction.among(sql.KNOWN_KEYS, there)}
                 files.refuse_unknown(there - known)
             request = Request(transaction, self, campaign, names, write=True)
             charged = request.charge()
             head = (request.charges.count, request.charges.head) if request.new else self._seen
-        self._knows_artifacts, self._seen = True, head  # the block has committed
+        self._artifacts_checked, self._seen = True, head  # the transaction is committed
         return charged
 
     def price(self, campaign: Campaign, members: Iterable[str]) -> Price:
@@ -215,7 +215,7 @@ class Ledger:
 
         Like `charge`, it refuses a graph that is not the current snapshot's.
         """
-        names = _checked(campaign, members)
+        names = _member_names(campaign, members)
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, names).price()
 
@@ -235,6 +235,11 @@ class Ledger:
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, []).shared()
 
+    def open_batches(self, campaign: Campaign) -> list[Batch]:
+        """All batches of rows of a campaign that are not stored, whoever is in them."""
+        with self._transaction() as transaction:
+            return Request(transaction, self, campaign, []).open_batches()
+
     def rows_of(self, campaign: Campaign, members: Iterable[str]) -> dict[str, int]:
         """The members who have a row in a campaign, each with the number of its charge."""
         names = list(dict.fromkeys(members))
@@ -243,12 +248,12 @@ class Ledger:
             return {name: charge.seq for name, charge in charged.items()}
 
     def newcomers(self, campaign: Campaign, members: Iterable[str]) -> Newcomers:
-        """The members without a row in a campaign, split by whether the budget allows a charge.
+        """The members who have no row in a campaign: whose budget allows one, and the others.
 
-        They are counted as charged together: if the cap for all members together does not suffice
-        for everybody, it is given to the first ones.
+        As if they were charged together: if the cap for all members does not allow all of them,
+        the first ones get their rows.
         """
-        names = _checked(campaign, members)
+        names = _member_names(campaign, members)
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, names).newcomers()
 
@@ -378,8 +383,8 @@ class Ledger:
         return partial(Ledger.open, artifacts=folder), (self.location,)
 
 
-def _checked(campaign: Campaign, members: Iterable[str]) -> list[str]:
-    """The members without repeats; ParameterError for names that a database cannot hold."""
+def _member_names(campaign: Campaign, members: Iterable[str]) -> list[str]:
+    """Each member once; ParameterError for text that a database cannot hold."""
     check_text("fingerprint", campaign.fingerprint)
     check_text("label", campaign.label)
     note_text(campaign.note)

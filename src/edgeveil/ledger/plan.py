@@ -1,4 +1,4 @@
-"""The price that each release may have so that a budget lasts: arithmetic on public numbers."""
+"""How to divide a budget over time: the price that each release may have so that it lasts."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def plan(
 ) -> list[Plan]:
     """The price of each release if there is one every so often, and then the alternatives.
 
-    `account` is that of whoever has the least left. `pooled` says what all members together
-    learn from one release at an epsilon; it is needed where the ledger has a cap for that.
+    `account` is that of the member with the least left. `pooled` gives what all members together
+    learn from one release at an epsilon; it is needed if the ledger has a cap for that.
     """
     days, whole = days_of(every), days_of(lasting)
     if days > whole:

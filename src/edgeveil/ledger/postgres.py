@@ -73,17 +73,17 @@ class PostgresStore:
             connection = self._psycopg.connect(
                 **{"connect_timeout": BUSY_SECONDS} | self._parameters,
                 autocommit=True,
-                prepare_threshold=None,  # a plan that does not know the values is a bad one
+                prepare_threshold=None,  # a prepared plan ignores the values and may be slow
             )
             try:
                 transaction = Transaction(connection, mark="%s")
-                # Writers: each statement must see what was committed before the lock was got,
+                # Writers: each statement must see what was committed before the lock was taken,
                 # hence READ COMMITTED. Readers: one snapshot for the whole transaction.
                 level = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
                 transaction.run(f"BEGIN ISOLATION LEVEL {level}")
                 transaction.run(f"SET LOCAL search_path TO {self._schema}")
-                # What we look up, we look up by an index. A table that grows by thousands of rows
-                # a transaction has statistics by which the server may think otherwise.
+                # All look-ups have an index. After thousands of new rows the planner's statistics
+                # are out of date, and it might scan whole tables.
                 transaction.run("SET LOCAL enable_seqscan TO off")
                 if write:
                     transaction.run(
@@ -104,7 +104,7 @@ class PostgresStore:
             raise UnusableError(f"cannot use the ledger {self.shown}: {words}") from None
 
     def backup(self, target: Path) -> None:
-        """Leave that to the server's own tools."""
+        """Refused: the server has its own tools."""
         raise LedgerError(
             f"a ledger in PostgreSQL is backed up by the server's tools, such as pg_dump "
             f"--schema={self._schema}"
@@ -130,7 +130,7 @@ class PostgresStore:
 
 
 def _url(parameters: dict[str, Any], schema: str) -> str:
-    """Write connection parameters as a URL again."""
+    """Connection parameters as a URL."""
     rest = {name: str(value) for name, value in parameters.items()}
     user = quote(rest.pop("user", ""), safe="")
     base = f"{user}@" if user else ""

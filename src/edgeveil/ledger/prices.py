@@ -61,8 +61,8 @@ class BatchPrice(NamedTuple):
 def price_of_growth(guarantee: Callable[[int], Guarantee], before: int, after: int) -> BatchPrice:
     """The price for a campaign of `before` rows to become one of `after` rows.
 
-    All its rows together are one release (docs/theory/time.md, Theorem 1), so what was charged so
-    far is the price of a release of `before` rows.
+    All its rows together are one release (docs/theory/time.md, Theorem 1), of which the price of
+    `before` rows was charged already.
     """
     late, early = _price(guarantee(after)), _price(guarantee(before)) if before else None
     if early is None:

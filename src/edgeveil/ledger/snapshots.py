@@ -17,7 +17,7 @@ SERIES = "history "  # begins the fingerprint of a label whose lists are a serie
 
 
 def plain_label(label: str) -> str:
-    """A label without what people overlook: case, blanks, ways to write a letter."""
+    """A label without differences that people overlook: case, blanks, Unicode forms."""
     return " ".join(unicodedata.normalize("NFKC", label).casefold().split())
 
 

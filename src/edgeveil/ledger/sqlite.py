@@ -32,9 +32,9 @@ NETWORK_FILE_SYSTEMS = re.compile(
 class SqliteStore:
     """A ledger in a SQLite file, for one machine.
 
-    With a rollback journal, not a write-ahead log: what is committed is in the file itself, so
-    no copy of it lacks the latest charges, and the lock that a writer holds is one on the file
-    (its inode), not on a second file beside the name under which it was opened.
+    With a rollback journal, not a write-ahead log. So what is committed is in the file itself, and
+    no copy of the file lacks the latest charges; and writers lock the file (its inode), not a
+    second file beside the name under which it was opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +61,7 @@ class SqliteStore:
         with self._connected(self.path) as connection:
             if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
                 raise LedgerError(f"{self.path} is not an edgeveil ledger")
-            # Should somebody have given the file a write-ahead log, it is written back and goes.
+            # A write-ahead log that somebody has switched on is written back and removed.
             if connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0] != "delete":
                 raise LedgerError(f"the ledger {self.path} cannot have a rollback journal")
             with _begun(connection, write=write) as transaction:
@@ -158,9 +158,9 @@ def mount_of(path: Path, mountinfo: str) -> tuple[Path, str]:
 def refuse_unsafe_place(path: Path, mountinfo: str | None = None) -> None:
     """Raise LedgerError where two users of one ledger might not see each other's charges.
 
-    That is a network file system, whose locks may not reach from machine to machine, and a file
-    that has a second name: a hard link, or a mount of this file alone. SQLite finds the journal
-    of a transaction that was cut short, and the ledger its artifacts, by the file's name.
+    That is a network file system, whose locks may not work between machines, and a file with a
+    second name (a hard link, or a mount of this file alone): SQLite finds the journal of an
+    interrupted transaction, and the ledger its artifacts, by the file's name.
     """
     if mountinfo is None:
         mountinfo = MOUNTINFO.read_text(errors="replace") if MOUNTINFO.exists() else ""

@@ -139,7 +139,7 @@ CREATE TABLE secrets (
 
 
 class UnusableError(LedgerError):
-    """The database cannot be used just now: locked, unreachable, or its disk is full."""
+    """The database cannot be used at present: locked, unreachable, or its disk is full."""
 
 
 class Transaction:

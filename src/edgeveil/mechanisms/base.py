@@ -203,27 +203,29 @@ def partly_shared_guarantee(
     )
 
 
+def share_nothing(mechanism: Any, graph: Graph) -> AnyStatistic | None:
+    """Nothing is shared between sources."""
+    return None
+
+
+def learn_nothing(mechanism: Any, noised: Noised, nodes: NodeSet) -> Any:
+    """Never called: nothing is shared between sources."""
+    raise AssertionError("nothing is shared")
+
+
 class PerSource:
     """Base for mechanisms that share nothing: each row is a release of its own."""
 
     theorem: ClassVar[str]  # page of the proof
     epsilon: float
 
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Epsilon per member (joint), or per source and added up (public)."""
-        return per_source_guarantee(self, n_sources)
-
-    def shared(self, graph: Graph) -> AnyStatistic | None:
-        """Nothing is shared between sources."""
-        return None
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """Never called: nothing is shared between sources."""
-        raise AssertionError("nothing is shared")
+    guarantee = per_source_guarantee
+    shared = share_nothing
+    learn = learn_nothing
 
 
 class OnceForAll:
-    """Base for mechanisms whose noise is drawn once for everybody: nothing is asked per member."""
+    """Base for mechanisms whose noise is drawn once for everybody."""
 
     theorem: ClassVar[str]  # page of the proof
     epsilon: float
@@ -239,7 +241,7 @@ class OnceForAll:
         )
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Nothing is asked for one member alone."""
+        """No statistic for one member alone."""
         yield from ()
 
 
@@ -257,7 +259,7 @@ class OwnListOnly(PerSource):
         )
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Nothing is asked of the graph beyond the own lists."""
+        """No statistic beyond the own lists."""
         yield from ()
 
 
@@ -270,17 +272,9 @@ class LaplaceRows:
     theorem: ClassVar[str]  # page of the proof
     epsilon: float
 
-    def guarantee(self, n_sources: int) -> Guarantee:
-        """Epsilon per member (joint), or per source and added up (public)."""
-        return per_source_guarantee(self, n_sources)
-
-    def shared(self, graph: Graph) -> AnyStatistic | None:
-        """Nothing is shared between sources."""
-        return None
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """Never called: nothing is shared between sources."""
-        raise AssertionError("nothing is shared")
+    guarantee = per_source_guarantee
+    shared = share_nothing
+    learn = learn_nothing
 
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
         """The rows before their noise, as a new array; they do not depend on epsilon."""
@@ -295,7 +289,7 @@ class LaplaceRows:
         self.calibration(len(nodes))
 
     def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Ask for the rows."""
+        """The rows, before their noise."""
         rows = np.ascontiguousarray(self.exact_rows(graph, own.sources))
         yield Statistic(rows, self.calibration(graph.n_nodes))
 

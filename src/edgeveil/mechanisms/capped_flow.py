@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -247,7 +246,6 @@ def _embedded(mechanism: DPInstantEmbedding | DPEmbeddingSparse, graph: Graph, r
     return instant_embedding(rows, hashed)
 
 
-@lru_cache(maxsize=256)  # exact arithmetic, the same for all rows with as many coordinates
 def embedding_noise(
     mechanism: DPInstantEmbedding | DPEmbeddingSparse, n: int, coordinates: int, epsilon: Fraction
 ) -> Calibration:

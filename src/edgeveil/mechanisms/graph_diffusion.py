@@ -91,7 +91,7 @@ class GraphDiffusion(PerSource):
             y = step(x, own.sources)
             # Drawn separately from y: the proof couples both graphs by the same noise.
             for _draw in range(draws):
-                z = (yield Statistic(np.zeros((m, n)), calibration, spends=False)).values
+                z = (yield Statistic(np.zeros((m, n)), calibration, noise_only=True)).values
                 largest_noise = np.maximum(largest_noise, draws * np.abs(z).sum(axis=1))
                 y += z
             x = np.clip(y, 0.0, caps)
@@ -102,7 +102,7 @@ class GraphDiffusion(PerSource):
         )
         yield Statistic(step(x, own.sources), last)
         if draws == 2:
-            yield Statistic(np.zeros((m, n)), last, spends=False)
+            yield Statistic(np.zeros((m, n)), last, noise_only=True)
 
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
         """The last step; for bound "paper" with a second draw of noise, as its authors do."""

@@ -75,12 +75,12 @@ def shared_numbers(
 ) -> Noised | None:
     """The noised shared statistic, before `learn`; parameters as for `shared_part`."""
     check_directions(mechanism, graph)
-    asked = mechanism.shared(graph)
-    if asked is None:
+    statistic = mechanism.shared(graph)
+    if statistic is None:
         return None
     if enforce_claim:
-        _check_within_guarantee(mechanism, mechanism.guarantee(1), [asked], shared=True)
-    return without_noise(asked) if noise is None else randomise(asked, noise)
+        _check_within_guarantee(mechanism, mechanism.guarantee(1), [statistic], shared=True)
+    return without_noise(statistic) if noise is None else randomise(statistic, noise)
 
 
 def make_rows(
@@ -102,26 +102,27 @@ def make_rows(
     claim = mechanism.guarantee(1)
     own = own_lists(graph, sources, claim.model, claim.own_edges)
     measuring: Any = mechanism.measure(graph, shared, own)
-    asked, given, sums = list[AnyStatistic](), list[Noised](), list[tuple[int, int]]()
+    measured, released, sums = list[AnyStatistic](), list[Noised](), list[tuple[int, int]]()
     while True:
         try:
             # Read-only view: `measure` sees private data and must not modify released values.
-            question: AnyStatistic = measuring.send(given[-1].for_reading() if given else None)
+            last = released[-1].for_reading() if released else None
+            statistic: AnyStatistic = measuring.send(last)
         except StopIteration:
             break
-        asked.append(question)
+        measured.append(statistic)
         if enforce_claim:
-            _check_within_guarantee(mechanism, claim, asked, shared=False)
+            _check_within_guarantee(mechanism, claim, measured, shared=False)
         if noise is None:
-            given.append(without_noise(question))
+            released.append(without_noise(statistic))
         else:
-            stage_noise = noise.derive("stage", len(given))  # no two statistics share noise
-            given.append(randomise(question, stage_noise, own.sources if names is None else names))
-        sums.append(_checksum(given[-1].values))
+            stage = noise.derive("stage", len(released))  # no two statistics share noise
+            released.append(randomise(statistic, stage, own.sources if names is None else names))
+        sums.append(_checksum(released[-1].values))
     # A view made before the noise was added can still be written to. The digests detect that.
-    if noise is not None and [_checksum(numbers.values) for numbers in given] != sums:
+    if noise is not None and [_checksum(numbers.values) for numbers in released] != sums:
         raise ParameterError(f"{mechanism.name} wrote to numbers after their noise was added")
-    return mechanism.estimate(tuple(given), shared, own), own
+    return mechanism.estimate(tuple(released), shared, own), own
 
 
 def _checksum(values: npt.NDArray[Any]) -> tuple[int, int]:
@@ -166,7 +167,7 @@ def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
     """The largest privacy loss found among a few outcomes on two neighbouring graphs, computed.
 
     The outcomes are possible on the first graph and, coordinate by coordinate, the most likely
-    to tell the graphs apart; later statistics are asked for given these outcomes. So this is a
+    to tell the graphs apart; later statistics are computed given these outcomes. So this is a
     lower bound on the mechanism's epsilon. Both orders of the graphs are tried.
     """
     orders = ((pair.graph, pair.neighbour), (pair.neighbour, pair.graph))
@@ -191,27 +192,27 @@ def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, offset:
         for g in (graph, other)
     ]
     while not math.isinf(loss):
-        first, second = (_next_question(measuring, outcome) for measuring in measurings)
+        first, second = (_next_statistic(measuring, outcome) for measuring in measurings)
         if first is None or second is None:  # and so does the number of statistics
             return loss if first is second else math.inf
         more, outcome = largest_loss(first, second, beyond=offset)
         # An edge must not move a statistic that is declared to be noise alone.
-        declared_free = isinstance(first, Statistic) and not first.spends
-        loss += math.inf if declared_free and more > 0 else more
+        noise_only = isinstance(first, Statistic) and first.noise_only
+        loss += math.inf if noise_only and more > 0 else more
     return loss
 
 
-def _next_question(measuring: Any, outcome: Noised | None) -> AnyStatistic | None:
+def _next_statistic(measuring: Any, outcome: Noised | None) -> AnyStatistic | None:
     """The next statistic, given the last one's outcome (None for the first); None at the end."""
     try:
-        asked: AnyStatistic = measuring.send(outcome and outcome.for_reading())
-        return asked
+        statistic: AnyStatistic = measuring.send(outcome and outcome.for_reading())
+        return statistic
     except StopIteration:
         return None
 
 
 def _check_within_guarantee(
-    mechanism: Mechanism, claim: Guarantee, asked: list[AnyStatistic], *, shared: bool
+    mechanism: Mechanism, claim: Guarantee, statistics: list[AnyStatistic], *, shared: bool
 ) -> None:
     """Refuse statistics whose epsilons exceed the guarantee; a function of public values.
 
@@ -220,14 +221,14 @@ def _check_within_guarantee(
     """
     if claim.model == "none":
         return
-    if any(isinstance(statistic, Exact) for statistic in asked):
+    if any(isinstance(statistic, Exact) for statistic in statistics):
         raise ParameterError(f"{mechanism.name} gives numbers without noise under a guarantee")
     epsilon = exact_epsilon(claim.epsilon)
     common = epsilon if claim.pooling == "shared" else exact_epsilon(claim.shared_epsilon)
     allowed = common if shared else epsilon - common
-    if total_epsilon(asked) > allowed + epsilon * _ROUNDING:
+    if total_epsilon(statistics) > allowed + epsilon * _ROUNDING:
         part = "its shared statistic" if shared else "one member's statistics"
         raise ParameterError(
-            f"{mechanism.name} uses epsilon {float(total_epsilon(asked)):g} for {part}; its "
+            f"{mechanism.name} uses epsilon {float(total_epsilon(statistics)):g} for {part}; its "
             f"guarantee allows {float(allowed):g}"
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -95,12 +94,13 @@ class Suggest:
         self._sum_noise(len(nodes))
 
     def _degree_noise(self, n: int) -> Calibration:
-        """One edge changes two degrees by 1 each; directed, one in-degree."""
-        return _noise(n, self.split[0], 1 if self.directed else 2)
+        """One edge changes two degrees by 1 each; directed, one in-degree. Both are exact."""
+        sensitivity = 1 if self.directed else 2
+        return calibrate(coordinates=max(n, 1), sensitivity=sensitivity, epsilon=self.split[0])
 
     def _sum_noise(self, n: int) -> Calibration:
-        """One edge changes one stranger's sum, by at most 1."""
-        return _noise(n, self.split[1], 1)
+        """One edge changes one stranger's sum, by at most 1; sums are exact."""
+        return calibrate(coordinates=max(n, 1), sensitivity=1, epsilon=self.split[1])
 
     def shared(self, graph: Graph) -> Statistic:
         """All degrees; directed: in-degrees."""
@@ -204,9 +204,3 @@ class SuggestWindow(Suggest):
 
     def _since(self, own: OwnLists) -> npt.NDArray[np.int64]:
         return self.since[own.sources].astype(np.int64)
-
-
-@lru_cache(maxsize=16)  # exact arithmetic is slow, and all rows of a release need the same result
-def _noise(n: int, epsilon: Fraction, sensitivity: int) -> Calibration:
-    """Calibrate for degrees or sums; both are exact, so no float error adds to the sensitivity."""
-    return calibrate(coordinates=max(n, 1), sensitivity=sensitivity, epsilon=epsilon)

@@ -10,11 +10,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from edgeveil._check import positive
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
 from edgeveil.estimate.rows import (
@@ -62,24 +62,16 @@ def split_epsilon(epsilon: float, degree_epsilon: float | None) -> tuple[Fractio
     if degree_epsilon is None:
         shared = exact_epsilon(_DEGREE_EPSILON * max(1.0, math.sqrt(epsilon)))
         return min(whole, shared), whole - min(whole, shared)
-    try:
-        too_much = check_epsilon(degree_epsilon) > epsilon
-    except ParameterError:
-        too_much = True
-    if too_much:
-        raise ParameterError(
-            f"degree_epsilon must be a positive number, at most epsilon, got {degree_epsilon!r}"
-        )
+    if positive("degree_epsilon", degree_epsilon) > epsilon:
+        raise ParameterError(f"degree_epsilon must be at most epsilon, got {degree_epsilon!r}")
     return exact_epsilon(degree_epsilon), whole - exact_epsilon(degree_epsilon)
 
 
-@lru_cache(maxsize=16)  # exact arithmetic, the same for all rows of a release
 def degree_noise(n: int, epsilon: Fraction) -> Calibration:
     """One edge changes two degrees by one each; degrees are exact, so there is no float error."""
     return calibrate(coordinates=max(n, 1), sensitivity=2, epsilon=epsilon)
 
 
-@lru_cache(maxsize=16)
 def second_hop_noise(n: int, epsilon: Fraction) -> Calibration | None:
     """One edge moves a member's two-hop sums, friends' halved, by 1 in L1: exactly.
 

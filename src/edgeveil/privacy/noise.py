@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,11 @@ def calibrate(
     eta = _number(error)
     if eta is None or eta < 0:
         raise ParameterError(f"error must be a number >= 0, got {error!r}")
+    return _calibrate(n, sigma, wanted, eta)
+
+
+@lru_cache(maxsize=256)  # exact arithmetic, the same for all rows of a release
+def _calibrate(n: int, sigma: Fraction, wanted: Fraction, eta: Fraction) -> Calibration:
     rounded = _float_below(wanted)
     exact_epsilon = Fraction(rounded)
     room = exact_epsilon * MAX_SCALE - n

@@ -35,19 +35,19 @@ class Statistic:
         released without noise. A mechanism that needs the exact values later copies them before.
     calibration : Calibration, or a tuple with one for each row
         The noise: sensitivity, float error and epsilon of a row.
-    spends : bool
-        False for noise alone, which a mechanism adds before its last step: the values are set to
-        zero, so nothing is learnt from them.
+    noise_only : bool
+        For noise that a mechanism adds before its last step: the values are set to zero, so
+        nothing is learned from them and epsilon is 0.
     """
 
     values: Rows
     calibration: Calibration | tuple[Calibration, ...]
-    spends: bool = True
+    noise_only: bool = False
 
     @property
     def epsilon(self) -> Fraction:
         """Privacy loss of one row."""
-        if not self.spends:
+        if self.noise_only:
             return Fraction(0)
         given = self.calibration if isinstance(self.calibration, tuple) else (self.calibration,)
         return max((Fraction(c.epsilon) for c in given), default=Fraction(0))
@@ -182,7 +182,7 @@ def randomise(
     if isinstance(statistic, Tail):
         return _randomise_tail(statistic, noises)
     rows, calibration = statistic.values, statistic.calibration
-    if not statistic.spends:
+    if statistic.noise_only:
         rows[:] = 0.0
     if isinstance(calibration, tuple):
         if len(calibration) != len(rows):

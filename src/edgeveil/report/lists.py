@@ -17,7 +17,7 @@ from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.releases import Release
 from edgeveil.report.page import ListedNode, MemberList, PageData
-from edgeveil.report.spending import spending_of
+from edgeveil.report.spending import factor, spending_of
 from edgeveil.suggestions import Suggestions
 
 _TOP = 20
@@ -182,10 +182,10 @@ def _in_short(claim: Guarantee) -> str:
     what = "between other people"
     if claim.own_edges == "starting":
         what = "that the member has not made itself"
-    factor = math.ceil(100 * math.exp(claim.epsilon)) / 100  # rounded up: "at most" stays true
     words = (
         "Show this list only to the member it was made for. Noise protects every connection "
-        f"{what}: with or without it, no list is more than {factor:,.2f} times as likely."
+        f"{what}: with or without it, no list is more than {factor(claim.epsilon):,.2f} times as "
+        "likely."
     )
     if claim.promise:
         words += " This holds under a public promise, which the exact guarantee names."

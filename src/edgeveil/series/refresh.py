@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._files import move, write_note
+from edgeveil._files import move
 from edgeveil._words import counted
 from edgeveil.engine.keys import parameters_of
 from edgeveil.engine.making import read_shared, stored_shared
@@ -48,14 +48,14 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
 from edgeveil.release_folder import ReleaseFolder, file_of
 from edgeveil.series.campaign import series_campaign, series_folder, series_to_refresh
+from edgeveil.series.copies import check_copies, note_work, token_of
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import About, SeriesFolder, Shard
 from edgeveil.suggestions import Suggestions
 
 _BATCH = 8192  # members that are charged together
 _PART = 1024  # members that a worker takes at a time
-_FILE = 8192  # lists per file of a folder
-_NOTE = "refreshed.json"  # in the history: the snapshot that was worked on last
+_FILE = 8192  # lists in a file of a folder
 
 
 def refresh(
@@ -247,15 +247,17 @@ class _Refresh:
         )
 
     def run(self, number: int) -> Refreshed:
-        about = self._checked(number)
+        key = self.ledger.campaign_key(self.campaign)
+        about = check_copies(self.ledger, self.place, self.history, key, number)
+        token = token_of(self.history, number)
         if about.until == number:
             self._close(about)
-        self.place.begin(replace(about, until=number, token=self._token(number)))
-        self._write_note(about.series, number)
+        self.place.begin(replace(about, until=number, token=token))
+        note_work(self.ledger, self.history, key, number)
         newcomers, left_out = self._charge_newcomers(about, number)
         degrees = self.ledger.shared(self.campaign)
-        if degrees is None:  # nobody was charged, so nothing is left to finish
-            self._write_note(about.series, about.until)
+        if degrees is None:  # nobody has paid, so there is nothing to be finished later
+            note_work(self.ledger, self.history, key, about.until)
             self.place.finish()
             raise BudgetError("no member's budget allows a series: nothing was charged")
         # Drawn once for the series; nodes that joined later count with the lowest degree.
@@ -267,13 +269,13 @@ class _Refresh:
         done = About(
             series=about.series,
             until=number,
-            token=self._token(number),
+            token=token,
             entry=head,
             state=state.name,
             n_nodes=len(self.names),
         )
         self.place.commit(done)
-        self._write_note(about.series, number)
+        note_work(self.ledger, self.history, key, number)
         for batch in batches:
             batch.store(_marker)
         self.place.finish()
@@ -301,62 +303,6 @@ class _Refresh:
         last = self.place.marks(len(self.names), about)[1]
         last[self.history.forgotten] = 0
         return last
-
-    def _token(self, number: int) -> str:
-        """The token of a snapshot; empty if the history does not have that snapshot."""
-        snapshots = self.history.snapshots
-        return snapshots[number - 1].token if number <= len(snapshots) else ""
-
-    def _checked(self, number: int) -> About:
-        """The state to continue from; LedgerError if ledger, history and state do not match."""
-        key = self.ledger.campaign_key(self.campaign)
-        about, pending = self.place.about() or About(key), self.place.pending()
-        noted = self._noted()
-        for entry in (about.entry, noted.entry):  # also if the series was renewed since
-            if entry[0] and self.ledger.entry(entry[0]) != tuple(entry):
-                raise LedgerError(
-                    f"{self.ledger.location} lacks an entry that {self.place.path} was refreshed "
-                    "with: it is another ledger, or was restored from an older copy. Windows drawn "
-                    "since then must not be drawn again: restore the newer ledger"
-                )
-        if about.series != key:  # a first refresh, or a renewed series
-            about = About(key)
-        begun = pending.until if pending and pending.series == key else 0
-        known = [one for one in (about, pending) if one and one.series == key and one.until]
-        if about.until > number or any(self._token(one.until) != one.token for one in known):
-            raise LedgerError(
-                f"{self.history.path} was restored from an older copy: this series was refreshed "
-                f"with snapshot {max(about.until, begun)} of it. Restore the newer history, or "
-                "renew the series"
-            )
-        windows = [charge for charge in self.ledger.charges() if charge.note.get("of") == key]
-        drawn = {int(one.note["until"]) for one in windows if one.seq > about.entry[0]}
-        drawn |= {noted.until} if noted.series == key else set()
-        if max(drawn, default=0) > about.until and not drawn <= {about.until, begun}:
-            raise LedgerError(
-                f"{self.place.path} was restored from an older copy: it lacks windows that were "
-                f"drawn up to snapshot {max(drawn)}. Restore the newer copy, or renew the series"
-            )
-        return about
-
-    def _write_note(self, series: str, until: int) -> None:
-        """Note in the history which snapshot is worked on, and the ledger's last entry.
-
-        So a refresh notices an older copy of ledger and state as long as the history is current.
-        """
-        entry = self.ledger.entry() or (0, "")
-        held = {"series": series, "until": until, "entry": entry}
-        write_note(self.history.path / _NOTE, held)
-
-    def _noted(self) -> About:
-        """The note in the history."""
-        try:
-            held = json.loads((self.history.path / _NOTE).read_text())
-            return About(held["series"], held["until"], entry=tuple(held["entry"]))
-        except FileNotFoundError:
-            return About("")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise LedgerError(f"{self.history.path / _NOTE} is damaged") from error
 
     def _charge_newcomers(self, about: About, number: int) -> tuple[Any, int]:
         """Charge every present member who is not in the series yet, if its budget allows.
@@ -563,7 +509,7 @@ class Series:
         about = self._about(self.n_lists)
         files = (
             (number, "series", part.members, file_of(part))
-            for number, part in enumerate(self._all_parts(k, progress))
+            for number, part in enumerate(self.parts(k, progress))
         )
         return ReleaseFolder.write(folder, "suggestions", *about, files)
 
@@ -575,14 +521,15 @@ class Series:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(4)}")
         try:
-            for part in self._all_parts(k, progress):
+            for part in self.parts(k, progress):
                 part.write_per_member(unfinished)
             move(unfinished, place)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
 
-    def _all_parts(self, k: int, progress: Progress | None) -> Iterator[Suggestions]:
+    def parts(self, k: int, progress: Progress | None = None) -> Iterator[Suggestions]:
+        """Everybody's lists, some thousand at a time."""
         done, everybody = 0, np.flatnonzero(self._paid)
         if not len(everybody):
             raise EdgeveilError("nobody is in the series yet")

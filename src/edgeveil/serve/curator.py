@@ -1,4 +1,4 @@
-"""For the curator only, on a socket of its own: snapshots, charges, counts, lists made ahead."""
+"""For the curator only, on a socket of its own: snapshots, charges, counts, what is made ahead."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,13 @@ from starlette.routing import Route
 
 from edgeveil._files import flush
 from edgeveil.errors import EdgeveilError, InputError
-from edgeveil.ledger.plan import plan
+from edgeveil.ledger.accounts import is_window
+from edgeveil.ledger.plan import plan, share_of
+from edgeveil.ledger.snapshots import plain_label
 from edgeveil.serve.app import Metrics, application, error
 from edgeveil.serve.files import read_own
-from edgeveil.serve.making import Making, Price, PriceChanged
+from edgeveil.serve.making import Making
+from edgeveil.serve.series import SeriesLists
 from edgeveil.serve.tokens import Tokens
 
 _PAGES = ("curator.html", "curator.js", "service.css", "icon.svg")
@@ -51,91 +54,139 @@ def curator_key(path: Path) -> str:
     return key
 
 
-def curator_app(making: Making, tokens: Tokens, metrics: Metrics, key: str) -> Starlette:
+def curator_app(
+    source: Making | SeriesLists, tokens: Tokens, metrics: Metrics, key: str
+) -> Starlette:
     """The curator's side of the service; every path but /health and the page needs the key."""
     expected = f"Bearer {key}".encode()
 
-    def route(
-        path: str, work: Callable[..., Any], method: str = "GET", *, charges: bool = False
-    ) -> Route:
-        async def endpoint(request: Request) -> Response:
-            given = request.headers.get("authorization", "").encode()
-            if not hmac.compare_digest(given, expected):
-                return error(401, "this needs the curator's key")
-            try:
-                shown = [_price_in(await request.body())] if charges else []
-                found = await asyncio.to_thread(work, *shown)
-            except (EdgeveilError, OSError) as problem:
-                return error(409, str(problem))
-            return found if isinstance(found, Response) else JSONResponse(found)
+    def route(path: str, work: Callable[[], Any]) -> Route:
+        async def answer(request: Request) -> Any:
+            return await asyncio.to_thread(work)
 
-        return Route(path, endpoint, methods=[method])
+        return Route(path, _for_the_curator(expected, answer))
 
-    def ahead(shown: Price) -> dict[str, int]:
-        making.make_ahead(shown)
-        return {"left": making.ahead_left}
+    def charging(path: str, price: Callable[[], Any], work: Callable[[object], Any]) -> list[Route]:
+        """GET says what a POST would charge; the POST has to send it back, as a confirmation."""
 
-    def advance(shown: Price) -> dict[str, int]:
-        return {"snapshot": making.advance(shown)}
+        async def charge(request: Request) -> Any:
+            return await asyncio.to_thread(work, _json_in(await request.body()))
+
+        return [
+            route(path, price),
+            Route(path, _for_the_curator(expected, charge), methods=["POST"]),
+        ]
 
     def counts() -> Response:
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     async def health(request: Request) -> Response:
-        return JSONResponse({"ok": not making.trouble}, 503 if making.trouble else 200)
+        return JSONResponse({"ok": not source.trouble}, 503 if source.trouble else 200)
 
-    routes = [
-        Route("/health", health),
-        route("/status", lambda: _status(making, tokens)),
-        route("/charges", lambda: _charges(making)),
-        route("/plan", lambda: _plan(making)),
-        route("/metrics", counts),
-        route("/advance", lambda: asdict(making.price_of_next())),
-        route("/advance", advance, "POST", charges=True),
-        route("/ahead", lambda: asdict(making.price())),
-        route("/ahead", ahead, "POST", charges=True),
-    ]
+    def status() -> dict[str, Any]:
+        about = _of_series(source) if isinstance(source, SeriesLists) else _one_by_one(source)
+        trouble = {"trouble": source.trouble, "trouble_with_keys": tokens.trouble}
+        return {**about, "cap": source.ledger.epsilon, **trouble}
+
+    routes = [Route("/health", health), route("/status", status), route("/metrics", counts)]
+    if isinstance(source, SeriesLists):
+        routes += [
+            route("/charges", lambda: _charges_of_series(source)),
+            route("/plan", lambda: _renewals(source)),
+            *charging("/refresh", source.price, lambda shown: asdict(source.refresh(shown))),
+        ]
+    else:
+        advance = source.price_of_next, lambda shown: {"snapshot": source.advance(shown)}
+        ahead = source.price, lambda shown: {"left": source.make_ahead(shown)}
+        routes += [
+            route("/charges", lambda: _charges(source)),
+            route("/plan", lambda: _plan(source)),
+            *charging("/advance", *advance),
+            *charging("/ahead", *ahead),
+        ]
     return application(routes, _PAGES, Metrics())
 
 
-def _price_in(body: bytes) -> Price:
-    """The price that the curator confirms: what a GET of the same path has answered."""
+def _for_the_curator(
+    expected: bytes, answer: Callable[[Request], Awaitable[Any]]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Answer who has the key, as JSON; what is refused or goes wrong is said."""
+
+    async def endpoint(request: Request) -> Response:
+        given = request.headers.get("authorization", "").encode()
+        if not hmac.compare_digest(given, expected):
+            return error(401, "this needs the curator's key")
+        try:
+            found = await answer(request)
+        except (EdgeveilError, OSError) as problem:
+            return error(409, str(problem))
+        return found if isinstance(found, Response) else JSONResponse(found)
+
+    return endpoint
+
+
+def _json_in(body: bytes) -> object:
     try:
-        return Price(**json.loads(body))
-    except (ValueError, TypeError, RecursionError):
-        raise PriceChanged(
-            "this charges members: GET the same path for the price, and send it back as the body"
-        ) from None
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
-def _status(making: Making, tokens: Tokens) -> dict[str, Any]:
+def _one_by_one(making: Making) -> dict[str, Any]:
     edition, offer, price = making.edition, making.offer, making.price()
     return {
+        "series": False,
         "label": offer.label,
         "snapshot": edition.snapshot,
         "members": edition.graph.n_nodes,
         "k": offer.k,
         "epsilon": offer.epsilon,
-        "cap": making.ledger.epsilon,
-        "least_left": price.least_left,
-        "lists_left": price.lists_left,
+        "least_left": price["least_left"],
+        "lists_left": price["lists_left"],
         "ahead_left": making.ahead_left,
-        "trouble": making.trouble,
-        "trouble_with_keys": tokens.trouble,
+    }
+
+
+def _of_series(lists: SeriesLists) -> dict[str, Any]:
+    edition = lists.edition
+    return {
+        "series": True,
+        "label": lists.label,
+        "snapshot": edition.snapshot if edition else None,
+        "members": int(edition.present.sum()) if edition else None,
+        "k": lists.k,
+        "epsilon": lists.mechanism.epsilon,
+        "least_left": lists.ledger.account().left,
+        "copies_left": lists.left,
+        "refresh": asdict(lists.refreshing),
     }
 
 
 def _plan(making: Making) -> list[dict[str, Any]]:
     """The highest price of a list at which the remaining budget lasts for a year."""
-    from edgeveil.mechanisms.suggest import Suggest
+    found = plan(making.ledger.account(), "week", "1y", pooled=_pooled(making))
+    return [{"every": p.every, "releases": p.releases, "epsilon": p.epsilon} for p in found]
+
+
+def _renewals(lists: SeriesLists) -> list[dict[str, Any]]:
+    """The highest epsilon of the series that everybody could still pay for, so many times."""
+    account = lists.ledger.account()
+    return [
+        {"renewals": count, "epsilon": share_of(account, count, pooled=_pooled(lists))}
+        for count in (1, 2)
+    ]
+
+
+def _pooled(source: Making | SeriesLists) -> Callable[[float], float]:
+    """What all members together learn from a list for each, or a series, at an epsilon."""
+    edition = source.edition
+    members = len(edition.nodes) if edition else 1
 
     def pooled(epsilon: float) -> float:
-        members = making.edition.graph.n_nodes
-        return Suggest(epsilon=epsilon).guarantee(members).pooled_epsilon if epsilon else 0.0
+        mechanism = replace(source.mechanism, epsilon=epsilon) if epsilon else None
+        return mechanism.guarantee(members).pooled_epsilon if mechanism else 0.0
 
-    ledger = making.ledger
-    found = plan(ledger.account(), "week", "1y", pooled=pooled)
-    return [{"every": p.every, "releases": p.releases, "epsilon": p.epsilon} for p in found]
+    return pooled
 
 
 def _charges(making: Making) -> list[dict[str, Any]]:
@@ -150,3 +201,27 @@ def _charges(making: Making) -> list[dict[str, Any]]:
         }
         for charge in making.ledger.charges(latest=_LATEST)
     ]
+
+
+def _charges_of_series(lists: SeriesLists) -> dict[str, Any]:
+    """The series of the label, each as one charge, and the windows of each snapshot.
+
+    How many windows there are depends on edges.
+    """
+    same = plain_label(lists.label)
+    of_label = [one for one in lists.ledger.charges() if plain_label(one.label) == same]
+    series, windows = dict[str, dict[str, Any]](), dict[tuple[str, int], dict[str, Any]]()
+    for charge in of_label:
+        if is_window(charge):
+            until = int(charge.note["until"])
+            one = {"snapshot": until, "time": charge.created, "windows": 0}
+            windows.setdefault((charge.note["of"], until), one)["windows"] += charge.n_rows
+        elif "series" in charge.note:
+            epsilon = charge.epsilon_nano / 1e9
+            one = {"since": charge.created, "epsilon": epsilon, "members": 0}
+            series.setdefault(charge.campaign, one)["members"] += charge.n_rows
+    return {
+        "series": list(series.values()),
+        "windows": list(windows.values()),
+        "warning": "the numbers of windows are exact counts: do not publish",
+    }

@@ -12,10 +12,12 @@ the file. A ledger without that entry was restored from an older copy and does n
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import struct
+import weakref
 import zlib
 from collections.abc import Mapping
 from functools import cached_property
@@ -25,42 +27,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgeveil._files import write_atomically
-from edgeveil.errors import InputError
+from edgeveil.errors import InputError, LedgerError
 from edgeveil.estimate.lists import Reason
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
+    from edgeveil.ledger import Ledger
+    from edgeveil.nodes import NodeId
     from edgeveil.suggestions import Suggestion, Suggestions
 
 _HEADER = 4096
 _NEW = {"slot": 0, "entry": None}  # header fields that `about` does not determine
 _CHECKSUM = struct.Struct("<I")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _LINE_BYTES = 192  # one line of a list, without the name
 _FRAME_BYTES = 512  # everything else, without the member's name
-_IN_JSON = np.array([len(json.dumps(chr(code))) - 2 for code in range(128)] + [1] * 128, np.uint8)
-"""Bytes inside a JSON string for each byte of UTF-8."""
 
 
 def slot_bytes(nodes: NodeSet, k: int) -> int:
     """Bytes of one slot: enough for any list of length k, by the longest public name."""
-    if nodes.kind == "str":
-        text, offsets = nodes.arrays["text"], nodes.arrays["offsets"]
-        lengths, escaped = np.diff(offsets), np.flatnonzero(_IN_JSON[text] > 1)
-        whose = np.searchsorted(offsets, escaped, side="right") - 1
-        np.add.at(lengths, whose, _IN_JSON[text[escaped]] - 1)
-        longest = 2 + int(lengths.max(initial=0))
-    else:
-        ends = nodes.ids.min(initial=0), nodes.ids.max(initial=0)
-        longest = max(len(str(node)) for node in ends)
+    longest = max((len(_json(node)) for node in nodes), default=0)
     return -(-(_FRAME_BYTES + longest + k * (_LINE_BYTES + longest)) // 1024) * 1024
-
-
-def digest_of(nodes: NodeSet) -> str:
-    """SHA-256 of a node set: its ids and their order."""
-    ids = hashlib.sha256(nodes.kind.encode())
-    for name, array in sorted(nodes.arrays.items()):
-        ids.update(name.encode() + array.tobytes())
-    return ids.hexdigest()
 
 
 def render(made: Suggestions, snapshot: int) -> list[bytes]:
@@ -80,6 +67,11 @@ def render(made: Suggestions, snapshot: int) -> list[bytes]:
     ]
 
 
+def is_list_of(member: NodeId, body: bytes) -> bool:
+    """Whether a list that `render` has made names this member as the one it is for."""
+    return body.startswith(b'{"member":%s,' % _json(member))
+
+
 def _line(one: Suggestion) -> dict[str, Any]:
     return {
         "rank": one.rank,
@@ -92,7 +84,13 @@ def _line(one: Suggestion) -> dict[str, Any]:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(value).encode()
+
+
+def path_of(folder: Path, about: Mapping[str, Any]) -> Path:
+    """Where lists with this header belong; it says the snapshot, and what else they depend on."""
+    name = hashlib.sha256(_json(about)).hexdigest()[:16]
+    return folder / f"{about['snapshot']:06d}-{name}.lists"
 
 
 class ListStore:
@@ -103,6 +101,7 @@ class ListStore:
         if nodes is not None:
             self.nodes = nodes
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._file)  # not while a request may read from it
 
     @classmethod
     def open(cls, path: Path, about: Mapping[str, Any], nodes: NodeSet, k: int) -> ListStore:
@@ -158,22 +157,54 @@ class ListStore:
         return None if bound is None else (bound[0], bound[1])
 
     def bind(self, entry: tuple[int, str] | None) -> None:
-        """Bind the file to an entry of the ledger, durably; call it before `put`."""
+        """Bind the file to an entry of the ledger, durably: before a list with a later charge."""
         if entry != self.entry:
             bound = {**self.about, "entry": entry}
             os.pwrite(self._file, _header(bound), 0)
             os.fdatasync(self._file)
             self.about = bound
 
+    def flush(self) -> None:
+        """Return when all that was put is on the disk."""
+        os.fdatasync(self._file)
+
+    def refuse_unknown(self, ledger: Ledger) -> None:
+        """Raise LedgerError for lists that the ledger has not charged."""
+        bound = self.entry
+        if bound is not None and ledger.entry(bound[0]) != bound:
+            raise LedgerError(
+                f"{self.path} holds lists that the ledger does not know: its entry {bound[0]} is "
+                "missing or another one, so the ledger was put back to an older copy. Put the "
+                "newest ledger and its artifacts back. If they are lost, members may have seen "
+                "lists that this ledger has not charged: read Backup in docs/ledger.md, and move "
+                f"the files *.lists out of {self.path.parent} before you start again"
+            )
+
+    def remove(self) -> None:
+        """Remove the files; who has them open can still read."""
+        self.path.unlink(missing_ok=True)
+        _members_file(self.path).unlink(missing_ok=True)
+
     def put(self, index: int, padded: bytes) -> None:
-        """Store the padded list of one member."""
+        """Store the padded list of one member; OSError if the disk takes only a part of it."""
         # The checksum covers the index: a list that was moved to another slot is not accepted.
-        os.pwrite(self._file, _CHECKSUM.pack(zlib.crc32(padded, index)) + padded, self._at(index))
+        whole = _CHECKSUM.pack(zlib.crc32(padded, index)) + padded
+        if os.pwrite(self._file, whole, self._at(index)) < len(whole):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
     def _at(self, index: int) -> int:
         if not 0 <= index < self.about["members"]:
             raise IndexError(index)
         return _HEADER + index * self.slot
+
+
+def kept_lists(folder: Path, series: str, ledger: Ledger) -> list[ListStore]:
+    """What earlier runs have stored of this series, the oldest first; LedgerError if unknown."""
+    found = [ListStore.open_earlier(path) for path in sorted(folder.glob("*.lists"))]
+    kept = [one for one in found if one and one.about.get("series") == series]
+    for lists in kept:
+        lists.refuse_unknown(ledger)
+    return kept
 
 
 def _header(about: Mapping[str, Any]) -> bytes:

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import hashlib
 import json
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from edgeveil.errors import BudgetError, EdgeveilError, LedgerError
+from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import Account, Ledger
 from edgeveil.ledger.tables import UnusableError
-from edgeveil.serve.lists import ListStore, digest_of, render
+from edgeveil.serve.answers import Unavailable, UsedUp, check_price, words_of
+from edgeveil.serve.lists import ListStore, kept_lists, path_of, render
 
 if TYPE_CHECKING:
     from edgeveil.graph import Graph
-    from edgeveil.nodes import NodeId
+    from edgeveil.mechanisms.suggest import Suggest
+    from edgeveil.nodes import NodeId, NodeSet
+    from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.suggestions import Suggestions
 
 # Lists in a batch. A member waits for at most one batch of others.
@@ -37,19 +39,7 @@ _log = logging.getLogger("edgeveil.serve")
 _Answer = Future[bytes]
 
 
-class UsedUp(Exception):  # noqa: N818  (an answer)
-    """The member has no budget left for another list."""
-
-
-class Unavailable(Exception):  # noqa: N818  (an answer)
-    """The list cannot be made now. Asking again charges nothing that was charged before."""
-
-
-class PriceChanged(EdgeveilError):  # noqa: N818  (an answer)
-    """The price is another one than was shown."""
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Offer:
     """Which lists the service makes. All of it is public."""
 
@@ -60,18 +50,6 @@ class Offer:
     ahead: bool = False  # make all lists of a snapshot at once, not when members first ask
 
 
-@dataclass(frozen=True, kw_only=True)
-class Price:
-    """What lists for everybody would be charged. For the curator only: `same_graph` is private."""
-
-    snapshot: int  # the current one
-    same_graph: bool  # whether the graph is the current snapshot's
-    epsilon: float  # charged to each member,
-    members: int  # of so many
-    least_left: float  # lowest remaining budget of any member,
-    lists_left: int  # and how many lists everybody can still get
-
-
 @dataclass(frozen=True)
 class Edition:
     """The graph of a snapshot, and the lists that were made from it."""
@@ -80,12 +58,23 @@ class Edition:
     graph: Graph
     lists: ListStore
 
+    @property
+    def nodes(self) -> NodeSet:
+        """The members."""
+        return self.graph.nodes
+
+    def get(self, at: int) -> bytes | None:
+        """The list of the member with this index; None if it has none."""
+        return self.lists.get(at)
+
 
 class Making:
     """Makes a member's list when it first asks, from `start` on.
 
     `read` reads the graph as it is now; `folder` is for copies of lists.
     """
+
+    everybody = False  # only who is in the graph may ask
 
     def __init__(
         self, read: Callable[[], Graph], ledger: Ledger, offer: Offer, folder: Path
@@ -97,7 +86,8 @@ class Making:
         self._stopped = self._lost = False
         self._ahead = 0 if offer.ahead else None  # index of the next member to make a list for
         self.trouble = ""  # why lists cannot be made, for the curator
-        kept = self._kept_lists()
+        # Before a file is opened for use: one with another k would be replaced.
+        kept = kept_lists(folder, self._series, ledger)
         self.edition = self._edition(ledger.snapshot(offer.label), read())
         self._earlier = [one for one in kept if one.about["snapshot"] < self.edition.snapshot]
         self._thread = threading.Thread(target=self._work, name="lists", daemon=True)
@@ -113,6 +103,24 @@ class Making:
             self._wake.notify()
         with self._at_work:  # not `join`: the thread may still be loading compiled code
             pass
+
+    @property
+    def mechanism(self) -> Suggest:
+        """What makes the lists."""
+        from edgeveil.mechanisms.suggest import Suggest
+
+        return Suggest(
+            epsilon=self.offer.epsilon,
+            directed=self.edition.graph.directed,
+            knows_followers=self.offer.knows_followers,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one list protects."""
+        from edgeveil.engine.question import guarantee_for
+
+        return guarantee_for(self.edition.graph, self.mechanism, 1)
 
     @property
     def ahead_left(self) -> int:
@@ -137,44 +145,44 @@ class Making:
             self._wake.notify()
         return await asyncio.wrap_future(answer)
 
-    def price(self) -> Price:
+    def price(self) -> dict[str, Any]:
         """What lists for all members of the current snapshot would be charged."""
         return self._price(self.edition.graph)
 
-    def price_of_next(self) -> Price:
+    def price_of_next(self) -> dict[str, Any]:
         """What lists for all members would be charged, of the graph as it is now."""
         return self._price(self._read())
 
-    def _price(self, graph: Graph) -> Price:
+    def _price(self, graph: Graph) -> dict[str, Any]:
         edition, least = self.edition, self.ledger.account()
-        return Price(
-            snapshot=edition.snapshot,
-            same_graph=graph.fingerprint == edition.graph.fingerprint,
-            epsilon=self.offer.epsilon,
-            members=graph.n_nodes,
-            least_left=least.left,
-            lists_left=self._lists_left(least, graph.n_nodes),
-        )
+        return {
+            "snapshot": edition.snapshot,  # the current one
+            # Whether the graph is still that one's: private, for the curator only.
+            "same_graph": graph.fingerprint == edition.graph.fingerprint,
+            "epsilon": self.offer.epsilon,  # charged to each member,
+            "members": graph.n_nodes,  # of so many
+            "least_left": least.left,  # lowest remaining budget of any member,
+            "lists_left": self._lists_left(least, graph.n_nodes),  # which everybody can still get
+        }
 
     def _lists_left(self, least: Account, members: int) -> int:
         """How many lists everybody can still get, by the cap for each and the pooled cap."""
-        from edgeveil.mechanisms.suggest import Suggest
-
-        guarantee = Suggest(epsilon=self.offer.epsilon).guarantee(members)
+        guarantee = self.mechanism.guarantee(members)
         lists = least.left / self.offer.epsilon, least.pooled_left / guarantee.pooled_epsilon
         return int(min(lists) + 1e-9)  # a cap of 2 pays for 4 lists of 0.5
 
-    def make_ahead(self, shown: Price) -> None:
-        """Make the lists of all members who have none, while nobody waits.
+    def make_ahead(self, shown: object) -> int:
+        """Make the lists of all members who have none, while nobody waits; gives `ahead_left`.
 
         PriceChanged unless the price is the one that was shown.
         """
-        _check_price(shown, self.price())
+        check_price(shown, self.price())
         with self._wake:
             self._ahead = 0
             self._wake.notify()
+        return self.ahead_left
 
-    def advance(self, shown: Price) -> int:
+    def advance(self, shown: object) -> int:
         """Take the graph as it is now for a new snapshot, and give that one's number.
 
         PriceChanged unless the price is the one that was shown: so the same consent cannot be
@@ -182,7 +190,7 @@ class Making:
         """
         graph = self._read()
         with self._at_work:  # no list of the old graph may be charged to the new snapshot
-            _check_price(shown, self._price(graph))
+            check_price(shown, self._price(graph))
             snapshot = self.ledger.advance(self.offer.label)
             self._take(snapshot, graph)
         return snapshot
@@ -207,41 +215,17 @@ class Making:
             "epsilon": self.offer.epsilon,
             "knows_followers": self.offer.knows_followers,
             "series": self._series,
-            "nodes": digest_of(graph.nodes),
+            "nodes": graph.nodes.digest(graph.nodes.kind.encode()).hexdigest(),
         }
-        name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
-        path = self._folder / f"{snapshot:06d}-{name}.lists"
+        path = path_of(self._folder, about)
         lists = ListStore.open(path, about, graph.nodes, self.offer.k)
-        self._refuse_unknown(lists)
+        lists.refuse_unknown(self.ledger)
         return Edition(snapshot, graph, lists)
-
-    def _refuse_unknown(self, lists: ListStore) -> None:
-        """Raise LedgerError for lists that the ledger has not charged."""
-        bound = lists.entry
-        if bound is not None and self.ledger.entry(bound[0]) != bound:
-            raise LedgerError(
-                f"{lists.path} holds lists that the ledger does not know: its entry {bound[0]} is "
-                "missing or another one, so the ledger was restored from an older copy. Put the "
-                "newest ledger and its artifacts back. If they are lost, members may have seen "
-                "lists that this ledger has not charged: read Backup in docs/ledger.md, and move "
-                f"the files *.lists out of {lists.path.parent} before you start again"
-            )
 
     @cached_property
     def _series(self) -> str:
         """Identifies ledger and label."""
         return self.ledger.key_of(json.dumps(["lists", self.offer.label]))
-
-    def _kept_lists(self) -> list[ListStore]:
-        """Lists that earlier runs have stored, the oldest first; LedgerError if any is unknown.
-
-        Before a file is opened for use: one with another k would be replaced.
-        """
-        found = [ListStore.open_earlier(path) for path in sorted(self._folder.glob("*.lists"))]
-        kept = [one for one in found if one and one.about.get("series") == self._series]
-        for lists in kept:
-            self._refuse_unknown(lists)
-        return kept
 
     def _work(self) -> None:
         with self._wake:  # loading slows down answers: stored lists come first
@@ -305,9 +289,8 @@ class Making:
             self._ahead = end if end < edition.graph.n_nodes else None
 
     def _say(self, error: Exception) -> None:
-        """Report an error to the curator. Our messages name files, never edges or members."""
-        ours = isinstance(error, EdgeveilError | OSError)
-        words = type(error).__name__ + (f": {error}" if ours else "")
+        """Report an error to the curator."""
+        words = words_of(error)
         if words != self.trouble:  # log a lasting problem once
             _log.error("lists cannot be made: %s", words)
         self.trouble = words
@@ -361,13 +344,6 @@ class Making:
             trouble = f"copies of lists cannot be stored: {error.strerror}"
         self.trouble = trouble
         return bodies
-
-
-def _check_price(shown: Price, now: Price) -> None:
-    # What is left falls whenever somebody gets a list, which changes no price.
-    same = replace(shown, least_left=now.least_left, lists_left=now.lists_left) == now
-    if not same:
-        raise PriceChanged("this is not the price now: ask for it again, and confirm it")
 
 
 def _load_kernels() -> None:

@@ -17,26 +17,33 @@ from starlette.routing import Route
 
 from edgeveil.errors import EdgeveilError
 from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.serve import making, series
+from edgeveil.serve.answers import NotYet, Unavailable, UsedUp
 from edgeveil.serve.app import Metrics, application, error
-from edgeveil.serve.making import Edition, Making, Unavailable, UsedUp
+from edgeveil.serve.lists import is_list_of
 from edgeveil.serve.tokens import Refused, Tokens
 
 _PAGES = ("member.html", "member.js", "service.css", "icon.svg", "openapi.json")
+_NOT_YET = (
+    "you have no list yet: whoever has joined since the last refresh gets the first one with the "
+    "next refresh, if the budget allows"
+)
+
+Source = making.Making | series.SeriesLists
 
 
 class _Asking(NamedTuple):
-    """A member who asks, and its index (`at`) in the edition that is current at that moment."""
+    """A member who asks, and the list that is stored for it, if there is one."""
 
-    edition: Edition
     member: NodeId
-    at: int
+    stored: bytes | None
 
 
 _Answer = Callable[[_Asking], Awaitable[Response]]
 
 
 def member_app(
-    making: Making, tokens: Tokens, metrics: Metrics, *, pad: float, https: bool
+    source: Source, tokens: Tokens, metrics: Metrics, *, pad: float, https: bool
 ) -> Starlette:
     """The members' side of the service.
 
@@ -46,12 +53,15 @@ def member_app(
 
     async def suggestions(asking: _Asking) -> Response:
         began = asyncio.get_running_loop().time()
-        body, current = asking.edition.lists.get(asking.at), b"true"
+        body, current = asking.stored, b"true"
         if body is None:
             try:
-                body = await making.make(asking.member)
+                body = await source.make(asking.member)
+            except NotYet:
+                return error(404, _NOT_YET)
             except UsedUp:
-                body, current = await asyncio.to_thread(making.earlier, asking.member), b"false"
+                assert isinstance(source, making.Making)
+                body, current = await asyncio.to_thread(source.earlier, asking.member), b"false"
             except Unavailable:
                 body = None
             await _delay(began, pad)
@@ -61,51 +71,59 @@ def member_app(
         whole = b'{"current":%s,"list":%s}' % (current.ljust(5), body)
         return Response(whole, media_type="application/json")
 
-    async def protection(asking: _Asking) -> Response:
-        return JSONResponse(await asyncio.to_thread(_protection, making))
+    def answer_from_ledger(work: Callable[[Source, str], dict[str, Any]]) -> _Answer:
+        async def answer(asking: _Asking) -> Response:
+            try:
+                return JSONResponse(await asyncio.to_thread(work, source, str(asking.member)))
+            except (EdgeveilError, OSError):
+                return error(503, "the ledger cannot be read now; try again later")
 
-    async def budget(asking: _Asking) -> Response:
-        try:
-            found = await asyncio.to_thread(making.ledger.account, str(asking.member))
-        except (EdgeveilError, OSError):
-            return error(503, "the ledger cannot be read now; try again later")
-        cap = found.charged + found.left
-        return JSONResponse({"charged": found.charged, "left": found.left, "cap": cap})
+        return answer
 
     def route(path: str, answer: _Answer) -> Route:
         async def endpoint(request: Request) -> Response:
-            edition = making.edition
             try:
                 scheme, _, token = request.headers.get("authorization", "").partition(" ")
                 if scheme.lower() != "bearer":
                     raise Refused
-                found = _member(tokens.subject(token.strip()), edition.graph.nodes)
+                asking = _asking(source, tokens.subject(token.strip()))
             except Refused:
                 challenge = {"WWW-Authenticate": "Bearer"}
                 return error(401, "this needs a valid token of a member", **challenge)
-            return await answer(_Asking(edition, *found))
+            return await answer(asking)
 
         return Route(path, endpoint)
 
     routes = [
         route("/me/suggestions", suggestions),
-        route("/me/protection", protection),
-        route("/me/budget", budget),
+        route("/me/protection", answer_from_ledger(_protection)),
+        route("/me/budget", answer_from_ledger(_budget)),
     ]
     return application(routes, _PAGES, metrics, https=https)
 
 
-def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int]:
+def _asking(source: Source, subject: str) -> _Asking:
+    """Who asks, by the edition that is current now; Refused if only known members may ask."""
+    edition = source.edition
+    found = None if edition is None else _member(subject, edition.nodes)
+    if edition is None or found is None:
+        if not source.everybody:
+            raise Refused
+        return _Asking(subject, None)
+    member, at = found
+    stored = edition.get(at)
+    return _Asking(member, stored if stored is not None and is_list_of(member, stored) else None)
+
+
+def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int] | None:
     """The id that a token's subject names, and its index. That there is such a node is public."""
     member: NodeId = subject
     if nodes.kind != "str":
         if not subject.isascii() or not subject.isdigit() or str(int(subject[:20])) != subject:
-            raise Refused
+            return None
         member = int(subject)
     index = nodes.find(member)  # `index` would look for similar names, which takes long
-    if index is None:
-        raise Refused
-    return member, index
+    return None if index is None else (member, index)
 
 
 async def _delay(began: float, pad: float) -> None:
@@ -114,23 +132,63 @@ async def _delay(began: float, pad: float) -> None:
     await asyncio.sleep(began + math.ceil((now - began) / pad) * pad - now)
 
 
-def _protection(making: Making) -> dict[str, Any]:
-    from edgeveil.mechanisms.suggest import Suggest
-
-    offer, directed = making.offer, making.edition.graph.directed
-    mechanism = Suggest(
-        epsilon=offer.epsilon, directed=directed, knows_followers=offer.knows_followers
-    )
-    if directed:
-        hidden = "whom any other member follows"
+def _protection(source: Source, member: str) -> dict[str, Any]:
+    """What is protected: by one list, or by all lists of a series together."""
+    mechanism = source.mechanism
+    hidden, pair = "whether two other members are friends", "such a friendship"
+    if mechanism.directed:
+        hidden, pair = "whom any other member follows", "such a connection"
+    if isinstance(source, series.SeriesLists):
+        # Everything that the member was charged counts: a series that was renewed counts twice.
+        epsilon = max(source.ledger.account(member).charged, mechanism.epsilon)
+        lists, them = "your lists, so that they do", "all of them"
+        in_numbers = (
+            f"Whatever somebody believed about {pair} before, all your lists together change the "
+            f"odds by a factor of at most {_factor(epsilon):,} (epsilon {epsilon:g}), however many "
+            f"lists this series gives you. Since when there is {pair} is protected half as "
+            f"strongly: there the factor is at most {_factor(2 * epsilon):,}."
+        )
+        in_full = (
+            f"All lists of the series together: {source.guarantee} A connection of somebody who "
+            "was forgotten and has come back counts as a new one."
+        )
     else:
-        hidden = "whether two other members are friends"
+        epsilon = mechanism.epsilon
+        lists, them = "your list, so that it does", "the list"
+        in_numbers = (
+            f"Whatever somebody believed about {pair} before, one list changes the odds by a "
+            f"factor of at most {_factor(epsilon):,} (epsilon {epsilon:g}). For several lists the "
+            "factors multiply."
+        )
+        in_full = str(source.guarantee)
     return {
         "in_short": (
-            f"Random noise was added to your list, so that it does not show {hidden}. Seeing the "
-            "list can make somebody more or less sure of such a connection, but not certain."
+            f"Random noise was added to {lists} not show {hidden}. Seeing {them} can make "
+            f"somebody more or less sure of {pair}, but not certain."
         ),
-        "odds": math.ceil(100 * math.exp(offer.epsilon)) / 100,  # a bound: rounded up
-        "epsilon": offer.epsilon,
-        "in_full": str(mechanism.guarantee(1)),
+        "in_numbers": in_numbers,
+        "odds": _factor(epsilon),
+        "epsilon": epsilon,
+        "in_full": in_full,
     }
+
+
+def _factor(epsilon: float) -> float:
+    """E to the power of epsilon, rounded up: a bound stays one."""
+    return math.ceil(100 * math.exp(epsilon)) / 100
+
+
+def _budget(source: Source, member: str) -> dict[str, Any]:
+    account = source.ledger.account(member)
+    charged, cap = account.charged, account.charged + account.left
+    if isinstance(source, series.SeriesLists):
+        what = "Lists reveal a little about others"
+        more = "New lists of this series use nothing more: it is charged once, when you join."
+    else:
+        what = "Every new list reveals a little about others"
+        more = "Looking at the same list again uses nothing."
+    in_words = (
+        f"{what}, so there is a limit for each member. You have used {100 * charged / cap:.0f} % "
+        f"of yours. {more}"
+    )
+    return {"charged": charged, "left": account.left, "cap": cap, "in_words": in_words}

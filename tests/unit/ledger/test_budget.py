@@ -27,7 +27,7 @@ def test_ten_releases_at_a_tenth_fit_under_a_cap_of_one(place, public, reserve):
     assert ledger.account().left == 0
 
 
-def test_a_cap_of_x_admits_one_spend_of_x(new_place, public, reserve):
+def test_a_cap_of_x_admits_one_charge_of_x(new_place, public, reserve):
     for epsilon in (0.1, 0.3, 0.333333333, 0.7, 1.1):
         ledger = new_place().create(epsilon=epsilon)
         reserve(ledger, "all", public(epsilon))
@@ -49,7 +49,9 @@ def test_a_cap_below_a_nano_epsilon_is_refused(sqlite_place, caps, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_recipients_spend_apart_and_the_public_spends_for_all(place, public, joint, reserve):
+def test_members_are_charged_apart_and_a_public_release_counts_for_all(
+    place, public, joint, reserve
+):
     ledger = place.create(epsilon=4)
     reserve(ledger, "1", joint(1.5, "alice", "bob"))
     reserve(ledger, "2", joint(1, "alice"))
@@ -315,7 +317,7 @@ def test_no_budget_covers_a_release_without_protection(guarantee, sqlite_place):
     assert ledger.charges() == []
 
 
-def test_wrong_arguments_are_named_and_spend_nothing(sqlite_place, public, joint, reserve):
+def test_wrong_arguments_are_named_and_charge_nothing(sqlite_place, public, joint, reserve):
     ledger = sqlite_place.create(epsilon=1)
     loose = Guarantee(epsilon=1, model="public", theorem="test", delta=1e-6)
     for wrong in (

@@ -25,7 +25,7 @@ def killed(place, *arguments):
 
 
 @pytest.mark.parametrize("point", worker.POINTS)
-def test_rows_killed_anywhere_and_asked_for_again_are_one_spend_one_noise_one_artifact(
+def test_rows_killed_anywhere_and_asked_for_again_are_one_charge_one_noise_one_artifact(
     place, point
 ):
     place.create(epsilon=0.01)  # exactly one row each fits
@@ -67,7 +67,7 @@ def test_an_advance_killed_and_repeated_is_one_advance(place, point):
     assert place.open().advance() == 2
 
 
-def test_after_a_kill_at_any_moment_every_release_has_its_spend_and_its_artifact(place):
+def test_after_a_kill_at_any_moment_every_release_has_its_charge_and_its_artifact(place):
     place.create(epsilon=1000)
     moments = random.Random(7)
     for round_number in range(4):
@@ -95,7 +95,7 @@ def test_after_a_kill_at_any_moment_every_release_has_its_spend_and_its_artifact
     ledger.verify()
 
 
-def test_eight_processes_that_race_spend_exactly_the_budget(place):
+def test_eight_processes_that_race_use_exactly_the_budget(place):
     ledger = place.create(epsilon=0.5)  # fifty times 0.01
     processes = [place.start("race", f"process {i}", "10") for i in range(8)]
     for process in processes:

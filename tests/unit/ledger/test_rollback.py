@@ -56,7 +56,7 @@ def test_an_artifact_that_the_ledger_does_not_know_fails_verify_and_the_next_cha
     ledger.verify()
 
 
-def test_a_draft_of_a_forgotten_spend_is_noticed_too(restored, public, reserve):
+def test_a_draft_of_a_forgotten_charge_is_noticed_too(restored, public, reserve):
     shared, rows = forgotten(restored)
     shared.unlink()
     rows.rename(rows.with_name(f".{rows.name}"))
@@ -95,7 +95,7 @@ def test_a_ledger_put_back_while_it_is_open_is_noticed_without_any_artifact(
         reserve(ledger, "3", public(1))
 
 
-def test_a_plain_copy_of_the_file_alone_has_every_spend(sqlite_place, public, reserve, tmp_path):
+def test_a_plain_copy_of_the_file_alone_has_every_charge(sqlite_place, public, reserve, tmp_path):
     ledger = sqlite_place.create(epsilon=4)
     reader = sqlite3.connect(sqlite_place.location)  # somebody has it open
     assert reader.execute("SELECT count(*) FROM charges").fetchall() == [(0,)]

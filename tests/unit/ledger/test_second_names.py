@@ -105,7 +105,7 @@ worker.main()
 """
 
 
-def test_two_processes_under_two_names_spend_one_budget(sqlite_place, other_name):
+def test_two_processes_under_two_names_use_one_budget(sqlite_place, other_name):
     here = str(Path(__file__).parent)
     processes = [
         subprocess.Popen(

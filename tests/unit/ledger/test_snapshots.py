@@ -31,6 +31,20 @@ def test_another_graph_is_refused_until_a_snapshot_is_declared(ledger, joint, re
     ledger.verify()
 
 
+def test_another_node_set_is_named_before_a_new_snapshot_is_advised(ledger, joint, reserve):
+    about = {"fingerprint": "monday", "label": "friends", "note": {"nodes": "1,040 abc"}}
+    reserve(ledger, "q", joint(1, "ann"), **about)
+    about |= {"fingerprint": "tuesday", "label": "Friends"}
+    price = r"charged anew \(this release: epsilon = 1 to each of 2 members\)"
+    with pytest.raises(LedgerError, match=f"snapshot 1 of 'Friends'. If it is .*{price}"):
+        reserve(ledger, "q", joint(1, "ann", "bob"), **about)
+    about["note"] = {"nodes": "1,039 def"}
+    told = r": the node set differs \(1,039 nodes here, 1,040 there\). Did you forget --nodes"
+    with pytest.raises(LedgerError, match=f"{told}.*{price}"):
+        reserve(ledger, "q", joint(1, "ann", "bob"), **about)
+    assert len(ledger.charges()) == 1
+
+
 def test_a_graph_is_checked_without_a_price(place, ledger, joint, reserve):
     assert ledger.check_snapshot("monday", "friends") == 1, "nothing was released yet"
     reserve(ledger, "q", joint(4, "ann"), fingerprint="monday", label="friends")  # all of the cap

@@ -165,7 +165,7 @@ def test_what_is_written_is_read_back(tmp_path, suffix):
     assert made.table().equals(again.table())
 
 
-def test_a_file_per_member_holds_that_members_list_and_is_for_its_owner_alone(tmp_path):
+def test_a_file_per_member_holds_that_members_list_and_only_the_curator_can_read_it(tmp_path):
     made = lists_of(1.0, [5, 9])
     made.write_per_member(tmp_path / "lists")
     files = sorted((tmp_path / "lists").iterdir())

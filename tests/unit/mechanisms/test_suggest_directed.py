@@ -241,7 +241,8 @@ def test_without_that_knowledge_a_list_does_not_depend_on_who_follows_but_by_the
 
 
 def test_reasons_come_back_from_a_file(tmp_path):
-    made = suggest(follow_network(300, average_degree=30), range(30), 0.7, knows_followers=True)
+    graph, seeded = follow_network(300, average_degree=30), NoiseSource.insecure(1)
+    made = suggest(graph, range(30), 0.7, knows_followers=True, noise=seeded)
     made.write(tmp_path / "lists.parquet")
     again = Suggestions.read(tmp_path / "lists.parquet")
     whys = {s.why[:8] for m in range(30) for s in made.for_member(m)}

@@ -137,7 +137,7 @@ def test_prices_add_up_and_noise_alone_is_free():
         tail([{}], calibration=fifth),
         Statistic(values[None], half),
         Bits(np.array([1]), 9, 0.1),
-        Statistic(values[None], half, spends=False),
+        Statistic(values[None], half, noise_only=True),
     ]
     assert total_epsilon(asked) == Fraction(1, 2) + Fraction(fifth.epsilon) + Fraction(1, 10)
     assert total_epsilon([]) == 0

@@ -122,8 +122,8 @@ def failing(monkeypatch, owner, name, nth, *, after):
 
 
 STEPS = [
-    *((History, "add", 1), (SeriesFolder, "begin", 1), (refreshing, "write_note", 1)),
-    *((refreshing, "write_note", 2), (Ledger, "charge", 1), (Ledger, "charge", 2)),
+    *((History, "add", 1), (SeriesFolder, "begin", 1), (refreshing, "note_work", 1)),
+    *((refreshing, "note_work", 2), (Ledger, "charge", 1), (Ledger, "charge", 2)),
     *((Ledger, "_store_batch", 1), (Ledger, "_store_batch", 2)),
     *((refreshing, "stored_shared", 1), (runner, "randomise", 1), (Shard, "write", 1)),
     *((SeriesFolder, "commit", 1), (SeriesFolder, "finish", 1)),

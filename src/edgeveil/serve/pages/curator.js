@@ -76,17 +76,23 @@ function chart(place, points, across, up) {
 }
 
 function facts(status) {
+  const known = (value) => (value === null ? "none can be shown" : value.toLocaleString());
   const said = {
     "graph": status.label || "(no label)",
-    "snapshot": status.snapshot,
-    "members": status.members.toLocaleString(),
+    "snapshot": known(status.snapshot),
+    "members": known(status.members),
     "length of a list": status.k,
-    "price of a list": `epsilon ${status.epsilon}`,
+    [status.series ? "price of the series" : "price of a list"]: `epsilon ${status.epsilon}`,
     "cap for each member": status.cap,
     "lowest remaining budget": status.least_left,
-    "lists that everybody can still get": status.lists_left,
-    "members to check for a list": status.ahead_left.toLocaleString(),
   };
+  if (status.series) {
+    said["lists still to be copied"] = status.copies_left.toLocaleString();
+    said["refresh"] = working(status.refresh);
+  } else {
+    said["lists that everybody can still get"] = status.lists_left;
+    said["members to check for a list"] = status.ahead_left.toLocaleString();
+  }
   at("facts").replaceChildren(
     ...Object.entries(said).flatMap(([name, value]) => {
       const [term, words] = [document.createElement("dt"), document.createElement("dd")];
@@ -96,6 +102,13 @@ function facts(status) {
     }),
   );
   at("trouble").textContent = [status.trouble, status.trouble_with_keys].filter(Boolean).join("; ");
+  for (const part of document.querySelectorAll(".of-series")) part.hidden = !status.series;
+  for (const part of document.querySelectorAll(".one-by-one")) part.hidden = status.series;
+}
+
+function working({ running, done, members, words }) {
+  if (running) return `running: ${done.toLocaleString()} of ${members.toLocaleString()} members`;
+  return words || "none since the service was started";
 }
 
 function counts(text) {
@@ -121,25 +134,36 @@ function charges(listed) {
   chart(at("charges"), points, { name: "time", show: (v) => new Date(v).toLocaleString() }, "Lists charged");
 }
 
-async function plan() {
-  try {
-    const rows = (await ask("plan")).map((one) => [one.every, one.releases, Number(one.epsilon.toPrecision(3))]);
-    rows.sort((one, other) => other[1] - one[1]);
-    table(at("plan"), ["a new list every", "lists", "price of each (epsilon)"], rows);
-  } catch (problem) {
-    table(at("plan"), [problem.message], []);
-  }
+function chargesOfSeries({ series, windows }) {
+  const day = (time) => new Date(time).toLocaleDateString();
+  table(at("series"), ["since", "members", "charged to each (epsilon)"], series.map((one) => [day(one.since), one.members, one.epsilon]));
+  table(at("windows"), ["snapshot", "day", "windows"], windows.map((one) => [one.snapshot, day(one.time), one.windows]));
 }
 
-async function refresh() {
-  plan();
+function planned(rows) {
+  const short = (value) => Number(value.toPrecision(3));
+  const lines = rows.map((one) => [one.every, one.releases, short(one.epsilon)]).sort((one, other) => other[1] - one[1]);
+  table(at("plan"), ["a new list every", "lists", "price of each (epsilon)"], lines);
+}
+
+function renewals(rows) {
+  table(at("renewals"), ["renewals", "epsilon of each"], rows.map((one) => [one.renewals, Number(one.epsilon.toPrecision(3))]));
+}
+
+async function show() {
   try {
-    const [status, listed, metrics] = await Promise.all([ask("status"), ask("charges"), ask("metrics")]);
+    const status = await ask("status");
     facts(status);
-    charges(listed);
+    const [listed, metrics] = await Promise.all([ask("charges"), ask("metrics")]);
+    (status.series ? chargesOfSeries : charges)(listed);
     counts(metrics);
     at("about").textContent = `As of ${new Date().toLocaleTimeString()}.`;
     at("about").className = "soft";
+    try {
+      (status.series ? renewals : planned)(await ask("plan"));
+    } catch (problem) {
+      table(at("plan"), [problem.message], []);
+    }
   } catch (problem) {
     at("about").textContent = `No answer: ${problem.message}.`;
     at("about").className = "alarm";
@@ -147,23 +171,20 @@ async function refresh() {
 }
 
 // Charges members: shows the price, and sends it back if the curator confirms it.
-function charging(id, path, when, words) {
-  at(id).addEventListener("click", async () => {
+function charging(path, question, done) {
+  at(path).addEventListener("click", async () => {
     try {
       const price = await ask(path);
-      at("question").textContent =
-        `Charges ${price.epsilon} to each of ${price.members.toLocaleString()} members, ${when}. ` +
-        `Lowest remaining budget: ${price.least_left}; everybody can still get ${price.lists_left} ${price.lists_left === 1 ? "list" : "lists"}.`;
-      at("same").textContent =
-        id === "advance" && price.same_graph ? `The graph is the same as snapshot ${price.snapshot}.` : "";
+      [at("question").textContent, at("same").textContent] = question(price);
+      at("charge").textContent = path === "refresh" ? "Refresh" : "Charge";
       at("charge").onclick = async () => {
         at("confirm").close();
         try {
-          at("done").textContent = words(await ask(path, "POST", JSON.stringify(price)));
+          at("done").textContent = done(await ask(path, "POST", JSON.stringify(price)));
         } catch (problem) {
           at("done").textContent = problem.message;
         }
-        refresh();
+        show();
       };
       at("confirm").showModal();
     } catch (problem) {
@@ -172,8 +193,40 @@ function charging(id, path, when, words) {
   });
 }
 
+function priceOfLists(price, when) {
+  const lists = `${price.lists_left} ${price.lists_left === 1 ? "list" : "lists"}`;
+  return (
+    `Charges ${price.epsilon} to each of ${price.members.toLocaleString()} members, ${when}. ` +
+    `Lowest remaining budget: ${price.least_left}; everybody can still get ${lists}.`
+  );
+}
+
+function priceOfRefresh(price) {
+  const number = (count, one, many) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
+  const charged = price.n_newcomers
+    ? `Charges epsilon ${price.epsilon} to ${number(price.n_newcomers, "newcomer", "newcomers")}, once for all their lists to come; nothing for everybody else.`
+    : "Charges nobody: there are no newcomers.";
+  const left_out = number(price.n_left_out, "member has", "members have");
+  return [
+    `${charged} Members in all: ${price.n_members.toLocaleString()}. Lowest remaining budget: ${price.least_left}.`,
+    price.n_left_out ? `${left_out} too little budget left, and will get no list.` : "",
+  ];
+}
+
 at("cancel").addEventListener("click", () => at("confirm").close());
-charging("ahead", "ahead", "unless it has a list of this snapshot already", (found) => `Making lists: ${found.left.toLocaleString()} members to check.`);
-charging("advance", "advance", "when its list of the new snapshot is made", (found) => `Snapshot ${found.snapshot} is current now.`);
-refresh();
-setInterval(refresh, 5000);
+charging(
+  "ahead",
+  (price) => [priceOfLists(price, "unless it has a list of this snapshot already"), ""],
+  (found) => `Making lists: ${found.left.toLocaleString()} members to check.`,
+);
+charging(
+  "advance",
+  (price) => [
+    priceOfLists(price, "when its list of the new snapshot is made"),
+    price.same_graph ? `The graph is the same as snapshot ${price.snapshot}.` : "",
+  ],
+  (found) => `Snapshot ${found.snapshot} is current now.`,
+);
+charging("refresh", priceOfRefresh, () => "The refresh has begun.");
+show();
+setInterval(show, 5000);

@@ -64,20 +64,16 @@ async function show() {
   }
   const [protection, budget] = await Promise.allSettled([ask("me/protection"), ask("me/budget")]);
   if (protection.status === "fulfilled") {
-    const { in_short, in_full, odds, epsilon } = protection.value;
+    const { in_short, in_numbers, in_full } = protection.value;
     at("short").textContent = in_short;
-    at("odds").textContent =
-      `Whatever somebody believed about such a connection before, one list changes the odds by a factor ` +
-      `of at most ${odds} (epsilon ${epsilon}). For several lists the factors multiply.`;
+    at("odds").textContent = in_numbers;
     at("full").textContent = in_full;
     at("protection").hidden = false;
   }
   if (budget.status === "fulfilled") {
-    const { charged, cap } = budget.value;
+    const { charged, cap, in_words } = budget.value;
     const number = (value) => Number(value.toPrecision(3)).toString();
-    at("used").textContent =
-      `Every new list reveals a little about others, so there is a limit for each member. ` +
-      `You have used ${Math.round((100 * charged) / cap)} % of yours. Looking at the same list again uses nothing.`;
+    at("used").textContent = in_words;
     at("charged").textContent = `Used: ${number(charged)} of ${number(cap)}, measured as epsilon.`;
     at("meter").max = cap;
     at("meter").value = charged;

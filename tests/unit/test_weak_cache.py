@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from edgeveil._kept import Kept
+from edgeveil._weak_cache import WeakCache
 
 
 class Thing:
@@ -24,7 +24,7 @@ class Thing:
 
 
 def test_made_once_and_forgotten_with_its_owner():
-    kept, made = Kept(), []
+    kept, made = WeakCache(), []
     thing, twin = Thing(1), Thing(1)
     for owner in (thing, thing, twin):
         kept.get(owner, lambda: made.append(1) or len(made))
@@ -36,12 +36,12 @@ def test_made_once_and_forgotten_with_its_owner():
 
 
 def test_keys_are_apart():
-    kept, thing = Kept(), Thing(1)
+    kept, thing = WeakCache(), Thing(1)
     assert [kept.get(thing, lambda i=i: i, i) for i in (3, 4, 3)] == [3, 4, 3]
 
 
 def test_an_address_that_is_used_again_gives_nothing_old():
-    kept, first, second = Kept(), Thing(1), Thing(2)
+    kept, first, second = WeakCache(), Thing(1), Thing(2)
     kept.get(first, lambda: "first")
     # As if `second` had got the address of `first`, and nobody had noticed that it is gone.
     kept._entries[id(second), None] = kept._entries[id(first), None]
@@ -49,7 +49,7 @@ def test_an_address_that_is_used_again_gives_nothing_old():
 
 
 def test_threads_wait_for_the_one_that_makes_it():
-    kept, thing, made = Kept(), Thing(1), []
+    kept, thing, made = WeakCache(), Thing(1), []
 
     def make():
         time.sleep(0.1)  # the others ask meanwhile

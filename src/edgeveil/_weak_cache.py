@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class WeakCache(Generic[T]):
     """Weak cache by identity, for objects that compare by content and so are no dict keys.
 
     Invariant: an entry is returned only for the very object it was made from. The id alone is not

@@ -1,0 +1,81 @@
+"""Whether ledger, history and state of a series belong together, or one is an older copy.
+
+Windows that an older copy lacks were drawn all the same, and must not be drawn a second time. Each
+of the three records something about the others, so an older copy of one alone is detected.
+"""
+
+from __future__ import annotations
+
+import json
+
+from edgeveil._files import write_note
+from edgeveil.errors import LedgerError
+from edgeveil.history import History
+from edgeveil.ledger import Ledger
+from edgeveil.series.state import About, SeriesFolder
+
+NOTE = "refreshed.json"  # in the history: the snapshot that was worked on last
+
+
+def note_work(ledger: Ledger, history: History, series: str, until: int) -> None:
+    """Note in the history which snapshot is worked on, and the ledger's last entry.
+
+    So an older copy of ledger and state is detected as long as the history is current.
+    """
+    entry = ledger.entry() or (0, "")
+    write_note(history.path / NOTE, {"series": series, "until": until, "entry": entry})
+
+
+def check_copies(
+    ledger: Ledger, place: SeriesFolder, history: History, series: str, number: int
+) -> About:
+    """The state from which the series with this ledger key continues to snapshot `number`.
+
+    Raises
+    ------
+    LedgerError
+        If ledger, history and state do not match.
+    """
+    about, pending, noted = place.about() or About(series), place.pending(), _noted(history)
+    for entry in (about.entry, noted.entry):  # also if the series was renewed since
+        if entry[0] and ledger.entry(entry[0]) != tuple(entry):
+            raise LedgerError(
+                f"{ledger.location} lacks an entry that {place.path} was refreshed with: it is "
+                "another ledger, or was restored from an older copy. Windows drawn since then must "
+                "not be drawn again: restore the newer ledger"
+            )
+    if about.series != series:  # a first refresh, or a renewed series
+        about = About(series)
+    begun = pending.until if pending and pending.series == series else 0
+    known = [one for one in (about, pending) if one and one.series == series and one.until]
+    if about.until > number or any(token_of(history, one.until) != one.token for one in known):
+        raise LedgerError(
+            f"{history.path} was restored from an older copy: this series was refreshed with "
+            f"snapshot {max(about.until, begun)} of it. Restore the newer history, or renew"
+        )
+    windows = [charge for charge in ledger.charges() if charge.note.get("of") == series]
+    drawn = {int(one.note["until"]) for one in windows if one.seq > about.entry[0]}
+    drawn |= {noted.until} if noted.series == series else set()
+    if max(drawn, default=0) > about.until and not drawn <= {about.until, begun}:
+        raise LedgerError(
+            f"{place.path} was restored from an older copy: it lacks windows that were drawn up to "
+            f"snapshot {max(drawn)}. Restore the newer copy, or renew"
+        )
+    return about
+
+
+def token_of(history: History, number: int) -> str:
+    """The token of a snapshot; empty if the history does not have it."""
+    snapshots = history.snapshots
+    return snapshots[number - 1].token if number <= len(snapshots) else ""
+
+
+def _noted(history: History) -> About:
+    """The note in the history."""
+    try:
+        held = json.loads((history.path / NOTE).read_text())
+        return About(held["series"], held["until"], entry=tuple(held["entry"]))
+    except FileNotFoundError:
+        return About("")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LedgerError(f"{history.path / NOTE} is damaged") from error

@@ -1,0 +1,516 @@
+"""The lists of a series: free for whoever has joined, new after every refresh, gone when told."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import edgeveil as ev
+from edgeveil.errors import LedgerError
+from edgeveil.graph import Graph
+from edgeveil.history import History
+from edgeveil.io import save_graph
+from edgeveil.ledger.accounts import is_window
+from edgeveil.nodes import NodeSet
+from edgeveil.series.state import SeriesFolder
+from edgeveil.serve.lists import ListStore
+from edgeveil.serve.making import Making, Offer
+from edgeveil.serve.member import _protection
+from edgeveil.serve.series import SeriesLists
+from tests.serve.running import Service
+
+NOT_YET = "gets the first one with the next refresh"
+
+
+def without(graph, *gone, joined=()):
+    """The next week's graph: some have left, others have joined and know nobody yet."""
+    names = [node for node in graph.nodes if node not in gone]
+    at = {name: i for i, name in enumerate([*names, *joined])}
+    u, v = graph.adjacency().nonzero()
+    pairs = [
+        (at[a], at[b])
+        for a, b in zip(graph.nodes.take(u), graph.nodes.take(v), strict=True)
+        if a in at and b in at
+    ]
+    return Graph.from_edges(*zip(*pairs, strict=True), NodeSet.of(list(at)))
+
+
+def place_of(running):
+    return running.folder / "ledger.series" / "friends"
+
+
+def wait_until(happens, seconds=60):
+    until = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+# -- what members get ---------------------------------------------------------------------
+
+
+def test_a_member_gets_the_list_of_the_series_and_asking_costs_nothing(series_service, network):
+    ledger = series_service.open_ledger()
+    head, member = ledger.entry(), network.nodes[5]
+    served = series_service.get(member=member)
+    assert served.status == 200
+    assert served.json["current"] is True
+    own = served.json["list"]
+    assert (own["member"], own["snapshot"], own["made"]) == (member, 1, "2026-01-01")
+    made = ev.suggest(network, [member], 1.0, k=10, ledger=ledger, label="friends")
+    kept = made.for_member(member)
+    assert [line["node"] for line in own["suggestions"]] == [line.node for line in kept]
+    assert [line["why"] for line in own["suggestions"]] == [line.why for line in kept]
+    assert served.seconds < 0.15  # nothing is computed
+    assert ledger.entry() == head
+
+
+def test_all_answers_with_a_list_have_one_length(series_service, network):
+    assert len({len(series_service.get(member=v).body) for v in list(network.nodes)[:40]}) == 1
+
+
+def test_everybody_is_told_what_all_lists_together_tell(series_service, network):
+    said = series_service.get("/me/protection", network.nodes[7]).json
+    assert (said["epsilon"], said["odds"]) == (1.0, 2.72)
+    whole = "all your lists together change the odds by a factor of at most 2.72 (epsilon 1)"
+    assert (
+        f"Whatever somebody believed about such a friendship before, {whole}"
+        in (said["in_numbers"])
+    )
+    assert "at most 7.39" in said["in_numbers"]  # since when: twice epsilon
+    assert "they do not show whether two other members are friends" in said["in_short"]
+    assert "edgeveil theory series" in said["in_full"]
+    budget = series_service.get("/me/budget", network.nodes[7]).json
+    assert (budget["charged"], budget["left"], budget["cap"]) == (1.0, 1.0, 2.0)
+    assert "charged once, when you join" in budget["in_words"]
+
+
+def test_what_was_charged_under_other_labels_counts_in_what_is_said(own_series, network):
+    member = network.nodes[7]
+    ev.suggest(network, [member], 0.5, ledger=own_series.open_ledger(), label="others")
+    running = own_series.start()
+    said = running.get("/me/protection", member).json
+    assert (said["epsilon"], said["odds"]) == (1.5, 4.49)
+
+
+@pytest.mark.parametrize("path", ["/me/suggestions", "/me/protection", "/me/budget"])
+def test_without_a_valid_token_nothing_is_said(series_service, network, path):
+    expired = series_service.token(network.nodes[3], seconds=-3600)
+    for token in ("abc", expired):
+        assert series_service.get(path, token=token).status == 401
+
+
+def test_the_description_is_of_what_there_is(series_service, network):
+    from tests.serve.test_member import fits
+
+    found = series_service.get("/openapi.json").json
+    schemas = found["components"]["schemas"]
+    for path, methods in found["paths"].items():
+        answer = methods["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        fits(series_service.get(path, network.nodes[14]).json, answer, schemas)
+    responses = found["components"]["responses"]
+    for name, member in (("NotYet", "somebody new"), ("NoToken", None)):
+        schema = responses[name]["content"]["application/json"]["schema"]
+        fits(series_service.get(member=member).json, schema, schemas)
+
+
+# -- refreshes ----------------------------------------------------------------------------
+
+
+def test_a_refresh_while_it_runs_is_seen_and_a_newcomer_gets_its_first_list(own_series, network):
+    running, stays = own_series.start(), network.nodes[3]
+    running.wait_for_list(stays)
+    for newcomer in ("somebody new", "another"):
+        found = running.get(member=newcomer)
+        assert found.status == 404
+        assert NOT_YET in found.json["error"]
+    changed = without(network, network.nodes[9], joined=["somebody new"])
+    running.refresh(changed, "2026-01-08")
+    running.wait_for_list(stays, 2)
+    first = running.get(member="somebody new")
+    assert first.json["list"]["member"] == "somebody new"
+    assert running.get("/me/budget", "somebody new").json["charged"] == 1.0
+    assert running.get("/me/budget", stays).json["charged"] == 1.0
+    assert running.get(member=network.nodes[9]).status == 404  # has left
+    assert running.get(member="another").status == 404
+    (kept,) = running.state.glob("*.lists")  # of the last snapshot alone
+    assert kept.name.startswith("000002-")
+    head, last = running.open_ledger().entry(), running.get(member=stays).body
+    running.stop()
+    assert running.start().get(member=stays).body == last  # at once: the copies are complete
+    assert running.open_ledger().entry() == head
+
+
+def test_while_lists_are_refreshed_every_answer_is_the_member_s_own_and_whole(own_series, network):
+    running, members = own_series.start(), list(network.nodes)[:40]
+    running.wait_for_list(members[0])
+    seen, stop = [], threading.Event()
+
+    def ask():
+        rng = random.Random(threading.get_ident())
+        while not stop.is_set():
+            member = rng.choice(members)
+            found = running.get(member=member)
+            seen.append((member, found.status, found.body))
+
+    asking = [threading.Thread(target=ask) for _ in range(3)]
+    for one in asking:
+        one.start()
+    try:
+        for number in range(2, 6):  # members change their places in the graph, and others join
+            changed = without(network, network.nodes[100 + number], joined=[f"new {number}"])
+            running.refresh(changed, f"2026-01-{6 * number:02}")
+            running.wait_for_list(f"new {number}", number)
+    finally:
+        stop.set()
+        for one in asking:
+            one.join()
+    lists = {}
+    for member, status, body in seen:
+        assert status == 200  # none was ever without a list
+        found = json.loads(body)["list"]
+        assert found["member"] == member
+        assert lists.setdefault((member, found["snapshot"]), body) == body
+    assert {snapshot for _, snapshot in lists} == {1, 2, 3, 4, 5}
+
+
+def test_whom_the_budget_leaves_out_is_told_so(network, own_series):
+    left_out = network.nodes[4]
+    changed = without(network, joined=["late"])
+    ledger = own_series.open_ledger()
+    ev.suggest(changed, ["late"], 1.5, ledger=ledger, label="others")  # the cap is 2
+    assert own_series.refresh(changed, "2026-01-08").n_left_out == 1
+    running = own_series.start()
+    assert running.wait_for_list(left_out, 2).status == 200
+    found = running.get(member="late")
+    assert found.status == 404
+    assert "if the budget allows" in found.json["error"]
+    assert ledger.account("late").charged == 1.5
+
+
+def test_the_curator_refreshes_at_the_price_that_was_shown_and_at_no_other(own_series, network):
+    running = own_series.start()
+    running.wait_for_list(network.nodes[3])
+    save_graph(without(network, joined=["x", "y"]), running.graph, overwrite=True)
+    price = running.curator("/refresh").json
+    assert (price["epsilon"], price["n_members"], price["n_newcomers"]) == (1.0, 402, 2)
+    others = [{**price, "n_newcomers": 0}, {**price, "epsilon": 0.5}, {**price, "snapshot": 7}]
+    others += [{**price, "more": 1}, {}, [], None]
+    for other in (None, "[" * 1000, *map(json.dumps, others)):
+        refused = running.curator("/refresh", "POST", body=other)
+        assert refused.status == 409
+        assert "price" in refused.json["error"]
+    save_graph(without(network, joined=["x", "y", "z"]), running.graph, overwrite=True)
+    assert running.curator("/refresh", "POST", body=json.dumps(price)).status == 409
+    assert running.open_ledger().account("x").charged == 0
+    assert running.curator("/refresh", "POST", key="wrong", body=json.dumps(price)).status == 401
+    assert running.confirm("/refresh").status == 200
+    running.wait_for_list("z", 2)
+    wait_until(lambda: not running.curator("/status").json["refresh"]["running"])
+    said = running.curator("/status").json
+    assert (said["snapshot"], said["members"], said["trouble"]) == (2, 403, "")
+    assert "3 joined the series now and paid 1 each" in said["refresh"]["words"]
+    assert running.curator("/refresh", "POST", body=json.dumps(price)).status == 409
+    assert {one.charged for one in running.open_ledger().accounts()} == {1.0}
+
+
+def test_the_series_is_shown_as_one_charge_with_its_windows(own_series, network):
+    own_series.refresh(network.with_edge_flipped(0, 1), "2026-01-08")
+    running = own_series.start()
+    found = running.curator("/charges").json
+    assert [(one["members"], one["epsilon"]) for one in found["series"]] == [(400, 1.0)]
+    (shard,) = SeriesFolder(place_of(running)).shards(400)
+    assert sum(one["windows"] for one in found["windows"]) == shard.windows.sum() > 0
+    assert "exact counts: do not publish" in found["warning"]
+    assert running.curator("/plan").json[0] == {"renewals": 1, "epsilon": 1.0}
+    for path in ("/advance", "/ahead"):  # there is no way to charge lists one by one
+        assert running.curator(path, "POST", body="{}").status == 404
+    said = json.dumps([found, running.curator("/status").json])
+    assert not any(node in said for node in network.nodes)
+
+
+def test_two_refreshes_at_once_are_one(own_series, network):
+    running, place = own_series.start(), SeriesFolder(place_of(own_series))
+    running.wait_for_list(network.nodes[3])
+    save_graph(without(network, joined=["x"]), running.graph, overwrite=True)
+    price = running.curator("/refresh").body
+    with place.writing():  # as another process does that refreshes
+        assert running.curator("/refresh", "POST", body=price).status == 200
+        wait_until(lambda: running.curator("/status").json["refresh"]["words"])
+        assert (
+            "another process is refreshing" in running.curator("/status").json["refresh"]["words"]
+        )
+    answers = []
+
+    def post():
+        answers.append(running.curator("/refresh", "POST", body=price).status)
+
+    both = [threading.Thread(target=post) for _ in range(4)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert 200 in answers
+    running.wait_for_list("x", 2)
+    wait_until(lambda: not running.curator("/status").json["refresh"]["running"])
+    assert answers.count(200) == 1
+    assert len(History.open(place.path / "history")) == 2
+    assert running.open_ledger().account("x").charged == 1.0
+
+
+def test_killed_while_it_refreshes_it_goes_on_and_nobody_pays_twice(own_series, network):
+    running, rng = own_series, random.Random(3)
+    save_graph(without(network, joined=["x", "y"]), running.graph, overwrite=True)
+    for _ in range(4):
+        running.start()
+        assert running.confirm("/refresh").status == 200
+        time.sleep(rng.uniform(0, 0.3))
+        running.stop(9)
+    running.start()
+    assert running.confirm("/refresh").status == 200
+    for member in ("x", "y", network.nodes[3]):
+        running.wait_for_list(member, 2)
+    wait_until(lambda: not running.curator("/status").json["refresh"]["running"])
+    ledger = running.open_ledger()
+    assert {one.charged for one in ledger.accounts()} == {1.0}
+    ledger.verify()
+    (shard,) = SeriesFolder(place_of(running)).shards(402)
+    drawn = [one for one in ledger.charges() if is_window(one)]
+    assert sum(one.n_rows for one in drawn) == shard.windows.sum()
+
+
+def test_two_instances_on_postgres_follow_one_series(postgres_server, network, tmp_path):
+    url = f"{postgres_server.url}#lists"
+    first = Service(tmp_path, network, epsilon=1.0, url=url, options=("--label", "friends"))
+    second = first.another(network)
+    second.options, second.epsilon = first.options[2:], 1.0
+    second.options = ("--curator", f"127.0.0.1:{second.curator_port}", *second.options)
+    first.refresh(network, "2026-01-01")
+    try:
+        for one in (first, second):
+            one.start()
+        lists = [one.wait_for_list(network.nodes[3]).body for one in (first, second)]
+        assert lists[0] == lists[1]
+        save_graph(without(network, joined=["x"]), first.graph, overwrite=True)
+        assert first.confirm("/refresh").status == 200
+        lists = [one.wait_for_list("x", 2).body for one in (first, second)]
+        assert lists[0] == lists[1]
+        postgres_server.stop()
+        time.sleep(2)
+        assert second.get(member="x").body == lists[0]  # stored lists need no database
+        postgres_server.start()
+        wait_until(lambda: second.curator("/health").status == 200)
+        assert first.open_ledger().account("x").charged == 1.0
+    finally:
+        first.stop()
+        second.stop()
+
+
+# -- older copies, the forgotten, renewals ------------------------------------------------
+
+
+def put_back(running, name, backup):
+    """Put one of ledger and series back to another copy, at once; gives the one that was there."""
+    place, away = running.folder / name, running.folder / f"{name} {time.monotonic_ns()}"
+    place.rename(away)
+    backup.rename(place)
+    return away
+
+
+@pytest.mark.parametrize("which", ["ledger", "ledger.series"])
+def test_an_older_copy_of_ledger_or_series_is_refused_while_it_runs_and_at_the_start(
+    own_series, network, which
+):
+    member = network.nodes[3]
+    backup = own_series.folder / "backup"
+    copy = shutil.copytree if which == "ledger.series" else shutil.copy
+    copy(own_series.folder / which, backup)
+    running = own_series.start()
+    running.wait_for_list(member)
+    changed = network.with_edge_flipped(0, 1)
+    for day in range(8, 15):  # until a window opens, or at least an entry is new
+        running.refresh(without(changed, joined=[f"new {day}"]), f"2026-01-{day:02}")
+    running.wait_for_list(member, 8)
+    newer = put_back(running, which, backup)
+    wait_until(lambda: running.get(member=member).status == 503)
+    assert running.get(member=member).json == {
+        "error": "there is no list for you now; try again later"
+    }
+    wait_until(lambda: running.curator("/health").status == 503)
+    if which == "ledger.series":
+        assert "older copy" in running.curator("/status").json["trouble"]
+    running.stop()
+    running.start(wait=False)
+    assert running.process.wait(timeout=60) == 1
+    running.log.close()
+    assert "older copy" in (running.folder / "log").read_text()
+    running.process = None
+    older = put_back(running, which, newer)
+    running.start()
+    assert running.wait_for_list(member, 8).status == 200
+    newer = put_back(running, which, older)
+    wait_until(lambda: running.get(member=member).status == 503)
+    put_back(running, which, newer)  # and it recovers by itself
+    running.wait_for_list(member, 8)
+    wait_until(lambda: running.curator("/health").status == 200)
+
+
+def test_who_is_forgotten_has_no_list_at_once_and_is_on_nobody_s(own_series, network):
+    running, gone = own_series.start(), network.nodes[9]
+    running.wait_for_list(gone)
+    named = [v for v in network.nodes if gone.encode() in running.get(member=v).body]
+    assert len(named) > 1
+    history = History.open(place_of(running) / "history")
+    history.add(without(network, gone), date="2026-01-08")  # not refreshed since
+    history.forget(gone)
+    wait_until(lambda: running.get(member=gone).status == 404, seconds=10)
+    wait_until(lambda: not any(gone.encode() in running.get(member=v).body for v in named))
+    assert running.get(member=network.nodes[3]).json["list"]["snapshot"] == 1
+    wait_until(lambda: len(list(running.state.glob("*.lists"))) == 1)
+    held = b"".join(path.read_bytes() for path in running.state.iterdir())
+    assert gone.encode() not in held
+    assert running.curator("/status").json["trouble"] == ""
+
+
+def test_a_renewed_series_is_served_until_the_first_lists_of_the_new_one(own_series, network):
+    running, member = own_series.start(), network.nodes[3]
+    first = running.wait_for_list(member)
+    running.open_ledger().advance("friends")
+    time.sleep(1.5)
+    assert running.get(member=member).body == first.body
+    running.refresh(network, "2026-01-08")
+    running.wait_for_list(member, 2)
+    said = running.get("/me/protection", member).json
+    assert said["epsilon"] == 2.0  # both series count
+    assert running.get("/me/budget", member).json["left"] == 0
+
+
+# -- copies of lists ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def lists(network, tmp_path):
+    """The lists of a series, without a service around them."""
+    ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=2.0)
+    ev.refresh(network, ledger=ledger, epsilon=1.0, label="friends", date="2026-01-01")
+    copies = tmp_path / "copies"
+    copies.mkdir(mode=0o700)
+
+    def opened():
+        known = ev.Ledger.open(tmp_path / "ledger")
+        return SeriesLists(lambda: network, known, "friends", 5, copies)
+
+    return opened
+
+
+def test_members_are_told_if_who_is_a_member_was_read_off_the_edges(tmp_path):
+    (tmp_path / "friends.csv").write_text("ann,bob\nbob,cem\ncem,dan\n")
+    ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=2.0)
+    graph = ev.read_graph(tmp_path / "friends.csv")
+    ev.refresh(graph, ledger=ledger, epsilon=1.0, label="friends")
+    served = SeriesLists(lambda: graph, ledger, "friends", 5, tmp_path / "copies")
+    assert "public promise" in _protection(served, "ann")["in_full"]
+    one_by_one = Making(lambda: graph, ledger, Offer(0.5, label="other"), tmp_path / "copies")
+    assert "public promise" in _protection(one_by_one, "ann")["in_full"]
+
+
+def test_copies_that_are_not_complete_are_made_again(lists, network, monkeypatch):
+    put, calls = ListStore.put, []
+
+    def killed(store, index, body):
+        calls.append(index)
+        if len(calls) == 100:
+            raise KeyboardInterrupt
+        put(store, index, body)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ListStore, "put", killed)
+        with pytest.raises(KeyboardInterrupt):
+            lists()._follow()
+    again = lists()
+    assert again.edition is None  # half of the lists are there, and none is shown
+    again._follow()
+    assert all(again.edition.get(i) for i in range(network.n_nodes))
+    assert lists().edition is not None
+
+
+def test_a_disk_that_takes_no_copies_leaves_the_lists_before(lists, network, monkeypatch):
+    served = lists()
+    served._follow()
+    before = served.edition.get(3)
+
+    def full(*_):
+        raise OSError("the disk is full")
+
+    changed = network.with_edge_flipped(0, 1)
+    ev.refresh(changed, ledger=served.ledger, epsilon=1.0, label="friends", date="2026-01-08")
+    with monkeypatch.context() as patch:
+        patch.setattr(ListStore, "put", full)
+        with pytest.raises(OSError, match="full"):
+            served._follow()
+    assert (served.edition.snapshot, served.edition.get(3)) == (1, before)
+    served._follow()
+    assert served.edition.snapshot == 2
+
+
+def test_a_refresh_that_ends_while_lists_are_copied_is_taken_up_next(lists, network, monkeypatch):
+    served, really = lists(), ListStore.put
+    calls = []
+
+    def meanwhile(store, index, body):
+        if not calls:
+            calls.append(1)
+            how = {"epsilon": 1.0, "label": "friends", "date": "2026-01-08"}
+            ev.refresh(network, ledger=served.ledger, **how)
+        really(store, index, body)
+
+    monkeypatch.setattr(ListStore, "put", meanwhile)
+    served._follow()
+    assert served.edition is None
+    served._follow()
+    assert served.edition.snapshot == 2
+
+
+def test_copies_notice_a_restore_of_everything_else(lists, network, tmp_path):
+    parts = ("ledger", "ledger.artifacts", "ledger.series")
+    for name in parts:
+        source, target = tmp_path / name, tmp_path / f"backup {name}"
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+    changed = without(network, joined=["x"])
+    how = {"ledger": tmp_path / "ledger", "epsilon": 1.0, "label": "friends"}
+    ev.refresh(changed, **how, date="2026-01-08")
+    lists()._follow()
+    for name in parts:
+        (tmp_path / name).rename(tmp_path / f"newer {name}")
+        (tmp_path / f"backup {name}").rename(tmp_path / name)
+    with pytest.raises(LedgerError, match="holds lists that the ledger does not know"):
+        lists()
+
+
+def test_indices_of_another_history_are_not_mixed_up(lists, network, tmp_path):
+    """A renewed series with a new history: everybody has another index there."""
+    served = lists()
+    served._follow()
+    place = tmp_path / "ledger.series" / "friends"
+    place.rename(tmp_path / "old")
+    served.ledger.advance("friends")
+    turned = list(reversed(list(network.nodes)))
+    at = network.nodes.indices(turned)
+    matrix = network.adjacency()[np.asarray(at)][:, np.asarray(at)]
+    u, v = matrix.nonzero()
+    changed = Graph.from_edges(u, v, NodeSet.of(turned))
+    ev.refresh(changed, ledger=served.ledger, epsilon=1.0, label="friends", date="2026-01-08")
+    old = served.edition
+    served._follow()
+    new = served.edition
+    assert old.history != new.history
+    for edition in (old, new):
+        for member in list(network.nodes)[:20]:
+            body = json.loads(edition.get(edition.nodes.find(member)))
+            assert body["member"] == member
