@@ -193,7 +193,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.fit(X).embedding_
 
     def transform(self, X: Any) -> Rows:
-        """Give ``embedding_`` for the graph it was fitted on; this is no new release.
+        """Return ``embedding_`` for the graph it was fitted on; nothing new is released.
 
         Raises
         ------

@@ -8,9 +8,9 @@ import pytest
 
 from edgeveil.cli import app
 from edgeveil.datasets import social_network
-from edgeveil.engine import suggest
 from edgeveil.io import save_graph
 from edgeveil.ledger import Ledger
+from edgeveil.series.suggesting import suggest
 
 RELEASES = [
     "suggest {graph} --member alice --epsilon 1 --out x.csv",

@@ -11,9 +11,9 @@ import pytest
 
 from edgeveil.cli.app import main
 from edgeveil.datasets import social_network
-from edgeveil.engine import suggest
 from edgeveil.ledger import Ledger
 from edgeveil.series import WindowRule, refresh
+from edgeveil.series.suggesting import suggest
 
 
 @pytest.fixture

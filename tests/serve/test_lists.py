@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 pytest.importorskip("starlette")
 
 from edgeveil.datasets import social_network
-from edgeveil.engine import suggest
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.series.suggesting import suggest
 from edgeveil.serve.lists import ListStore, render, slot_bytes
 
 NODES = NodeSet.of(["ann", "bob", "cem", "dan"])

@@ -180,7 +180,7 @@ def test_loops_that_do_not_load_are_an_honest_error_and_no_endless_wait(
         raise RuntimeError("no locator available")
 
     monkeypatch.setattr("edgeveil.serve.making._load_kernels", broken)
-    monkeypatch.setattr("edgeveil.engine.api.suggest", broken)
+    monkeypatch.setattr("edgeveil.engine.making.release", broken)
     making = service(tmp_path, graphs)
     try:
         with pytest.raises(Unavailable):

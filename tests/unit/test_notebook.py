@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.engine import suggest
 from edgeveil.ledger import Ledger
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.provenance import Provenance
 from edgeveil.releases import Release
+from edgeveil.series.suggesting import suggest
 from edgeveil.suggestions import chance_in_words
 
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&lt;b&gt;", "x</td>"]

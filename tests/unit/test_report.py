@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.engine import rank, release, suggest
+from edgeveil.engine import rank, release
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import hide_edges
 from edgeveil.evaluation.own_graph import evaluate
@@ -21,6 +21,7 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.report import page_from_releases
 from edgeveil.report.lists import _in_short
+from edgeveil.series.suggesting import suggest
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Where rows are computed and budgets are charged."""
 
-from edgeveil.engine.api import ReleasePrice, embed, price, rank, release, release_to, suggest
+from edgeveil.engine.api import ReleasePrice, embed, price, rank, release, release_to
 from edgeveil.engine.ray_cluster import Ray
 from edgeveil.engine.tasks import Engine, Local
 
@@ -14,5 +14,4 @@ __all__ = [
     "rank",
     "release",
     "release_to",
-    "suggest",
 ]

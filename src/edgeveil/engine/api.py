@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
-import numpy as np
-
 from edgeveil.advice import recommended
 from edgeveil.engine.making import release, release_to
 from edgeveil.engine.question import Options, ask, graph_of
@@ -24,49 +22,39 @@ from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.releases import Release
-from edgeveil.suggestions import Suggestions
 
-__all__ = ["ReleasePrice", "embed", "known_to", "price", "rank", "release", "release_to", "suggest"]
+__all__ = [
+    "ReleasePrice",
+    "embed",
+    "known_to",
+    "mechanism_for_lists",
+    "price",
+    "rank",
+    "release",
+    "release_to",
+]
 
 _SAY_EPSILON = "epsilon is required (for example epsilon=1); smaller is more private"
 
 
-def suggest(
+def mechanism_for_lists(
     graph: Graph,
-    members: NodeId | Iterable[NodeId] | None = None,
-    epsilon: float | None = None,
+    mechanism: Mechanism | None,
+    epsilon: float | None,
     *,
-    k: int | None = None,
-    candidates: Iterable[NodeId] | None = None,
-    knows_followers: bool = False,
-    mechanism: Mechanism | None = None,
-    **how: Unpack[Options],
-) -> Suggestions:
-    """Make lists from this graph and charge each to its member; see `edgeveil.suggest`.
-
-    `edgeveil.suggest` (in `edgeveil.series`) returns the lists of a label's series instead, if the
-    label has one.
-    """
-    graph = graph_of(graph)
+    knows_followers: bool,
+) -> Mechanism:
+    """The given mechanism of suggestions, or `Suggest` for this graph."""
     if mechanism is None:
         if epsilon is None:
             raise ParameterError(_SAY_EPSILON)
-        mechanism = Suggest(
-            epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers
-        )
-    elif check_mechanism(mechanism).gives != "suggestions":
+        return Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
+    if check_mechanism(mechanism).gives != "suggestions":
         raise ParameterError(f"{mechanism.name} gives {mechanism.gives}, not lists")
-    elif knows_followers:
+    if knows_followers:
         raise ParameterError("knows_followers is for the default mechanism; give it to yours")
-    else:
-        _refuse_two_values(mechanism, epsilon=epsilon)
-    if members is None:
-        members = graph.nodes
-    elif isinstance(members, str | int | np.integer):
-        members = [members]
-    made: Any = release(graph, mechanism, members, k=k, candidates=candidates, **how)
-    assert isinstance(made, Suggestions)  # because the mechanism gives suggestions
-    return made
+    _refuse_two_values(mechanism, epsilon=epsilon)
+    return mechanism
 
 
 def rank(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from edgeveil._check import whole
-from edgeveil.engine import suggest as suggest_from_graph
+from edgeveil.engine.api import mechanism_for_lists
+from edgeveil.engine.making import release
 from edgeveil.engine.question import Options, graph_of
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph import Graph
@@ -76,27 +77,23 @@ def suggest(
     >>> len(lists.for_member(7)), lists.table().columns[:3]
     (5, ['member', 'rank', 'node'])
     """
+    graph = graph_of(graph)
+    chosen = mechanism_for_lists(graph, mechanism, epsilon, knows_followers=knows_followers)
+    if members is not None:
+        single = isinstance(members, str | int | np.integer)
+        members = [members] if single else list(members)  # type: ignore[list-item, arg-type]
+        graph.nodes.indices(members)
     ledger = how.get("ledger")
-    if ledger is not None and mechanism is None and epsilon is not None:
-        graph = graph_of(graph)
-        asked = Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
-        if members is not None:
-            single = isinstance(members, str | int | np.integer)
-            members = [members] if single else list(members)  # type: ignore[list-item, arg-type]
-            graph.nodes.indices(members)
-        found = lists_of_series(
-            ledger, how.get("label", ""), asked, members, k=k, candidates=candidates
-        )
+    if ledger is not None and mechanism is None:
+        assert isinstance(chosen, Suggest)
+        label = how.get("label", "")
+        found = lists_of_series(ledger, label, chosen, members, k=k, candidates=candidates)
         if found is not None:
             return found
-    return suggest_from_graph(
-        *(graph, members, epsilon),
-        k=k,
-        candidates=candidates,
-        knows_followers=knows_followers,
-        mechanism=mechanism,
-        **how,
-    )
+    everybody = graph.nodes if members is None else members
+    made: Any = release(graph, chosen, everybody, k=k, candidates=candidates, **how)
+    assert isinstance(made, Suggestions)  # of what the mechanism gives
+    return made
 
 
 def lists_of_series(

@@ -96,10 +96,8 @@ def path_of(folder: Path, about: Mapping[str, Any]) -> Path:
 class ListStore:
     """The lists of one snapshot, by the index of their member. Use `open` or `open_earlier`."""
 
-    def __init__(self, path: Path, about: Mapping[str, Any], nodes: NodeSet | None = None) -> None:
+    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
         self.about, self.slot, self.path = about, int(about["slot"]), path
-        if nodes is not None:
-            self.nodes = nodes
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._file)  # not while a request may read from it
 
@@ -115,7 +113,7 @@ class ListStore:
         if known is None or known | _NEW != wanted | _NEW:
             known = wanted | _NEW | {"slot": slot_bytes(nodes, k)}
             _make(path, known, nodes)
-        return cls(path, known, nodes)
+        return cls(path, known)
 
     @classmethod
     def open_earlier(cls, path: Path) -> ListStore | None:
@@ -238,9 +236,8 @@ def _make(path: Path, known: Mapping[str, Any], nodes: NodeSet) -> None:
     def lists(draft: Path) -> None:
         with draft.open("wb") as handle:
             handle.write(header)
-            handle.truncate(
-                _HEADER + len(nodes) * int(known["slot"])
-            )  # a sparse file: empty slots take no space
+            # A sparse file: empty slots take no space.
+            handle.truncate(_HEADER + len(nodes) * int(known["slot"]))
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_atomically(_members_file(path), members)

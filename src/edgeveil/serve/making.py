@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from edgeveil.mechanisms.suggest import Suggest
     from edgeveil.nodes import NodeId, NodeSet
     from edgeveil.privacy.guarantee import Guarantee
-    from edgeveil.suggestions import Suggestions
 
 # Lists in a batch. A member waits for at most one batch of others.
 _BATCH, _BATCH_AHEAD = 256, 2048
@@ -80,6 +78,7 @@ class Making:
         self, read: Callable[[], Graph], ledger: Ledger, offer: Offer, folder: Path
     ) -> None:
         self._read, self.ledger, self.offer, self._folder = read, ledger, offer, folder
+        self._series = ledger.key_of(json.dumps(["lists", offer.label]))  # of ledger and label
         self._wake = threading.Condition()
         self._at_work = threading.Lock()  # held while lists are charged or the edition changes
         self._waiting: deque[tuple[NodeId, _Answer]] = deque()
@@ -222,11 +221,6 @@ class Making:
         lists.refuse_unknown(self.ledger)
         return Edition(snapshot, graph, lists)
 
-    @cached_property
-    def _series(self) -> str:
-        """Identifies ledger and label."""
-        return self.ledger.key_of(json.dumps(["lists", self.offer.label]))
-
     def _work(self) -> None:
         with self._wake:  # loading slows down answers: stored lists come first
             self._wake.wait_for(lambda: self._waiting or self._stopped, timeout=_CHECK_EVERY)
@@ -320,15 +314,14 @@ class Making:
                 answer.set_result(body)
 
     def _lists_of(self, edition: Edition, indices: Sequence[int]) -> list[bytes]:
-        from edgeveil.engine.api import suggest  # compiled code: not before the first list
+        from edgeveil.engine.making import release  # compiled code: not before the first list
 
         graph, offer = edition.graph, self.offer
-        made: Suggestions = suggest(
+        made = release(
             graph,
+            self.mechanism,
             graph.nodes.take(indices),
-            epsilon=offer.epsilon,
             k=offer.k,
-            knows_followers=offer.knows_followers,
             ledger=self.ledger,
             label=offer.label,
             snapshot=edition.snapshot,
@@ -349,7 +342,7 @@ class Making:
 def _load_kernels() -> None:
     """Make a list for a tiny graph, so that no member waits for the compiler."""
     from edgeveil.datasets import social_network
-    from edgeveil.engine.api import suggest
+    from edgeveil.series.suggesting import suggest
 
     suggest(social_network(150).graph, [0], epsilon=1.0)
 

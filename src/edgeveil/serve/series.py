@@ -261,16 +261,19 @@ class SeriesLists:
     def _price(self, graph: Graph) -> dict[str, Any]:
         from edgeveil.series import price_refresh
 
-        price = price_refresh(
-            graph,
-            ledger=self.ledger,
-            epsilon=self.mechanism.epsilon,
-            label=self.label,
-            folder=self._folder,
-            knows_followers=self.mechanism.knows_followers,
-        )
+        price = price_refresh(graph, **self._how())
         snapshot = self.edition.snapshot if self.edition else None
         return {"snapshot": snapshot, **asdict(price)}
+
+    def _how(self) -> dict[str, Any]:
+        """What a refresh, and its price, are asked with."""
+        return {
+            "ledger": self.ledger,
+            "epsilon": self.mechanism.epsilon,
+            "label": self.label,
+            "folder": self._folder,
+            "knows_followers": self.mechanism.knows_followers,
+        }
 
     def refresh(self, shown: object) -> Refreshing:
         """Refresh the series with the graph as it is now, in the background.
@@ -298,16 +301,7 @@ class SeriesLists:
 
         words = "Not finished."
         try:
-            done = refresh(
-                graph,
-                ledger=self.ledger,
-                epsilon=self.mechanism.epsilon,
-                label=self.label,
-                folder=self._folder,
-                knows_followers=self.mechanism.knows_followers,
-                progress=progress,
-                purpose="service",
-            )
+            done = refresh(graph, **self._how(), progress=progress, purpose="service")
             words = done.summary
         except Exception as error:  # noqa: BLE001  (the curator is told)
             words = f"Not finished: {words_of(error)}"

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeveil.datasets import social_network
-from edgeveil.engine import suggest
 from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.accounts import Account
 from edgeveil.ledger.plan import days_of, plan
 from edgeveil.mechanisms import Suggest
+from edgeveil.series.suggesting import suggest
 
 
 def account(cap, charged=0, pooled_cap=None, pooled=0):

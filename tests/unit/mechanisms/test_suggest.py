@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.engine import suggest
 from edgeveil.errors import ParameterError, UnknownNodeError
 from edgeveil.estimate.lists import Reason
 from edgeveil.ledger import Ledger
@@ -16,6 +15,7 @@ from edgeveil.mechanisms import Suggest, TwoHop
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import exact_loss, rows_of
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.series.suggesting import suggest
 from edgeveil.suggestions import Suggestions
 from tests.dense_flows import every_graph
 

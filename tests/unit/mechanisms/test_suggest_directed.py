@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edgeveil.datasets import social_network
-from edgeveil.engine import price, release, suggest
+from edgeveil.engine import price, release
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.evaluation.hits import hide_edges, hits, members_by_degree, popularity
 from edgeveil.evaluation.own_graph import evaluate
@@ -21,6 +21,7 @@ from edgeveil.mechanisms import MECHANISMS, DPPushFlow, Suggest
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import exact_loss, rows_of
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.series.suggesting import suggest
 from edgeveil.suggestions import Suggestions
 from tests.seam import statistics_of
 
