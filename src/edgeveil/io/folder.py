@@ -38,8 +38,8 @@ _ARRAYS_OF_IDS = {"range": (), "int": ("ids",), "str": ("text", "offsets")}
 # Types of arrays other than indices
 _KINDS = {"text": ("|u1",), "births": ("<u2",), "current": ("|b1",), "present": ("|b1",)}
 
-# Up to so many indices are checked at every opening: 12 ms in memory. Above, a check is remembered:
-# reading 8 GB for a billion edges takes as long as the disk needs.
+# Graphs with up to this many indices are checked whenever they are opened (12 ms in memory). For
+# larger ones the check is remembered: reading 8 GB for a billion edges takes as long as the disk.
 _ALWAYS_CHECKED = 1 << 26
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -244,7 +244,7 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     Raises
     ------
     InputError
-        If it is no saved graph, is damaged, or was written by a newer edgeveil.
+        If it is not a saved graph, is damaged, or was written by a newer edgeveil.
 
     Examples
     --------

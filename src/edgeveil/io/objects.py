@@ -107,7 +107,7 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refu
     if isinstance(obj, str | os.PathLike):
         refuse_url(obj)
         hint = "; use read_graph for a path"
-    raise InputError(f"a {type(obj).__name__} is no graph, matrix or table of edges{hint}")
+    raise InputError(f"a {type(obj).__name__} is not a graph, matrix or table of edges{hint}")
 
 
 def _tensor(obj: Any) -> np.ndarray[Any, np.dtype[Any]]:

@@ -236,7 +236,7 @@ class Ledger:
             return Request(transaction, self, campaign, []).shared()
 
     def open_batches(self, campaign: Campaign) -> list[Batch]:
-        """All batches of rows of a campaign that are not stored, whoever is in them."""
+        """All batches of a campaign that are not stored yet, for any members."""
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, []).open_batches()
 
@@ -248,10 +248,10 @@ class Ledger:
             return {name: charge.seq for name, charge in charged.items()}
 
     def newcomers(self, campaign: Campaign, members: Iterable[str]) -> Newcomers:
-        """The members who have no row in a campaign: whose budget allows one, and the others.
+        """The members without a row in a campaign, split by whether the budget allows a row.
 
-        As if they were charged together: if the cap for all members does not allow all of them,
-        the first ones get their rows.
+        They are counted as if charged together: if the cap for all members together does not
+        allow all of them, it allows the first ones.
         """
         names = _member_names(campaign, members)
         with self._transaction() as transaction:

@@ -91,10 +91,10 @@ def snapshot_for(
             "it is the next state of the same graph, declare a new snapshot (edgeveil ledger "
             "advance, Ledger.advance), from which everything is charged anew"
             f"{price and f' (this release: {price})'}. Do so by a public schedule, such as every "
-            "Monday: a new one just when the graph has changed tells that it has. Whoever stayed "
-            "must have kept their id: one person under two ids would have two budgets. (The same "
-            "data read in another way, such as with directions, is another graph: give it another "
-            "label)"
+            "Monday: a new one whenever the graph has changed would reveal the change. Members who "
+            "stayed must have kept their id: one person under two ids would have two budgets. (The "
+            "same data read in another way, such as with directions, is another graph: give it "
+            "another label)"
         )
     if wanted not in (None, found.number):
         raise LedgerError(

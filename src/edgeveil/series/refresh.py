@@ -256,7 +256,7 @@ class _Refresh:
         note_work(self.ledger, self.history, key, number)
         newcomers, left_out = self._charge_newcomers(about, number)
         degrees = self.ledger.shared(self.campaign)
-        if degrees is None:  # nobody has paid, so there is nothing to be finished later
+        if degrees is None:  # nobody was charged, so nothing is left to finish
             note_work(self.ledger, self.history, key, about.until)
             self.place.finish()
             raise BudgetError("no member's budget allows a series: nothing was charged")

@@ -218,7 +218,7 @@ def test_a_history_is_for_its_owner_only(history):
     for place in [history.path, *history.path.rglob("*")]:
         assert stat.S_IMODE(place.stat().st_mode) == (0o700 if place.is_dir() else 0o600)
     history.path.chmod(0o750)
-    with pytest.raises(InputError, match="only its owner, who must be you, can read"):
+    with pytest.raises(InputError, match="belongs to you and only you can read"):
         History.open(history.path)
 
 
@@ -226,10 +226,10 @@ def test_a_history_is_for_its_owner_only(history):
 def test_a_link_and_a_folder_of_somebody_else_are_refused(history, monkeypatch):
     link = history.path.with_name("link")
     link.symlink_to(history.path)
-    with pytest.raises(InputError, match="only its owner"):
+    with pytest.raises(InputError, match="only you can read"):
         History.open(link)
     monkeypatch.setattr("os.geteuid", lambda: 54321)
-    with pytest.raises(InputError, match="only its owner"):
+    with pytest.raises(InputError, match="only you can read"):
         History.open(history.path)
 
 
@@ -251,14 +251,14 @@ def test_what_is_no_history_is_one_sentence(tmp_path, history):
     good = json.loads(note.read_text())
     for text in ("", "[]", "{}", "null", '{"format": "edgeveil graph", "version": 1}'):
         note.write_text(text)
-        with pytest.raises(InputError, match=r"history\.json is not one of ours"):
+        with pytest.raises(InputError, match=r"history\.json was not written by edgeveil"):
             History.open(history.path)
     for changes in (
         *({"state": "../friends"}, {"state": "state-a/b"}, {"snapshots": 3}),
         *({"forgotten": ["x"]}, {"snapshots": [good["snapshots"][0] | {"number": 2}]}),
     ):
         note.write_text(json.dumps(good | changes))
-        with pytest.raises(InputError, match=r"history\.json is not one of ours"):
+        with pytest.raises(InputError, match=r"history\.json was not written by edgeveil"):
             History.open(history.path)
     note.write_text(json.dumps(good | {"version": 2}))
     with pytest.raises(InputError, match="format version 2, this edgeveil reads 1: update"):
