@@ -87,7 +87,7 @@ def test_the_checks_of_the_fuzzer_can_fail(tmp_path):
     path.write_text("a,b\n")
     rank = ["rank", str(path), "--source", "a", "--mechanism", "own-neighbours"]
     assert check_case(Case("csv", rank, [path])) == (0, "")
-    overwrite = [*rank, "--out", str(tmp_path / "r.csv")]
+    overwrite = [*rank, "--overwrite", "--out", str(tmp_path / "r.csv")]
     (tmp_path / "r.csv").write_text("old")
     assert check_case(Case("csv", overwrite, [tmp_path / "r.csv"]))[1].endswith("was changed")
     with quiet() as said:

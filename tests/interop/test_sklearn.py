@@ -62,7 +62,7 @@ def test_its_tags_say_what_it_takes():
 def test_the_own_list_takes_no_epsilon_and_public_rows_need_one():
     assert ev.PrivateEmbedding().fit(GRAPH).guarantee_.epsilon == 0
     for wrong, words in (
-        ({"epsilon": 1.0}, "is free: leave epsilon out"),
+        ({"epsilon": 1.0}, "costs nothing: leave epsilon out"),
         ({"model": "public"}, "epsilon is required"),
         ({"model": "public", "epsilon": 0}, "epsilon must be a positive number"),
         ({"model": "public", "epsilon": 1, "dimension": "nodes"}, "for the own list"),
