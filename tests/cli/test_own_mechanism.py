@@ -145,7 +145,7 @@ def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, ru
         ("OUTSIDE:Thing", "has no attribute 'Thing'"),
         ("OUTSIDE:NUMBER", "is no mechanism: it lacks name, gives"),
         ("OUTSIDE:NoLists", "is no mechanism: it lacks lists"),
-        ("OUTSIDE:Plain", "it has to be a frozen dataclass"),
+        ("OUTSIDE:Plain", "it must be a frozen dataclass"),
         ("collections:Counter", "is no mechanism: it lacks name, gives"),
         (":Thing", "not of the form package.module:Class"),
         ("module:", "not of the form package.module:Class"),

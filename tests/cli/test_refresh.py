@@ -125,7 +125,7 @@ def test_a_renewal_charges_again_and_is_refused_where_nobody_could_pay(weeks, ru
     assert charged() == 2.0
     done = run("ledger renew f.ledger friends")
     assert done.returncode == 3
-    assert "the series goes on" in done.stderr
+    assert "the series continues" in done.stderr
     assert run(f"{WEEKLY.format(3)} --date 2026-11-04").returncode == 0
 
 

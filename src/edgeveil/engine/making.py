@@ -347,7 +347,7 @@ class Paid:
         if there.provenance.lists != self._question.lists_made:
             raise ParameterError(
                 f"{there.path} holds lists of another length or for other candidates: choose "
-                "another place, where they cost nothing, or replace them (--overwrite, "
+                "another folder, where nothing more is charged, or replace them (--overwrite, "
                 "overwrite=True)"
             )
 
