@@ -143,10 +143,10 @@ def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, ru
     [
         ("nowhere_at_all:Thing", "No module named 'nowhere_at_all'"),
         ("OUTSIDE:Thing", "has no attribute 'Thing'"),
-        ("OUTSIDE:NUMBER", "is no mechanism: it lacks name, gives"),
-        ("OUTSIDE:NoLists", "is no mechanism: it lacks lists"),
+        ("OUTSIDE:NUMBER", "is not a mechanism: it lacks name, gives"),
+        ("OUTSIDE:NoLists", "is not a mechanism: it lacks lists"),
         ("OUTSIDE:Plain", "it must be a frozen dataclass"),
-        ("collections:Counter", "is no mechanism: it lacks name, gives"),
+        ("collections:Counter", "is not a mechanism: it lacks name, gives"),
         (":Thing", "not of the form package.module:Class"),
         ("module:", "not of the form package.module:Class"),
         ("OUTSIDE:Vectors", "gives embeddings; scores are asked for"),
