@@ -363,7 +363,6 @@ def _billion(part: Figures) -> Iterator[str]:
         "peak GB": lambda r: gigabytes(r["building"]["peak_bytes"]),
         "disk GB": lambda r: gigabytes(r["building"]["disk_bytes"]),
         "folder GB": lambda r: gigabytes(r["building"]["folder_bytes"]),
-        "opening, ms": lambda r: ms(r["opening"]["seconds"]),
         "before the first list, CPU s": lambda r: number(r["lists"]["shared_cpu"]),
         "a list of 20, CPU ms": lambda r: ms(r["lists"]["list_cpu"]),
         "lists, peak GB": lambda r: gigabytes(r["lists"]["peak_bytes"]),

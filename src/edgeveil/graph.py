@@ -19,7 +19,8 @@ from edgeveil.nodes import NodeSet
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-MOST_BIRTHS = 2**16 - 1  # numbers of snapshots are 16-bit integers, from 1
+MOST_BIRTHS = 2**16 - 2  # numbers of snapshots are 16-bit integers, from 1
+NEVER = 2**16 - 1  # the birth of an edge that ended before a history started anew
 
 Directed = Literal["refuse", "ignore", "keep"]
 """How a reader treats directed input: refuse it, ignore directions, or keep them."""
@@ -91,7 +92,7 @@ class Graph:
         Whether edges have a direction (public).
     births : array of uint16, read-only, optional
         Only in the graph of an `edgeveil.History`: for every entry of `indices`, the number of the
-        snapshot (from 1) in which the edge was first seen. Private, like the edges.
+        snapshot (from 1) in which the edge was first seen, or `NEVER`. Private, like the edges.
 
     Examples
     --------

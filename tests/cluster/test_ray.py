@@ -444,3 +444,35 @@ def test_a_series_is_refreshed_on_the_cluster(cluster, tmp_path):
     made = again.suggestions(k=5)
     assert (made.lists.chance < 0.5).any(), "something stands out"
     assert {one.charged for one in ledger.accounts()} == {1.0}
+
+
+class Interrupted:
+    """An engine that is stopped when everything was charged and recorded, and nothing drawn."""
+
+    def run(self, task, parts):
+        assert list(parts)
+        raise KeyboardInterrupt
+
+
+def test_a_worker_that_is_killed_during_a_refresh_costs_only_time(cluster, tmp_path):
+    """Its windows are those that threads draw from the same secrets."""
+    graph, killed = social_network(300, average_degree=20).graph, []
+    how = {"epsilon": 1.0, "label": "friends", "date": "2026-01-01"}
+    ledger = Ledger.create(tmp_path / "f.ledger", epsilon=1)
+    with pytest.raises(KeyboardInterrupt):
+        refresh(graph, ledger=ledger, engine=Interrupted(), **how)
+    (tmp_path / "copy").mkdir()
+    for path in tmp_path.glob("f.ledger*"):
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / "copy" / path.name)
+    killer = threading.Thread(target=kill_a_busy_worker, args=(killed,))
+    killer.start()
+    far = refresh(graph, ledger=ledger, engine=Ray(workers=2), **how)
+    killer.join()
+    assert killed
+    near = refresh(graph, ledger=tmp_path / "copy" / "f.ledger", **how)
+    for name in ("nodes", "starts", "scores"):
+        here, there = (getattr(made.suggestions(k=5).lists, name) for made in (near, far))
+        assert here.tobytes() == there.tobytes()
+    assert far.n_windows == near.n_windows > 100
+    assert {one.charged for one in ledger.accounts()} == {1.0}
+    assert all(charge.released for charge in ledger.charges())

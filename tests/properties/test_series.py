@@ -19,6 +19,7 @@ import pytest
 from edgeveil.engine import Local
 from edgeveil.estimate import lists
 from edgeveil.graph import Graph
+from edgeveil.history import History
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.base import own_lists
@@ -87,26 +88,29 @@ def asked(graph, member, since, until, popularity, **how):
     return question
 
 
-def losses_of_windows(worlds, ends, n, popularity, pairs, **how):
+def losses_of_windows(worlds, ends, n, popularity, pairs, *, directed=False, **how):
     """For each history the losses of all its windows, added up.
 
     `worlds` are two arrays of births; `ends` says in which snapshots the windows of each end.
     """
+    graphs = [
+        {
+            until: graph_of(births, pairs, n, directed=directed, until=until)
+            for until in range(1, ends.shape[1] + 1)
+        }
+        for births in worlds
+    ]
+    return losses_on(graphs, ends, n, popularity, **how)
+
+
+def losses_on(graphs, ends, n, popularity, **how):
+    """The same, where each world is what was kept of it by each snapshot."""
     total, last = np.zeros(len(ends)), np.zeros(n * len(ends), dtype=np.int64)
-    directed = how.get("directed", False)
-    options = {name: value for name, value in how.items() if name != "directed"}
     for until in range(1, ends.shape[1] + 1):
         here = np.flatnonzero(ends[:, until - 1])
         if not len(here):
             continue
-        tails = [
-            asked(
-                graph_of(births, pairs, n, directed=directed, until=until),
-                *(n * here, last, until, popularity),
-                **options,
-            )
-            for births in worlds
-        ]
+        tails = [asked(kept[until], n * here, last, until, popularity, **how) for kept in graphs]
         assert tails[0].same_public_part(tails[1])
         for i, one, other in zip(here, *map(rows_of, tails), strict=True):
             total[i] += loss_of_rows(one, other)
@@ -116,10 +120,16 @@ def losses_of_windows(worlds, ends, n, popularity, pairs, **how):
 
 def losses_of_degrees(worlds, pairs, n, start, *, directed=False):
     """For each history the loss of the degrees, which are released at this snapshot."""
+    graphs = [graph_of(births, pairs, n, directed=directed) for births in worlds]
+    return degree_losses_on(graphs, n, start)
+
+
+def degree_losses_on(graphs, n, start):
     values = []
-    for births in worlds:
-        graph = graph_of(births, pairs, n, directed=directed, until=start)
-        asked_for = Suggest(epsilon=1.0, directed=directed).shared(graph)
+    for graph in graphs:
+        since = np.zeros(graph.n_nodes, dtype=np.int64)
+        window = SuggestWindow(epsilon=1.0, directed=graph.directed, since=since, until=start)
+        asked_for = window.shared(graph)
         calibration = asked_for.calibration
         steps = np.array([int(x) for x in to_lattice(asked_for.values[0], calibration)])
         values.append(steps.reshape(-1, n))
@@ -142,6 +152,7 @@ def with_pair(births, pairs, pair, birth):
 # --- The theorem ---------------------------------------------------------------------------------
 
 FOUR = list(combinations(range(4), 2))
+MEMBER, X, Y, Z = range(4)
 CHANGES = [*((0, birth) for birth in (1, 2, 3)), *combinations((1, 2, 3), 2)]
 
 
@@ -233,9 +244,130 @@ def test_the_rule_for_windows_sees_the_members_own_edges_only():
         assert found == {False, True}
 
 
-# --- Controls: each of these must be noticed -----------------------------------------------------
+# --- Renewals ------------------------------------------------------------------------------------
 
-MEMBER, X, Y, Z = range(4)
+
+def kept_by(folder, there, pairs, n, starts, *, directed=False):
+    """What a history holds after each snapshot, if it starts anew at some.
+
+    Row i of `there` are small histories on n nodes as above: which pair is there in which snapshot.
+    """
+    graphs, nodes = {}, NodeSet.range(n * len(there))
+    history = History.create(folder)
+    for number in range(1, there.shape[2] + 1):
+        part, pair = np.nonzero(there[:, :, number - 1])
+        ends = np.array(pairs)[pair] + n * part[:, None]
+        history.add(Graph.from_edges(*ends.T, nodes, directed=directed), again=True)
+        if number in starts:
+            history.start_anew()
+        graphs[number] = history.graph
+    return graphs
+
+
+def births_in(there, first):
+    """When each pair was born in a series that starts at this snapshot; 0 for never."""
+    later = there[:, :, first - 1 :]
+    return np.where(later.any(axis=2), first + later.argmax(axis=2), 0)
+
+
+def most_of(one, other, series):
+    """How many times e2 the windows of a series may tell these two lives of a pair apart."""
+    born = [next((t for t in series if life[t - 1]), 0) for life in (one, other)]
+    return 0 if born[0] == born[1] else 1 if 0 in born else 2
+
+
+@pytest.fixture
+def without_sync(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # nothing crashes here
+
+
+def test_a_renewal_on_all_lives_of_the_members_edges(tmp_path, without_sync):
+    """Three snapshots; the series is renewed at the second one. Every life of the pair, too."""
+    lives = np.array(list(product((False, True), repeat=3)))
+    own, rest = product(range(8), repeat=3), [(0, 0), (7, 7)]
+    chosen = [(*mine, *others) for mine in own for others in rest]
+    at = [FOUR.index(pair) for pair in ((0, 1), (0, 2), (0, 3), (1, 3), (2, 3))]
+    first = np.array([[True, False, False]] * len(chosen))
+    windows = np.array([w for w in product((False, True), repeat=3) if any(w) and not w[0]])
+    second = np.tile(windows, (len(chosen), 1))
+    graphs = []
+    for life in lives:
+        there = np.zeros((len(chosen), len(FOUR), 3), dtype=np.bool_)
+        there[:, at] = lives[np.array(chosen)]
+        there[:, FOUR.index((1, 2))] = life
+        there = np.repeat(there, len(windows), axis=0)
+        graphs.append(kept_by(tmp_path / f"{len(graphs)}", there, FOUR, 4, [2]))
+    popularity, met = popularity_of(4 * len(second)), set()
+    for i, j in combinations(range(len(lives)), 2):
+        pair = graphs[i], graphs[j]
+        for series, ends in (([1], np.repeat(first, len(windows), axis=0)), ([2, 3], second)):
+            most = most_of(lives[i], lives[j], series)
+            total = losses_on(pair, ends, 4, popularity)
+            assert (total <= most * E2 + SLACK).all()
+            assert total.max() == pytest.approx(most * E2, rel=LATTICE)
+            met.add(most)
+            start = series[0]
+            degrees = degree_losses_on([world[start] for world in pair], 4, start)
+            moved = lives[i][start - 1] != lives[j][start - 1]
+            assert degrees == pytest.approx(E1 * moved, rel=LATTICE)
+    assert met == {0, 1, 2}
+
+
+@pytest.mark.parametrize("kind", ["undirected", "directed", "knows followers"])
+def test_a_renewed_series_is_one_that_begins_with_the_renewal(tmp_path, without_sync, kind):
+    """But for former friends of the member, who are not asked about; losses are as of one."""
+    n, snapshots, count, starts = 5, 6, 1500, (3, 5)
+    directed = kind != "undirected"
+    how = {"knows_followers": True} if kind[0] == "k" else {}
+    pairs = list((permutations if directed else combinations)(range(n), 2))
+    rng = np.random.default_rng(len(kind))
+    there = rng.random((count, len(pairs), snapshots)) < rng.uniform(0.1, 0.6, (count, 1, 1))
+    without = there.copy()
+    without[:, pairs.index((1, 2))] = False
+    worlds = [
+        kept_by(tmp_path / name, lives, pairs, n, starts, directed=directed)
+        for name, lives in (("one", there), ("other", without))
+    ]
+    popularity, members, asked_about = popularity_of(n * count, 0), n * np.arange(count), 0
+    for first, last in pairwise([1, *starts, snapshots + 1]):
+        ends = rng.random((count, snapshots)) < 0.6
+        ends[:, : first - 1] = ends[:, last - 1 :] = False
+        assert (losses_on(worlds, ends, n, popularity, **how) <= E2 + SLACK).all()
+        fresh = graph_of(births_in(there, first), pairs, n, directed=directed, until=last - 1)
+        since = np.zeros(n * count, dtype=np.int64)
+        renewed, anew = (
+            rows_of(asked(graph, members, since, last - 1, popularity, **how))
+            for graph in (worlds[0][last - 1], fresh)
+        )
+        for i, (one, other) in enumerate(zip(renewed, anew, strict=True)):
+            former = worlds[0][last - 1].neighbours(n * i)
+            left = ~np.isin(other.positions, former)
+            assert np.array_equal(one.positions, other.positions[left])
+            assert np.array_equal(one.values, other.values[left])
+            asked_about += len(one.positions)
+    assert asked_about > count
+
+
+def test_a_history_that_starts_anew_without_a_renewal(tmp_path, without_sync):
+    """A control: the friendship ends, its birth is forgotten, and it begins again."""
+    life = {(MEMBER, X): [1, 1, 1], (X, Y): [1, 0, 1]}
+    there = np.array([[life.get(pair, [0, 0, 0]) for pair in FOUR]], dtype=np.bool_)
+    without = there.copy()
+    without[:, FOUR.index((X, Y))] = False
+    ends = np.array([[True, True, True]])
+
+    def loss(name, starts):
+        graphs = [
+            kept_by(tmp_path / f"{name} {i}", lives, FOUR, 4, starts)
+            for i, lives in enumerate((there, without))
+        ]
+        return losses_on(graphs, ends, 4, popularity_of(4))
+
+    assert loss("one series", []) == pytest.approx(E2, rel=LATTICE)
+    assert loss("births reset", [2]) == pytest.approx(2 * E2, rel=LATTICE)
+
+
+# --- Controls: each of these must be noticed -----------------------------------------------------
 
 
 def loss_of(first, second, windows):
@@ -342,7 +474,7 @@ class World:
             return replace(drawn, values=np.zeros_like(drawn.values))
         rows = []
         for i, (name, row) in enumerate(zip(names, rows_of(question), strict=True)):
-            self.asked[name].append(row)
+            self.asked[name].append((len(self.degrees), row))  # which series it is of
             again = self.before and name not in PAIR
             outcome = self.before.given[name][len(self.given[name])] if again else drawn.of(i)
             self.given[name].append(outcome)
@@ -359,7 +491,7 @@ class World:
 RANDOMISE = runner.randomise
 
 
-def lived(world, folder, seed, pair_from, monkeypatch, weeks=5):
+def lived(world, folder, seed, pair_from, monkeypatch, *, renewed, weeks=5):
     """A life in which members make friends with whom they are suggested, and others come and go.
 
     Nothing in it depends on the pair but the pair itself: what its own members do is not made to
@@ -368,7 +500,7 @@ def lived(world, folder, seed, pair_from, monkeypatch, weeks=5):
     rng = np.random.default_rng(seed)
     pairs = [p for p in combinations(range(N), 2) if p != PAIR]
     ever = {pairs[i] for i in rng.choice(len(pairs), 7, replace=False)}
-    ledger = Ledger.create(folder / "ledger", epsilon=1)
+    ledger = Ledger.create(folder / "ledger", epsilon=2)
     monkeypatch.setattr(runner, "randomise", world.randomise)
     for week in range(1, weeks + 1):
         edges = [p for p in sorted({*ever, PAIR}) if rng.random() < 0.8]  # some end and begin again
@@ -380,6 +512,8 @@ def lived(world, folder, seed, pair_from, monkeypatch, weeks=5):
         members = [v for v in range(N) if v != away]
         ends = [[members.index(e[k]) for e in edges if away not in e] for k in (0, 1)]
         today = Graph.from_edges(*ends, NodeSet.of([f"m{v}" for v in members]))
+        if week == renewed:
+            ledger.advance("f")
         result = refresh(
             today, ledger=ledger, epsilon=1.0, label="f", date=f"2026-01-{week:02d}",
             rule=EAGER, engine=Local(threads=1),
@@ -394,34 +528,47 @@ def lived(world, folder, seed, pair_from, monkeypatch, weeks=5):
     return ledger
 
 
-def losses_of_life(tmp_path, monkeypatch, seed, pair_from):
-    """Of everybody whom the pair does not touch, and of the degrees."""
+def losses_of_life(tmp_path, monkeypatch, seed, pair_from, renewed=0):
+    """For each series: of everybody whom the pair does not touch, and of the degrees."""
     monkeypatch.setattr(os, "fsync", lambda _: None)  # nothing crashes here
     first = World()
     second = World(before=first)
     for name, world, begins in (("one", first, 100), ("other", second, pair_from)):
         (tmp_path / name).mkdir()
-        lived(world, tmp_path / name, seed, begins, monkeypatch)
+        lived(world, tmp_path / name, seed, begins, monkeypatch, renewed=renewed)
     others = [member for member in first.asked if member not in PAIR]
     assert others == [member for member in second.asked if member not in PAIR]
-    windows = {}
+    windows = [dict.fromkeys(others, 0.0) for _ in first.degrees]
     for member in others:
-        rows = list(zip(first.asked[member], second.asked[member], strict=True))
-        windows[member] = sum(loss_of_rows(*row) for row in rows)
-    ((one,), (other,)) = first.degrees, second.degrees
-    steps = [to_lattice(statistic.values[0], statistic.calibration) for statistic in (one, other)]
-    degrees = sum(abs(int(a) - int(b)) for a, b in zip(*steps, strict=True)) / one.calibration.scale
+        for one, other in zip(first.asked[member], second.asked[member], strict=True):
+            assert one[0] == other[0]
+            windows[one[0] - 1][member] += loss_of_rows(one[1], other[1])
+    degrees = []
+    for one, other in zip(first.degrees, second.degrees, strict=True):
+        steps = [to_lattice(asked.values[0], asked.calibration) for asked in (one, other)]
+        moved = sum(abs(int(a) - int(b)) for a, b in zip(*steps, strict=True))
+        degrees.append(moved / one.calibration.scale)
     return windows, degrees
 
 
 @pytest.mark.parametrize(("seed", "pair_from"), [(1, 1), (2, 3), (3, 2)])
 def test_graphs_that_react_to_lists_tell_no_more(tmp_path, monkeypatch, seed, pair_from):
-    windows, degrees = losses_of_life(tmp_path, monkeypatch, seed, pair_from)
+    (windows,), (degrees,) = losses_of_life(tmp_path, monkeypatch, seed, pair_from)
     assert degrees == pytest.approx(E1 if pair_from == 1 else 0.0, rel=LATTICE)
     assert all(loss <= E2 + SLACK for loss in windows.values())
     if pair_from == 1:  # in the first week nothing has reacted yet, so this is no chance
         assert max(windows.values()) > 0.9 * E2
     assert sum(windows.values()) + degrees <= E1 + len(windows) * E2 + SLACK
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_each_of_two_series_of_such_a_life_costs_what_one_does(tmp_path, monkeypatch, seed):
+    both = losses_of_life(tmp_path, monkeypatch, seed, 1, renewed=3)
+    assert len(both[0]) == 2
+    for windows, degrees in zip(*both, strict=True):
+        assert degrees <= E1 + SLACK
+        assert all(loss <= E2 + SLACK for loss in windows.values())
+    assert max(both[0][0].values()) > 0.9 * E2
 
 
 def test_a_life_without_memory_is_noticed(tmp_path, monkeypatch):
@@ -430,7 +577,7 @@ def test_a_life_without_memory_is_noticed(tmp_path, monkeypatch):
         Shard, "read",
         classmethod(lambda cls, folder, first, size: _only_charged(first, size)),
     )  # fmt: skip
-    windows, _ = losses_of_life(tmp_path, monkeypatch, 1, 1)
+    (windows,), _ = losses_of_life(tmp_path, monkeypatch, 1, 1)
     assert max(windows.values()) > 1.5 * E2
 
 

@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from edgeveil import _loops
-from edgeveil._files import user_cache
 from edgeveil._words import counted
 from edgeveil.cli.options import Format
 from edgeveil.cli.output import print_table
@@ -47,11 +46,6 @@ def _folders() -> Iterator[tuple[str, str, str]]:
     else:
         loops = counted(sum(1 for _ in folder.rglob("*.nbc")), "loop")
         yield "kept", "compiled loops", f"{folder} ({_access(folder)}): {loops}"
-    notes = user_cache()
-    where = "no home, and XDG_CACHE_HOME is not set" if notes is None else f"{notes}"
-    if notes is not None:
-        where += f" ({_access(notes)})"
-    yield "kept", "notes on large graphs", where
 
 
 def _access(folder: Path) -> str:

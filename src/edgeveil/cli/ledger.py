@@ -81,10 +81,11 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
 
 @ledger.command
 def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = False) -> None:
-    """Start a series anew: the next refresh counts all edges and charges again.
+    """Start a series anew: the next refresh counts its edges and charges again.
 
-    A new series has better evidence: one question about the whole history instead
-    of many small ones. Decide by the calendar, not by what you see in the graph.
+    A new series has better evidence: one question about the edges of that day
+    instead of many small ones over time. Edges that have ended no longer count.
+    Decide by the calendar, not by what you see in the graph.
     Example: edgeveil ledger renew friends.ledger friends
 
     Parameters
@@ -187,8 +188,8 @@ def plan(
     rows += [("one by one", p.every, p.releases, p.epsilon) for p in plans]
     say(
         f"As a series (edgeveil refresh) all lists of {lasting} are one charge: up to epsilon = "
-        f"{rows[0][3]:g} for each member, whatever their number. A renewal counts the whole "
-        "history anew and is charged again; with one renewal, up to "
+        f"{rows[0][3]:g} for each member, whatever their number. A renewal counts the edges of "
+        "its day and is charged again; with one renewal, up to "
         f"{rows[1][3]:g} for each of the two. One by one, every list is a charge."
     )
     about, warning = {"for": lasting}, ""

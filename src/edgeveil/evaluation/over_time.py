@@ -178,7 +178,8 @@ def measure_history(
 
     A tenth of the edges of the latest snapshot is hidden from all snapshots. Candidates are the
     nodes of the latest one. Friendships that have ended count as they do in a series: as common
-    friends, and former friends are not suggested.
+    friends, and former friends are not suggested. Those that ended before the history started
+    anew do not count.
     """
     if len(history) < 2:
         raise ParameterError(

@@ -59,6 +59,7 @@ class _RowModel(models.PrimitiveModel):  # type: ignore[misc]  # numba has no ty
 
 
 def _row_pointer(context: Any, builder: Any, array_type: Any, array: Any, row: RowType) -> Any:
+    """The address of an array's data, as that of its first row."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(data, ir.PointerType(row.vector()))
 
@@ -146,6 +147,8 @@ def absolute(_typing: Any, row: Any) -> Any:
 
 
 class _TwoRows(AbstractTemplate):  # type: ignore[misc]  # numba has no types
+    """The type of row + row, for numba's operators."""
+
     def generic(self, args: Any, _keywords: Any) -> Any:
         both = len(args) == 2 and isinstance(args[0], RowType) and args[0] == args[1]
         return signature(args[0], *args) if both else None
@@ -196,15 +199,18 @@ def sum_rows(
         last_entry = builder.sub(index_array.nitems, _INT64(1))
 
         def pointer(k: Any) -> Any:
+            """Address of row indices[k] of g."""
             index = builder.load(builder.gep(index_array.data, [k]))
             if index.type.width < 64:
                 index = builder.zext(index, _INT64)
             return builder.gep(rows, [index])
 
         def term(k: Any) -> Any:
+            """Row indices[k] of g. Blocks may be aligned to single numbers only."""
             return builder.load(pointer(k), align=g.dtype.bitwidth // 8)
 
         def prefetch(k: Any) -> None:
+            """Start to load the row that is needed 32 entries later, or the last one."""
             ahead = builder.add(k, _INT64(_PREFETCH))
             inside = builder.icmp_signed("<", ahead, last_entry)
             address = builder.bitcast(pointer(builder.select(inside, ahead, last_entry)), _BYTES)
@@ -214,15 +220,19 @@ def sum_rows(
             builder.call(function, [address, _INT32(0), _INT32(3), _INT32(1)])
 
         def loop(begin: Any, end: Any, step: int) -> Any:
+            """``for k in range(begin, end, step)``; the body is what the `with` block builds."""
             return cgutils.for_range_slice(builder, begin, end, _INT64(step), _INT64)
 
         def add_to(variable: Any, value: Any) -> None:
             builder.store(builder.fadd(builder.load(variable), value), variable)
 
-        total = cgutils.alloca_once_value(builder, zero)
+        # Variables are allocated once at the function's entry, so they are set to 0 here, each time
+        # that the sum is computed. LLVM keeps them in registers.
+        total = cgutils.alloca_once(builder, row_type)
         builder.store(zero, total)
         sums = [cgutils.alloca_once(builder, row_type) for _ in range(_ACCUMULATORS)]
         count = builder.sub(stop, start)
+        # The end of the last full group: count rounded down to a multiple of 8.
         whole = builder.add(start, builder.and_(count, _INT64(-_ACCUMULATORS)))
         chunk_size = _ACCUMULATORS * _FLUSH_AFTER
         with loop(start, whole, chunk_size) as (chunk, _):

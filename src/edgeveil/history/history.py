@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -13,10 +14,11 @@ import numpy.typing as npt
 
 from edgeveil._words import counted
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.graph import MOST_BIRTHS, Directed, Graph
-from edgeveil.history.ids import IntArray, grow, places_of, without_ids
-from edgeveil.history.merging import Merge, rows_without, write_rows
+from edgeveil.graph import MOST_BIRTHS, NEVER, Directed, Graph
+from edgeveil.history.ids import IntArray, grow, without_ids
+from edgeveil.history.merging import Merge, Rows, rows_anew, rows_without, stored_rows
 from edgeveil.history.state import (
+    About,
     Snapshot,
     State,
     create_folder,
@@ -26,7 +28,7 @@ from edgeveil.history.state import (
     write_state,
     writing,
 )
-from edgeveil.history.timed import Periods, read_timed, write_timed
+from edgeveil.history.timed import Periods, read_timed
 from edgeveil.io.node_lists import Nodes
 from edgeveil.io.picking import Columns
 from edgeveil.nodes import NodeId, NodeSet
@@ -43,8 +45,8 @@ class History:
 
     A history is a folder that only the user who made it can read. It holds every edge of every
     snapshot: keep it at least as private as the graph. Members keep their index for ever, whoever
-    joins or leaves. An edge that ends and begins again keeps its first birth. Make a history with
-    `create` or `from_edges`, and open it with `open`.
+    joins or leaves. An edge that ends and begins again keeps its first birth, unless the history
+    started anew in between. Make a history with `create` or `from_edges`, and open it with `open`.
 
     An object shows the history as of when it was opened, or was last written to through this
     object, even if other processes add snapshots meanwhile.
@@ -78,17 +80,28 @@ class History:
         EdgeveilError
             If the folder cannot be written.
         """
+        nothing = Graph.from_edges([], [], NodeSet.range(0))
+        return cls._create(path, (), replace(nothing, births=np.zeros(0, np.uint16)))
+
+    @classmethod
+    def _create(
+        cls, path: str | os.PathLike[str], snapshots: tuple[Snapshot, ...], graph: Graph
+    ) -> History:
+        """Make a history of a graph with births, all of which is in the latest snapshot."""
         path = Path(path)
         create_folder(path)
-        nodes = NodeSet.range(0)
         with writing(path):
             if (path / "history.json").exists():
                 raise ParameterError(f"{path} exists; nothing was written")
+            rows = stored_rows(graph, np.ones(len(graph.indices), np.bool_))
             write_state(
-                *(path, secrets.token_hex(16), (), (), nodes, np.zeros(0, np.bool_)),
-                lambda folder: write_rows(folder, iter(())),
-                directed=False,
-                nodes_from_edges=False,
+                path,
+                About(secrets.token_hex(16), "", snapshots, ()),
+                graph.nodes,
+                np.ones(graph.n_nodes, np.bool_),
+                (some for _, some in rows),
+                directed=graph.directed,
+                nodes_from_edges=graph.intake.nodes_from_edges,
             )
         return cls.open(path)
 
@@ -172,8 +185,7 @@ class History:
         ...     [one.date for one in history.snapshots], history.births(1).tolist()
         (['2026-02-01', '2026-03-01', '2026-04-01'], [1, 2])
         """
-        path = Path(path)
-        timed = read_timed(
+        graph, dates = read_timed(
             Path(edges),
             time=time,
             periods=periods,
@@ -183,30 +195,18 @@ class History:
             columns=columns,
             delimiter=delimiter,
         )
-        graph = timed.graph
         digest = graph.nodes.digest().hexdigest()
-        snapshots = tuple(
+        snapshots = (
             Snapshot(number, when, graph.n_nodes, digest, secrets.token_hex(8))
-            for number, when in enumerate(timed.dates, 1)
+            for number, when in enumerate(dates, 1)
         )
-        create_folder(path)
-        with writing(path):
-            if (path / "history.json").exists():
-                raise ParameterError(f"{path} exists; nothing was written")
-            write_state(
-                *(path, secrets.token_hex(16), snapshots, ()),
-                *(graph.nodes, np.ones(graph.n_nodes, np.bool_)),
-                lambda folder: write_timed(folder, graph),
-                directed=graph.directed,
-                nodes_from_edges=graph.intake.nodes_from_edges,
-            )
-        return cls.open(path)
+        return cls._create(path, tuple(snapshots), graph)
 
     # -- what is public -------------------------------------------------------------------
 
     @property
     def identity(self) -> str:
-        """A random id that distinguishes this history from every other one."""
+        """A random id, unique to this history; it changes when the history starts anew."""
         return self._state.about.identity
 
     @property
@@ -241,18 +241,6 @@ class History:
         """Whether edges have a direction; decided by the first snapshot."""
         return self._state.graph.directed
 
-    def indices_of(self, nodes: NodeSet) -> IntArray:
-        """Index in the history of each of these nodes; -1 if it was never in a snapshot."""
-        return places_of(self.nodes, nodes)
-
-    def indices_in(self, nodes: NodeSet) -> IntArray:
-        """Index in a snapshot's node set of every node of the history; -1 if it is not there."""
-        places = self.indices_of(nodes)
-        known = places >= 0
-        found = np.full(len(self.nodes), -1, dtype=np.int64)
-        found[places[known]] = np.flatnonzero(known)
-        return found
-
     # -- what is private ------------------------------------------------------------------
 
     @property
@@ -276,13 +264,16 @@ class History:
         return self.graph.births[slice(*self.graph.indptr[index : index + 2].tolist())]
 
     def new_edges(self) -> IntArray:
-        """Number of edges first seen in each snapshot. For the curator only."""
+        """Number of edges first seen in each snapshot. For the curator only.
+
+        Those that had ended when the history started anew are not counted.
+        """
         assert self.graph.births is not None
-        counts = np.zeros(len(self) + 1, dtype=np.int64)
-        for start in range(0, len(self.graph.births), _BLOCK):  # bincount takes 8 bytes for each
+        counts = np.zeros(NEVER + 1, dtype=np.int64)
+        for start in range(0, len(self.graph.births), _BLOCK):  # takes 8 bytes for each
             block = self.graph.births[start : start + _BLOCK]
             counts += np.bincount(block, minlength=len(counts))
-        return counts[1:] // (1 if self.directed else 2)
+        return counts[1 : len(self) + 1] // (1 if self.directed else 2)
 
     @property
     def current_edges(self) -> int:
@@ -341,8 +332,8 @@ class History:
             same_members = len(nodes) == len(old.present) and np.array_equal(present, old.present)
             merge = Merge(old.graph, old.current, graph, places, len(nodes), number)
 
-            def write(folder: Path) -> None:
-                write_rows(folder, merge.rows())
+            def rows() -> Iterator[Rows]:
+                yield from merge.rows()
                 same = last is not None and same_members and not merge.changed
                 if same and (repeated or not again):
                     raise _UnchangedError
@@ -354,14 +345,16 @@ class History:
 
             digest = graph.nodes.digest().hexdigest()
             made = Snapshot(number, when or _now(), graph.n_nodes, digest, secrets.token_hex(8))
+            intakes = old.graph.intake, graph.intake
             try:
                 write_state(
-                    *(self.path, about.identity, (*about.snapshots, made), about.forgotten),
-                    *(nodes, present, write),
+                    self.path,
+                    replace(about, snapshots=(*about.snapshots, made)),
+                    nodes,
+                    present,
+                    rows(),
                     directed=graph.directed,
-                    nodes_from_edges=(
-                        old.graph.intake.nodes_from_edges or graph.intake.nodes_from_edges
-                    ),
+                    nodes_from_edges=any(intake.nodes_from_edges for intake in intakes),
                 )
             except _UnchangedError:
                 self._state = old
@@ -373,6 +366,36 @@ class History:
                 ) from None
         self._state = read_state(self.path, verify=False)
         return number
+
+    def start_anew(self) -> None:
+        """Forget when edges were first seen that are not in the latest snapshot.
+
+        They stay, as former friends, with the birth 65,535 (`NEVER`); one that begins again is born
+        with that snapshot. The history has another identity from then on, so a series that began
+        before cannot go on with it. `edgeveil.refresh` calls this where a series starts.
+
+        Raises
+        ------
+        EdgeveilError
+            If another process is writing, or the disk is full; nothing was changed.
+        """
+        with writing(self.path):
+            old = read_state(self.path, verify=False)
+            about = replace(old.about, identity=secrets.token_hex(16))
+            self._rewrite(old, about, old.graph.nodes, rows_anew(old.graph, old.current))
+        self._state = read_state(self.path, verify=False)
+
+    def _rewrite(self, old: State, about: About, nodes: NodeSet, rows: Iterator[Rows]) -> None:
+        """Write a state with the same snapshots."""
+        write_state(
+            self.path,
+            about,
+            nodes,
+            old.present,
+            rows,
+            directed=old.graph.directed,
+            nodes_from_edges=old.graph.intake.nodes_from_edges,
+        )
 
     def forget(self, members: NodeId | Iterable[NodeId]) -> None:
         """Erase all edges, and the ids, of members who have left.
@@ -409,14 +432,10 @@ class History:
             mask = np.zeros(old.graph.n_nodes, np.bool_)
             mask[gone] = True
             if len(gone):
-                write_state(
-                    *(self.path, old.about.identity, old.about.snapshots),
-                    tuple(sorted({*old.about.forgotten, *gone.tolist()})),
-                    *(without_ids(old.graph.nodes, gone), old.present),
-                    lambda folder: write_rows(folder, rows_without(old.graph, old.current, mask)),
-                    directed=old.graph.directed,
-                    nodes_from_edges=old.graph.intake.nodes_from_edges,
-                )
+                forgotten = tuple(sorted({*old.about.forgotten, *gone.tolist()}))
+                about = replace(old.about, forgotten=forgotten)
+                nodes = without_ids(old.graph.nodes, gone)
+                self._rewrite(old, about, nodes, rows_without(old.graph, old.current, mask))
                 refuse_leftovers(self.path)
         self._state = read_state(self.path, verify=False)
 

@@ -53,18 +53,6 @@ def grow(nodes: NodeSet, snapshot: NodeSet) -> tuple[NodeSet, IntArray]:
     return NodeSet("str", {"text": text, "offsets": offsets}), places
 
 
-def places_of(nodes: NodeSet, ids: NodeSet) -> IntArray:
-    """Index in `nodes` of each of these ids; -1 for ids that are not there."""
-    if not (len(nodes) and len(ids)):
-        return np.full(len(ids), -1, dtype=np.int64)
-    _refuse_other_kind(nodes, ids)
-    if _starts_with(nodes, ids):
-        return np.arange(len(ids))
-    places = _number(nodes, ids)
-    places[places >= len(nodes)] = -1
-    return places
-
-
 def without_ids(nodes: NodeSet, forgotten: IntArray) -> NodeSet:
     """Replace these ids by placeholders."""
     ids = nodes.ids.copy()

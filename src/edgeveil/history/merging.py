@@ -6,7 +6,7 @@ the block and its column, so that sorted keys are sorted rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.graph import Graph, index_type
+from edgeveil.graph import NEVER, Graph, index_type
 from edgeveil.io.folder import save_array
 from edgeveil.io.rows import appendable
 
@@ -98,6 +98,7 @@ class Merge:
         all_births[kept] = births
         current = np.zeros(len(kept), dtype=np.bool_)
         current[at] = True
+        all_births[current & (all_births == NEVER)] = self._number  # it begins again
         degrees += np.bincount(found[new] >> bits, minlength=len(degrees))
         was_current = self._current[entries]
         if not self.changed:
@@ -121,22 +122,30 @@ class Merge:
         return keys
 
 
-def rows_without(graph: Graph, current: Array, gone: Array) -> Iterator[Rows]:
-    """Yield all rows of a history without the edges of the nodes marked in `gone`."""
+def stored_rows(graph: Graph, current: Array) -> Iterator[tuple[int, Rows]]:
+    """Yield all rows of a history in blocks, each with the number of its first row."""
     assert graph.births is not None
     for first, last in _blocks(graph.degrees):
-        degrees, entries = _slice(graph, first, last)
-        rows, columns = np.repeat(np.arange(len(degrees)), degrees), graph.indices[entries]
-        kept = ~(gone[first + rows] | gone[columns])
-        yield Rows(
-            np.bincount(rows[kept], minlength=len(degrees)),
-            columns[kept],
-            graph.births[entries][kept],
-            current[entries][kept],
-        )
+        degrees, some = _slice(graph, first, last)
+        yield first, Rows(degrees, graph.indices[some], graph.births[some], current[some])
 
 
-def write_rows(folder: Path, blocks: Iterator[Rows]) -> None:
+def rows_anew(graph: Graph, current: Array) -> Iterator[Rows]:
+    """Yield all rows of a history; edges that have ended lose their birth."""
+    for _, rows in stored_rows(graph, current):
+        yield rows._replace(births=np.where(rows.current, rows.births, NEVER))
+
+
+def rows_without(graph: Graph, current: Array, gone: Array) -> Iterator[Rows]:
+    """Yield all rows of a history without the edges of the nodes marked in `gone`."""
+    for first, (degrees, indices, births, now) in stored_rows(graph, current):
+        rows = np.repeat(np.arange(len(degrees)), degrees)
+        kept = ~(gone[first + rows] | gone[indices])
+        left = np.bincount(rows[kept], minlength=len(degrees))
+        yield Rows(left, indices[kept], births[kept], now[kept])
+
+
+def write_rows(folder: Path, blocks: Iterable[Rows]) -> None:
     """Write the arrays of all rows to a folder."""
     kinds = {"indices": np.int32, "births": np.uint16, "current": np.bool_}
     degrees = [np.zeros(1, dtype=np.int64)]

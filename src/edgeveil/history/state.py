@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from edgeveil._files import sync_folder, write_note
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.graph import Graph, Intake
+from edgeveil.graph import NEVER, Graph, Intake
+from edgeveil.history.merging import Rows, write_rows
 from edgeveil.io.folder import (
     describe_folder,
     description_of,
@@ -174,7 +175,7 @@ def tidy_up(path: Path) -> None:
 
 
 def _read_about(path: Path) -> About:
-    strange = InputError(f"{path} is not a history: its history.json was not written by edgeveil")
+    strange = InputError(f"{path} is not a history: edgeveil did not write its history.json")
     try:
         text = (path / "history.json").read_bytes()
     except OSError as error:
@@ -216,7 +217,7 @@ def _open_state(path: Path, about: About, verify: bool) -> State:
     try:
         listed = description_of(folder)["arrays"]
         for name in ("current", "present"):
-            arrays[name], _ = open_array(folder, name, listed[name], verify=verify)
+            arrays[name] = open_array(folder, name, listed[name], verify=verify)
     except (KeyError, TypeError) as error:
         raise damaged from error
     current, present, births = arrays["current"], arrays["present"], graph.births
@@ -226,8 +227,10 @@ def _open_state(path: Path, about: About, verify: bool) -> State:
     if len(gone) and not (gone.min() >= 0 and gone.max() < graph.n_nodes):
         raise damaged
     # Only `verify` passes over all births: they are not used as indices, so this is safe
-    if verify and (births.max(initial=0) > len(about.snapshots) or present[gone].any()):
-        raise damaged
+    if verify:
+        future = np.max(births, where=births != NEVER, initial=0) > len(about.snapshots)
+        if future or present[gone].any() or np.any(births[current] == NEVER):
+            raise damaged
     for array in (current, present):
         array.setflags(write=False)
     return State(about, graph, current, present)
@@ -235,38 +238,38 @@ def _open_state(path: Path, about: About, verify: bool) -> State:
 
 def write_state(
     path: Path,
-    identity: str,
-    snapshots: tuple[Snapshot, ...],
-    forgotten: tuple[int, ...],
+    about: About,
     nodes: NodeSet,
     present: npt.NDArray[np.bool_],
-    write_rows: Callable[[Path], object],
+    rows: Iterable[Rows],
     *,
     directed: bool,
     nodes_from_edges: bool,
 ) -> None:
     """Write the next state and make it current; the caller holds the lock.
 
-    `write_rows` writes indptr, indices, births and current to the folder that it is given. If it
-    raises, nothing changes.
+    `about` names the state before it. If `rows` raises, nothing changes.
     """
     folder = path / f"state-{secrets.token_hex(8)}"
     try:
         folder.mkdir(mode=0o700)
-        write_rows(folder)
+        write_rows(folder, rows)
         if nodes.kind != "range":
             for name, array in nodes.arrays.items():
                 save_array(folder / f"{name}.npy", array)
         save_array(folder / "present.npy", present)
         describe_folder(
-            *(folder, nodes.kind, len(nodes), Intake(nodes_from_edges=nodes_from_edges)),
+            folder,
+            nodes.kind,
+            len(nodes),
+            Intake(nodes_from_edges=nodes_from_edges),
             directed=directed,
             births=True,
             more=("current", "present"),
         )
         sync_folder(path)
-        about = About(identity, folder.name, snapshots, forgotten)
-        write_note(path / "history.json", {"format": _FORMAT, "version": _VERSION, **asdict(about)})
+        held = {"format": _FORMAT, "version": _VERSION, **asdict(about), "state": folder.name}
+        write_note(path / "history.json", held)
     except BaseException:
         if not _counts(path, folder.name):  # an error may come after it became current
             remove_folder(folder)

@@ -15,12 +15,9 @@ from edgeveil._check import is_number
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import MOST_BIRTHS, Directed, Graph, check_directed
 from edgeveil.io.edges import Chunk, RowError, endpoints_of
-from edgeveil.io.folder import save_array
-from edgeveil.io.lines import TEXT, check_readable, is_gzip, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading, are_seconds
-from edgeveil.io.read import chunks_of
-from edgeveil.io.tables import PARQUET
+from edgeveil.io.read import check_edge_list, chunks_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,14 +31,6 @@ _FORMATS = (
 _SECOND = 1_000_000  # times are in microseconds since 1970
 _MONDAY = 4 * 86_400 * _SECOND  # the first one in 1970
 _WEEK = 7 * 86_400 * _SECOND
-
-
-@dataclass(frozen=True)
-class Timed:
-    """A graph with births, and the date of every snapshot; None if times are plain numbers."""
-
-    graph: Graph
-    dates: list[str | None]
 
 
 @dataclass(frozen=True)
@@ -62,21 +51,16 @@ def read_timed(
     header: bool | None,
     columns: Columns | None,
     delimiter: str | None,
-) -> Timed:
-    """Read an edge list with times; see `History.from_edges`."""
-    check_readable(path)
-    known = TEXT if is_gzip(path) else (*TEXT, *PARQUET)
-    if suffix_of(path) not in known:
-        raise InputError(f"{path} is no list of edges with times; known are {', '.join(known)}")
+) -> tuple[Graph, list[str | None]]:
+    """Read an edge list with times; see `History.from_edges`.
+
+    Gives a graph with births, and for every snapshot its date; None if times are mere numbers.
+    """
+    check_edge_list(path)
     keep = check_directed(directed) == "keep"
     node_set = read_nodes(nodes)
     reading = Reading(
-        nodes=node_set,
-        header=header,
-        columns=columns,
-        delimiter=delimiter,
-        as_text=node_set is not None and node_set.kind == "str",
-        time=time,
+        nodes=node_set, header=header, columns=columns, delimiter=delimiter, time=time
     )
     piece = next(chunks_of(path, reading), None)
     if piece is None:
@@ -86,15 +70,7 @@ def read_timed(
     graph = Graph.from_edges(
         u, v, found, weighted=piece.weighted, nodes_from_edges=node_set is None, directed=keep
     )
-    return Timed(replace(graph, births=_births_of(graph, u, v, born)), dates)
-
-
-def write_timed(folder: Path, graph: Graph) -> None:
-    """Write the rows of a graph with births, all of which are in the latest snapshot."""
-    assert graph.births is not None
-    for name in ("indptr", "indices", "births"):
-        save_array(folder / f"{name}.npy", getattr(graph, name))
-    save_array(folder / "current.npy", np.ones(len(graph.indices), np.bool_))
+    return replace(graph, births=_births_of(graph, u, v, born)), dates
 
 
 def _births_of(

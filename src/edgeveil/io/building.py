@@ -38,12 +38,10 @@ from edgeveil.io.folder import (
     replace_folder,
     save_array,
 )
-from edgeveil.io.lines import HEAD, TEXT, blocks, check_readable, is_gzip, suffix_of
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading
-from edgeveil.io.read import chunks_of
+from edgeveil.io.read import check_edge_list, chunks_of
 from edgeveil.io.rows import write_rows
-from edgeveil.io.tables import PARQUET, count_rows
 from edgeveil.memory import total_memory
 
 Array = npt.NDArray[Any]
@@ -102,7 +100,7 @@ def build_graph(
     ParameterError
         If the folder exists, or an option is wrong.
     EdgeveilError
-        If the disk has not enough room, or another process builds the same graph.
+        If the disk is full, or another process builds the same graph.
 
     Examples
     --------
@@ -117,9 +115,11 @@ def build_graph(
     """
     path = Path(path)
     given = [parts] if isinstance(parts, (str, os.PathLike)) else parts
-    listed = [_check_part(Path(part)) for part in given]
+    listed = list(map(Path, given))
     if not listed:
         raise ParameterError("there is no part to read edges from")
+    for part in listed:
+        check_edge_list(part)
     if memory is not None and memory < 1:
         raise ParameterError(f"memory must be a positive number of bytes, got {memory}")
     check_target(path, overwrite)
@@ -147,23 +147,6 @@ def build_graph(
             f"the graph was not built in {path}: {reason}; run the same call again to resume"
         ) from error
     return path
-
-
-def _check_part(part: Path) -> Path:
-    check_readable(part)
-    known = TEXT if is_gzip(part) else (*TEXT, *PARQUET)
-    if suffix_of(part) not in known:
-        raise InputError(f"{part} is no part of a list of edges; known are {', '.join(known)}")
-    return part
-
-
-def _guess_rows(part: Path) -> int:
-    """The number of rows of a Parquet file, or an estimate of the lines of a text file."""
-    if suffix_of(part) in PARQUET:
-        return count_rows(part)
-    head = next(blocks(part, HEAD), b"")
-    packed = 4 if is_gzip(part) else 1  # edge lists compress 2 to 10 times
-    return packed * part.stat().st_size * head.count(b"\n") // max(1, len(head)) + 1
 
 
 class _NamesError(Exception):
@@ -204,27 +187,11 @@ class _Build:
         }
         file = self.folder / "plan.json"
         if not file.exists():
-            try:
-                self._check_disk_space(sum(map(_guess_rows, self.parts)))
-            except EdgeveilError:
-                remove_folder(self.folder)  # nothing was done yet
-                raise
             write_note(file, plan)
         elif json.loads(file.read_text()) != json.loads(json.dumps(plan)):
             raise InputError(
                 f"{self.folder} was begun with other parts or options, or by another version of "
                 "edgeveil; delete it to begin anew"
-            )
-
-    def _check_disk_space(self, rows: int) -> None:
-        """Compare what is still to be written with the free space."""
-        needed = rows * (12 if self.directed else 16)
-        needed -= sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
-        free = shutil.disk_usage(self.folder).free
-        if needed > free:
-            raise EdgeveilError(
-                f"the disk of {self.folder.parent} has {free / 1e9:.1f} GB free, "
-                f"{needed / 1e9:.1f} GB are needed until the graph is built"
             )
 
     # -- the steps ------------------------------------------------------------------------
@@ -238,7 +205,6 @@ class _Build:
             kind, n, rank = self._make_nodes(known, new)
             del known
             entries = sum(part["entries"] for part in found)
-            self._check_disk_space(entries)
             files = [self.folder / f"{name}.ends" for part in found for name in part["chunks"]]
             memory, directed = self.memory * 3 // 4, self.directed
             tally = write_rows(files, rank, n, new, memory, self.progress, directed=directed)
@@ -260,8 +226,7 @@ class _Build:
         """Read all edges; return the notes of every part, and the ids in order of occurrence."""
         note, nodes = self.folder / "text", self.reading.nodes
         while True:
-            as_text = note.exists() or (nodes is not None and nodes.kind == "str")
-            reading = replace(self.reading, as_text=as_text)
+            reading = replace(self.reading, names=note.exists())
             known = None if nodes is None else index_of(nodes, _MANY)
             found = []
             try:

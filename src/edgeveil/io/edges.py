@@ -27,7 +27,6 @@ Array = npt.NDArray[Any]
 _TABLE_FACTOR, _TABLE_FREE = 2, 1 << 20
 _LARGE = 1 << 20  # ids; for fewer, loading a compiled loop takes longer than it saves
 _BLOCK = 1 << 21  # ids looked up and compared at a time
-_TRIES = 3  # hash functions tried before falling back to a dict
 
 
 class RowError(Exception):
@@ -157,19 +156,17 @@ class IdIndex:
 
     Few ids are kept in a dict. Many are numbered by a compiled hash table that does not compare
     keys in full; the result is then compared exactly, and if two ids collided, the table is
-    rebuilt with another hash function, in the end as a dict. For 4 million ids the table takes
-    0.08 s (integers) and 0.22 s (names), a polars join 0.38 and 1.07, a dict 2.1 and 2.8.
+    rebuilt with another hash function. For 4 million ids the table takes 0.08 s (integers) and
+    0.22 s (names), a polars join 0.38 and 1.07, a dict 2.1 and 2.8.
     """
 
     def __init__(self, kind: pl.DataType, expected: int) -> None:
         import polars as pl
 
         self.ids = pl.Series("id", [], dtype=kind)
-        self._dict: dict[Any, int] | None = {}
-        self._table = np.empty(0, dtype=np.uint64)
-        self._factor = np.uint64(1)
-        self._tries = 0
-        if expected >= _LARGE:
+        self._dict: dict[Any, int] | None = {} if expected < _LARGE else None
+        self._seed = 0
+        if self._dict is None:
             self._rebuild(1 << 18)
 
     def add(self, ids: pl.Series) -> npt.NDArray[np.int32]:
@@ -195,7 +192,7 @@ class IdIndex:
 
         rows = np.empty(len(block), dtype=np.int64)
         bits = len(self._table).bit_length() - 1
-        keys = _keys(block, self._tries)
+        keys = _keys(block, self._seed)
         count = number_by_hash(keys, self._factor, self._table, bits, before, codes, rows)
         if count < 0:
             self._rebuild(4 * len(self._table))
@@ -206,27 +203,26 @@ class IdIndex:
         if ids[codes].equals(block):
             self.ids = ids
             return True
-        self._tries += 1
+        self._seed += 1
         self._rebuild(len(self._table))
         return False
 
     def _rebuild(self, size: int) -> None:
-        """Put all ids so far into a new table, or into a dict if their hashes collide again."""
+        """Put all ids so far into a new table, with a hash function under which none collide."""
         from edgeveil._csr_kernels import number_by_hash
 
         if size // 2 > MOST_NODES + 1:
             raise InputError(f"a graph has at most {MOST_NODES:,} nodes, there are more ids")
         codes = np.empty(len(self.ids), dtype=np.int32)
         rows = np.empty(len(self.ids), dtype=np.int64)
-        bits, self._dict = max(size, 4 * len(self.ids)).bit_length() - 1, None
-        while self._tries < _TRIES:
+        bits = max(size, 4 * len(self.ids)).bit_length() - 1
+        while True:
             self._table = np.zeros(1 << bits, dtype=np.uint64)
             self._factor = np.random.default_rng().integers(2**63, dtype=np.uint64) << 1 | 1
-            keys = _keys(self.ids, self._tries)
+            keys = _keys(self.ids, self._seed)
             if number_by_hash(keys, self._factor, self._table, bits, 0, codes, rows) == len(codes):
                 return
-            self._tries += 1
-        self._dict = {name: i for i, name in enumerate(self.ids.to_list())}
+            self._seed += 1
 
 
 def _index_by_range(a: Array, b: Array) -> Indexed | None:

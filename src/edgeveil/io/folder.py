@@ -12,7 +12,6 @@ The folder holds the private graph. It and its files are made readable for their
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import secrets
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._files import flush, is_own_folder, sha256_of, sync_folder, user_cache
+from edgeveil._files import flush, is_own_folder, sha256_of, sync_folder
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph import Graph, Intake
 from edgeveil.nodes import NodeSet
@@ -37,10 +36,6 @@ _UNDIRECTED, _DIRECTED, _BIRTHS = 1, 2, 3  # versions: older code must refuse ne
 _ARRAYS_OF_IDS = {"range": (), "int": ("ids",), "str": ("text", "offsets")}
 # Types of arrays other than indices
 _KINDS = {"text": ("|u1",), "births": ("<u2",), "current": ("|b1",), "present": ("|b1",)}
-
-# Graphs with up to this many indices are checked whenever they are opened (12 ms in memory). For
-# larger ones the check is remembered: reading 8 GB for a billion edges takes as long as the disk.
-_ALWAYS_CHECKED = 1 << 26
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -125,17 +120,12 @@ def replace_folder(work: Path, path: Path) -> None:
 
 
 def remove_folder(work: Path) -> None:
-    """Remove the work folder; a Ctrl-C meanwhile is raised afterwards."""
-    interrupt: KeyboardInterrupt | None = None
-    while True:
-        try:
-            if work.exists():
-                shutil.rmtree(work, ignore_errors=True)
-            break
-        except KeyboardInterrupt as pressed:
-            interrupt = pressed
-    if interrupt is not None:
-        raise interrupt
+    """Remove a work folder, also if Ctrl-C is pressed meanwhile, once."""
+    try:
+        shutil.rmtree(work, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
 
 
 def is_private_folder(folder: Path) -> bool:
@@ -196,10 +186,7 @@ def describe_folder(
     """Write graph.json, the last file of a folder; `more` names arrays beside the graph's."""
     names = _names_of(kind, births=births)
     described = {name: _describe_array(folder / f"{name}.npy") for name in (*names, *more)}
-    files = [(folder / f"{name}.npy").stat() for name in names]
     entries = described["indices"]["size"]
-    if entries > _ALWAYS_CHECKED and (note := _checked_marker(files)):
-        note.touch()
     version = _DIRECTED if directed else _UNDIRECTED
     description = {
         "format": _FORMAT,
@@ -222,11 +209,9 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     """Open a folder of `save_graph`, memory-mapped.
 
     Processes that open the same folder share its pages in memory. Opening takes one pass over
-    the arrays (19 ms for a hundred million entries in memory), which checks that every index is
-    in range: the compiled loops do not. For more than 67 million entries the check is remembered
-    in this user's cache folder (``edgeveil`` in ``XDG_CACHE_HOME`` or ``~/.cache``), and skipped
-    as long as the files belong to this user, nobody else may write to them, and the system's
-    time of their last change is the same. Nobody may write to the files while they are in use.
+    the arrays (0.05 s for fifty million edges in memory; else as long as the disk needs), which
+    checks that every index is in range: the compiled loops do not. Nobody may write to the files
+    while they are in use.
 
     Parameters
     ----------
@@ -263,11 +248,9 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         directed = description["directed"] if births else description["version"] == _DIRECTED
         names = _names_of(kind, births=births)
         intake = Intake(**description["intake"])
-        described = {name: listed[name] for name in names}
-        opened = [open_array(path, name, described[name], verify=verify) for name in names]
+        arrays = {name: open_array(path, name, listed[name], verify=verify) for name in names}
     except (KeyError, TypeError) as error:
         raise damaged from error
-    arrays = {name: array for name, (array, _) in zip(names, opened, strict=True)}
     ids: Arrays = {name: arrays[name] for name in _ARRAYS_OF_IDS[kind]}
     if kind == "range":
         if not isinstance(n, int) or n < 0:
@@ -281,41 +264,12 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
         raise InputError(f"the graph in {path} is damaged: the arrays do not fit") from error
     if graph.n_nodes != n or graph.n_edges != description.get("n_edges"):
         raise InputError(f"the graph in {path} is damaged: its sizes are not those noted")
-    large = graph.indices.size > _ALWAYS_CHECKED
-    note = _checked_marker([about for _, about in opened]) if large else None
-    if note is None or not note.exists():
-        if not (_is_in_range(graph) and _are_texts(graph.nodes)):
-            raise InputError(f"the graph in {path} is damaged: an index leads out of its arrays")
-        if note is not None:
-            note.touch()
+    if not (_is_in_range(graph) and _are_texts(graph.nodes)):
+        raise InputError(f"the graph in {path} is damaged: an index leads out of its arrays")
     if verify and not (_is_sound(graph) and len(set(graph.nodes)) == graph.n_nodes):
         kind = "directed" if directed else "undirected"
         raise InputError(f"the graph in {path} is damaged: it is no simple {kind} graph")
     return graph
-
-
-def _checked_marker(files: Sequence[os.stat_result]) -> Path | None:
-    """The file whose existence says that these files were checked; None if it cannot be trusted.
-
-    It is trusted only if nobody else can write to the files or to the cache folder. Its name
-    includes inode and ctime, which cannot be set: copies, replaced files and files written to since
-    have another name. `files` describe what was mapped, whatever the path refers to by now.
-    """
-    if not hasattr(os, "geteuid"):
-        return None
-    try:
-        cache = user_cache()
-        if cache is None:
-            return None
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not is_own_folder(cache):
-            return None
-    except OSError:  # not writable
-        return None
-    if any(about.st_uid != os.geteuid() or about.st_mode & 0o022 for about in files):
-        return None
-    known = [(f.st_dev, f.st_ino, f.st_size, f.st_mtime_ns, f.st_ctime_ns) for f in files]
-    return cache / f"checked-{hashlib.sha256(json.dumps(known).encode()).hexdigest()}"
 
 
 def description_of(path: Path) -> dict[str, Any]:
@@ -349,31 +303,21 @@ _BAD_HEADER += (SyntaxError, TokenError, TypeError, ValueError)
 
 def open_array(
     path: Path, name: str, described: dict[str, Any], *, verify: bool
-) -> tuple[npt.NDArray[Any], os.stat_result]:
-    """Map an array; return it with the status of the very file that was mapped."""
-    allowed = _KINDS.get(name, ("<i4", "<i8"))
+) -> npt.NDArray[Any]:
+    """Map an array, which must be what graph.json says."""
+    file, damaged = path / f"{name}.npy", f"the graph in {path} is damaged: {name}.npy"
     try:
-        with (path / f"{name}.npy").open("rb") as handle:
-            about = os.fstat(handle.fileno())
-            if verify and hashlib.file_digest(handle, "sha256").hexdigest() != described["sha256"]:
-                raise InputError(f"the graph in {path} is damaged: {name}.npy was changed")
-            handle.seek(0)
-            if np.lib.format.read_magic(handle) != (1, 0):
-                raise ValueError("another version")
-            shape, _, dtype = np.lib.format.read_array_header_1_0(handle)
-            if dtype.hasobject:
-                raise ValueError("objects")
-            array: Any = np.memmap(handle, dtype, "r", handle.tell(), shape)
-    except InputError:
-        raise
+        array = np.lib.format.open_memmap(file, "r")
     except FileNotFoundError as error:
-        raise InputError(f"the graph in {path} is damaged: {name}.npy is missing") from error
+        raise InputError(f"{damaged} is missing") from error
     except _BAD_HEADER as error:
-        raise InputError(f"the graph in {path} is damaged: {name}.npy cannot be read") from error
+        raise InputError(f"{damaged} cannot be read") from error
+    if verify and sha256_of(file) != described["sha256"]:
+        raise InputError(f"{damaged} was changed")
     fits = array.dtype.str == described["dtype"] and array.size == described["size"]
-    if array.ndim != 1 or array.dtype.str not in allowed or not fits:
-        raise InputError(f"the graph in {path} is damaged: {name}.npy is not what was saved")
-    return np.asarray(array), about
+    if array.ndim != 1 or array.dtype.str not in _KINDS.get(name, ("<i4", "<i8")) or not fits:
+        raise InputError(f"{damaged} is not what was saved")
+    return np.asarray(array)
 
 
 def _is_in_range(graph: Graph) -> bool:

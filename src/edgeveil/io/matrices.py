@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph
-from edgeveil.io.lines import content, data_lines, fields, parse, tidy
+from edgeveil.io.lines import content, data_lines, parse, tidy
 from edgeveil.nodes import NodeSet
 
 
@@ -166,21 +166,11 @@ def _entries_of(path: Path, data: bytes, body: int, pattern: bool) -> tuple[npt.
         if any(column.has_nulls() for column in frame):
             raise InputError(f"{path} has a short line")
     except InputError as error:
-        numbers = (
-            n for n, at, line in data_lines(data) if at >= body and not _is_entry(line, len(kinds))
-        )
-        first = next((f": line {number} is no entry of it" for number in numbers), "")
-        raise InputError(f"{path} is not a readable MatrixMarket file{first}") from error
+        raise InputError(
+            f"{path} is not a readable MatrixMarket file: a line is no entry of it"
+        ) from error
     found = [column.to_numpy() for column in frame]
     return found[0], found[1], np.ones(len(frame)) if pattern else found[2]
-
-
-def _is_entry(line: bytes, width: int) -> bool:
-    found = fields(line.decode("ascii", "replace"), " ")
-    try:
-        return len(found) == width and all(math.isfinite(float(field)) for field in found)
-    except ValueError:
-        return False
 
 
 # -- MATLAB files of version 5 to 7.2 ("MAT-File Format", The MathWorks) ---------------------

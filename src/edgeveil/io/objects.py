@@ -136,24 +136,11 @@ class _Found(NamedTuple):
 
 def _read_networkx(graph: Any) -> _Found:
     """Read a networkx graph, multigraphs too; ids are its nodes."""
-    names = list(graph)
-    index = dict(zip(names, range(len(names)), strict=True))
-    # adjacency() gives plain dicts, several times faster than edges()
-    near = [heads for _, heads in graph.adjacency()]
-    u = np.repeat(np.arange(len(names)), np.fromiter(map(len, near), np.int64, len(names)))
-    heads = chain.from_iterable(map(index.__getitem__, some) for some in near)
-    v = np.fromiter(heads, np.int64, len(u))
-    data = chain.from_iterable(some.values() for some in near)
-    if graph.is_multigraph():
-        parallel = [list(keyed.values()) for keyed in data]
-        copies = np.fromiter(map(len, parallel), np.int64, len(u))
-        u, v = np.repeat(u, copies), np.repeat(v, copies)
-        data = chain.from_iterable(parallel)
-    heavy = np.fromiter((edge.get("weight", 1) != 1 for edge in data), np.bool_, len(u))
-    if not graph.is_directed():  # every edge is there twice, a loop once
-        once = u <= v
-        u, v, heavy = u[once], v[once], heavy[once]
-    return _Found(graph.is_directed(), u, v, names, False, int(heavy.sum()))
+    index = {node: i for i, node in enumerate(graph)}
+    edges = list(graph.edges(data="weight", default=1))
+    u, v = (np.fromiter((index[edge[k]] for edge in edges), np.int64, len(edges)) for k in (0, 1))
+    weighted = sum(weight != 1 for _, _, weight in edges)
+    return _Found(graph.is_directed(), u, v, list(index), False, weighted)
 
 
 def _read_igraph(graph: Any) -> _Found:

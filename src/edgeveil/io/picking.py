@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.io.lines import is_integer
@@ -36,14 +37,14 @@ _SECONDS = (1_000_000_000, 2_200_000_000)
 class Reading:
     """Options; see `edgeveil.read_graph`.
 
-    `as_text`: read ids as text in any case. `time`: the column with times, if asked for.
+    `names`: ids are known to be text. `time`: the column with times, if asked for.
     """
 
     nodes: NodeSet | None = None
     header: bool | None = None
     columns: Columns | None = None
     delimiter: str | None = None
-    as_text: bool = False
+    names: bool = False
     time: str | int | None = None
 
     def __post_init__(self) -> None:
@@ -58,6 +59,11 @@ class Reading:
             raise ParameterError("columns by name need a header; give positions with header=False")
         if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
             raise ParameterError(f"delimiter must be one ASCII character, got {delimiter!r}")
+
+    @property
+    def as_text(self) -> bool:
+        """Whether ids are read as text in any case."""
+        return self.names or (self.nodes is not None and self.nodes.kind == "str")
 
     @property
     def by_name(self) -> bool:
@@ -79,31 +85,44 @@ def is_time(text: str) -> bool:
     return _TIME.match(text) is not None
 
 
+class Picked(NamedTuple):
+    """Positions of columns; None: there is no weight, or times were not asked for."""
+
+    first: int
+    second: int
+    weight: int | None = None
+    time: int | None = None
+
+
 def pick_columns(
     names: Sequence[str] | None,
     rows: Sequence[Sequence[str]],
-    columns: Columns | None,
-    nodes: NodeSet | None,
+    reading: Reading,
     where: str,
     *,
     in_memory: bool = False,
-) -> tuple[int, int, int | None]:
-    """The positions of the two id columns and of the weight (None: no weight).
+) -> Picked:
+    """Pick the columns of the two ids, of the weight, and of the times if they are asked for.
 
     By default the first two columns, and the third is a weight if it is numeric; with `columns`,
     one called ``weight`` is. `rows` are the first ones. `in_memory`: a table, not a file.
     """
-    width = len(rows[0] if names is None else names)
-    if columns is None:
-        if width < 2:
-            raise InputError(f"{where} has {width} column, an edge needs two")
-        if width > 2:
-            _refuse_ambiguous(names, rows, nodes, where, in_memory)
-        return 0, 1, 2 if width > 2 else None
-    listed = list(names or ())
-    first, second = (_position(column, listed, width, where) for column in columns)
-    weight = listed.index("weight") if "weight" in listed else None
-    return first, second, None if weight in (first, second) else weight
+    width, listed = len(rows[0] if names is None else names), list(names or ())
+    time = None if reading.time is None else _position(reading.time, listed, width, where)
+    if reading.columns is not None:
+        first, second = (_position(column, listed, width, where) for column in reading.columns)
+        if time in (first, second):
+            raise ParameterError(f"the times cannot be in a column of ids, got {reading.time!r}")
+        weight = listed.index("weight") if "weight" in listed else None
+        return Picked(first, second, None if weight in (first, second) else weight, time)
+    others = [i for i in range(width) if i != time]
+    if len(others) < 2:
+        raise InputError(f"{where} has {len(others)} column, an edge needs two")
+    if len(others) > 2:
+        left = None if names is None else [names[i] for i in others]
+        shown = [[row[i] for i in others if i < len(row)] for row in rows]
+        _refuse_ambiguous(left, shown, reading.nodes, where, in_memory)
+    return Picked(others[0], others[1], others[2] if len(others) > 2 else None, time)
 
 
 def _position(column: str | int, names: list[str], width: int, where: str) -> int:
@@ -113,26 +132,6 @@ def _position(column: str | int, names: list[str], width: int, where: str) -> in
         known = ", ".join(names) or "none"
         raise InputError(f"{where} has no column {column!r}; its columns are: {known}")
     return column if isinstance(column, int) else names.index(column)
-
-
-def pick_columns_and_time(
-    names: Sequence[str] | None, rows: Sequence[Sequence[str]], reading: Reading, where: str
-) -> tuple[int, int, int | None, int | None]:
-    """The same, and the position of the column of times, if asked for."""
-    width, time = len(rows[0] if names is None else names), reading.time
-    if time is None:
-        return *pick_columns(names, rows, reading.columns, reading.nodes, where), None
-    at = _position(time, list(names or ()), width, where)
-    if reading.columns is not None:
-        picked = pick_columns(names, rows, reading.columns, reading.nodes, where)
-        if at in picked[:2]:
-            raise ParameterError(f"the times cannot be in a column of ids, got {time!r}")
-        return *picked, at
-    others = [i for i in range(width) if i != at]
-    left = None if names is None else [names[i] for i in others]
-    whole = [[row[i] for i in others] for row in rows if len(row) == width]
-    first, second, weight = pick_columns(left, whole, None, reading.nodes, where)
-    return others[first], others[second], None if weight is None else others[weight], at
 
 
 def _refuse_ambiguous(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,22 +17,6 @@ from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading
 from edgeveil.io.tables import PARQUET, parquet_chunks
 from edgeveil.io.text import text_chunks, with_notes
-
-# How to convert files of other formats: suffixes, package needed, code
-_TABLE = 'import json, polars; polars.{}.write_parquet({{stem}}.parquet")'
-_NETWORK = (
-    "import networkx, edgeveil.io as e; "
-    'e.save_graph(e.as_graph(networkx.read_{}({{path}})), {{stem}}.graph")'
-)
-_OTHERS = (
-    ((".json",), "", _TABLE.format('DataFrame(json.load(open({path})), orient="row")')),
-    ((".jsonl", ".ndjson"), "", _TABLE.format("read_ndjson({path})")),
-    ((".xlsx", ".xls", ".ods"), "fastexcel", _TABLE.format("read_excel({path})")),
-    ((".graphml",), "networkx", _NETWORK.format("graphml")),
-    ((".gml",), "networkx", _NETWORK.format("gml")),
-    ((".gexf",), "networkx", _NETWORK.format("gexf")),
-    ((".net",), "networkx", _NETWORK.format("pajek")),
-)
 
 
 def read_graph(
@@ -144,7 +126,9 @@ def read_graph(
     if suffix not in known:
         raise InputError(
             f"{path} has the unknown suffix {path.suffix!r}; known are {', '.join(known)}"
-            + ("" if is_gzip(path) else f" and folders of save_graph{_how_to_convert(path)}")
+            " and folders of edgeveil.save_graph. Read others with their own library "
+            "(networkx.read_graphml, polars.read_excel and so on), pass what that gives to "
+            "edgeveil.as_graph, and save it as a folder"
         )
     node_set = read_nodes(nodes)
     if suffix == ".mat":
@@ -158,10 +142,7 @@ def read_graph(
     if suffix in PARQUET:
         _only(given, ("columns",), "a Parquet file")
     _only(given, ("header", "columns", "delimiter"), "a text file")
-    as_text = node_set is not None and node_set.kind == "str"
-    reading = Reading(
-        nodes=node_set, header=header, columns=columns, delimiter=delimiter, as_text=as_text
-    )
+    reading = Reading(nodes=node_set, header=header, columns=columns, delimiter=delimiter)
     chunk = next(chunks_of(path, reading), None)
     if chunk is not None:
         graph = graph_of(chunk, node_set, directed=directed == "keep")
@@ -171,20 +152,18 @@ def read_graph(
     return Graph.from_edges([], [], node_set, directed=directed == "keep")
 
 
+def check_edge_list(path: Path) -> None:
+    """Refuse a file that `chunks_of` does not read."""
+    check_readable(path)
+    known = TEXT if is_gzip(path) else (*TEXT, *PARQUET)
+    if suffix_of(path) not in known:
+        raise InputError(f"{path} is no list of edges; known are {', '.join(known)}")
+
+
 def chunks_of(path: Path, reading: Reading, memory: int | None = None) -> Iterator[Chunk]:
     """Yield the edges of a file, all at once or in chunks for `memory` bytes; none if empty."""
     chunks = parquet_chunks if suffix_of(path) in PARQUET else text_chunks
     return chunks(path, reading, memory)
-
-
-def _how_to_convert(path: Path) -> str:
-    """The command that converts a file of another format; empty for unknown ones."""
-    stem = json.dumps(str(path.with_suffix("")))[:-1]
-    for suffixes, needed, steps in _OTHERS:
-        if path.suffix.lower() in suffixes:
-            code = shlex.quote(steps.format(path=json.dumps(str(path)), stem=stem))
-            return f". To convert it{needed and f', with {needed}'}: python -c {code}"
-    return ""
 
 
 def _only(given: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:

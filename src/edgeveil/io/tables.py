@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
 from edgeveil.io.edges import Chunk, RowError, graph_of
-from edgeveil.io.picking import SAMPLE, Reading, pick_columns, pick_columns_and_time
+from edgeveil.io.picking import SAMPLE, Picked, Reading, pick_columns
 from edgeveil.nodes import NodeSet
 
 if TYPE_CHECKING:
@@ -38,8 +37,9 @@ def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
         raise InputError(f"{where} cannot be read as columns through Arrow") from error
     # pandas passes a named index as the last column; it is no weight
     edges = frame.select(n for n in frame.columns if not n.startswith("__index_level_"))
-    picked = pick_columns(edges.columns, _sample_of(edges), None, nodes, where, in_memory=True)
-    return _graph(edges, picked, where, nodes, directed=directed)
+    reading = Reading(nodes=nodes)
+    picked = pick_columns(edges.columns, _sample_of(edges), reading, where, in_memory=True)
+    return graph_of(_chunk(edges, picked, where, reading), nodes, directed=directed)
 
 
 def read_pairs(pairs: Sequence[Any], *, nodes: NodeSet | None, directed: bool) -> Graph:
@@ -62,59 +62,42 @@ def read_pairs(pairs: Sequence[Any], *, nodes: NodeSet | None, directed: bool) -
         ids = [pl.Series(name, [pair[i] for pair in pairs]) for i, name in enumerate("ab")]
     except Exception as error:
         raise InputError(f"{where} mixes ids of several kinds; ids are integers or text") from error
-    return _graph(pl.DataFrame(ids), (0, 1, None), where, nodes, directed=directed)
+    chunk = _chunk(pl.DataFrame(ids), Picked(0, 1), where, Reading(nodes=nodes))
+    return graph_of(chunk, nodes, directed=directed)
 
 
-def collect(frame: Any) -> Any:
-    """Compute a LazyFrame of polars."""
+def collect(frame: pl.LazyFrame, otherwise: str = "the polars LazyFrame cannot be read") -> Any:
+    """Run a query of polars, or raise an InputError that says what went wrong otherwise."""
     import polars as pl
 
     try:
         return frame.collect()
     except (Exception, pl.exceptions.PanicException) as error:
-        told = f"the polars LazyFrame cannot be read ({type(error).__name__})"
-        raise InputError(told) from error
-
-
-def _graph(
-    frame: pl.DataFrame,
-    picked: tuple[int, int, int | None],
-    where: str,
-    nodes: NodeSet | None,
-    *,
-    directed: bool,
-) -> Graph:
-    as_text = nodes is not None and nodes.kind == "str"
-    return graph_of(_chunk(frame, picked, where, as_text=as_text), nodes, directed=directed)
+        raise InputError(otherwise) from error
 
 
 def parquet_chunks(path: Path, reading: Reading, memory: int | None) -> Iterator[Chunk]:
     """Yield the edges of a Parquet file, all at once or in chunks for `memory` bytes."""
-    total = count_rows(path)
-    rows = total if memory is None else min(memory // _PER_ROW, _MOST_ROWS)
-    head = _collect(path, _scan(path).limit(SAMPLE))
-    names = head.columns
-    *picked, time = pick_columns_and_time(names, _sample_of(head), reading, str(path))
-    wanted = [names[i] for i in picked if i is not None]
-    places = 0, 1, 2 if len(wanted) > 2 else None
-    if time is not None and names[time] not in wanted:
-        wanted.append(names[time])
-    for start in range(0, total, max(1, rows)):
-        frame = _collect(path, _scan(path).select(wanted).slice(start, max(1, rows)))
-        chunk = _chunk(frame, places, str(path), as_text=reading.as_text, start=start)
-        yield chunk if time is None else replace(chunk, times=frame[names[time]])
-
-
-def count_rows(path: Path) -> int:
-    """The number of rows of a Parquet file."""
     import polars as pl
 
-    return int(_collect(path, _scan(path).select(pl.len())).item())
+    file, unreadable = pl.scan_parquet(path, glob=False), f"{path} is not a readable Parquet file"
+    total = int(collect(file.select(pl.len()), unreadable).item())
+    rows = max(1, total if memory is None else min(memory // _PER_ROW, _MOST_ROWS))
+    head = collect(file.limit(SAMPLE), unreadable)
+    picked = pick_columns(head.columns, _sample_of(head), reading, str(path))
+    wanted = sorted({i for i in picked if i is not None})
+    left = file.select(head.columns[i] for i in wanted)
+    places = Picked(*(None if i is None else wanted.index(i) for i in picked))  # type: ignore[arg-type]
+    for start in range(0, total, rows):
+        frame = collect(left.slice(start, rows), unreadable)
+        yield _chunk(frame, places, str(path), reading, start)
 
 
 def read_id_column(path: Path) -> NodeSet:
     """Read the first column of a Parquet file as a node list."""
-    frame = _collect(path, _scan(path))
+    import polars as pl
+
+    frame = collect(pl.scan_parquet(path, glob=False), f"{path} is not a readable Parquet file")
     if frame.width == 0:
         raise InputError(f"{path} has no column")
     try:
@@ -124,34 +107,13 @@ def read_id_column(path: Path) -> NodeSet:
     return NodeSet.of(ids.to_list())
 
 
-def _scan(path: Path) -> pl.LazyFrame:
-    import polars as pl
-
-    return pl.scan_parquet(path, glob=False)
-
-
-def _collect(path: Path, frame: pl.LazyFrame) -> pl.DataFrame:
-    """Run a query on a Parquet file."""
-    import polars as pl
-
-    try:
-        return frame.collect()
-    except (Exception, pl.exceptions.PanicException) as error:
-        raise InputError(f"{path} is not a readable Parquet file") from error
-
-
 def _sample_of(frame: pl.DataFrame) -> list[list[str]]:
     """The first rows as text, to detect what the columns are."""
     return [["" if v is None else str(v) for v in row] for row in frame.head(SAMPLE).iter_rows()]
 
 
 def _chunk(
-    frame: pl.DataFrame,
-    picked: tuple[int, int, int | None],
-    where: str,
-    *,
-    as_text: bool,
-    start: int = 0,
+    frame: pl.DataFrame, picked: Picked, where: str, reading: Reading, start: int = 0
 ) -> Chunk:
     """The edges of a table whose first row is row `start` of `where`."""
     import polars as pl
@@ -159,15 +121,15 @@ def _chunk(
     def explain(error: RowError) -> InputError:
         return InputError(f"{where}, row {start + error.row + 1}: {error.reason}")
 
-    first, second, weight = picked
     try:
-        a, b = _id_column(frame.to_series(first)), _id_column(frame.to_series(second))
+        a, b = (_id_column(frame.to_series(place)) for place in picked[:2])
     except RowError as error:
         raise explain(error) from error
-    if as_text or pl.String in (a.dtype, b.dtype):
+    if reading.as_text or pl.String in (a.dtype, b.dtype):
         a, b = a.cast(pl.String), b.cast(pl.String)
-    weighted = 0 if weight is None else count_weighted(frame.to_series(weight))
-    return Chunk((a, b), weighted, explain)
+    weighted = 0 if picked.weight is None else count_weighted(frame.to_series(picked.weight))
+    times = None if picked.time is None else frame.to_series(picked.time)
+    return Chunk((a, b), weighted, explain, times=times)
 
 
 def count_weighted(weights: pl.Series) -> int:

@@ -111,10 +111,18 @@ def _layout_of(path: Path, data: bytes, reading: Reading) -> Layout:
     names = rows.pop(0) if header else None
     body, _, line = head[int(header)] if rows else (len(data), "", 1)
     width = len(names or rows[0])
-    first, second, weight, time = picking.pick_columns_and_time(names, rows, reading, str(path))
-    sample, guessed = rows[0] if rows else [], reading.header is None
-    picked = first, second, weight
-    return Layout(path, delimiter, names, *picked, width, body, line, sample, guessed, time)
+    picked = picking.pick_columns(names, rows, reading, str(path))
+    return Layout(
+        path=path,
+        delimiter=delimiter,
+        names=names,
+        **picked._asdict(),
+        width=width,
+        body=body,
+        line=line,
+        sample=rows[0] if rows else [],
+        guessed=reading.header is None,
+    )
 
 
 def _has_header(rows: list[list[str]]) -> bool:
@@ -181,70 +189,69 @@ def _chunk(body: bytes, layout: Layout, reading: Reading) -> Chunk:
         hint = _maybe_header(layout, reading.nodes) if error.row == 0 else ""
         return InputError(f"{layout.path}, line {layout.line - 1 + number}: {error.reason}{hint}")
 
-    plain = not reading.as_text and len(layout.sample) == layout.width
-    if plain and all(map(is_integer, layout.ends)):
-        frame = _parse_integers(body, layout)
-        if frame is not None:
-            weighted = 0 if layout.weight is None else count_weighted(frame[:, layout.weight])
-            ends = frame[:, layout.first], frame[:, layout.second]
-            return Chunk(ends, weighted, explain, layout, _times(frame, layout))
-    frame = _parse_strings(body, layout)
-    weighted = 0 if layout.weight is None else _text_weights(frame[:, layout.weight])
-    try:
-        names = _index_names(frame[:, layout.first], frame[:, layout.second])
-        if reading.as_text or not names.ids.str.contains(lines.INTEGER).all():
-            return Chunk(names, weighted, explain, layout, _times(frame, layout))
-        return Chunk(_to_integers(names), weighted, explain, layout, _times(frame, layout))
-    except RowError as error:
-        raise explain(error) from error
+    weight, times = layout.weight, layout.time
+    frame = None if reading.as_text else _parse_integers(body, layout)
+    if frame is not None:
+        edges: Indexed | tuple[pl.Series, pl.Series]
+        edges = frame[:, layout.first], frame[:, layout.second]
+        weighted = 0 if weight is None else count_weighted(frame[:, weight])
+    else:
+        frame = _parse_strings(body, layout)
+        weighted = 0 if weight is None else _text_weights(frame[:, weight])
+        try:
+            edges = _index_names(frame[:, layout.first], frame[:, layout.second])
+            if not reading.as_text and edges.ids.str.contains(lines.INTEGER).all():
+                edges = _to_integers(edges)
+        except RowError as error:
+            raise explain(error) from error
+    return Chunk(edges, weighted, explain, layout, None if times is None else frame[:, times])
 
 
 def _parse_integers(body: bytes, layout: Layout) -> pl.DataFrame | None:
     """Parse two columns of integers; None if some line is anything else."""
     import polars as pl
 
+    sample = layout.sample
+    if len(sample) != layout.width or not all(map(is_integer, layout.ends)):
+        return None
     kinds: Kinds = [pl.String] * layout.width
     kinds[layout.first] = kinds[layout.second] = pl.Int64
-    if layout.weight is not None and is_number(layout.sample[layout.weight]):
+    if layout.weight is not None and is_number(sample[layout.weight]):
         kinds[layout.weight] = pl.Float64
-    for tidied in (False, True):
-        data = lines.tidy(body, layout.delimiter) if tidied else body
-        with suppress(InputError):
-            frame = lines.parse(data, layout.delimiter, kinds, layout.path)
-            if not _has_gaps(frame):
-                return frame
-    return None
-
-
-def _times(frame: pl.DataFrame, layout: Layout) -> pl.Series | None:
-    return None if layout.time is None else frame[:, layout.time]
-
-
-def _has_gaps(frame: pl.DataFrame) -> bool:
-    """Whether a value is missing, by a blank or short line, an empty field or a comment."""
-    return any(column.has_nulls() for column in frame)
+    frame = _parse(body, layout, kinds)
+    return None if frame is None or _has_gaps(frame) else frame
 
 
 def _parse_strings(body: bytes, layout: Layout) -> pl.DataFrame:
     import polars as pl
 
-    kinds: Kinds = [pl.String] * layout.width
+    frame = _parse(body, layout, [pl.String] * layout.width)
+    if frame is None or _has_gaps(frame):
+        _explain(body, layout)  # raises unless only fields other than the ids are empty
+    if frame is None:
+        raise InputError(f"{layout.path} cannot be read as an edge list")
+    return frame
+
+
+def _parse(body: bytes, layout: Layout, kinds: Kinds) -> pl.DataFrame | None:
+    """Parse the lines as they are, or else without comments and blank lines; None if both fail."""
+    import polars as pl
+
     with suppress(InputError):
         frame = lines.parse(body, layout.delimiter, kinds, layout.path)
         # a comment may have as many fields as an edge
-        may_have_comments = b"#" in body or b"%" in body
+        may_have_comments = kinds[0] == pl.String and (b"#" in body or b"%" in body)
         commented = may_have_comments and frame[:, 0].str.contains(r"^[ \t]*[#%]").any()
         if not (_has_gaps(frame) or commented):
             return frame
-    tidied = lines.tidy(body, layout.delimiter)
-    try:
-        frame = lines.parse(tidied, layout.delimiter, kinds, layout.path)
-    except InputError as error:
-        _explain(body, layout)
-        raise InputError(f"{layout.path} cannot be read as an edge list") from error
-    if _has_gaps(frame):
-        _explain(body, layout)  # raises unless only fields other than the ids are empty
-    return frame
+    with suppress(InputError):
+        return lines.parse(lines.tidy(body, layout.delimiter), layout.delimiter, kinds, layout.path)
+    return None
+
+
+def _has_gaps(frame: pl.DataFrame) -> bool:
+    """Whether a value is missing, by a blank or short line, an empty field or a comment."""
+    return any(column.has_nulls() for column in frame)
 
 
 def _index_names(first: pl.Series, second: pl.Series) -> Indexed:

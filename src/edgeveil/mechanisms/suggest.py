@@ -23,8 +23,10 @@ from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, NoisedTail, Statistic, Tail
 
-# How much friends from before a window count in it, for their new edges: this share after a year.
-_OLDER, _YEAR = 0.3, 52  # a year in weekly snapshots
+# Of friends from before a window only the new edges are in it: expected to be this share of their
+# weight if the window is a year (of weekly snapshots) long, and less in proportion.
+_OLDER, _YEAR = 0.3, 52
+_BLOCK = 1 << 22  # entries that are counted at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +168,7 @@ class SuggestWindow(Suggest):
     """One window of a series: like `Suggest`, but it counts only paths born in (since, until].
 
     Needs a graph with births. A path member - friend - stranger is born with its later edge, so it
-    counts in exactly one window of a member: all windows together have the privacy loss of one
+    counts in at most one window of a member: all windows together have the privacy loss of one
     list. Friends are all friends ever, and nobody who was ever a friend counts as a stranger.
     Proof: docs/theory/series.md.
 
@@ -184,6 +186,16 @@ class SuggestWindow(Suggest):
     since: npt.NDArray[np.integer]
     until: int
 
+    def shared(self, graph: Graph) -> Statistic:
+        """All degrees by edges born up to `until`; directed: in-degrees."""
+        assert graph.births is not None
+        degrees = np.zeros(graph.n_nodes)
+        for first in range(0, len(graph.indices), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            born = graph.indices[block][graph.births[block] <= self.until]
+            degrees += np.bincount(born, minlength=graph.n_nodes)
+        return Statistic(degrees[None, :], self._degree_noise(graph.n_nodes))
+
     def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Measuring:
         """Strangers' sums over the paths of the window."""
         assert own.births is not None
@@ -197,7 +209,7 @@ class SuggestWindow(Suggest):
         assert own.births is not None
         rows = np.repeat(np.arange(len(since)), np.diff(own.starts))
         share = _OLDER * np.minimum((self.until - since) / _YEAR, 1.0)
-        counts = np.where(own.births > since[rows], 1.0, share[rows])
+        counts = np.where(own.births > since[rows], 1.0, share[rows]) * (own.births <= self.until)
         weights = counts * lists.friend_weights(shared, own)
         weight = np.bincount(rows, weights, minlength=len(since)).astype(np.float64)
         return lists.gather(shared, own, found, float(self.split[1]), weight)

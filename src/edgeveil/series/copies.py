@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 
 from edgeveil._files import write_note
-from edgeveil.errors import LedgerError
+from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.history import History
 from edgeveil.ledger import Ledger
+from edgeveil.ledger.snapshots import plain_label
 from edgeveil.series.state import About, SeriesFolder
 
 NOTE = "refreshed.json"  # in the history: the snapshot that was worked on last
@@ -26,6 +27,30 @@ def note_work(ledger: Ledger, history: History, series: str, until: int) -> None
     write_note(history.path / NOTE, {"series": series, "until": until, "entry": entry})
 
 
+def check_folder(ledger: Ledger, place: SeriesFolder, history: History, label: str) -> None:
+    """Refuse a folder of another ledger or label, before anything in it is changed.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger lacks an entry that the folder was refreshed with.
+    ParameterError
+        If the series in it has another label.
+    """
+    about, noted = place.about() or About(""), _noted(history)
+    for entry in (about.entry, noted.entry):  # also if the series was renewed since
+        if entry[0] and ledger.entry(entry[0]) != entry:
+            raise LedgerError(
+                f"{ledger.location} lacks an entry that {place.path} was refreshed with: it is "
+                "another ledger, or was restored from an older copy. Windows drawn since then must "
+                "not be drawn again: restore the newer ledger"
+            )
+    series = {one.series for one in (about, place.pending()) if one}
+    labels = {plain_label(one.label) for one in ledger.charges() if one.campaign in series}
+    if labels - {plain_label(label)}:
+        raise ParameterError(f"{place.path} holds the series of another label")
+
+
 def check_copies(
     ledger: Ledger, place: SeriesFolder, history: History, series: str, number: int
 ) -> About:
@@ -34,16 +59,9 @@ def check_copies(
     Raises
     ------
     LedgerError
-        If ledger, history and state do not match.
+        If ledger, history and state do not match. Call `check_folder` first.
     """
     about, pending, noted = place.about() or About(series), place.pending(), _noted(history)
-    for entry in (about.entry, noted.entry):  # also if the series was renewed since
-        if entry[0] and ledger.entry(entry[0]) != tuple(entry):
-            raise LedgerError(
-                f"{ledger.location} lacks an entry that {place.path} was refreshed with: it is "
-                "another ledger, or was restored from an older copy. Windows drawn since then must "
-                "not be drawn again: restore the newer ledger"
-            )
     if about.series != series:  # a first refresh, or a renewed series
         about = About(series)
     begun = pending.until if pending and pending.series == series else 0

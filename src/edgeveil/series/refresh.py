@@ -3,6 +3,7 @@
 The steps, in an order that makes a crash at any point harmless:
 
     history.add           merge the snapshot, atomically
+    history.start_anew    if a series starts: edges that have ended lose their birth
     pending.json          record which snapshot is being worked on
     ledger.charge         charge newcomers for the series; record windows at price 0
     noise                 draw it from the batches' secrets; write the new state beside the old
@@ -20,8 +21,8 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence, Sized
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence, Sized
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ from edgeveil.privacy.noise import NoiseSource
 from edgeveil.provenance import Provenance
 from edgeveil.release_folder import ReleaseFolder, file_of
 from edgeveil.series.campaign import series_campaign, series_folder, series_to_refresh
-from edgeveil.series.copies import check_copies, note_work, token_of
+from edgeveil.series.copies import check_copies, check_folder, note_work, token_of
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import About, SeriesFolder, Shard
 from edgeveil.suggestions import Suggestions
@@ -113,19 +114,33 @@ def refresh(
     mechanism = Suggest(epsilon=epsilon, directed=today.directed, knows_followers=knows_followers)
     place = SeriesFolder(series_folder(ledger, label, folder))
     with place.writing():
+        snapshot = ledger.snapshot(label)
         now = series_to_refresh(ledger, label, place.path, mechanism)
         history = _history(place.path / "history")
-        how = rule or WindowRule.for_epsilon(epsilon), engine or Local(), progress
-        note = {"purpose": purpose, "operator": operator}
+        job = _Refresh(
+            place=place,
+            history=history,
+            ledger=ledger,
+            mechanism=mechanism,
+            label=label,
+            snapshot=snapshot,
+            rule=rule or WindowRule.for_epsilon(epsilon),
+            engine=engine or Local(),
+            progress=progress,
+            note={"purpose": purpose, "operator": operator},
+        )
+        check_folder(ledger, place, history, label)
         pending, finished = place.pending(), None
         if pending is not None and now is not None:
             # First finish the interrupted refresh: the history has what it needs.
-            one = _Refresh(place, history, ledger, mechanism, label, *how, note)
-            finished = one.run(pending.until)
+            finished = job.run(pending.until)
         number = history.add(today, date=date or _today(), again=True)
         if finished is not None and finished.snapshot == number:
             return finished
-        return _Refresh(place, history, ledger, mechanism, label, *how, note).run(number)
+        if now is None and number > 1:
+            # Nobody was charged yet, so this may be done again, with a later graph as well.
+            history.start_anew()
+        return job.run(number)
 
 
 def _history(path: Path) -> History:
@@ -202,30 +217,28 @@ class Refreshed:
         self._series.write_per_member(Path(folder), k, progress)
 
 
+@dataclass(kw_only=True)
 class _Refresh:
     """One run of `refresh`, with everything that it needs."""
 
-    def __init__(
-        self,
-        place: SeriesFolder,
-        history: History,
-        ledger: Ledger,
-        mechanism: Suggest,
-        label: str,
-        rule: WindowRule,
-        engine: Engine,
-        progress: Progress | None,
-        note: dict[str, str],
-    ) -> None:
-        self.place, self.history, self.ledger, self.mechanism = place, history, ledger, mechanism
-        self.label, self.rule, self.engine, self.progress = label, rule, engine, progress
-        self.note = {name: words for name, words in note.items() if words}
-        self.names = [str(node) for node in history.nodes.ids.tolist()]
+    place: SeriesFolder
+    history: History
+    ledger: Ledger
+    mechanism: Suggest
+    label: str
+    snapshot: int  # of the label in the ledger: a renewal meanwhile is noticed
+    rule: WindowRule
+    engine: Engine
+    progress: Progress | None
+    note: dict[str, str]
+    names: list[str] = field(init=False)  # of all nodes of the history, as of `run`
 
     @property
     def campaign(self) -> Campaign:
         """The series: each member is charged once, and all share the released degrees."""
-        return series_campaign(self.mechanism, self.history, self.label, self.note)
+        note = {name: words for name, words in self.note.items() if words}
+        campaign = series_campaign(self.mechanism, self.history, self.label, note)
+        return replace(campaign, snapshot=self.snapshot)
 
     def window_campaign(self, until: int) -> Campaign:
         """The windows that end at a snapshot, recorded at price 0."""
@@ -247,11 +260,20 @@ class _Refresh:
         )
 
     def run(self, number: int) -> Refreshed:
+        """Refresh the series with a snapshot of the history."""
+        self.names = [str(node) for node in self.history.nodes.ids.tolist()]
         key = self.ledger.campaign_key(self.campaign)
         about = check_copies(self.ledger, self.place, self.history, key, number)
         token = token_of(self.history, number)
-        if about.until == number:
-            self._close(about)
+        last = self.place.marks(len(self.names), about)[1]
+        last[self.history.forgotten] = 0  # the forgotten have no name
+        if about.until == number:  # it may have been interrupted after its state counted
+            drawn = {name for name, end in zip(self.names, last, strict=True) if end == number}
+            left = set(self.names) - drawn
+            self._erase_secrets(
+                self.window_campaign(number),
+                but=lambda members: drawn.isdisjoint(members) and not left.isdisjoint(members),
+            )
         self.place.begin(replace(about, until=number, token=token))
         note_work(self.ledger, self.history, key, number)
         newcomers, left_out = self._charge_newcomers(about, number)
@@ -260,10 +282,17 @@ class _Refresh:
             note_work(self.ledger, self.history, key, about.until)
             self.place.finish()
             raise BudgetError("no member's budget allows a series: nothing was charged")
+        mechanism = SuggestWindow(
+            epsilon=self.mechanism.epsilon,
+            directed=self.mechanism.directed,
+            knows_followers=self.mechanism.knows_followers,
+            since=last,
+            until=number,
+        )
         # Drawn once for the series; nodes that joined later count with the lowest degree.
-        degrees = stored_shared(self.mechanism, self.history.graph, degrees)
+        degrees = stored_shared(mechanism, self.history.graph, degrees)
         shared = popularity(degrees, self.names)
-        state, windows, batches = self._draw(about, newcomers, shared, number)
+        state, windows = self._draw(about, newcomers, shared, mechanism)
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
         done = About(
@@ -276,8 +305,7 @@ class _Refresh:
         )
         self.place.commit(done)
         note_work(self.ledger, self.history, key, number)
-        for batch in batches:
-            batch.store(_marker)
+        self._erase_secrets(self.window_campaign(number))
         self.place.finish()
         series = Series(self.place, self.history, self.mechanism, shared)
         return Refreshed(
@@ -291,18 +319,19 @@ class _Refresh:
             _series=series,
         )
 
-    def _close(self, about: About) -> None:
-        """Erase the secrets of a refresh that was interrupted after it committed its state."""
-        last, campaign = self._last(about), self.window_campaign(about.until)
-        for some in _batches(np.flatnonzero(last == about.until).tolist()):
-            for batch in self.ledger.charge(campaign, [self.names[i] for i in some]).batches:
-                batch.store(_marker)
+    def _erase_secrets(
+        self,
+        campaign: Campaign,
+        but: Callable[[tuple[str, ...]], bool] = lambda members: False,
+    ) -> None:
+        """Mark the open batches of a campaign as stored, which erases their secrets.
 
-    def _last(self, about: About) -> Any:
-        """The snapshot at which each node's last window ended; 0 for forgotten nodes."""
-        last = self.place.marks(len(self.names), about)[1]
-        last[self.history.forgotten] = 0
-        return last
+        Their rows are in the state, or belong to forgotten members. `but` says for which members a
+        batch is still to be drawn, as a whole, and must keep its secret.
+        """
+        for batch in self.ledger.open_batches(campaign):
+            if not but(batch.members):
+                batch.store(_marker)
 
     def _charge_newcomers(self, about: About, number: int) -> tuple[Any, int]:
         """Charge every present member who is not in the series yet, if its budget allows.
@@ -333,79 +362,65 @@ class _Refresh:
             unable = set(found.unable)
             able = [i for i in some if self.names[i] not in unable]
             if able:
-                charged = self.ledger.charge(campaign, [self.names[i] for i in able])
-                for batch in charged.batches:
-                    batch.store(_marker)
+                self.ledger.charge(campaign, [self.names[i] for i in able])
             paid += able
+        self._erase_secrets(campaign)  # no noise is drawn for a charge
         return paid
 
     def _draw(
-        self, about: About, newcomers: Any, shared: lists.Popularity, until: int
-    ) -> tuple[Path, int, list[Batch]]:
+        self, about: About, newcomers: Any, shared: lists.Popularity, mechanism: SuggestWindow
+    ) -> tuple[Path, int]:
         """Draw the windows that are due, shard by shard, and write the new state."""
-        n, state, opened, batches = len(self.names), self.place.new_state(), 0, list[Batch]()
-        last = self._last(about)
-        due = self.rule.due(self.history.graph, last, until) & self.history.present
-        mechanism = SuggestWindow(
-            epsilon=self.mechanism.epsilon,
-            directed=self.mechanism.directed,
-            knows_followers=self.mechanism.knows_followers,
-            since=last,
-            until=until,
-        )
+        n, state, opened, until = len(self.names), self.place.new_state(), 0, mechanism.until
+        due = self.rule.due(self.history.graph, mechanism.since, until) & self.history.present
+        # Windows recorded by an interrupted refresh are drawn, whoever is due now
+        recorded = self.ledger.open_batches(self.window_campaign(until))
+        begun = {name for batch in recorded for name in batch.members}
+        due |= np.array([name in begun for name in self.names], dtype=np.bool_)
         task = Task(mechanism=mechanism, graph=self.history.graph, shared=shared)
         for known in self.place.shards(n, about):
             shard = known.without(self.history.forgotten)
             here = slice(shard.first, shard.first + len(shard.last))
             charged = shard.charged | newcomers[here]
             members = np.flatnonzero(charged) + shard.first
-            made, used = self._windows(task, members, members[due[members]], until)
-            batches += used
+            members = members[mechanism.since[members] < until]  # never a second time
+            made = self._windows(task, members, members[due[members]], until)
             opened += sum(len(part.sources) for part in made)
             _folded(shared, self.history.graph, mechanism, shard, charged, made, until).write(state)
             if self.progress:
                 self.progress(min(here.stop, n), n)
-        return state, opened, batches
+        return state, opened
 
-    def _windows(
-        self, task: Task, members: Any, due: Any, until: int
-    ) -> tuple[list[Made], list[Batch]]:
-        """Record and draw the windows of those members of a shard who are due.
-
-        A batch recorded by an interrupted refresh is drawn as a whole, whoever is due now.
-        """
-        batches: dict[int, Batch] = {}
+    def _windows(self, task: Task, members: Any, due: Any, until: int) -> list[Made]:
+        """Record and draw the windows of those members of a shard who are due."""
+        drawn = set[int]()
         campaign, index = self.window_campaign(until), {self.names[i]: int(i) for i in members}
 
         def parts() -> Parts:
             for some in _batches(due.tolist()):
                 for batch in self.ledger.charge(campaign, [self.names[i] for i in some]).batches:
-                    if batch.number in batches:
+                    if batch.number in drawn:
                         continue
                     if batch.stored:
                         raise LedgerError(
                             f"{self.place.path} was restored from an older copy: it lacks a "
                             f"window up to snapshot {until}. Restore the newer copy"
                         )
-                    batches[batch.number] = batch
+                    drawn.add(batch.number)
                     its = sorted(index[name] for name in batch.members if name in index)
                     key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
                     for at in range(0, len(its), _PART):
                         yield Part(batch.number, tuple(its[at : at + _PART])), key
 
-        made = [rows for _, rows in self.engine.run(task, parts())]
-        return made, list(batches.values())
+        return [rows for _, rows in self.engine.run(task, parts())]
 
 
 def _no_more(n_members: int) -> Guarantee:
-    """The price of windows: 0, because the charge for the series covers them.
-
-    Proof: docs/theory/series.md.
-    """
+    """The price of windows: 0, because the charge for the series covers them."""
+    theorem = "docs/theory/series.md"
     return Guarantee(
-        epsilon=0.0, model="joint", n_sources=n_members, theorem="docs/theory/series.md",
-        pooling="shared",
-    )  # fmt: skip
+        epsilon=0.0, model="joint", n_sources=n_members, theorem=theorem, pooling="shared"
+    )
 
 
 def _marker(path: Path) -> None:
@@ -422,12 +437,9 @@ def popularity(stored: Batch, nodes: Sized) -> lists.Popularity:
     """The popularity of the nodes, from the released degrees of a series."""
     numbers = read_shared(stored.artifact)
     assert numbers is not None  # the degrees
-    return lists.learn(_padded(numbers.values[0], len(nodes)), numbers.scale)
-
-
-def _padded(values: Any, n: int) -> Any:
-    """The released degrees, with 0 for nodes that joined later."""
-    return np.concatenate([values, np.zeros(max(n - len(values), 0))])
+    degrees = np.zeros(len(nodes))  # 0 for nodes that joined later
+    degrees[: len(numbers.values[0])] = numbers.values[0]
+    return lists.learn(degrees, numbers.scale)
 
 
 def _folded(

@@ -73,20 +73,20 @@ class Shard:
     @classmethod
     def empty(cls, first: int, size: int) -> Shard:
         """Members without a window."""
-        return cls(first, np.zeros(0, np.bool_), np.zeros(0, np.uint16), np.zeros(0, np.uint16),
-                   no_evidence(0)).grown(size)  # fmt: skip
+        last, windows = np.zeros(size, np.uint16), np.zeros(size, np.uint16)
+        return cls(first, np.zeros(size, np.bool_), last, windows, no_evidence(size))
 
     def grown(self, size: int) -> Shard:
         """The same shard with room for members who have joined."""
-        more = size - len(self.last)
-        if more == 0:
+        if size == len(self.last):
             return self
+        both = self, Shard.empty(self.first, size - len(self.last))
         return Shard(
             self.first,
-            np.concatenate([self.charged, np.zeros(more, np.bool_)]),
-            np.concatenate([self.last, np.zeros(more, np.uint16)]),
-            np.concatenate([self.windows, np.zeros(more, np.uint16)]),
-            Evidence.joined([self.evidence, no_evidence(more)]),
+            np.concatenate([one.charged for one in both]),
+            np.concatenate([one.last for one in both]),
+            np.concatenate([one.windows for one in both]),
+            Evidence.joined([one.evidence for one in both]),
         )
 
     def without(self, nodes: npt.NDArray[np.int64]) -> Shard:

@@ -13,7 +13,7 @@ import pytest
 
 import edgeveil as ev
 from edgeveil.errors import EdgeveilError, InputError, ParameterError, UnknownNodeError
-from edgeveil.graph import Graph
+from edgeveil.graph import NEVER, Graph
 from edgeveil.history import History, state
 from edgeveil.io import save_graph
 from edgeveil.nodes import NodeSet
@@ -54,6 +54,24 @@ def test_an_edge_that_begins_again_keeps_its_first_birth(history):
     history.add(FIRST)
     assert set(history.graph.births.tolist()) == {1}
     assert history.current.all()
+
+
+def test_a_history_that_starts_anew_forgets_when_ended_edges_were_first_seen(history):
+    history.add(SECOND, "2026-11-09")
+    other, before = History.open(history.path), history.identity
+    history.start_anew()
+    assert len(history) == 2
+    assert history.snapshots == other.snapshots
+    assert history.identity != before == other.identity
+    cem = {"ann": 2, "bob": 1, "dan": NEVER, "eve": 2}
+    assert named(history, history.nodes.index("cem")) == cem
+    assert history.new_edges().tolist() == [1, 2]
+    assert History.open(history.path, verify=True).graph == history.graph
+    history.add(FIRST)
+    assert named(history, history.nodes.index("cem")) == cem | {"dan": 3}, "it begins again"
+    history.add(SECOND)
+    history.add(FIRST)
+    assert named(history, history.nodes.index("cem")) == cem | {"dan": 3}, "once"
 
 
 def test_what_is_public_of_a_snapshot(history):
@@ -180,7 +198,7 @@ def test_who_is_forgotten_leaves_no_byte_and_no_edge(tmp_path, directed):
     history.add(everybody)
     assert history.nodes.index("dan-the-man") == 4, "who comes back is a new node"
     assert set(history.births(4).tolist()) == {3}
-    assert history.indices_of(everybody.nodes).tolist() == [0, 1, 2, 4]
+    assert history.nodes.indices(list(everybody.nodes)).tolist() == [0, 1, 2, 4]
     assert history.forgotten.tolist() == [3]
 
 
@@ -251,14 +269,14 @@ def test_what_is_no_history_is_one_sentence(tmp_path, history):
     good = json.loads(note.read_text())
     for text in ("", "[]", "{}", "null", '{"format": "edgeveil graph", "version": 1}'):
         note.write_text(text)
-        with pytest.raises(InputError, match=r"history\.json was not written by edgeveil"):
+        with pytest.raises(InputError, match=r"edgeveil did not write its history"):
             History.open(history.path)
     for changes in (
         *({"state": "../friends"}, {"state": "state-a/b"}, {"snapshots": 3}),
         *({"forgotten": ["x"]}, {"snapshots": [good["snapshots"][0] | {"number": 2}]}),
     ):
         note.write_text(json.dumps(good | changes))
-        with pytest.raises(InputError, match=r"history\.json was not written by edgeveil"):
+        with pytest.raises(InputError, match=r"edgeveil did not write its history"):
             History.open(history.path)
     note.write_text(json.dumps(good | {"version": 2}))
     with pytest.raises(InputError, match="format version 2, this edgeveil reads 1: update"):

@@ -33,7 +33,7 @@ def test_equal_ids_and_only_these_get_one_number(monkeypatch, distinct, name, la
 
 
 @pytest.mark.parametrize("good", [1, 2, 9])
-def test_ids_with_one_hash_stay_apart_whether_other_hashes_help_or_not(monkeypatch, good):
+def test_ids_with_one_hash_stay_apart_however_many_hashes_it_takes(monkeypatch, good):
     keys = edges._keys
     monkeypatch.setattr(edges, "_LARGE", 1)
     monkeypatch.setattr(edges, "_BLOCK", 100)

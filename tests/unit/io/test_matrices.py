@@ -278,9 +278,9 @@ COORDINATE = "%%MatrixMarket matrix coordinate real general\n"
         (COORDINATE + "3 3 2\n1 2 1\n", "it holds 1 entries where 2 are announced"),
         (COORDINATE + "3 3 1\n9 9 1\n", "an entry is outside of its matrix"),
         (COORDINATE + "3 3 1\n0 1 1\n", "an entry is outside of its matrix"),
-        (COORDINATE + "3 3 1\n1 x 1\n", "line 3 is no entry of it"),
-        (COORDINATE + "3 3 2\n1 2 1\n1 2\n", "line 4 is no entry of it"),
-        (COORDINATE + "3 3 1\n1 2 1 1\n", "line 3 is no entry of it"),
+        (COORDINATE + "3 3 1\n1 x 1\n", "a line is no entry of it"),
+        (COORDINATE + "3 3 2\n1 2 1\n1 2\n", "a line is no entry of it"),
+        (COORDINATE + "3 3 1\n1 2 1 1\n", "a line is no entry of it"),
     ],
 )
 def test_a_corrupt_matrix_market_file_is_one_sentence(tmp_path, text, expected):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
+import os
 import shutil
 import sys
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
 
 from edgeveil.engine import Local
 from edgeveil.errors import BudgetError, LedgerError, ParameterError
-from edgeveil.graph import Graph
+from edgeveil.graph import NEVER, Graph
 from edgeveil.history import History
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import run as runner
@@ -63,7 +64,8 @@ class Weeks:
 
 
 @pytest.fixture
-def weeks(tmp_path):
+def weeks(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # processes crash here, not the machine
     return Weeks(tmp_path)
 
 
@@ -261,6 +263,41 @@ def test_the_memory_of_the_forgotten_is_erased(weeks):
     assert (held.windows[1:] == 3).all()
 
 
+def test_no_row_of_a_batch_is_drawn_again_for_who_was_forgotten_and_returns(
+    weeks, drawn, monkeypatch
+):
+    """Its secret may be there still, but one window of two histories would tell all."""
+    weeks.refresh(RING)
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=True),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING + CHORDS)
+    before = len(drawn[1])
+    weeks.history.add(graph(RING, range(1, 8)), date="2026-01-03")
+    weeks.history.forget("a")
+    weeks.week = 3
+    weeks.refresh(RING)
+    outcomes = [seen for _, seen in drawn[1]]
+    assert len(outcomes) == before + 1
+    assert len(set(outcomes)) == len(outcomes)
+    assert all(charge.released for charge in weeks.ledger.charges())
+
+
+def test_a_snapshot_that_is_refreshed_again_with_another_rule_goes_on_if_interrupted(
+    weeks, drawn, monkeypatch
+):
+    weeks.refresh(RING, rule=WindowRule(first=5, patience=50))
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING, again=True)
+    assert weeks.refresh(RING, again=True).n_windows == 8
+    assert check_drawn_once(drawn, weeks.history) > 8
+    assert all(charge.released for charge in weeks.ledger.charges())
+
+
 # --- Put back to an older copy ------------------------------------------------------------------
 
 
@@ -451,19 +488,139 @@ def test_evidence_is_the_members_own_whatever_the_order_of_parts(tmp_path, monke
         assert evidence.sums[row] == pytest.approx(np.array(wanted), rel=2e-3)  # half precision
 
 
-def test_only_a_new_history_forgets_friendships_that_ended(weeks, drawn, tmp_path):
+# --- A renewal begins with the friendships of the day -------------------------------------------
+
+
+def test_a_renewal_does_not_ask_about_friendships_that_have_ended(weeks, drawn):
     weeks.refresh(RING + CHORDS)
     weeks.refresh(RING)
-    before = set(drawn[0][0][0])
+    assert set(drawn[0][0][0]) == {2, 4, 6}
     weeks.ledger.advance("friends")
+    result = weeks.refresh(RING)
+    assert set(drawn[0][-1][0]) == {2, 6}
+    listed = {one.node for one in result.suggestions(["a"], k=8).for_member("a")}
+    assert listed == {"c", "e", "g"}, "former friends are not suggested"
+    assert weeks.charged("a") == 2.0
+    weeks.refresh([*RING, (0, 3)])  # begins again, and is counted once in the new series
+    assert set(drawn[0][-1][0]) == {2, 4}
     weeks.refresh(RING)
-    assert set(drawn[0][-1][0]) == before  # renewed: the ended ones are asked about again
-    with pytest.raises(LedgerError, match="does not hold the series"):
-        weeks.refresh(RING, folder=tmp_path / "new")
+    weeks.refresh([*RING, (0, 3)])
+    assert not drawn[0][-1][0]
+
+
+RENEWAL = [*STEPS, (History, "start_anew", 1)]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("again", [True, False], ids=["same graph", "later graph"])
+@pytest.mark.parametrize(
+    ("owner", "name", "nth"), RENEWAL, ids=[f"{name} {nth}" for _, name, nth in RENEWAL]
+)
+def test_a_renewal_that_crashes_anywhere_asks_once_and_about_its_own_time(
+    weeks, drawn, monkeypatch, owner, name, nth, again, after
+):
+    weeks.refresh(RING + CHORDS)
     weeks.ledger.advance("friends")
-    weeks.refresh(RING, folder=tmp_path / "new", again=True)
-    assert set(drawn[0][-1][0]) == {2, 6} != before
-    assert weeks.charged("a") == 3.0
+    drawn.clear()
+    with failing(monkeypatch, owner, name, nth, after=after) as calls:
+        with pytest.raises(KeyboardInterrupt):
+            weeks.refresh([*RING, (0, 2)])
+        assert len(calls) == nth
+    weeks.ledger = Ledger.open(weeks.ledger.location)
+    weeks.refresh([*RING, (0, 2)] if again else [*RING, (1, 3)], again=again)
+    weeks.refresh([*RING, (0, 2), (1, 3)])
+    history = weeks.history
+    asked_about = {(u, v) for u in range(8) for v in history.graph.neighbours(u).tolist()}
+    assert asked_about >= {(0, 3), (3, 0)}, "the chords are there,"
+    births = dict(zip(history.graph.neighbours(0).tolist(), history.births(0), strict=True))
+    assert births[3] == NEVER, "but were not asked about"
+    assert not {4} & {stranger for sums, _ in drawn[0] for stranger in sums}
+    assert check_drawn_once(drawn, history) > 8
+    assert [weeks.charged(member) for member in "abcdefgh"] == [2.0] * 8
+
+
+def test_a_history_that_started_anew_is_not_that_of_the_old_series(weeks):
+    """A control: births that are reset in the middle of a series would be asked about again."""
+    weeks.refresh(RING + CHORDS)
+    weeks.refresh(RING)
+    weeks.history.start_anew()
+    with pytest.raises(LedgerError, match="does not hold the series"):
+        weeks.refresh(RING + CHORDS)
+    weeks.ledger.advance("friends")
+    weeks.refresh(RING + CHORDS)
+    assert weeks.charged("a") == 2.0
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+def test_the_history_from_before_a_renewal_is_noticed_after_it(weeks, renewed):
+    weeks.refresh(RING + CHORDS)
+    weeks.refresh(RING)
+    shutil.copytree(weeks.place / "history", weeks.folder / "copy")
+    weeks.ledger.advance("friends")
+    weeks.refresh(RING, again=True)  # of the same date: no snapshot is added
+    if renewed:
+        put_back(weeks.folder / "copy", weeks.place / "history")
+    with pytest.raises(LedgerError, match="does not hold") if renewed else nullcontext():
+        weeks.refresh(RING + CHORDS)
+
+
+def test_another_ledger_or_label_leaves_a_series_as_it_is(weeks, tmp_path):
+    weeks.refresh(RING + CHORDS)
+    weeks.refresh(RING)
+    before = weeks.history
+    other = Ledger.create(tmp_path / "other", epsilon=4)
+    for ledger, label in ((other, "friends"), (weeks.ledger, "others")):
+        with pytest.raises((LedgerError, ParameterError), match="another"):
+            weeks.refresh(RING, ledger=ledger, label=label, folder=weeks.place)
+        assert (weeks.history.identity, len(weeks.history)) == (before.identity, len(before))
+    weeks.refresh(RING)
+    assert weeks.charged("a") == 1.0
+
+
+def test_a_renewal_during_a_refresh_is_noticed(weeks, drawn, monkeypatch):
+    weeks.refresh(RING + CHORDS)
+    add = History.add
+
+    def slow(*words, **more):
+        number = add(*words, **more)
+        weeks.ledger.advance("friends")
+        return number
+
+    with monkeypatch.context() as patch:
+        patch.setattr(History, "add", slow)
+        with pytest.raises(LedgerError, match="declared while"):
+            weeks.refresh(RING)
+    weeks.refresh(RING)
+    assert set(drawn[0][-1][0]) == {2, 6}
+    assert weeks.charged("a") == 2.0
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_the_secret_of_a_batch_whose_members_are_forgotten_is_erased(weeks, monkeypatch, after):
+    monkeypatch.setattr(refreshing, "_BATCH", 1)
+    weeks.refresh(RING)
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=after),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING + CHORDS)
+    weeks.history.add(graph(RING, range(1, 8)), date="2026-01-03")
+    weeks.history.forget("a")
+    weeks.week = 3
+    weeks.refresh(RING, range(1, 8))
+    assert all(charge.released for charge in weeks.ledger.charges())
+
+
+def test_what_was_recorded_is_drawn_although_another_rule_would_not(weeks, drawn, monkeypatch):
+    with (
+        failing(monkeypatch, SeriesFolder, "commit", 1, after=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        weeks.refresh(RING)
+    weeks.refresh(RING, again=True, rule=WindowRule(first=5, patience=50))
+    assert all(charge.released for charge in weeks.ledger.charges())
+    weeks.refresh(RING, again=True)
+    check_drawn_once(drawn, weeks.history)
 
 
 def test_what_cannot_be_done_is_refused_before_it_is_begun(weeks):
