@@ -304,7 +304,7 @@ def test_an_error_in_a_worker_is_the_error_one_gets(cluster, tmp_path, monkeypat
         return found
 
     monkeypatch.setattr(GraphFolder, "holding", replaced)
-    with pytest.raises(InputError, match="another graph here than where the work was started"):
+    with pytest.raises(InputError, match="on a worker holds another graph than on the caller"):
         release(GRAPH, SLOW, ALL, engine=Ray(workers=1, graph_path=path))
 
 
@@ -343,7 +343,7 @@ def test_a_worker_with_other_code_refuses_the_part(cluster, monkeypatch):
     code = keys.code_of(SLOW)
     assert _run_part(sent, "one", code, part, key).rows.shape == (2, 8)
     monkeypatch.setattr(keys, "_our_code", lambda: "0" * 64)
-    with pytest.raises(EdgeveilError, match="a worker has other code"):
+    with pytest.raises(EdgeveilError, match="a worker runs other code"):
         _run_part(sent, "two", code, part, key)
 
 

@@ -215,7 +215,7 @@ def test_the_curator_refreshes_at_the_price_that_was_shown_and_at_no_other(own_s
     wait_until(lambda: not running.curator("/status").json["refresh"]["running"])
     said = running.curator("/status").json
     assert (said["snapshot"], said["members"], said["trouble"]) == (2, 403, "")
-    assert "3 joined the series now and paid 1 each" in said["refresh"]["words"]
+    assert "3 members joined the series now, charged 1 each" in said["refresh"]["words"]
     assert running.curator("/refresh", "POST", body=json.dumps(price)).status == 409
     assert {one.charged for one in running.open_ledger().accounts()} == {1.0}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from edgeveil.report import MemberList
 
 _NAME = "built-in network"
-_FRIENDS = (130, 80, 50, 30, 20, 10)  # of the members whose lists are shown, nearly
+_FRIENDS = (130, 80, 50, 30, 20, 10)  # approximate degrees of the members shown
 _EPSILON, _PLACES = 1.0, 10
 _K = 20
 _BEST = "resource allocation"  # one line without privacy is enough
@@ -96,7 +96,7 @@ def demo(
 
 
 def named_network(seed: int) -> ev.Graph:
-    """The built-in network, with names for ids."""
+    """The built-in network, with names as ids."""
     network = ev.datasets.social_network(seed=seed)
     u, v = network.graph.adjacency().nonzero()
     return ev.Graph.from_edges(u, v, ev.NodeSet.of_strings(network.names))
