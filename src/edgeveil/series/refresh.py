@@ -21,7 +21,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -268,12 +268,7 @@ class _Refresh:
         last = self.place.marks(len(self.names), about)[1]
         last[self.history.forgotten] = 0  # the forgotten have no name
         if about.until == number:  # it may have been interrupted after its state counted
-            drawn = {name for name, end in zip(self.names, last, strict=True) if end == number}
-            left = set(self.names) - drawn
-            self._erase_secrets(
-                self.window_campaign(number),
-                but=lambda members: drawn.isdisjoint(members) and not left.isdisjoint(members),
-            )
+            self._erase_drawn(number, last)
         self.place.begin(replace(about, until=number, token=token))
         note_work(self.ledger, self.history, key, number)
         newcomers, left_out = self._charge_newcomers(about, number)
@@ -305,7 +300,7 @@ class _Refresh:
         )
         self.place.commit(done)
         note_work(self.ledger, self.history, key, number)
-        self._erase_secrets(self.window_campaign(number))
+        _erase_secrets(self.ledger.open_batches(self.window_campaign(number)))
         self.place.finish()
         series = Series(self.place, self.history, self.mechanism, shared)
         return Refreshed(
@@ -319,19 +314,20 @@ class _Refresh:
             _series=series,
         )
 
-    def _erase_secrets(
-        self,
-        campaign: Campaign,
-        but: Callable[[tuple[str, ...]], bool] = lambda members: False,
-    ) -> None:
-        """Mark the open batches of a campaign as stored, which erases their secrets.
+    def _erase_drawn(self, number: int, last: Any) -> None:
+        """Erase the secrets of windows up to a snapshot that are in the state, or of the forgotten.
 
-        Their rows are in the state, or belong to forgotten members. `but` says for which members a
-        batch is still to be drawn, as a whole, and must keep its secret.
+        Batches are drawn as a whole. One without a window in the state was recorded when the
+        snapshot was refreshed once more, and is still to be drawn.
         """
-        for batch in self.ledger.open_batches(campaign):
-            if not but(batch.members):
-                batch.store(_marker)
+        drawn = {name for name, end in zip(self.names, last, strict=True) if end == number}
+        waiting = set(self.names) - drawn
+        batches = self.ledger.open_batches(self.window_campaign(number))
+        _erase_secrets(
+            batch
+            for batch in batches
+            if not drawn.isdisjoint(batch.members) or waiting.isdisjoint(batch.members)
+        )
 
     def _charge_newcomers(self, about: About, number: int) -> tuple[Any, int]:
         """Charge every present member who is not in the series yet, if its budget allows.
@@ -364,7 +360,7 @@ class _Refresh:
             if able:
                 self.ledger.charge(campaign, [self.names[i] for i in able])
             paid += able
-        self._erase_secrets(campaign)  # no noise is drawn for a charge
+        _erase_secrets(self.ledger.open_batches(campaign))  # no noise is drawn for a charge
         return paid
 
     def _draw(
@@ -423,9 +419,14 @@ def _no_more(n_members: int) -> Guarantee:
     )
 
 
-def _marker(path: Path) -> None:
-    """The artifact of a batch whose rows are in the series' state."""
-    path.write_text("in the state of the series\n")
+def _erase_secrets(batches: Iterable[Batch]) -> None:
+    """Mark batches stored: their rows are in the series' state, or nobody's any more."""
+
+    def note(path: Path) -> None:
+        path.write_text("in the state of the series\n")
+
+    for batch in batches:
+        batch.store(note)
 
 
 def _batches(indices: list[int]) -> Iterator[list[int]]:
