@@ -767,3 +767,9 @@ def test_a_million_coordinates_take_a_fraction_of_a_second():
         add_laplace(values, c, noise)
         best = min(best, time.process_time() - start)
     assert best < 0.4, f"{best:.3f} s"  # 0.2 s is the aim, 0.02 s is usual
+
+
+def test_an_epsilon_beyond_all_floats_is_refused():
+    for epsilon, said in ((Fraction(10**400), "too large"), (Fraction(1, 10**400), "too small")):
+        with pytest.raises(ParameterError, match=f"{said} for a float"):
+            calibrate(coordinates=1, sensitivity=1, epsilon=epsilon)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import combinations
 
 import numpy as np
@@ -174,3 +175,24 @@ def test_a_file_per_member_holds_that_members_list_and_only_the_curator_can_read
         assert file.stat().st_mode & 0o777 == 0o600
         members = {line.split(",")[0] for line in file.read_text().splitlines()[1:]}
         assert members == {file.stem}
+
+
+def test_columns_that_do_not_fit_are_no_suggestions():
+    made = lists_of(2.0, [1, 2])
+    with pytest.raises(ParameterError, match="one list per member"):
+        dataclasses.replace(made, members=made.members[:1])
+    shorter = made.lists._replace(chance=made.lists.chance[1:])
+    with pytest.raises(ParameterError, match="one length"):
+        dataclasses.replace(made, lists=shorter)
+
+
+def test_the_picture_shows_every_member_once():
+    pytest.importorskip("matplotlib")
+    made = lists_of(2.0, range(9))
+    (axes,) = made.plot().axes
+    (dots,) = axes.collections
+    friends, outstanding = dots.get_offsets().T
+    assert friends.tolist() == [max(n, 1) for n in GRAPH.degrees[:9]]
+    assert outstanding.tolist() == [
+        sum(place.stands_out for place in made.for_member(v)) for v in range(9)
+    ]
