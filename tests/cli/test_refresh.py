@@ -212,7 +212,7 @@ def test_the_service_serves_a_series_with_its_own_parameters_only(weeks, run):
     assert run("ledger renew f.ledger friends").returncode == 0
     done = run(f"{serve} --epsilon 0.5")  # would charge lists one by one, and end the series
     assert done.returncode == 2
-    assert "the series of friends is to start anew: edgeveil refresh" in done.stderr
+    assert "the series of friends was renewed: edgeveil refresh" in done.stderr
     done = run(serve.replace("friends", "others"))
     assert done.returncode == 2
     assert "others has no series yet: edgeveil refresh" in done.stderr
