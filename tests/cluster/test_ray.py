@@ -322,7 +322,7 @@ def test_what_is_cancelled_has_ended_and_writes_nothing_more(cluster, tmp_path, 
                     raise
         (folder / "written").touch()
 
-    monkeypatch.setattr(ray_cluster, "_GRACE", 2.0)
+    monkeypatch.setattr(ray_cluster, "_GRACE", 6.0)  # of a busy machine
     start = cluster.remote(max_retries=0)(work).remote
     parts = [start(tmp_path, deaf) for deaf in (False, True)]
     while len(started := list(tmp_path.glob("*.started"))) < 2:

@@ -269,7 +269,8 @@ def test_killed_while_it_refreshes_it_goes_on_and_nobody_pays_twice(own_series, 
     save_graph(without(network, joined=["x", "y"]), running.graph, overwrite=True)
     for _ in range(4):
         running.start()
-        assert running.confirm("/refresh").status == 200
+        said = running.confirm("/refresh")
+        assert said.status == 200, said.body
         time.sleep(rng.uniform(0, 0.3))
         running.stop(9)
     running.start()
