@@ -64,6 +64,7 @@ class _Nothing:
     """A task without work: what is left is the cluster's own cost."""
 
     mechanism: Suggest = _LISTS
+    graph: None = None
 
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> int:
         return part.batch

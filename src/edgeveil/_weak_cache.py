@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class WeakCache(Generic[T]):
-    """Weak cache by identity, for objects that compare by content and so are no dict keys.
+    """Weak cache by identity, for objects that compare by content and so cannot be dict keys.
 
     Invariant: an entry is returned only for the very object it was made from. The id alone is not
     enough, because a new object may get the id of one that was freed; with the layout of another

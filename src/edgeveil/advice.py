@@ -1,4 +1,4 @@
-"""Which mechanism to take: a rule that sees epsilon, the model and n, never an edge."""
+"""Which mechanism to use: a rule that sees epsilon, the model and n, but never an edge."""
 
 from __future__ import annotations
 
@@ -22,31 +22,35 @@ def recommended(
     gives: Literal["scores", "embeddings"] = "scores",
     n_nodes: int | None = None,
 ) -> Mechanism:
-    """The mechanism that is best at this epsilon, by a rule that does not see the data.
+    """The mechanism to start with at this epsilon, by a fixed rule that never sees the data.
 
-    Joint model: two-hop (up to epsilon = 0.4 it equals the degree prior). Public model: the degree
-    prior, the only other mechanism whose price does not grow with the number of rows. In both
-    models edge flipping instead, if epsilon is at least 4 and flipping adds at most 4 false edges
-    to a node, n / (1 + e^epsilon) <= 4: there it finds more of the nearest nodes on all generated
-    networks that were tried, of 60 to 30,000 nodes with average degrees of 8 to 160. The
-    `when_to_use` of a mechanism says why.
+    The rule comes from measurements; `edgeveil.evaluate` measures mechanisms on your own graph.
 
-    Embeddings: in the joint model own-list-embedding, which costs nothing; a noisy second hop added
-    at most a point of accuracy to it at epsilon <= 2 (docs/choosing.md). In the public model
-    instant-embedding, **where the price of every row is epsilon**: it is for a few rows. For many,
-    release ``EdgeFlipping(model="public")``, whose price is epsilon for all rows together, and hash
-    the scores by `edgeveil.postprocess.embed`; that is useful under the rule above.
+    Scores, joint model: two-hop. Up to epsilon = 0.4 it puts its whole budget into degrees and
+    then equals the degree prior. Scores, public model: the degree prior; apart from edge flipping
+    it is the only one whose price does not grow with the number of rows. In both models: edge
+    flipping, if epsilon is at least 4 and it adds at most 4 false edges to a node,
+    n / (1 + e^epsilon) <= 4. These are few beside the true edges, while two-hop gains little from
+    a larger epsilon. On all generated networks that were tried (60 to 30,000 nodes, average degree
+    8 to 160), edge flipping then finds more of the nearest nodes.
+
+    Embeddings, joint model: own-list-embedding, whose price is 0. With a wide hash or none, a
+    noisy second hop added at most one point of accuracy to it at epsilon <= 2 (docs/choosing.md).
+    Embeddings, public model: instant-embedding. **Each of its rows has the price epsilon**, so it
+    is for a few rows. For many rows, release ``EdgeFlipping(model="public")``, whose price is
+    epsilon for all of them, and hash the scores with `edgeveil.postprocess.embed`; that is useful
+    where the rule above chooses edge flipping.
 
     Parameters
     ----------
     epsilon : float
-        Privacy loss. Embeddings in the joint model need none.
+        Privacy loss. Not needed for embeddings in the joint model.
     model : {"joint", "public"}
-        Who sees a row: the member alone, or anyone.
+        Who may see a row: only the member at its source, or anyone.
     gives : {"scores", "embeddings"}
-        What is wanted.
+        What to compute.
     n_nodes : int, optional
-        Size of the public node set. Without it edge flipping is not considered.
+        Size of the public node set. Without it, edge flipping is not considered.
 
     Examples
     --------

@@ -61,53 +61,52 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     By default a row is its member's own friend list, hashed: joint model, epsilon 0, no budget.
 
-    Like `sklearn.manifold.SpectralEmbedding` it embeds the nodes it is fitted on: ``fit_transform``
-    gives one row per node, and ``transform`` gives the same rows again for the same graph. So it
-    may be a step of a pipeline whose labels are known for all nodes. Where some are to be
-    predicted, embed first and split the rows, not the graph::
+    Like `sklearn.manifold.SpectralEmbedding`, it embeds the nodes that it is fitted on:
+    ``fit_transform`` returns one row per node, and ``transform`` returns the same rows again for
+    the same graph. So it can be a step of a pipeline if the labels of all nodes are known. To
+    predict the labels of some nodes, embed first and split the rows, not the graph::
 
         X = PrivateEmbedding(sparse=True).fit_transform(graph)
         model.fit(X[train], y[train]).predict(X[test])
 
-    **With** ``model="public"`` **the price of a fit is n times epsilon by default**, n being the
-    number of nodes: 1,000 nodes at epsilon 1 charge a ledger 1,000; without a ledger only
-    ``guarantee_`` says so. See `model` for a mechanism whose price is epsilon for all rows.
+    **With** ``model="public"`` **the price of a fit is n times epsilon by default**, where n is
+    the number of nodes: for 1,000 nodes at epsilon 1, a ledger charges 1,000; without a ledger,
+    only ``guarantee_`` says so. See `model` for a mechanism whose price is epsilon for all rows.
 
     Parameters
     ----------
     epsilon : float, optional
-        Privacy loss of one embedding. Not allowed for the own list, which needs none; required
-        otherwise, as there is no safe default.
+        Privacy loss of one embedding. Not allowed for the own list, which needs none; otherwise
+        required, because there is no safe default.
     dimension : int or "nodes", optional
-        Length of an embedding; by default the mechanism's own, 1,024 for the own list.
+        Length of an embedding; the default is that of the mechanism (1,024 for the own list).
         ``"nodes"``: the own list without a hash, one column per node.
     sparse : bool
-        Give ``embedding_`` as a sparse matrix of scipy. The own list has as many values other than
-        0 as its member has friends: linear models train much faster.
+        Return ``embedding_`` as a sparse scipy matrix. An own list has at most as many non-zero
+        values as its member has friends, so linear models train much faster.
     model : {"joint", "public"}
-        Who may see a row: its member alone, or anyone. **Training one classifier on the rows of
-        many members is not covered by the joint model**: its predictions are for the curator
-        only. In the public model each of the n rows has the price epsilon by default;
-        ``mechanism=EdgeFlipping(epsilon=..., model="public")`` has it for all rows together, and
-        is useful where n / (1 + e^epsilon) is small beside the degrees.
+        Who may see a row: only its member, or anyone. **The joint model does not cover training
+        one classifier on the rows of many members**: its predictions are for the curator only.
+        In the public model each of the n rows has the price epsilon by default;
+        ``mechanism=EdgeFlipping(epsilon=..., model="public")`` has the price epsilon for all rows
+        together, and is useful where n / (1 + e^epsilon) is small compared with the degrees.
     mechanism : Mechanism, optional
-        What to use instead of `edgeveil.recommended`. It brings its own parameters; then
-        `epsilon` and `model` must be the same as its own, and rows of scores are hashed to
-        `dimension` columns.
+        Use this instead of `edgeveil.recommended`. It has its own parameters; `epsilon` and
+        `model` must then equal its own, and rows of scores are hashed to `dimension` columns.
     ledger : Ledger, optional
         The budget to charge. A clone of the estimator has the same ledger. Fitting again on the
-        same graph gives the stored release and charges nothing; a changed graph is a new snapshot
-        (`Ledger.advance`). **Without a ledger every fit draws fresh noise and is not counted**: a
-        grid search makes many releases.
+        same graph returns the stored release and charges nothing; when the graph has changed,
+        declare a new snapshot (`Ledger.advance`). **Without a ledger every fit draws fresh noise
+        and is not counted**: a grid search makes many releases.
     label : str
-        With a ledger: the public name of the graph, if the ledger is for several.
+        With a ledger: the public name of the graph, if the ledger holds several.
     directed : {"refuse", "ignore"}
-        What becomes of a matrix that is not symmetric: it is refused, or every arc is read as an
-        undirected edge.
+        How to treat a matrix that is not symmetric: refuse it, or read every arc as an undirected
+        edge.
     insecure_seed : int, optional
-        Seeded noise, for tests and demonstrations: **nothing is private then**, and
-        ``guarantee_`` says so. There is no ``random_state``: noise that can be repeated protects
-        nothing.
+        Seeded noise, for tests and demonstrations: **then nothing is private**, and
+        ``guarantee_`` says so. There is no ``random_state``, because noise that can be repeated
+        protects nothing.
 
     Attributes
     ----------
@@ -116,7 +115,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     guarantee_ : Guarantee
         What is protected, from whom, and how strongly.
     release_ : Release
-        The rows with their guarantee; `write` it to keep both together.
+        The rows with their guarantee; its `write` keeps both together.
     n_features_in_ : int
         Number of nodes.
     feature_names_in_ : array of str
@@ -164,11 +163,11 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : Graph, or array or sparse matrix of shape (n_nodes, n_nodes)
-            The private graph; also whatever else `edgeveil.as_graph` takes (a graph of networkx and
-            others, an edge_index, a table or list of edges), or a path. In a matrix every entry
-            that is not 0 is an edge; weights and the diagonal are ignored.
+            The private graph; also anything else that `edgeveil.as_graph` takes (a graph of
+            networkx and other libraries, an edge_index, a table or list of edges), or a path. In a
+            matrix every non-zero entry is an edge; weights and the diagonal are ignored.
         y : ignored
-            For the interface only.
+            Only for compatibility with scikit-learn.
         """
         graph = self._graph(X)
         seed = self.insecure_seed
@@ -194,13 +193,13 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.fit(X).embedding_
 
     def transform(self, X: Any) -> Rows:
-        """Give ``embedding_`` for the graph it was fitted on; this is no new release.
+        """Return ``embedding_`` for the graph it was fitted on; nothing new is released.
 
         Raises
         ------
         ParameterError
-            If X is another graph. After pickling, which keeps nothing of the edges, only the number
-            of nodes is compared.
+            If X is another graph. A pickle keeps nothing about the edges, so after unpickling only
+            the number of nodes is compared.
         """
         from sklearn.utils.validation import check_is_fitted
 
@@ -215,7 +214,7 @@ class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.embedding_
 
     def __getstate__(self) -> dict[str, Any]:
-        # A digest of the edges would let a reader of the file confirm guesses about them.
+        # With a digest of the edges, a reader of the pickle could confirm guesses about them.
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_fitted_on"}
 

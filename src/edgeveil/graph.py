@@ -43,11 +43,11 @@ class Intake:
     weighted : int
         Entries whose weight was not 1 (the weight was dropped).
     nodes_from_edges : bool
-        No node list was given: the node set is what occurs in the edges. Then who appears at
-        all depends on private edges, and every guarantee says so.
+        Whether the node set was taken from the edges, because no node list was given. Then who
+        is in it depends on private edges, and every guarantee says so.
     layout : str
-        Of a text file: what became of its first line, and which columns hold the ids; empty
-        for two columns without a header. Not saved with a graph.
+        Text files only: how the first line was read, and which columns hold the ids; empty for
+        two columns without a header. Not saved with a graph.
     """
 
     entries: int = 0
@@ -74,25 +74,25 @@ class Graph:
     """Unweighted, simple graph on a public node set; undirected unless directions were kept.
 
     Neighbours of node v are ``indices[indptr[v] : indptr[v + 1]]``, sorted. Every undirected edge
-    is stored in both directions; in a directed graph the neighbours of v are the nodes to which
-    its edges lead: whom v follows. A node without an edge stays, with degree 0: the node set, and
-    with it the shape of every result, never depends on a private edge.
+    is stored in both directions; in a directed graph the neighbours of v are the nodes that v
+    follows. A node without edges stays in the graph, with degree 0: so the node set, and the shape
+    of every result, never depends on a private edge.
 
     Parameters
     ----------
     indptr, indices : arrays of int32 or int64, read-only
-        The CSR structure, trusted: sorted, no loops, no repeats, and symmetric unless
-        `directed`. From anything else use `from_edges`, `edgeveil.as_graph` or
+        The CSR structure. It is not checked: it must be sorted, without loops and repeats, and
+        symmetric unless `directed`. For anything else use `from_edges`, `edgeveil.as_graph` or
         `edgeveil.read_graph`.
     nodes : NodeSet
         The public node set.
     intake : Intake
         What the reader dropped. For the curator only.
     directed : bool
-        Whether edges have a direction. That is public.
+        Whether edges have a direction (public).
     births : array of uint16, read-only, optional
-        Of a history (`edgeveil.History`): for every entry of `indices` the number, from 1, of the
-        snapshot in which the edge was first seen, or `NEVER`. Private, like the edges.
+        Only in the graph of an `edgeveil.History`: for every entry of `indices`, the number of the
+        snapshot (from 1) in which the edge was first seen, or `NEVER`. Private, like the edges.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class Graph:
         weighted : int
             How many entries had a weight other than 1; only recorded.
         must_be_symmetric : bool
-            Refuse input in which some pair is given in one direction only.
+            Refuse input that has some pair in one direction only.
         nodes_from_edges : bool
             Whether `nodes` was taken from the edges themselves; only recorded.
         directed : bool
@@ -152,13 +152,13 @@ class Graph:
         Raises
         ------
         InputError
-            If an index is outside of the node set, or the input is not symmetric though
-            it must be.
+            If an index is outside the node set, or the input is not symmetric although
+            `must_be_symmetric` is set.
 
         Notes
         -----
-        Memory at the peak, beyond the input: 8 bytes per entry up to about 2M nodes and 16 above,
-        8 of which are the graph itself.
+        Peak memory, in addition to the input: 8 bytes per entry up to about 2M nodes and 16 above,
+        of which 8 are the graph itself.
         """
         n = len(nodes)
         u, v = _as_indices(u), _as_indices(v)
@@ -211,7 +211,7 @@ class Graph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of nodes, edges and births: the graph's identity in a ledger. Never published."""
+        """SHA-256 of nodes, edges and births: identifies the graph in a ledger. Keep it private."""
         kind = b" directed" * self.directed + b" births" * (self.births is not None)
         digest = self.nodes.digest(b"edgeveil graph 1" + kind)
         for array in (self.indptr, self.indices):
@@ -248,9 +248,9 @@ class Graph:
         return sp.csr_array((ones, self.indices.copy(), self.indptr.copy()), shape=shape)
 
     def with_edge_flipped(self, x: int, y: int, *, birth: int | None = None) -> Graph:
-        """The neighbouring graph: edge (x, y) removed if it is there, added if not.
+        """The neighbouring graph: without edge (x, y) if this one has it, with it if not.
 
-        Directed: the edge from x to y. In a graph with births an edge that is added has `birth`.
+        Directed: the edge from x to y. In a graph with births, an added edge gets `birth`.
         """
         if x == y:
             raise InputError("a self-loop is not an edge")
@@ -322,7 +322,7 @@ def _as_indices(values: npt.NDArray[Any] | Sequence[int]) -> npt.NDArray[Any]:
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A contiguous read-only array of numpy's own class: what kernels are compiled for."""
+    """A contiguous, read-only array of class `numpy.ndarray`, as the compiled kernels expect."""
     plain = np.ascontiguousarray(array).view(np.ndarray)
     plain.setflags(write=False)
     return plain

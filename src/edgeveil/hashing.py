@@ -1,8 +1,8 @@
 """InstantEmbedding's hash: nodes to dimensions and signs, and the embedding of rows of scores.
 
-The hash is public, keyed and a function of the node's id alone: the same in every run, process
-and version, and not changed by nodes that come or go. Both the mechanisms, which embed before
-noise, and post-processing, which embeds after it, use it.
+The hash is public and keyed, and depends on the node's id alone: it is the same in every run,
+process and version, whichever nodes join or leave. Mechanisms use it to embed before noise,
+post-processing to embed after it.
 """
 
 from __future__ import annotations
@@ -106,10 +106,10 @@ def instant_embedding(
 
 
 def embedding_float_error(n: int, error: float) -> float:
-    """L1 float error of the embedding of a row of n scores that itself is off by `error`.
+    """Bound on the L1 float error of the embedding of n scores whose own L1 error is `error`.
 
-    The weight max(log(n p), 0) is n-Lipschitz in p, the weights add up to less than n, and a
-    sum of n terms rounds each at most n + 12 times, a logarithm good to 4 ulp included
-    (docs/theory/instant-embedding.md).
+    The weight max(log(n p), 0) is n-Lipschitz in p, the weights add up to less than n, and each
+    term of a sum of n terms is rounded at most n + 12 times, including a logarithm that is
+    accurate to 4 ulp. Proof: docs/theory/float-error.md.
     """
     return n * error + (n + 12) * n * 2.0**-53

@@ -1,7 +1,7 @@
 """The public, fixed node set: ids <-> indices.
 
-The node set is public in every privacy model, so it has a module of its own: post-processing may
-use the nodes and can never reach the edges.
+The node set is public in every privacy model. It has a module of its own so that post-processing
+can use the nodes without access to the edges.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from edgeveil.errors import InputError, UnknownNodeError
 
 NodeId = int | str
 
-_LOOKED_AT, _LONG = 10_000, 100  # an unknown name: ids compared with it, longest name compared
-# A table of all ids pays if more than one in 16 is looked up: of a million names in order it takes
-# 0.35 s and 100 bytes each; a binary search takes 10 us.
+_LOOKED_AT, _LONG = 10_000, 100  # for "did you mean": ids compared, and longest name compared
+# A hash table of all ids pays off if more than one in 16 is looked up: for a million sorted names
+# it takes 0.35 s and 100 bytes each, while one binary search takes 10 us.
 _FEW = 16
 IntArray = npt.NDArray[np.int64]
 
@@ -33,17 +33,17 @@ IntArray = npt.NDArray[np.int64]
 class NodeSet:
     """An ordered set of distinct node ids, all integers or all strings.
 
-    The order is part of the set: index i of every row of scores means node i.
+    The order is part of the set: column i of every row of scores belongs to node i.
 
     Parameters
     ----------
     kind : {"range", "int", "str"}
         ``range``: ids are 0 .. n-1. ``int``: 64-bit integers. ``str``: UTF-8 text.
     arrays : mapping of str to array
-        What the kind needs: ``n`` | ``ids`` | ``text`` (bytes) and ``offsets`` (n + 1).
-        Use `range`, `of_ints`, `of_strings` or `of` instead.
+        The arrays of that kind: ``n`` | ``ids`` | ``text`` (bytes) and ``offsets`` (n + 1).
+        Call `range`, `of_ints`, `of_strings` or `of` instead of the constructor.
     in_order : bool
-        Whether the ids are known to be sorted, text by its bytes; otherwise this is checked.
+        Whether the ids are known to be sorted, text by its bytes; if False, this is checked.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class NodeSet:
     ) -> None:
         self.kind = kind
         self._in_order = in_order
-        # memory maps become ordinary arrays over the same pages
+        # views of class ndarray: memory maps become ordinary arrays over the same pages
         self._arrays = {name: np.asarray(array).view() for name, array in arrays.items()}
         for array in self._arrays.values():
             array.setflags(write=False)
@@ -223,10 +223,10 @@ class NodeSet:
         if self.kind != "str" and (ids := _as_int64(listed)) is not None:
             at = self._find_ints(ids)
             if len(missing := np.flatnonzero(at < 0)):
-                self.index(int(ids[missing[0]]))  # raises, and says what is wrong with it
+                self.index(int(ids[missing[0]]))  # raises the error for this id
             return at
         if self.kind != "range" and len(listed) > len(self) // _FEW:
-            _ = self._table  # then `find` looks them up there
+            _ = self._table  # build the table, which `find` then uses
         return np.fromiter((self.index(node) for node in listed), np.int64, len(listed))
 
     def _find_ints(self, ids: IntArray) -> IntArray:
@@ -291,7 +291,7 @@ class NodeSet:
         return at if at < n and self[at] == key else None
 
     def _nearest(self, name: str) -> list[str]:
-        """Up to three ids that look like this one, of the `_LOOKED_AT` next to it if sorted."""
+        """Up to three similar ids, among the `_LOOKED_AT` nearest in order if the set is sorted."""
         if len(name) > _LONG:
             return []
         ids = sorted(self)
@@ -307,7 +307,7 @@ class NodeSet:
 
 
 def _as_int64(ids: Any) -> IntArray | None:
-    """Ids as an array; None if one of them is no integer of 64 bits."""
+    """The ids as an array; None if one of them is not a 64-bit integer."""
     if isinstance(ids, np.ndarray):
         whole = ids.ndim == 1 and np.issubdtype(ids.dtype, np.integer)
         return ids.astype(np.int64) if whole and ids.dtype != np.uint64 else None

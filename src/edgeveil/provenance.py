@@ -44,11 +44,11 @@ class Provenance:
     ledger : bool
         Whether a ledger was charged.
     created : str
-        When (the last row of) it was charged; "" without a ledger.
+        When its last row was charged; "" without a ledger.
     lists : mapping
-        Of suggestions: ``k``, and ``candidates``, a digest of their ids or "all". Lists of another
-        length or for others are made of the same noisy values, so these are no parameters of the
-        mechanism.
+        For suggestions: ``k``, and ``candidates``, a digest of their ids or "all". Lists of another
+        length or for other candidates are made from the same noisy values, so these are not
+        parameters of the mechanism.
     """
 
     mechanism: str

@@ -152,7 +152,7 @@ class ReleaseFolder:
         Raises
         ------
         InputError
-            If it is no such folder.
+            If it is not such a folder.
         """
         folder = Path(path)
         try:
@@ -214,7 +214,7 @@ class ReleaseFolder:
         return NodeSet.of(table["source"]), table["part"]
 
     def only(self, source: NodeId) -> Result:
-        """The release of one source alone: what its member may be given."""
+        """The part of the release that the member at this source may see."""
         ids, parts = self._index()
         if source not in ids:
             raise UnknownNodeError(f"the release has no row for {source!r}")

@@ -38,19 +38,19 @@ class Release(Tabular):
     sources : tuple of ids
         The source nodes.
     columns : NodeSet
-        What a column means: the public nodes, or the dimensions 0 .. k-1.
+        The nodes that the columns belong to, or the dimensions 0, 1, ... of embeddings.
     gives : {"scores", "embeddings"}
-        Which of the two.
+        What the values are.
     guarantee : Guarantee
-        What is protected; travels with everything made from the release.
+        What is protected; everything made from the release keeps it.
     provenance : Provenance
         How it was made.
     uncertainty : array of shape (sources, 1) or (sources, columns), read-only, or None
-        Scores only: how far noise may have moved a score (95 %); the mechanism's
-        ``uncertainty`` says exactly what that covers. None: unknown.
+        Scores only: half-width of a 95 % interval for the change of a score by noise. The
+        mechanism's ``uncertainty`` says exactly what that covers. None: unknown.
     shown : array of bool of shape (columns,), read-only, or None
-        Scores only: the nodes that `top` and `ranking` choose from; None for all. `values`
-        always has all of them.
+        Scores only: the nodes that `top` and `ranking` choose from; None for all. `values` always
+        has all nodes.
     """
 
     formats: ClassVar[tuple[int, ...]] = (_FIRST_FORMAT, 2)
@@ -90,7 +90,7 @@ class Release(Tabular):
         return row
 
     def only(self, source: NodeId) -> Release:
-        """The release of one source alone: what its member may be given."""
+        """The part of the release that the member at this source may see."""
         at, half = self._at(source), self.uncertainty
         half = None if half is None else half[at : at + 1]
         return replace(self, values=self.values[at : at + 1], sources=(source,), uncertainty=half)
@@ -108,13 +108,13 @@ class Release(Tabular):
         Parameters
         ----------
         k : int
-            How many.
+            Number of nodes.
         source : id, optional
-            Whose row; not needed if there is only one.
+            The source of the row; not needed if there is only one row.
         without : iterable of ids
             Nodes to leave out, for example the source and its friends.
         candidates : iterable of ids, optional
-            Only these nodes. Either way only nodes that are `shown`.
+            Choose only from these nodes. Nodes that are not `shown` are left out in any case.
         """
         row, order = self._ordered(source, without, candidates)
         scores = self.values[row]
@@ -128,13 +128,13 @@ class Release(Tabular):
         without: Iterable[NodeId] = (),
         candidates: Iterable[NodeId] | None = None,
     ) -> list[Place]:
-        """The first k places, each with the range of places that is possible given the noise.
+        """The k best nodes, each with the range of ranks that is possible given the noise.
 
         Two nodes can be told apart if their scores differ by more than sqrt(h^2 + g^2), where h
         and g are their uncertainties: then they have the same order without noise, with
-        probability 95 % for each pair by itself. `first` and `last` of a place are the best and
-        the worst place of a node that cannot be told apart from the one in this place. They, and
-        `uncertainty`, are None if nothing is known about the noise.
+        probability 95 % for each pair separately. `first` and `last` are the best and the worst
+        rank among all nodes that cannot be told apart from this one. They, and `uncertainty`, are
+        None if nothing is known about the noise.
 
         Parameters
         ----------
@@ -151,9 +151,9 @@ class Release(Tabular):
     def showing(
         self, *, without: Iterable[NodeId] = (), candidates: Iterable[NodeId] | None = None
     ) -> Release:
-        """The same release with `shown`: `top` and `ranking` leave the other nodes out.
+        """The same release with `shown` set, so that `top` and `ranking` leave nodes out.
 
-        For one row only, as the nodes left out may be known to its member alone.
+        Only for a release of one row, because the nodes left out may be known to its member only.
         """
         if len(self.sources) != 1:
             raise ParameterError("this release has several rows: take one with only(source)")
@@ -196,7 +196,7 @@ class Release(Tabular):
         gives: Gives,
         step: str,
     ) -> Release:
-        """The release that post-processing makes of this one: the guarantee stays."""
+        """A new release with values from post-processing; the guarantee stays the same."""
         provenance = replace(self.provenance, mechanism=f"{self.provenance.mechanism} > {step}")
         return replace(
             self,
@@ -227,20 +227,20 @@ class Release(Tabular):
         return self.values.copy()
 
     def to_scipy(self) -> csr_array:
-        """Embeddings as a sparse matrix of scipy, one row per source.
+        """Embeddings as a sparse scipy matrix, one row per source.
 
-        An embedding has few values other than 0: this takes less memory, and scikit-learn's
-        linear models train much faster. It has no place for the guarantee: keep the release.
+        Most values of an embedding are 0, so this takes less memory, and scikit-learn's linear
+        models train much faster. A matrix cannot carry the guarantee: keep the release as well.
         """
         from scipy.sparse import csr_array
 
         return csr_array(self._embeddings())
 
     def to_word2vec(self, path: str | os.PathLike[str]) -> None:
-        """Write embeddings as word2vec text, which gensim and many others read.
+        """Write embeddings as word2vec text, which gensim and many other tools read.
 
-        The format has no place for the guarantee; if there is none, a warning says so. Ids with
-        white space are refused: the format cannot hold them.
+        The format cannot carry the guarantee. A warning says so if the release is not private. Ids
+        with white space are refused, because the format cannot hold them.
         """
         warning = "" if self.guarantee.protects else f"{path} cannot say: {self.guarantee}"
         exports.write_word2vec(Path(path), self.sources, self._embeddings(), warning=warning)
@@ -289,10 +289,10 @@ class Release(Tabular):
 
     @classmethod
     def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
-        """The inverse of `labelled`. By name: the order of columns does not matter."""
+        """The inverse of `labelled`. Columns are found by name, in any order."""
         gives = gives_of(label["kind"])
         if label["format"] == _FIRST_FORMAT:
-            # The file promised no more: all rows add up.
+            # The first format did not record a shared part: all of epsilon adds up.
             label = {**label, "guarantee": label["guarantee"] | {"shared_epsilon": 0.0}}
         sources = tuple(NodeSet.of(label["sources"]))
         if gives == "scores":

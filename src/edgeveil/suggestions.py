@@ -32,12 +32,12 @@ _FEW_FRIENDS = 20
 
 
 class Suggestion(NamedTuple):
-    """One place of a list.
+    """One entry of a list.
 
     Attributes
     ----------
     rank : int
-        1 for the best.
+        Position in the list; 1 is the best.
     node : id
         Who is suggested.
     score : float
@@ -45,8 +45,8 @@ class Suggestion(NamedTuple):
     common : float
         Estimated number of common friends, from 0 to the member's number of friends.
     chance : float
-        Share of the names with at least as many common friends that noise alone explains: at 0.3
-        three in ten such names are there by chance.
+        Of the names with at least this many estimated common friends, the share that is expected
+        from noise alone: 0.3 means that three in ten are there by chance.
     reason : Reason
         Why the node is on the list.
     why : str
@@ -63,17 +63,17 @@ class Suggestion(NamedTuple):
 
     @property
     def stands_out(self) -> bool:
-        """Whether the name is on the list more likely for a reason than by chance."""
+        """Whether the name is more likely on the list for a reason than by chance."""
         return self.chance < STANDS_OUT
 
     @property
     def by_chance(self) -> str:
-        """How many such names noise alone puts there, in words."""
+        """The share of such names that is expected from noise alone, in words."""
         return chance_in_words(self.chance)
 
     @property
     def strength(self) -> str:
-        """How sure it is, in a word: strong (below 0.1 by chance), weak, or the reason alone."""
+        """The evidence in a word: strong (`chance` below 0.1), weak, or else the reason."""
         if not self.stands_out:
             return self.why
         return "strong" if self.chance < STRONG else "weak"
@@ -81,20 +81,20 @@ class Suggestion(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Suggestions(Tabular):
-    """Lists of suggestions, one per member, each for that member alone.
+    """Lists of suggestions, one per member. Show each list only to the member it was made for.
 
     Attributes
     ----------
     members : tuple of ids
-        Whose lists these are.
+        The members that the lists are for.
     nodes : NodeSet
-        Nodes; those on the lists at least.
+        A node set that includes all nodes on the lists.
     lists : Lists
-        The lists as columns; nodes by their indices in `nodes`.
+        The lists as columns; nodes are given by their indices in `nodes`.
     friends : array of shape (members,)
-        How many friends each member has; in a directed graph, how many it follows.
+        Number of friends of each member; in a directed graph, of those it follows.
     k : int
-        How long a list may be.
+        Length of a list; a list may be shorter.
     guarantee : Guarantee
         What is protected.
     provenance : Provenance
@@ -122,12 +122,12 @@ class Suggestions(Tabular):
 
     @property
     def sources(self) -> tuple[NodeId, ...]:  # type: ignore[override]
-        """The members; every other release calls them sources."""
+        """The members, under the name that other releases use."""
         return self.members
 
     @property
     def gives(self) -> Gives:  # type: ignore[override]
-        """The kind of this release."""
+        """What this release holds: "suggestions"."""
         return "suggestions"
 
     # -- lists ----------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Suggestions(Tabular):
         ]
 
     def only(self, member: NodeId) -> Suggestions:
-        """The suggestions of one member alone: what the member may be given."""
+        """The suggestions of one member, which this member may see."""
         at = self._at(member)
         # New arrays and a new node set: names on other members' lists must not be handed out.
         columns: list[npt.NDArray[Any]] = [c[self._slice(at)].copy() for c in self.lists[1:]]
@@ -163,7 +163,7 @@ class Suggestions(Tabular):
         )
 
     def stand_out(self, member: NodeId) -> int:
-        """How many names on a member's list stand out of the noise."""
+        """Number of names on a member's list that stand out from the noise."""
         return int(self._outstanding[self._at(member)])
 
     def mostly_popular(self, member: NodeId) -> bool:
@@ -218,7 +218,7 @@ class Suggestions(Tabular):
         return self._count(self.lists.chance < STANDS_OUT)
 
     def _count(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Number of marked places of each list."""
+        """Number of marked entries of each list."""
         before = np.concatenate(([0], np.cumsum(marked)))
         return np.asarray(np.diff(before[self.lists.starts]))
 
@@ -239,7 +239,7 @@ class Suggestions(Tabular):
     # -- tables and files -----------------------------------------------------------------
 
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
-        """One line per member and place: member, rank, node, score, common, chance, reason."""
+        """One line per entry of a list: member, rank, node, score, common, chance, reason."""
         starts, nodes, scores, common, chance, reasons = self.lists
         counts = np.diff(starts)
         kind = object if self.nodes.kind == "str" else np.int64
@@ -255,7 +255,7 @@ class Suggestions(Tabular):
         }
 
     def plot(self) -> Figure:
-        """A picture: how many names stand out, by the number of the member's friends."""
+        """Plot the number of names that stand out against the member's number of friends."""
         exports.load_library("matplotlib", "plot")
         from matplotlib.figure import Figure
 
@@ -279,7 +279,7 @@ class Suggestions(Tabular):
         return self._columns(), label
 
     def write_per_member(self, folder: str | os.PathLike[str], suffix: str = ".csv") -> None:
-        """Write one file per member, named by its id; only its owner can read it (mode 0600).
+        """Write one file per member, named by the member's id (mode 0600: for this user only).
 
         Raises
         ------
@@ -347,7 +347,7 @@ class Suggestions(Tabular):
         return f"{self.provenance.mechanism}: {self.summary}."
 
     def _shown(self) -> str:
-        most = _SHOWN if len(self.members) == 1 else 1  # several members: the first place each
+        most = _SHOWN if len(self.members) == 1 else 1  # several members: the first entry of each
         listed = [
             (self.members[i], place)
             for i in range(len(self.members[:_SHOWN]))
@@ -358,7 +358,7 @@ class Suggestions(Tabular):
 
 
 def chance_in_words(chance: float) -> str:
-    """How many such names noise alone puts there.
+    """The share of such names that is expected from noise alone, in words.
 
     >>> chance_in_words(0.66), chance_in_words(0.004), chance_in_words(1.0)
     ('66 in 100', 'under 1 in 100', '')
@@ -374,8 +374,8 @@ def member_files(members: Iterable[NodeId], suffix: str = ".csv") -> list[str]:
     Raises
     ------
     ParameterError
-        If an id cannot be the name of a file, or two of them would be one file on a disk that
-        does not tell capital letters apart.
+        If an id cannot be the name of a file, or if two names differ only in capital letters,
+        which some disks do not distinguish.
     """
     names = [f"{member}{suffix}" for member in members]
     for name in names:

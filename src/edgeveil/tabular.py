@@ -77,7 +77,7 @@ class Tabular:
     # -- tables of other libraries -------------------------------------------------------------
 
     def table(self) -> pl.DataFrame:
-        """The table for polars. It has no place for the guarantee: keep this result."""
+        """The table for polars. It cannot carry the guarantee: keep this result as well."""
         return exports.polars_frame(self._columns())
 
     to_polars = table
@@ -114,7 +114,7 @@ class Tabular:
         Raises
         ------
         InputError
-            If the file is no such release or is damaged.
+            If the file is not such a release, or is damaged.
         """
         table, label = exports.read_labelled_table(path)
         try:

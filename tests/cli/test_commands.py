@@ -142,7 +142,7 @@ def test_an_old_backup_that_was_put_back_is_noticed(folder, run):
     for line in (f"{ask} --restart 0.2", "ledger verify f.ledger"):
         refused = run(line)
         assert refused.returncode == 1
-        assert "put back to an older copy" in refused.stderr
+        assert "restored from an older copy" in refused.stderr
     assert run("ledger backup f.ledger follows.csv").returncode == 1
 
 

@@ -70,7 +70,7 @@ def test_a_member_is_forgotten(weeks, run):
     run("history add f.history one.csv --nodes members.txt")
     done = run("history forget f.history dan")
     assert done.returncode == 2
-    assert "only who has left can be forgotten" in done.stderr
+    assert "only members who have left can be forgotten" in done.stderr
     run("history add f.history two.csv --nodes fewer.txt")
     done = run("history forget f.history dan")
     assert (done.returncode, done.stderr) == (

@@ -30,14 +30,13 @@ COMMANDS = [
     "ledger report {ledger} --out x.html",
     "ledger report {ledger} --out x.csv",
     "demo --out x.html",
-    "demo",
 ]
 
 
 @pytest.fixture
 def there(folder):
     """What all commands of this file would write to."""
-    names = ("x.csv", "x.html", "x.png", "edgeveil-report.html", "edgeveil-demo.html")
+    names = ("x.csv", "x.html", "x.png", "edgeveil-report.html")
     for name in names:
         (folder / name).write_text("mine")
     (folder / "folder").mkdir()

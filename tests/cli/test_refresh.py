@@ -39,7 +39,7 @@ def test_a_member_pays_once_for_the_lists_of_all_weeks(weeks, run):
         assert done.stdout == f"lists/000{number}\n"
         assert f"Snapshot {number}: 40 members have lists." in done.stderr
         assert ("40 members joined" in done.stderr) == (number == 1)
-        assert "The member with the least has epsilon = 1 left." in done.stderr
+        assert "Lowest remaining budget: epsilon = 1." in done.stderr
         assert charged() == 1.0
     made = [ReleaseFolder.open(f"lists/000{number}") for number in (1, 2, 3)]
     assert [len(lists) for lists in made] == [40, 40, 40]
@@ -51,7 +51,7 @@ def test_newcomers_pay_when_they_join_and_nobody_else(weeks, run):
     run(f"{WEEKLY.format(1)} --date 2026-11-01")
     (weeks / "members.txt").write_text((weeks / "members.txt").read_text() + "newcomer\n")
     done = run(f"{WEEKLY.format(2)} --date 2026-11-08")
-    assert "1 member joined the series now and paid 1 each" in done.stderr
+    assert "1 member joined the series now, charged 1 each" in done.stderr
     assert (charged("newcomer"), charged()) == (1.0, 1.0)
 
 
@@ -126,7 +126,7 @@ def test_a_renewal_charges_again_and_is_refused_where_nobody_could_pay(weeks, ru
     assert charged() == 2.0
     done = run("ledger renew f.ledger friends")
     assert done.returncode == 3
-    assert "the series goes on" in done.stderr
+    assert "the series continues" in done.stderr
     assert run(f"{WEEKLY.format(3)} --date 2026-11-04").returncode == 0
 
 
@@ -178,7 +178,7 @@ def test_suggest_gives_the_list_of_the_series_for_nothing(weeks, run):
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ("--member newcomer", 3, "is charged by the next one"),
+        ("--member newcomer", 3, "is not in the series: the next refresh"),
         ("--member member3 --epsilon 0.5", 2, "a series with epsilon 1"),
         ("--member nobody", 2, "nobody"),
     ],
@@ -213,7 +213,7 @@ def test_the_service_serves_a_series_with_its_own_parameters_only(weeks, run):
     assert run("ledger renew f.ledger friends").returncode == 0
     done = run(f"{serve} --epsilon 0.5")  # would charge lists one by one, and end the series
     assert done.returncode == 2
-    assert "the series of friends is to start anew: edgeveil refresh" in done.stderr
+    assert "the series of friends was renewed: edgeveil refresh" in done.stderr
     done = run(serve.replace("friends", "others"))
     assert done.returncode == 2
     assert "others has no series yet: edgeveil refresh" in done.stderr

@@ -101,7 +101,7 @@ def test_a_series_is_one_charge_and_its_windows_are_not_counted(series, capsys, 
     assert len(spending["rows"]) == 1
     said = " ".join(spending["words"])
     assert "all lists of 7 together change the odds by a factor of at most 2.72." in said
-    assert "A series of lists is one charge" in said
+    assert "A series of lists is charged once" in said
 
 
 def test_plan_of_a_pooled_cap_asks_how_many_there_are(tmp_path, monkeypatch, capsys):

@@ -106,7 +106,7 @@ def test_sentences_of_help_fit_into_80_columns_as_they_are_written(name):
     ("name", "words"),
     [
         ("suggest", "Edges to a member are then not protected from it, and its followers may rank"),
-        ("ledger verify", "part of the ledger. Only this finds every ledger that was replaced by"),
+        ("ledger verify", "part of the ledger. Only this finds every ledger that was restored"),
     ],
 )
 def test_help_flows_over_the_line_ends_of_docstrings(run_process, name, words):

@@ -274,7 +274,7 @@ def test_an_instance_that_reads_another_graph_than_the_first_takes_none_over(tmp
         graphs.append(next_state(graphs[0]))
         advance(first)
         run(first.make(2))
-        wait_until(lambda: "another one than snapshot 2" in second.trouble)
+        wait_until(lambda: "not the graph of snapshot 2" in second.trouble)
         assert second.edition.lists.get(1) == kept  # what was shown so far
         elsewhere.append(graphs[-1])
         assert run(second.make(2)) == run(first.make(2))

@@ -219,7 +219,7 @@ def test_the_curator_refreshes_at_the_price_that_was_shown_and_at_no_other(own_s
     wait_until(lambda: not running.curator("/status").json["refresh"]["running"])
     said = running.curator("/status").json
     assert (said["snapshot"], said["members"], said["trouble"]) == (2, 403, "")
-    assert "3 joined the series now and paid 1 each" in said["refresh"]["words"]
+    assert "3 members joined the series now, charged 1 each" in said["refresh"]["words"]
     assert running.curator("/refresh", "POST", body=json.dumps(price)).status == 409
     assert {one.charged for one in running.open_ledger().accounts()} == {1.0}
 
@@ -502,6 +502,17 @@ def test_copies_notice_a_restore_of_everything_else(lists, network, tmp_path):
         (tmp_path / name).rename(tmp_path / f"newer {name}")
         (tmp_path / f"backup {name}").rename(tmp_path / name)
     with pytest.raises(LedgerError, match="holds lists that the ledger does not know"):
+        lists()
+
+
+def test_a_ledger_that_lacks_what_the_series_was_refreshed_with_is_refused_without_copies_too(
+    lists, network, tmp_path
+):
+    shutil.copy(tmp_path / "ledger", tmp_path / "backup")
+    how = {"ledger": tmp_path / "ledger", "epsilon": 1.0, "label": "friends"}
+    ev.refresh(without(network, joined=["x"]), **how, date="2026-01-08")
+    (tmp_path / "backup").replace(tmp_path / "ledger")
+    with pytest.raises(LedgerError, match="lacks an entry"):
         lists()
 
 

@@ -222,7 +222,7 @@ def test_the_exhausted_are_left_out_and_the_others_are_served(ledger, tmp_path):
     assert everybody.sources == (0, 3), "what is stored costs nothing"
     again = release_to(tmp_path / "out", GRAPH, prior, range(6), ledger=ledger, skip_exhausted=True)
     assert set(again.sources) == {1, 2, 4, 5}
-    with pytest.raises(BudgetError, match="the budget of nobody allows this"):
+    with pytest.raises(BudgetError, match="no member's budget allows this"):
         release(GRAPH, prior, [0, 3], ledger=ledger, skip_exhausted=True)
     assert len(ledger.charges()) == 2
 
@@ -257,7 +257,7 @@ def test_only_members_of_a_ledger_can_be_left_out(ledger):
     with pytest.raises(ParameterError, match="only a ledger knows"):
         release(GRAPH, CAP, [0], skip_exhausted=True)
     public = DPPushFlowCap(epsilon=0.5, model="public")
-    with pytest.raises(ParameterError, match="counts for everybody: nobody can be left out"):
+    with pytest.raises(ParameterError, match="charged to everybody: nobody can be left out"):
         release(GRAPH, public, [0], ledger=ledger, skip_exhausted=True)
 
 

@@ -54,14 +54,14 @@ def test_a_ledger_is_opened_where_its_path_is_given(tmp_path):
 
 @pytest.mark.parametrize("wrong", [{1: 2}, 7, None])
 def test_what_is_no_graph_is_called_by_its_kind(wrong):
-    with pytest.raises(InputError, match=f"a {type(wrong).__name__} is no graph"):
+    with pytest.raises(InputError, match=f"a {type(wrong).__name__} is not a graph"):
         rank(wrong, 7, epsilon=1)
 
 
 def test_a_release_and_a_ledger_are_no_graph_and_a_graph_is_no_ledger(tmp_path):
     with pytest.raises(InputError, match="what was released"):
         suggest(rank(GRAPH, 7, epsilon=1), [7], epsilon=1)
-    with pytest.raises(InputError, match="a Ledger is no graph"):
+    with pytest.raises(InputError, match="a Ledger is not a graph"):
         rank(Ledger.create(tmp_path / "f.ledger", epsilon=2), 7, epsilon=1)
     with pytest.raises(ParameterError, match="ledger must be a Ledger or its path, got Graph"):
         rank(GRAPH, 7, epsilon=1, ledger=GRAPH)

@@ -2,8 +2,9 @@
 
 The exact loss: noised values lie on a lattice and the distribution of the noise is known, so the
 largest log-ratio of an outcome's probabilities is computed, not sampled. It detects every error of
-calibration or sensitivity at once. The guessing game: the mechanism runs as it is and an attacker
-guesses the graph from the release (a membership test). It also detects errors in the sampler.
+calibration or sensitivity that raises the loss on the pair above the claim. The guessing game: the
+mechanism runs unchanged, and an attacker guesses the graph from the release (a membership test).
+It can also detect errors in the sampler.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from edgeveil.privacy.noise import NoiseSource
 
 _TRAINING_SHARE = 0.2  # of the trials, to choose the guessing rule; the rest give the bound
 TRIALS = 5_000  # by default: a few seconds
-_BATCH = 1024  # trials run together, where sources share nothing
-_CONCLUSIVE = 0.9  # share of the claim below which a pair could hide errors of the noise
+_BATCH = 1024  # trials in one call, if sources share no statistic
+_CONCLUSIVE = 0.9  # if the loss is a smaller share of the claim, the pair may hide errors of noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,16 +41,17 @@ class AuditResult:
     claimed : float
         Epsilon of the mechanism's guarantee for one source.
     exact_loss : float
-        Privacy loss of the noised values on the pair, computed: a certain lower bound on epsilon.
+        Privacy loss of the noised values on the pair. It is computed exactly: epsilon cannot be
+        lower.
     lower_bound : float
         Lower bound on epsilon from the guessing game, at the given confidence. It says nothing
         about how large epsilon can be.
     confidence : float
-        Probability with which `lower_bound` is not above the true epsilon.
+        Probability that `lower_bound` is not above the true epsilon.
     trials : int
         Runs of the mechanism for each of the two graphs, on average.
     pair : str
-        The graphs, by their size only.
+        The two graphs, described by their size only.
     tight_case : AuditResult or None
         The audit of the parameters and the pair for which the mechanism's bound is tight
         (`HasHardPairs.tight_case`), if the given ones are not conclusive.
@@ -117,25 +119,26 @@ def audit(
     noise: NoiseSource | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> AuditResult:
-    """Try to refute the epsilon that a mechanism claims; the result's text is the verdict.
+    """Try to refute the epsilon that a mechanism claims; print the result to see the verdict.
 
-    See docs/audit.md for what that can and cannot show.
+    An audit can refute a claim but never prove it; see docs/audit.md.
 
     Parameters
     ----------
     mechanism : Mechanism
-        What to audit.
+        The mechanism to audit.
     pair : Pair, optional
-        The two graphs and the source. By default the worst known for this mechanism; if that is
-        not conclusive, also the mechanism's tight case.
+        The two graphs and the source. By default the worst pair known for this mechanism and, if
+        that is not conclusive, also the mechanism's tight case.
     trials : int
         Runs for each of the two graphs, on average: a fair coin picks the graph of each run.
     confidence : float
-        Probability with which a correct mechanism passes.
+        Confidence of each lower bound. A correct mechanism passes with at least this probability
+        or, if its tight case is audited as well, at least 2 * confidence - 1.
     noise : NoiseSource, optional
         For repeatable tests; fresh secure noise by default.
     progress : callable, optional
-        Called with the number of runs done and of all runs.
+        Called with the number of runs done and the number of all runs.
 
     Examples
     --------
@@ -167,7 +170,7 @@ def audit(
         done += made
         progress(done, 2 * trials * len(cases))
 
-    # The tight case first: its result is part of the other one.
+    # First the tight case, because its result is part of the other one.
     for audited, graphs in reversed(cases):
         stream = noise.derive("game", len(cases) if result is None else 0)
         result = AuditResult(
@@ -210,7 +213,7 @@ def draw(
             names=range(first, first + size),  # each trial has noise of its own
             enforce_claim=False,
         )
-        # What is stored for lists becomes a row of numbers, with -1 for an empty place.
+        # The stored evidence of a list becomes a row of numbers, with -1 for an empty entry.
         rows = made.dense(graph.n_nodes) if isinstance(made, Evidence) else made
         parts.append(np.nan_to_num(rows.reshape(size, -1), nan=-1.0))
         report(size)

@@ -1,8 +1,8 @@
-"""The `edgeveil` command: its subcommands, where it starts, and what becomes which exit code.
+"""The `edgeveil` command: its subcommands, its entry point, and its exit codes.
 
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 budget refused, 4 input unreadable, 130 Ctrl-C.
-Data goes to standard output, words to standard error. Only what Python has loaded anyway is
-imported on top, so that a Ctrl-C while the rest is loading is met inside of `main`.
+Data goes to standard output, messages to standard error. At the top this module imports only what
+Python has loaded anyway, so that a Ctrl-C while the rest is loading is handled inside `main`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "demo": "Make private lists for six members of a built-in network, and a page of them.",
     "suggest": "Suggest to members whom they may know, privately.",
-    "refresh": "Give everybody a new list from today's graph; members pay once, when they join.",
+    "refresh": "Give everybody a new list from today's graph; charge members once, on joining.",
     "report": "Make a page of private lists: whom members may know, and how sure that is.",
     "rank": "Rank the nodes of a graph for a source, privately.",
     "embed": "Embed members privately, each for itself; by default its own list, at no cost.",
@@ -42,7 +42,7 @@ _HELP = """Suggestions, rankings, embeddings from a private graph, with a guaran
 
 Example: edgeveil suggest friends.csv --member alice --epsilon 1 -k 20"""
 
-# Set to anything: an error nobody foresaw prints all it knows, which may be private.
+# If set, an unexpected error prints its full traceback, which may hold private data.
 _TRACEBACK = "EDGEVEIL_TRACEBACK"
 
 
@@ -59,7 +59,7 @@ def make_app(*, summaries: bool = False) -> App:
     from edgeveil.cli.config import apply_config
 
     class Flowing(DefaultFormatter):
-        """A docstring's line ends are not those of the screen."""
+        """Wrap help for the screen, not at the line ends of a docstring."""
 
         def __call__(self, console: Any, options: Any, panel: Any) -> None:
             for entry in panel.entries:
@@ -74,7 +74,7 @@ def make_app(*, summaries: bool = False) -> App:
         help_formatter=Flowing(),
         version=_version,
         config=apply_config,
-        suppress_keyboard_interrupt=False,  # main says what became of the budget
+        suppress_keyboard_interrupt=False,  # main reports what was charged
     )
     for place, (name, summary) in enumerate(COMMANDS.items()):
         path = f"edgeveil.cli.{name}:{name}"
@@ -92,7 +92,7 @@ def _version() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and give its exit code; no error becomes a traceback."""
+    """Run a command line and return its exit code; no error becomes a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         from edgeveil.cli.interrupts import watching
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with watching():
             return _run(words)
     except KeyboardInterrupt as interrupt:
-        if arguments is None:  # the process ends: what is left half made in it need not complain
+        if arguments is None:  # the process ends: unfinished objects need not complain
             sys.unraisablehook = lambda lost: None
         told = "; ".join(["edgeveil: interrupted", *map(str, interrupt.args)])
         sys.stderr.write(f"{told}\n")
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    """Run a command line and give its exit code; no error but Ctrl-C gets out."""
+    """Run a command line and return its exit code; only Ctrl-C is raised."""
     from cyclopts import CycloptsError
 
     from edgeveil.cli.compiling import telling
@@ -123,7 +123,7 @@ def _run(words: list[str]) -> int:
         UnknownNodeError,
     )
 
-    raise_if_interrupted()  # one that got lost while loading
+    raise_if_interrupted()  # a Ctrl-C that got lost while loading
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     code = 1
@@ -145,7 +145,7 @@ def _run(words: list[str]) -> int:
     except KeyboardInterrupt:
         raise
     except BrokenPipeError:
-        # Whoever read our output has gone (`| head`). Keep Python from failing once more.
+        # The reader of our output has closed it (`| head`). Keep Python from failing once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
@@ -157,7 +157,7 @@ def _run(words: list[str]) -> int:
         told = f"the output cannot be written as {error.encoding}; set PYTHONUTF8=1"
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
-    except BaseException as error:  # polars' panics are no Exceptions
+    except BaseException as error:  # polars' panics are not of class Exception
         if _TRACEBACK in os.environ:
             raise
         told = _unforeseen(error)
@@ -166,7 +166,7 @@ def _run(words: list[str]) -> int:
 
 
 def _unforeseen(error: BaseException) -> str:
-    """An error by its kind and place only: its own words may quote the graph."""
+    """The type and place of an error, without its message, which may quote the graph."""
     trace, place = error.__traceback__, ""
     while trace is not None:
         name, line = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_lineno

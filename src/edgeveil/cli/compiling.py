@@ -1,6 +1,6 @@
-"""What a command says before loops are compiled: that it happens, about how long, and where to.
+"""The message before loops are compiled: that it happens, and about how long it takes.
 
-Nothing is said where all that is needed was compiled before.
+There is no message if everything that is needed was compiled before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _USUALLY = 6  # suggest, report, serve, rank, audit
 
 @contextmanager
 def telling(command: str = "") -> Iterator[None]:
-    """Say so before the first loop is compiled; a terminal also shows which one it is."""
+    """Print the message before the first loop is compiled; on a terminal, show each loop."""
     told = False
 
     def watch(module: str, loop: str, ready: bool) -> None:
@@ -42,7 +42,7 @@ def telling(command: str = "") -> Iterator[None]:
 
 @contextmanager
 def only(watcher: _loops.Watcher) -> Iterator[None]:
-    """For a command that says it in its own way."""
+    """No message, for a command that has its own."""
     before, _loops.watchers[:] = list(_loops.watchers), [watcher]
     try:
         yield

@@ -1,9 +1,9 @@
 """Defaults from a TOML file.
 
-Only a file that was named, by ``--config`` or by EDGEVEIL_CONFIG, is read: one that merely lies
-in the working directory could raise epsilon or name another ledger behind one's back. Whatever
-the file sets is said on standard error, with where it came from. What weakens the protection
-silently or answers a question for the person cannot be set in it.
+Only a file named by ``--config`` or by EDGEVEIL_CONFIG is read: one that merely lies in the working
+directory could raise epsilon or name another ledger unnoticed. Whatever the file sets is printed
+on standard error, with its origin. The file cannot set options that silently weaken the protection
+or that answer a question for the user.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _BY_HAND = ("accuracy", "config", "dry-run", "insecure-seed", "overwrite", "verb
 
 
 def apply_config(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Fill in what the command line left out (cyclopts calls this before a command runs).
+    """Fill in options that the command line left out (cyclopts calls this before a command runs).
 
-    What there is not, and what must be said by hand, is refused.
+    Unknown options, and options that must be given on the command line, are refused.
     """
     from cyclopts.config import Dict
 
@@ -61,7 +61,7 @@ def apply_config(app: App, commands: tuple[str, ...], arguments: ArgumentCollect
             say(f"{origin} sets --{option} to {_shown(value)}")
     Dict({command: values}, source=origin)(app, commands, arguments)
     for option in values:
-        if not arguments[f"--{option}"].tokens:  # what was said must hold
+        if not arguments[f"--{option}"].tokens:  # the command line takes precedence
             raise ParameterError(f"{origin}: {option} has to be given on the command line")
 
 
@@ -84,5 +84,5 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _shown(value: Any) -> str:
-    """The value for people; the address of a database without what may be a password."""
+    """The value as printed; the address of a database without a possible password."""
     return re.sub(r"(postgres(ql)?)://.*", r"\1://...", str(value), flags=re.DOTALL)

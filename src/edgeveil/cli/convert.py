@@ -75,19 +75,19 @@ def convert(
 
 
 def _fits(path: Path, memory: int) -> bool:
-    """Tell whether reading a file at once takes at most so much memory."""
+    """Whether reading a file at once takes at most this much memory."""
     from edgeveil.io.lines import TEXT, is_gzip, suffix_of
     from edgeveil.io.tables import PARQUET
 
     if not path.is_file() or suffix_of(path) not in (*TEXT, *PARQUET):
-        return True  # one that cannot be read by pieces
+        return True  # a format that cannot be read in pieces
     factor = _PARQUET if suffix_of(path) in PARQUET else _PACKED if is_gzip(path) else _TEXT
     return factor * path.stat().st_size <= memory
 
 
 @contextmanager
 def _bars() -> Iterator[Callable[[str, int, int], None]]:
-    """One bar after another, as what is counted changes; lines where there is no terminal."""
+    """One progress bar for each step; plain lines without a terminal."""
     from edgeveil.cli.output import counting
 
     with ExitStack() as bar:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from edgeveil.report import MemberList
 
 _NAME = "built-in network"
-_FRIENDS = (130, 80, 50, 30, 20, 10)  # of the members whose lists are shown, nearly
+_PAGE = Path("edgeveil-demo.html")
+_FRIENDS = (130, 80, 50, 30, 20, 10)  # approximate degrees of the members shown
 _EPSILON, _PLACES = 1.0, 10
 _K = 20
 _BEST = "resource allocation"  # one line without privacy is enough
@@ -30,7 +31,7 @@ _BEST = "resource allocation"  # one line without privacy is enough
 
 def demo(
     *,
-    out: Path = Path("edgeveil-demo.html"),
+    out: Path | None = None,
     overwrite: Flag = False,
     members: int = 100,
     seed: int = 0,
@@ -46,9 +47,10 @@ def demo(
     Parameters
     ----------
     out
-        The page to write: one file that opens offline.
+        The page to write: one file that opens offline. By default
+        edgeveil-demo.html, which replaces the page of an earlier demo.
     overwrite
-        Replace a page that exists.
+        Replace a page that exists, if --out names it.
     members
         How many members of each degree group are measured.
     seed
@@ -60,13 +62,16 @@ def demo(
     from edgeveil.report.lists import member_lists
 
     whole("members", members, 1, 10_000)
-    check_out(out, overwrite=overwrite)
+    if out is None:
+        out = _PAGE
+    else:
+        check_out(out, overwrite=overwrite)
     start = time.perf_counter()
     graph = named_network(seed)
     split = hide_edges(graph, seed=seed)
     say(
         f"A generated network of {graph.n_nodes:,} members and {graph.n_edges:,} friendships. A "
-        "tenth of these is hidden: do private lists find it?"
+        "tenth of the friendships is hidden. Do private lists find them?"
     )
     made = ev.suggest(split.left, _shown_members(split), epsilon=_EPSILON, k=_PLACES)
     _print_lists(member_lists([made], split.left, _NAME, split.hidden), split)
@@ -96,7 +101,7 @@ def demo(
 
 
 def named_network(seed: int) -> ev.Graph:
-    """The built-in network, with names for ids."""
+    """The built-in network, with names as ids."""
     network = ev.datasets.social_network(seed=seed)
     u, v = network.graph.adjacency().nonzero()
     return ev.Graph.from_edges(u, v, ev.NodeSet.of_strings(network.names))
@@ -112,11 +117,11 @@ def _shown_members(split: HiddenEdges) -> list[NodeId]:
 
 
 def _print_lists(lists: Sequence[MemberList], split: HiddenEdges) -> None:
-    """One column per member, one line per place, and what each kind of list found."""
+    """One column per member, one line per rank, and what each kind of list found."""
     graph, nodes = split.left, split.left.nodes
     ours, exact, popular = (lists[i::3] for i in range(3))
     at = [nodes.index(one.member) for one in ours]
-    lines = [["place", *(str(one.member) for one in ours)]]
+    lines = [["rank", *(str(one.member) for one in ours)]]
     lines.append(["", *(f"{graph.degrees[v]} friends" for v in at)])
     for place in range(_PLACES):
         rows = [one.rows[place] for one in ours]
@@ -126,13 +131,14 @@ def _print_lists(lists: Sequence[MemberList], split: HiddenEdges) -> None:
         hidden = (split.hidden.degrees[v] for v in at)
         lines.append([name, *(f"{n}* of {m}" for n, m in zip(found, hidden, strict=True))])
     sys.stdout.write(
-        f"\nPrivate lists at epsilon {_EPSILON:g}; * is a hidden friend. The last lines: hidden\n"
-        "friends found privately, without privacy (exact), and by popularity.\n\n"
+        f"\nPrivate lists at epsilon {_EPSILON:g} (*: a hidden friend). The last rows count\n"
+        "hidden friends found by private lists, by lists without privacy (exact), and\n"
+        "by popularity.\n\n"
     )
     _write_columns(lines, [8, *[12] * len(ours)])
     sys.stdout.write(
-        "Private can beat exact by chance: there are few hidden friends to find, and\n"
-        "noise moves some of them up. Averages over many members are below.\n\n"
+        "By chance, a private list can find more than an exact one, because there are\n"
+        "few hidden friends to find. Averages over many members follow.\n\n"
     )
 
 
@@ -149,10 +155,10 @@ def _print_hits(results: Sequence[Result]) -> None:
         lines.append([group, *(mean[group, "suggest", e] for e in EPSILONS), *levels])
         lines.append(["  limit", *(mean[group, "limit", e] for e in EPSILONS)])
     sys.stdout.write(
-        f"\nShare of the hidden friends on private lists of {_K} (hits@{_K}), by epsilon. No"
-        "\nprivate list finds more than the limit on average, as long as popularity is"
-        "\nthe best guide beside common friends. Exact is one usual score of common"
-        "\nfriends (resource allocation): private lists use another, and may find more.\n\n"
+        f"\nShare of hidden friends found by private lists of {_K} (hits@{_K}), by epsilon. No"
+        "\nprivate list exceeds the limit on average, as long as popularity is the best"
+        "\nguide beside common friends. Exact is resource allocation, a common score"
+        "\nwithout privacy; private lists use another score and may find more.\n\n"
     )
     _write_columns(lines, [17, *[7] * len(EPSILONS), 10, 7])
 

@@ -113,8 +113,8 @@ def add(
 ) -> None:
     """Add today's graph as the next snapshot, and print its number.
 
-    The graph holds all edges and all members of today. Whoever stayed keeps their
-    id. If the command is interrupted, nothing was added.
+    The graph holds all edges and all members of today. Members who stayed must
+    have kept their id. If the command is interrupted, nothing was added.
     Example: edgeveil history add friends.history friends.csv
 
     Parameters
@@ -187,9 +187,9 @@ def forget(
 ) -> None:
     """Erase the ids and all edges of members who have left.
 
-    Members of the latest snapshot cannot be forgotten. Whoever comes back is a new
-    member, and pays again. The command erases neither lists, nor the files that
-    snapshots were read from, nor backups.
+    Members of the latest snapshot cannot be forgotten. A member who comes back is
+    a new member, and is charged again. The command erases neither lists, nor the
+    files that snapshots were read from, nor backups.
     Example: edgeveil history forget friends.history alice
     """
     from edgeveil.cli.reading import as_id
@@ -202,7 +202,7 @@ def forget(
 
 
 def _say_counts(made: ev.History) -> None:
-    """Say how large a history is: for commands whose words only the curator sees."""
+    """Print the size of a history: only for commands whose output the curator alone sees."""
     latest = made.snapshots[-1]
     new, now = made.new_edges(), made.current_edges
     say(

@@ -1,8 +1,8 @@
-"""Ctrl-C that is not lost.
+"""Make sure that no Ctrl-C is lost.
 
 While kernels are loaded, LLVM calls back into Python. A KeyboardInterrupt that is raised there
-cannot go anywhere: Python hands it to ``sys.unraisablehook``, prints it and forgets it. Here it
-is noted instead, and raised between two parts of the work.
+cannot propagate: Python passes it to ``sys.unraisablehook``, prints it and drops it. This module
+notes it instead, and raises it between two parts of the work.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def watching() -> Iterator[None]:
 def wait_for_input() -> None:
     """Wait until the standard input has something to read, or Ctrl-C.
 
-    A plain read can miss a Ctrl-C: one that comes just before the system call begins is only
-    noted, and one that comes during it is not seen where a library (polars) has asked for reads
-    to be restarted. Here every signal leaves a byte in a pipe, for which we wait as well.
+    A plain read can miss a Ctrl-C: one that comes just before the system call is only noted, and
+    one that comes during it is not seen if a library (polars) has asked for reads to be restarted.
+    Here every signal writes a byte to a pipe, and we wait for that as well.
     """
     if os.name == "nt":  # select knows only sockets there
         return
@@ -60,7 +60,7 @@ def wait_for_input() -> None:
     before = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
     try:
         while sys.stdin not in select.select([sys.stdin, heard], [], [])[0]:
-            os.read(heard, 4096)  # some other signal: go on waiting
+            os.read(heard, 4096)  # another signal: keep waiting
             raise_if_interrupted()
     finally:
         signal.set_wakeup_fd(before)

@@ -53,9 +53,9 @@ def create(
 def advance(location: LedgerPlace, label: str = "", /) -> None:
     """Declare a new snapshot of a graph, from which everything is charged anew.
 
-    Members may have joined or left. Whoever stayed must have kept their id. Follow
-    a public schedule: a snapshot that is declared when the graph has changed
-    reveals that it has.
+    Members may have joined or left. Members who stayed must have kept their id.
+    Follow a public schedule: a snapshot that is declared when the graph has
+    changed reveals that it has.
     Example: edgeveil ledger advance follows.ledger friends
 
     Parameters
@@ -81,7 +81,7 @@ def advance(location: LedgerPlace, label: str = "", /) -> None:
 
 @ledger.command
 def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = False) -> None:
-    """Start a series anew: the next refresh asks about its edges and charges again.
+    """Start a series anew: the next refresh counts its edges and charges again.
 
     A new series has better evidence: one question about the edges of that day
     instead of many small ones over time. Edges that have ended no longer count.
@@ -107,8 +107,8 @@ def renew(location: LedgerPlace, label: str = "", /, *, yes: options.Flag = Fals
         able = sum(one.left >= price for one in accounts)
         if not able:
             raise BudgetError(
-                f"nobody has epsilon = {price:g} left to pay for it again: nothing was changed, "
-                "and the series goes on"
+                f"no member has epsilon = {price:g} left to be charged again: nothing was changed, "
+                "and the series continues"
             )
         words = (
             f"The series of {label or 'this graph'} ends. The next refresh charges epsilon = "
@@ -171,7 +171,8 @@ def plan(
         members = read.n_nodes if members is None else members
     if opened.pooled_epsilon is not None and members is None:
         raise ParameterError(
-            "the ledger has a cap on what all may pool: say how many get a list (--members)"
+            "the ledger has a cap for all members together: give the number of members who get a "
+            "list (--members)"
         )
 
     def pooled(epsilon: float) -> float:
@@ -187,8 +188,8 @@ def plan(
     rows += [("one by one", p.every, p.releases, p.epsilon) for p in plans]
     say(
         f"As a series (edgeveil refresh) all lists of {lasting} are one charge: up to epsilon = "
-        f"{rows[0][3]:g} for each member, whatever their number. A renewal asks about the "
-        "edges of its day and is charged like the first time; with one on the way there is "
+        f"{rows[0][3]:g} for each member, whatever their number. A renewal counts the edges of "
+        "its day and is charged again; with one renewal, up to "
         f"{rows[1][3]:g} for each of the two. One by one, every list is a charge."
     )
     about, warning = {"for": lasting}, ""
@@ -216,7 +217,7 @@ def _hits(graph: ev.Graph, epsilons: set[float], k: int) -> dict[tuple[str, floa
 
 
 def _worth(hits: dict[tuple[str, float | None], float]) -> str:
-    """Say at which of the prices lists are no better than what everybody gets."""
+    """State at which of the prices lists are no better than popularity."""
     found = {epsilon: hit for (scope, epsilon), hit in hits.items() if scope == "all members"}
     popular = found.pop(None)
     useless = [epsilon for epsilon, hit in found.items() if hit <= popular and epsilon]
@@ -285,7 +286,7 @@ def show(location: LedgerPlace, /, *, format: Format = "table") -> None:  # noqa
     if format == "table":
         sys.stdout.write(opened.show() + "\n")
         return
-    anybody = opened.account("")  # who has no rows: public releases only
+    anybody = opened.account("")  # a member without rows: public releases only
     pooled = opened.pooled_epsilon
     print_table(
         ["member", "charged", "left"],
@@ -313,7 +314,7 @@ def verify(location: LedgerPlace, /, *, known_head: str | None = None) -> None:
     ----------
     known_head
         A head that you noted earlier, somewhere else. It must still be part of the ledger. Only
-        this finds every ledger that was replaced by an older copy.
+        this finds every ledger that was restored from an older copy.
     """
     head = ev.Ledger.open(location).verify(known_head)
     sys.stdout.write(f"{head}\n")

@@ -61,7 +61,7 @@ def _listed() -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _protects(kind: type[Mechanism]) -> str:
-    """What the guarantee says, in a few words; an example is asked, it sees no graph."""
+    """The guarantee in a few words, from an example of the mechanism, which sees no graph."""
     example: Any = {"epsilon": 1.0, "promised_min_degree": 50}
     needed = [name for name, field in fields_of(kind).items() if _is_needed(field)]
     if not set(needed) <= set(example):
@@ -83,7 +83,7 @@ def _protects(kind: type[Mechanism]) -> str:
 
 
 def find_mechanism(name: str, gives: Gives | None = None) -> type[Mechanism]:
-    """The class that a name on the command line means; `gives` is what is asked for."""
+    """The class with this name on the command line; `gives` is what the command needs."""
     from edgeveil.mechanisms import MECHANISMS
 
     kinds = {kind.name: kind for kind in MECHANISMS}
@@ -100,7 +100,7 @@ def find_mechanism(name: str, gives: Gives | None = None) -> type[Mechanism]:
 
 
 def _announced() -> dict[str, str]:
-    """The places that installed packages announce, by name; nothing is loaded yet."""
+    """The classes that installed packages announce, by name; nothing is loaded yet."""
     return {place.name: place.value for place in entry_points(group="edgeveil.mechanisms")}
 
 
@@ -115,16 +115,16 @@ def _loaded(place: str) -> type[Mechanism]:
         sys.path.append(os.getcwd())  # last: it hides nothing that is installed
     try:
         found: Any = resolve_name(place)
-    except Exception as error:  # somebody else's code runs here
+    except Exception as error:  # this runs code from outside
         told = f"{place} cannot be imported: {type(error).__name__}: {error}"
         raise ParameterError(told) from error
     wanted = [name for name in vars(Mechanism) if not name.startswith("_")]
     wanted += ["lists"] * (getattr(found, "gives", None) == "suggestions")
     lacks = [name for name in [*Mechanism.__annotations__, *wanted] if not hasattr(found, name)]
     if lacks:
-        raise ParameterError(f"{place} is no mechanism: it lacks {', '.join(lacks)}")
+        raise ParameterError(f"{place} is not a mechanism: it lacks {', '.join(lacks)}")
     if not is_dataclass(found):
-        raise ParameterError(f"{place} is no mechanism: it has to be a frozen dataclass")
+        raise ParameterError(f"{place} is not a mechanism: it must be a frozen dataclass")
     kind: Any = found
     return kind  # type: ignore[no-any-return]  # it has what a mechanism has
 
@@ -175,7 +175,7 @@ def make_mechanism(
         return kind(**given)
     except ParameterError:
         raise
-    except (TypeError, ValueError) as error:  # of a class from outside; ours say what is wrong
+    except (TypeError, ValueError) as error:  # from a class from outside
         raise ParameterError(f"{name}: {error}") from error
 
 

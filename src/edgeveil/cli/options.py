@@ -135,7 +135,7 @@ class GraphFile:
 @Parameter(name="*", group="Reading, paying, computing, printing")
 @dataclass(frozen=True, kw_only=True)
 class Releasing(GraphFile):
-    """How a release is made: from which file, who pays, with which noise, where; what is said.
+    """How a release is made: file, budget, noise, engine; and what is printed.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ class Parameters:
     settings: Settings = None
 
     def given(self) -> dict[str, Any]:
-        """What `make_mechanism` takes of them."""
+        """The parameters in the form that `make_mechanism` takes."""
         from edgeveil.flow.walk import rounds_for
 
         asked = dict(vars(self))

@@ -22,25 +22,25 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 def say(text: str) -> None:
-    """Say something to the person; never part of the data.
+    """Print a message to the user; never part of the data.
 
-    A terminal gets it broken between words; a file or a pipe gets one line for each call.
+    A terminal gets it wrapped between words; a file or a pipe gets one line per call.
     """
     sys.stderr.write(f"{wrapped(text)}\n")
     sys.stderr.flush()
 
 
 def wrapped(text: str) -> str:
-    """The text without what steers a terminal, and in lines as wide as it, if there is one."""
+    """The text without control characters, wrapped to the terminal's width if there is one."""
     text = plain(text)
     if not sys.stderr.isatty():
         return text
-    # Names of options and files have hyphens and may be long: they stay whole, to be copied.
+    # Do not break names of options and files, so that they can be copied.
     return textwrap.fill(text, _width(), break_long_words=False, break_on_hyphens=False)
 
 
 def _width() -> int:
-    """Columns of the terminal that words go to: COLUMNS, as everywhere, else what it says."""
+    """Width of the terminal that messages go to: COLUMNS if set, else what the terminal reports."""
     own = 0
     with suppress(OSError, ValueError):
         own = os.get_terminal_size(sys.stderr.fileno()).columns
@@ -48,9 +48,9 @@ def _width() -> int:
 
 
 def plain(text: str) -> str:
-    r"""The text on one line, without characters that steer a terminal.
+    r"""The text on one line, without characters that control a terminal.
 
-    Names come from files that somebody else may have written.
+    Names come from files that others may have written.
 
     >>> plain("eve\x1b[2J")
     'eve\\x1b[2J'
@@ -134,7 +134,7 @@ def _print_for_people(
 
 
 def _longest_word(column: Sequence[str]) -> int:
-    """Letters of the longest word, up to those of which a part still says something."""
+    """Length of the longest word, up to `_MOST_LETTERS`."""
     return min(max(len(word) for cell in column for word in cell.split() or [""]), _MOST_LETTERS)
 
 

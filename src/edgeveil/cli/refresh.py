@@ -34,7 +34,7 @@ def refresh(
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
     how: options.Releasing = options.RELEASING,
 ) -> None:
-    """Give everybody a new list from today's graph; members pay once, when they join.
+    """Give everybody a new list from today's graph; charge members once, on joining.
 
     Run the same command every week. After an interruption, run it again: it goes on
     where it was.
@@ -68,10 +68,10 @@ def refresh(
     from edgeveil.suggestions import member_files
 
     if how.ledger is None:
-        raise ParameterError("--ledger is required: it knows who has paid for the series")
+        raise ParameterError("--ledger is required: it knows who was charged for the series")
     if epsilon is None:
         raise ParameterError("--epsilon is required (for example --epsilon 1)")
-    Suggest(epsilon=epsilon)  # refuse an epsilon that is none
+    Suggest(epsilon=epsilon)  # refuses an invalid epsilon
     whole("-k", k, 1, 10_000)
     for place, option in ((out, "--out"), (per_member, "--per-member")):
         if place is not None and (place.suffix or place.is_file()):
@@ -118,7 +118,7 @@ def refresh(
                     place = above / f"{done.snapshot:04d}"
                     _put_out(place, partial(write, k=k, progress=progress), how.overwrite)
     except KeyboardInterrupt:
-        again = "the same command again goes on where it was, and nobody pays twice"
+        again = "run the same command again to continue; nobody is charged twice"
         raise KeyboardInterrupt(again) from None
     if out is None and per_member is None:
         say("No list was written (--out, --per-member); edgeveil suggest gives single ones.")
@@ -126,7 +126,7 @@ def refresh(
 
 
 def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None:
-    """Print what a refresh would charge; BudgetError if nobody can pay."""
+    """Print the price of a refresh; BudgetError if no member's budget allows it."""
     columns = ["members", "newcomers", "left_out", "epsilon_each", "least_left"]
     row = (
         *(price.n_members, price.n_newcomers, price.n_left_out),
@@ -136,7 +136,7 @@ def _print_price(price: RefreshPrice, how: options.Releasing, name: str) -> None
     print_table(columns, [row], style=how.format, about={"dry_run": True}, title=title)
     say("Dry run: nothing was merged, charged or drawn.")
     if price.n_left_out == price.n_members:
-        raise BudgetError("the budget of nobody allows a series")
+        raise BudgetError("no member's budget allows a series")
 
 
 def _put_out(place: Path, write: Callable[[Path], object], overwrite: bool) -> None:

@@ -1,6 +1,6 @@
-"""What suggest, report, rank and embed have in common: price, pay, make, put out.
+"""What suggest, report, rank and embed have in common: price, charge, make and output a release.
 
-The price of a release is shown before, asked about on a terminal, and accounted for on Ctrl-C.
+The price is shown first and confirmed on a terminal; on Ctrl-C, what was charged is reported.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What a release is made with, each of it once and before the graph is read."""
+    """Ledger, engine and noise of a release, set up once, before the graph is read."""
 
     how: Releasing
     engine: Engine
@@ -56,7 +56,7 @@ class Setup:
 
     @classmethod
     def of(cls, how: Releasing, artifacts: Path | None = None) -> Setup:
-        """Refuse what cannot be used, before any file is read."""
+        """Refuse options that cannot be used, before any file is read."""
         how.pair  # noqa: B018  (refuse what are not two columns)
         engine = how.make_engine()
         noise = None if how.insecure_seed is None else NoiseSource.insecure(how.insecure_seed)
@@ -73,7 +73,7 @@ class Setup:
 
     @property
     def ledger_name(self) -> str:
-        """The ledger as the person called it, but for an address, which may hold a password."""
+        """The ledger as given on the command line, but an address without its password."""
         assert self.ledger is not None
         return self.ledger.location if "://" in str(self.how.ledger) else str(self.how.ledger)
 
@@ -88,7 +88,7 @@ def read_for_lists(
     *,
     everybody: bool = False,
 ) -> tuple[Setup, Graph, Mechanism, Indices]:
-    """The graph, the mechanism, and for whom lists are wanted; before anything is paid."""
+    """The graph, the mechanism, and the members to make lists for; nothing is charged yet."""
     whole("-k", lists.k, 1, 10_000)
     chosen = choose(directed=how.directed == "keep" or None)
     check_folder(per_member, overwrite=how.overwrite or how.dry_run)
@@ -114,7 +114,7 @@ def make_release(
     out: Path | None,
     lists: ListOptions | None = None,
 ) -> None:
-    """Make a release, write it to `out` and put it out, or print its price if only that is asked.
+    """Make a release and write or print it; in a dry run, print only its price.
 
     An `out` without a suffix is a folder, written while the rows are made.
     """
@@ -150,7 +150,7 @@ def make_release(
         if how.dry_run:
             _print_price(question, price, how.format)
             return
-        # To the end inside of it, so that Ctrl-C is told what was charged.
+        # All of the work is inside this block, so that Ctrl-C reports what was charged.
         with _charging(question, price, setup):
             made: Any
             try:
@@ -166,7 +166,7 @@ def make_release(
 
 
 def deliver(made: Any, out: Path | None, what: str, put_out: Callable[[Any], None]) -> None:
-    """Write a release to a file, unless it is in a folder already, and put it out."""
+    """Write a release to a file, unless it is in a folder already, and print it."""
     if out is not None:
         if out.suffix:
             made.write(out)
@@ -175,7 +175,7 @@ def deliver(made: Any, out: Path | None, what: str, put_out: Callable[[Any], Non
 
 
 def say_guarantee(made: Any, out: Path | None, how: Releasing) -> None:
-    """Say what a release protects; JSON on standard output has it already."""
+    """Print what a release protects; JSON on standard output has it already."""
     if how.format != "json" or out is not None:
         say(str(made.guarantee))
 
@@ -201,7 +201,7 @@ def filling(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _charging(question: Question, before: Price | None, setup: Setup) -> Iterator[None]:
-    """Say what a release will be charged and was charged, also where the work ends early."""
+    """Print the charge of a release before and after, even if the work ends early."""
     if before is None:
         yield
         if question.guarantee.epsilon:  # else there is nothing to count
@@ -217,7 +217,7 @@ def _charging(question: Question, before: Price | None, setup: Setup) -> Iterato
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_after_interrupt(before, question)) from None
     except Exception:
-        # Whoever is told what went wrong (a disk is full) must hear what was charged as well.
+        # With an error (a full disk, for instance), also report what was charged.
         words = _after_interrupt(before, question)
         if words != _NOTHING:
             say(f"{name}: {words}.")
@@ -229,7 +229,7 @@ def _charging(question: Question, before: Price | None, setup: Setup) -> Iterato
 
 
 def confirm(words: str, how: Releasing | None = None) -> None:
-    """Ask the person at the terminal, if there is one, whether to go on; EdgeveilError if not."""
+    """On a terminal, ask the user whether to go on; EdgeveilError if not."""
     if (how is not None and how.yes) or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     sys.stderr.write(wrapped(f"{words} Go on? [y/N]") + " ")
@@ -240,7 +240,7 @@ def confirm(words: str, how: Releasing | None = None) -> None:
 
 
 def _after_interrupt(before: Price, question: Question) -> str:
-    """What became of the budget, as the ledger has it."""
+    """What was charged, according to the ledger."""
     try:
         after = question.price()
     except LedgerError:
@@ -286,12 +286,12 @@ def _print_price(question: Question, found: Price | None, style: Format) -> None
 
 
 def _rest(needs: float, left: float | None) -> float | None:
-    """What is left afterwards, if it is enough; without the errors of binary fractions."""
+    """What is left after the charge, if it is enough; without binary rounding errors."""
     return None if left is None or needs > left else round(left - needs, 9)
 
 
 def _free(price: Price) -> str:
-    """What of it costs nothing, in words."""
+    """What charges nothing, in words."""
     if price.n_new:
         paid = price.n_open + price.n_stored
         return f"{counted(paid, 'row', 'cost')} nothing: charged before." * bool(paid)
@@ -301,7 +301,7 @@ def _free(price: Price) -> str:
 
 
 def _charges(price: Price, *, done: bool = False) -> str:
-    """What a release would be charged and what is left before; or what it was, and is left now."""
+    """The charge and the remaining budget, in words: before the charge, or after it (`done`)."""
     verb = "Charged" if done else "Charges"
     left = f"{(price.left_nano - price.needs_nano * done) / 10**9:.15g}"
     whom = "everybody" if price.whom is None else f"member {price.whom!r}"

@@ -1,4 +1,4 @@
-"""``edgeveil report``: the page of one's own graph."""
+"""``edgeveil report``: a page of lists from the user's own graph."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _write_page(
     if truth is not None:
         say("The page holds the curator's part, which is NOT private: do not pass it on.")
     elif others:
-        say("Each list is for its member alone: --per-member FOLDER writes a page for each.")
+        say("Show each list only to its member: --per-member FOLDER writes a page for each.")
     sys.stdout.write(f"{out.resolve()}\n")
 
 
@@ -124,7 +124,7 @@ def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | No
                 )
                 page = replace(page, lists=[replace(one, charged=charged) for one in page.lists])
             write_page(place / file, page)
-    say(f"{folder}: {counted(len(made.members), 'page')}, one per member, for it alone.")
+    say(f"{folder}: {counted(len(made.members), 'page')}. Show each only to its member.")
 
 
 def _title(whom: str, made: ev.Suggestions) -> str:

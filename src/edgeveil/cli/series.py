@@ -1,4 +1,4 @@
-"""What ``edgeveil suggest`` does where the lists of a label are a series."""
+"""``edgeveil suggest`` for a label whose lists are a series."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def put_out_series(
     k: int,
     candidates: list[NodeId] | None,
 ) -> None:
-    """Put out lists of the series of a label, which cost nothing; by default of all its members."""
+    """Print or write lists of a label's series, without a charge; by default of all members."""
     how, name = setup.how, setup.how.label or "this graph"
     if out is not None and not out.suffix:
         raise ParameterError(

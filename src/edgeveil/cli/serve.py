@@ -160,13 +160,13 @@ def serve(
 def _price_of_a_list(
     ledger: Ledger, label: str, folder: Path | None, epsilon: float | None
 ) -> float:
-    """The epsilon of lists that are made one by one; refused where they must not be."""
+    """The epsilon of lists that are made one by one; refuse if the label has a series."""
     from edgeveil.series.campaign import series_folder
 
     renewed = ledger.fingerprint(label) is None and ledger.snapshot(label) > 1
     if renewed and (series_folder(ledger, label, folder) / "series.json").exists():
         raise ParameterError(
-            f"the series of {label or 'this graph'} is to start anew: edgeveil refresh starts it. "
+            f"the series of {label or 'this graph'} was renewed: edgeveil refresh starts it. "
             "Lists that are charged one by one need another label"
         )
     if epsilon is None:
@@ -218,7 +218,7 @@ def _serve(
     folder: Path,
     started: Callable[[str, str], None],
 ) -> None:
-    """Serve until told to stop; `started` is told both addresses, "" for one that is closed."""
+    """Serve until told to stop; call `started` with both addresses ("" for a closed one)."""
     from edgeveil.serve.app import Metrics
     from edgeveil.serve.curator import curator_app, curator_key
     from edgeveil.serve.member import member_app

@@ -84,7 +84,7 @@ def suggest(
             with filling(per_member) as place:
                 made.write_per_member(place)
             files = counted(len(made.members), "file")
-            say(f"{per_member}: {files}, one per member, for it alone.")
+            say(f"{per_member}: {files}. Show each only to its member.")
         if out is None and per_member is None:
             columns = ["rank", "node", "score", "common", "chance", "why"]
             if how.format == "table":  # for people

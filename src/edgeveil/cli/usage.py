@@ -14,8 +14,8 @@ from cyclopts import (
 
 from edgeveil._words import did_you_mean
 
-# Options, and other words for them: those of other programs, and of our other commands. Of an
-# unknown word the first option is meant that the command has.
+# Options, and other words for them, from other programs and from our other commands. An unknown
+# word means the first of these options that the command has.
 _OTHER_WORDS = {
     "--epsilon": "--eps -e --budget --cap --privacy",
     "--member": "--source --user --node --person --id",
@@ -43,7 +43,7 @@ _OTHER_WORDS = {
 
 
 def explain(error: CycloptsError, app: App, words: Sequence[str]) -> str:
-    """Say what the parser complains about; an option that there is not comes first."""
+    """The parser's complaint in one sentence; an unknown option comes first."""
     in_short = " ".join(str(error).split())  # without the frame around it
     if isinstance(error, UnknownCommandError):
         return in_short

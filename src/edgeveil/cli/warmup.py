@@ -14,7 +14,7 @@ from edgeveil.cli.compiling import only
 from edgeveil.cli.output import counting, say
 from edgeveil.errors import EdgeveilError
 
-# Up to 2**16 nodes an index has 16 bits, and loops of its own.
+# Up to 2**16 nodes an index has 16 bits, which needs loops of its own.
 _MANY = (1 << 16) + 1
 
 
@@ -78,7 +78,7 @@ def _calls() -> Iterator[Callable[[], object]]:
     arcs = [Suggest(epsilon=1, directed=True)]
     for graph, mechanisms in ((small, rows), (ring(), rows), (ring(directed=True), arcs)):
         for mechanism in mechanisms:
-            for count in (1, 40):  # one has loops of its own
+            for count in (1, 40):  # a single source has loops of its own
                 yield partial(release, graph, mechanism, list(range(count)))
 
 

@@ -1,4 +1,8 @@
-"""The calls that make a release or give its price."""
+"""The functions that make or price a release: the only way into the engine.
+
+Python users, the command line, the scikit-learn estimator and the service call these functions
+and nothing below them.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +44,13 @@ def mechanism_for_lists(
     *,
     knows_followers: bool,
 ) -> Mechanism:
-    """The mechanism of suggestions that was named, or `Suggest` for this graph."""
+    """The given mechanism of suggestions, or `Suggest` for this graph."""
     if mechanism is None:
         if epsilon is None:
             raise ParameterError(_SAY_EPSILON)
         return Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
     if check_mechanism(mechanism).gives != "suggestions":
-        raise ParameterError(f"{mechanism.name} gives {mechanism.gives}, no lists")
+        raise ParameterError(f"{mechanism.name} gives {mechanism.gives}, not lists")
     if knows_followers:
         raise ParameterError("knows_followers is for the default mechanism; give it to yours")
     _refuse_two_values(mechanism, epsilon=epsilon)
@@ -68,8 +72,8 @@ def rank(
 ) -> Release:
     """Rank all nodes for one source, privately; ``.top(k)`` gives the first k.
 
-    Leaving nodes out changes what ``.top`` and ``.ranking`` choose from, afterwards: neither
-    the scores nor the price nor what a ledger keeps.
+    Leaving nodes out is post-processing: it changes what ``.top`` and ``.ranking`` show, but not
+    the scores, the price, or what a ledger stores.
 
     Parameters
     ----------
@@ -78,21 +82,21 @@ def rank(
     source : id
         The node to rank for.
     epsilon : float
-        Privacy loss of the ranking; may be left out if the mechanism brings it.
+        Privacy loss of the ranking; not needed if `mechanism` is given.
     model : {"joint", "public"}
-        Who may see it: the member alone whom the source stands for (the default), or anyone.
+        Who may see the ranking: only the member at the source (joint, the default), or anyone.
     mechanism : Mechanism, optional
-        What to use instead of `edgeveil.recommended`. It brings its own epsilon and model; if
-        they are given here as well they must be the same.
+        Use this instead of `edgeveil.recommended`. It has its own epsilon and model; if you give
+        them here as well, they must be the same.
     leave_out_source : bool
-        Do not recommend the source to itself.
+        Do not show the source in its own ranking.
     leave_out_neighbours : bool
-        Do not recommend those whom the source knows already. Joint model only: the member
-        knows this list, nobody else may see it.
+        Do not show the source's neighbours. Joint model only: leaving them out reveals them, and
+        only the member knows them already.
     without : iterable of ids
-        Further nodes to leave out. Like `candidates` it must not depend on edges of others.
+        Further nodes to leave out. Like `candidates`, it must not depend on edges of others.
     candidates : iterable of ids, optional
-        Only these nodes.
+        Show only these nodes.
 
     Other Parameters
     ----------------
@@ -102,7 +106,7 @@ def rank(
     Raises
     ------
     ParameterError
-        If `leave_out_neighbours` is asked for in the public model; nothing was drawn.
+        If `leave_out_neighbours` is set in the public model; nothing was charged or drawn.
 
     Examples
     --------
@@ -118,7 +122,7 @@ def rank(
     chosen = _chosen(mechanism, epsilon, model, n_nodes=graph.n_nodes)
     if chosen.gives != "scores":
         raise ParameterError(f"{chosen.name} gives embeddings, which have no ranking")
-    # All ids are looked up before anything is charged: an unknown node costs nothing.
+    # Look up all ids before the charge: an unknown id must not charge anybody.
     left_out = [
         *without,
         *known_to(graph, chosen, source, itself=leave_out_source, neighbours=leave_out_neighbours),
@@ -136,7 +140,7 @@ def rank(
 def known_to(
     graph: Graph, mechanism: Mechanism, source: NodeId, *, itself: bool, neighbours: bool
 ) -> list[NodeId]:
-    """Nodes to leave out of a ranking for `source`: itself, its neighbours, as wanted."""
+    """The nodes to leave out of a ranking for `source`: itself, its neighbours, or both."""
     if neighbours and mechanism.guarantee(1).model == "public":
         raise ParameterError(
             "leaving out the source's neighbours would show them to anyone: it needs model='joint'"
@@ -155,27 +159,28 @@ def embed(
     mechanism: Mechanism | None = None,
     **how: Unpack[Options],
 ) -> Release:
-    """Embed members, each for itself alone (joint model): by default its own list, at no price.
+    """Embed members, each embedding for its member only (joint model).
 
-    A member knows its own list, so an embedding of that list costs no budget: epsilon is 0. For
-    an embedding that uses a budget name a `mechanism`; docs/choosing.md says what it gains.
+    By default an embedding holds the member's own friend list and nothing else. The member knows
+    that list already, so its price is epsilon = 0. To use more of the graph, name a `mechanism`
+    that has a price; docs/choosing.md says what that gains.
 
     Parameters
     ----------
     graph : Graph
         The private graph.
     sources : iterable of ids, optional
-        Which nodes; all if left out.
+        The nodes to embed; all of them by default.
     epsilon : float, optional
-        Only together with a mechanism that has the same: the own list takes none.
+        Allowed only with a `mechanism`, and must equal its epsilon: the default needs no budget.
     dimension : int or "nodes", optional
-        Length of an embedding; by default the mechanism's own, 1,024. Friends are hashed to so
-        many dimensions; ``"nodes"``: no hash, one dimension for each node, which loses nothing and
-        takes room for n numbers a row. Most values are 0: `Release.to_scipy` gives a sparse
-        matrix. For more rows than fit into memory, see `edgeveil.engine.release_to`.
+        Length of an embedding, to which friends are hashed; the default is that of the mechanism
+        (1,024 for the own list). ``"nodes"`` means no hash: one dimension per node, so nothing is
+        lost, but a row has n values. Most of them are 0: `Release.to_scipy` returns a sparse
+        matrix. For more rows than fit into memory, see `edgeveil.release_to`.
     mechanism : Mechanism, optional
-        What to use instead of `edgeveil.mechanisms.OwnListEmbedding`. It brings its own epsilon
-        and dimension; if they are given here as well they must be the same.
+        Use this instead of `edgeveil.mechanisms.OwnListEmbedding`. It has its own epsilon and
+        dimension; if you give them here as well, they must be the same.
 
     Other Parameters
     ----------------
@@ -209,7 +214,7 @@ def embed(
 
 
 def own_list(graph: Graph, dimension: int | Literal["nodes"] | None) -> OwnListEmbedding:
-    """The embedding of the own list with this dimension; "nodes" means without a hash."""
+    """The embedding of a member's own list with this dimension; "nodes" means without a hash."""
     if dimension is None:
         return OwnListEmbedding()
     if dimension == "nodes":
@@ -224,10 +229,11 @@ class ReleasePrice:
     Attributes
     ----------
     guarantee : Guarantee
-        What it would protect: epsilon for each member, and for all who combine their lists.
+        What the release would protect: epsilon for each member, and for members who combine
+        their lists.
     in_ledger : Price or None
-        What a ledger would charge, what it was charged before, what is left, and how many more
-        like it that is.
+        What the ledger would charge, what it has charged so far, what is left, and how many more
+        such releases that allows. None without a ledger.
     """
 
     guarantee: Guarantee
@@ -244,8 +250,9 @@ def price(
 ) -> ReleasePrice:
     """The price of a release. Nothing is charged or drawn.
 
-    The price depends on the mechanism and the number of sources, both public, and on which rows
-    were charged before, by the ledger. A promise about the graph is not checked.
+    The price depends on the mechanism and on the number of sources, both public. With a ledger,
+    rows that were charged before are not charged again. A promise that the guarantee rests on is
+    not checked here: `edgeveil.release` does that.
 
     Parameters
     ----------
@@ -273,7 +280,7 @@ def _chosen(
     *,
     n_nodes: int,
 ) -> Mechanism:
-    """The mechanism of scores that was named, or the recommended one."""
+    """The given mechanism of scores, or the recommended one."""
     if mechanism is None:
         if epsilon is None:
             raise ParameterError(_SAY_EPSILON)
@@ -284,7 +291,7 @@ def _chosen(
 
 
 def _refuse_two_values(mechanism: Mechanism, **given: Any) -> None:
-    """Refuse a parameter that is given here and, with another value, by the mechanism."""
+    """Refuse a parameter whose value here differs from the mechanism's own."""
     for name, value in given.items():
         its = getattr(mechanism, name, mechanism.guarantee(1).model if name == "model" else None)
         if value is not None and its is None:

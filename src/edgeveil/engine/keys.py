@@ -69,7 +69,7 @@ def _is_ours(kind: type) -> bool:
 
 
 def code_of(mechanism: Mechanism) -> str:
-    """SHA-256 of the code that makes this mechanism's values: edgeveil's, and its class's own."""
+    """SHA-256 of the code that computes a mechanism's values: edgeveil's and its own classes."""
     parts = [_our_code(), *map(_class_digest, _classes(mechanism))]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 

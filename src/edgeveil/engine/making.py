@@ -35,7 +35,7 @@ from edgeveil.suggestions import Suggestions
 _PART_BYTES = 16 << 20
 _PART_LISTS = 1024
 
-# A batch is charged and stored as a whole, and a few are in memory at once.
+# A batch is charged and stored as a whole; a few are in memory at a time.
 _BATCH_BYTES = 64 << 20
 _BATCH_ROWS = 8192
 
@@ -55,50 +55,49 @@ def release(
 def release(
     graph: Graph, mechanism: Mechanism, sources: Iterable[NodeId], **how: Unpack[ReleaseOptions]
 ) -> Result:
-    """Run a mechanism on a graph and give the rows with their guarantee.
+    """Run a mechanism on a graph and return the rows with their guarantee.
 
-    With a ledger every row is charged once, durably, before its noise is drawn, and then stored. A
-    later call for the same row, alone or among others, gives the stored one and costs nothing;
-    after a crash the row is finished with the same noise. For more rows than fit into memory see
-    `release_to`.
+    With a ledger every row is charged once, durably, before its noise is drawn, and then stored.
+    A later request for the same row returns the stored one without a charge; after a crash the row
+    is finished with the same noise. For more rows than fit into memory, see `release_to`.
 
     Parameters
     ----------
     graph : Graph
-        The private graph; whatever `edgeveil.as_graph` takes, or a path for `edgeveil.read_graph`,
-        is read first, without a node list.
+        The private graph. An object that `edgeveil.as_graph` takes, or a path for
+        `edgeveil.read_graph`, is read first, without a node list.
     mechanism : Mechanism
         What to compute and how to protect it.
     sources : iterable of ids
-        The nodes whose rows are wanted; ids, not indices. Repeats are dropped.
+        The nodes to compute rows for; ids, not indices. Repeats are dropped.
 
     Other Parameters
     ----------------
     ledger : Ledger or path, optional
         The budget to charge. Without one the release is not counted against any budget.
     label : str
-        With a ledger: the public name of the graph, if the ledger is for several. Of a graph that
-        has changed, `Ledger.advance` declares a new snapshot, whose rows are charged anew.
+        With a ledger: the public name of the graph, if the ledger holds several. When the graph
+        has changed, declare a new snapshot with `Ledger.advance`; its rows are charged anew.
     snapshot : int, optional
-        With a ledger: the number of the snapshot that the graph is; refused if the label's is
-        another one by now.
+        With a ledger: the snapshot number of this graph. Refused if the label's current snapshot
+        has another number.
     skip_exhausted : bool
         With a ledger: leave out members whose budget does not allow a row, instead of refusing
-        all. The release then has fewer rows (`sources`, `members`). Joint model only.
+        the whole release, which then has fewer rows (`sources`, `members`). Joint model only.
     purpose, operator : str
         With a ledger: what the release is for and who makes it, for its report.
     noise : NoiseSource, optional
-        Random bits for tests and demonstrations (``NoiseSource.insecure(seed)``); fresh secure
-        ones if left out. Not together with a ledger.
+        A seeded source for tests and demonstrations (``NoiseSource.insecure(seed)``), which makes
+        the release not private; fresh secure noise by default. Not allowed with a ledger.
     engine : Engine, optional
         Where to compute: `edgeveil.engine.Local` (the default) or `edgeveil.engine.Ray`. The
         values do not depend on it.
     progress : callable, optional
-        Called with the number of rows that are done and the number of all.
+        Called with the number of rows done and the number of all rows.
     k, candidates : int and iterable of ids, optional
         Suggestions only: length of a list (20 by default), and who may be suggested; `candidates`
-        must not depend on edges. With a ledger another k, or other candidates, cost nothing:
-        lists are made of what is stored.
+        must not depend on edges. With a ledger, another k or other candidates charge nothing:
+        lists are made from what is stored.
 
     Raises
     ------
@@ -107,7 +106,7 @@ def release(
     BudgetError
         If the ledger refuses; nothing was drawn.
     LedgerError
-        If the graph is another one than the snapshot's.
+        If the graph is not the one of the label's current snapshot.
     """
     return make(ask(graph, mechanism, sources, how, in_memory=True))
 
@@ -124,17 +123,18 @@ def release_to(
     """Run a mechanism and write the rows to a folder, up to 256 rows or 1,024 lists a file.
 
     Memory: the graph, and for every worker a block of rows. With a ledger the rows are stored
-    there first, batch by batch, and then written to the folder, in the order of their batches: an
-    interrupted call is repeated for nothing. Without one all is made anew.
+    there first, batch by batch, and then written to the folder in the order of their batches. An
+    interrupted call can then be repeated without another charge; without a ledger, repeating it
+    makes a new release.
 
     Parameters
     ----------
     path : path
-        The folder to make; it appears when it is whole.
+        The folder to make; it appears only when it is complete.
     graph, mechanism, sources
         As for `edgeveil.release`.
     overwrite : bool
-        Replace another release that is there.
+        Replace a release that is already there.
 
     Other Parameters
     ----------------
@@ -152,7 +152,7 @@ def release_to(
 
 
 def make(question: Question, price: Price | None = None) -> Result:
-    """Make a release in memory; with a ledger at this price, if one was looked up already."""
+    """Make a release in memory; `price` is the ledger's, if it was looked up already."""
     work, whole = _work_on(question, price), _Collected(question.indices, question.graph.n_nodes)
     for some in work.rows():
         whole.put(some)
@@ -162,10 +162,10 @@ def make(question: Question, price: Price | None = None) -> Result:
 def make_folder(
     folder: Path, question: Question, price: Price | None = None, *, overwrite: bool = False
 ) -> ReleaseFolder:
-    """Make a release in a folder; with a ledger at this price, if one was looked up already."""
+    """Make a release in a folder; `price` is the ledger's, if it was looked up already."""
     there = _release_in(folder)
     if there is not None and not overwrite:
-        # The same release is given again, for nothing; another one is never replaced.
+        # The same release is returned without a charge; another one is never replaced.
         price = None if question.ledger is None else price or question.price()
         if price is None or price.n_new + price.n_open:
             raise _another(folder)
@@ -179,14 +179,14 @@ def make_folder(
 
 
 def _release_in(folder: Path) -> ReleaseFolder | None:
-    """The release that is there already; whatever else is there is refused."""
+    """The release that is in the folder already, if any; anything else there is refused."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     try:
         return ReleaseFolder.open(folder)
     except (InputError, OSError):
         raise ParameterError(
-            f"{folder} exists and is not a release: choose another place"
+            f"{folder} exists and is not a release: choose another folder"
         ) from None
 
 
@@ -198,7 +198,7 @@ def _another(folder: Path) -> ParameterError:
 
 
 class _Collected:
-    """The rows of some sources, in the order of these, in whatever order they are made."""
+    """Collect rows in the order of their sources, whatever order they are made in."""
 
     def __init__(self, indices: npt.NDArray[np.int64], n_nodes: int) -> None:
         self._indices = indices
@@ -240,7 +240,7 @@ def _work_on(question: Question, price: Price | None) -> Drawn | Paid:
 
 
 class Drawn:
-    """Rows without a ledger: what is shared is drawn once, then every row has its own noise."""
+    """Rows without a ledger: shared statistics are drawn once, and every row has its own noise."""
 
     def __init__(self, question: Question) -> None:
         self._question, noise = question, question.noise or NoiseSource.secure()
@@ -254,7 +254,7 @@ class Drawn:
         return (made for _, made in self._run(self.task))
 
     def files(self) -> FolderParts:
-        """All rows as files of a folder, which the workers write."""
+        """All rows as files of a folder, encoded by the workers."""
         nodes = self._question.graph.nodes
         for part, file in self._run(replace(self.task, about=self.about)):
             yield part.batch, "of-one-call", nodes.take(part.sources), file
@@ -276,7 +276,7 @@ def _learn(question: Question, numbers: Noised | None) -> Any:
 
 
 def _parts(question: Question, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
-    """The sources in parts, one for a worker at a time."""
+    """Split the sources into parts; a worker takes one part at a time."""
     size = rows_at_once(question.width, _PART_BYTES)
     if question.mechanism.gives == "suggestions":
         size = _PART_LISTS
@@ -314,18 +314,18 @@ class Paid:
 
     @cached_property
     def task(self) -> Task:
-        """With what was learned from the shared statistics; after the first charge."""
+        """The task, with what was learned from the shared statistics; after the first charge."""
         assert self._shared is not None
         return _task(self._question, _learned(self._question, self._shared))
 
     @cached_property
     def batches(self) -> list[Batch]:
-        """All batches that hold the rows, stored; missing rows are charged and made."""
+        """All batches that hold the rows; missing rows are charged, made and stored."""
         return sorted(self._stored(), key=lambda batch: batch.number)
 
     @property
     def about(self) -> About:
-        """What is to be known about the rows."""
+        """Guarantee and provenance of the rows."""
         return self._question.about(charged=max(batch.created for batch in self.batches))
 
     def rows(self) -> Iterator[Made]:
@@ -333,13 +333,13 @@ class Paid:
         return map(self._rows_in, self.batches)
 
     def files(self) -> FolderParts:
-        """All rows as files of a folder, a batch each."""
+        """All rows as files of a folder, one per batch."""
         for number, batch in enumerate(self.batches):
             made = self.task.result(self._rows_in(batch), self.about)
             yield number, batch.key, made.sources, file_of(made)
 
     def check_same(self, there: ReleaseFolder) -> None:
-        """Refuse (ParameterError) a folder that holds another release than this one."""
+        """Refuse (ParameterError) a folder that holds another release."""
         names = [part_name(number, batch.key) for number, batch in enumerate(self.batches)]
         sources = self._question.graph.nodes.take(self._question.indices)
         if set(there.sources) != set(sources) or [part.name for part in there.parts] != names:
@@ -347,12 +347,12 @@ class Paid:
         if there.provenance.lists != self._question.lists_made:
             raise ParameterError(
                 f"{there.path} holds lists of another length or for other candidates: choose "
-                "another place, where they cost nothing, or replace them (--overwrite, "
+                "another folder, where nothing more is charged, or replace them (--overwrite, "
                 "overwrite=True)"
             )
 
     def _stored(self) -> Iterator[Batch]:
-        """The batches, as they get stored.
+        """Yield each batch when it is stored.
 
         A batch that another process has charged and not finished is computed here, all of it, from
         its secret. So it does not matter whether that process is still at work.
@@ -371,7 +371,7 @@ class Paid:
         yield from stored
 
     def _missing(self, stored: list[Batch], begun: dict[int, tuple[Batch, _Collected]]) -> Parts:
-        """Charge batch by batch; gives the parts of batches that are not stored yet."""
+        """Charge batch by batch; yield the parts of batches that are not stored yet."""
         question, seen, names = self._question, set[str](), iter(self._question.names)
         size = max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * question.width)))
         while some := list(islice(names, size)):
@@ -391,10 +391,10 @@ class Paid:
                     yield Part(batch.number, sources), key
 
     def _rows_in(self, batch: Batch) -> Made:
-        """Those of a batch's rows that are wanted.
+        """The requested rows of a batch, read from the stored artifact.
 
-        What the ledger recorded, not what was just made: should another process have been first,
-        with other code under the same secret, two different values must not get out.
+        Not those just made in this process: if another process was first and ran other code
+        under the same secret, two different values of one row must not be released.
         """
         held = _read(batch.artifact)
         wanted = np.flatnonzero(np.isin(held["sources"], self._question.indices))
@@ -462,7 +462,7 @@ def read_shared(path: Path) -> Noised | None:
 
 
 def write_rows(path: Path, made: Made) -> None:
-    """Write the rows of a batch; of suggestions the evidence, not lists."""
+    """Write the rows of a batch; for suggestions, the evidence rather than the lists."""
     if isinstance(made.rows, Evidence):
         _write(path, {"sources": made.sources, **vars(made.rows)})
     else:
@@ -479,4 +479,4 @@ def _read(path: Path) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as held:
             return dict(held)
     except (OSError, ValueError, KeyError) as error:
-        raise LedgerError(f"{path} is not what this edgeveil stores: {error}") from error
+        raise LedgerError(f"{path} is damaged, or from another version: {error}") from error

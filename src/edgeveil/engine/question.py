@@ -44,7 +44,7 @@ _NODES_ARE_PUBLIC = (
 
 
 class Options(TypedDict, total=False):
-    """What every call that releases takes; see `edgeveil.release`."""
+    """Options of every call that makes a release; see `edgeveil.release`."""
 
     ledger: Ledger | None
     label: str
@@ -66,11 +66,11 @@ class ReleaseOptions(Options, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A release that was asked for and checked; nothing is charged or drawn yet."""
+    """A checked request for a release; nothing is charged or drawn yet."""
 
     graph: Graph
     mechanism: Mechanism
-    indices: npt.NDArray[np.int64]  # of the members, or sources, each once
+    indices: npt.NDArray[np.int64]  # of the sources (members), without repeats
     guarantee: Guarantee
     # as in `Options`
     ledger: Ledger | None = None
@@ -109,19 +109,19 @@ class Question:
         return self.ledger.price(self.campaign, self.names)
 
     def without_exhausted(self) -> Question:
-        """Leave out whom the budget does not allow a row; BudgetError if nobody is left.
+        """Leave out members whose budget does not allow a row; BudgetError if nobody is left.
 
-        Who that is depends on the ledger alone. The charge checks the budgets once more, in its
-        own transaction: it is refused if one was used meanwhile.
+        Who is left out depends on the ledger alone. The charge checks the budgets again in its
+        own transaction, and is refused if one of them was used meanwhile.
         """
         if self.ledger is None:
-            raise ParameterError("only a ledger knows whose budget is exhausted: name it")
+            raise ParameterError("skip_exhausted needs a ledger: only a ledger knows the budgets")
         if self.guarantee.model == "public":
-            raise ParameterError("a public release counts for everybody: nobody can be left out")
+            raise ParameterError("a public release is charged to everybody: nobody can be left out")
         unable = set(self.ledger.newcomers(self.campaign, self.names).unable)
         able = self.indices[[name not in unable for name in self.names]]
         if not len(able):
-            raise BudgetError("the budget of nobody allows this: nothing was charged")
+            raise BudgetError("no member's budget allows this: nothing was charged")
         guarantee = guarantee_for(self.graph, self.mechanism, len(able))
         return replace(self, indices=able, guarantee=guarantee, n_left_out=len(unable))
 
@@ -141,7 +141,7 @@ class Question:
 
     @cached_property
     def lists_made(self) -> dict[str, Any]:
-        """How lists are made, as plain public data; empty for other kinds of rows."""
+        """The parameters of the lists, as plain public data; empty for other kinds of rows."""
         if self.mechanism.gives != "suggestions":
             return {}
         k, among = self.lists
@@ -227,7 +227,7 @@ def ask(
 
 
 def guarantee_for(graph: Graph, mechanism: Mechanism, n_sources: int) -> Guarantee:
-    """What a release of so many rows of this graph protects."""
+    """The guarantee of a release of `n_sources` rows of this graph."""
     guarantee = mechanism.guarantee(n_sources)
     if graph.intake.nodes_from_edges:
         promises = [p for p in (guarantee.promise, _NODES_ARE_PUBLIC) if p]
@@ -236,7 +236,7 @@ def guarantee_for(graph: Graph, mechanism: Mechanism, n_sources: int) -> Guarant
 
 
 def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> ListOptions:
-    """Take k and candidates out of what was given; ids are looked up before anything is charged."""
+    """Take k and candidates out of the options, and look up the ids before anything is charged."""
     wanted = {name: given.pop(name) for name in ("k", "candidates") if name in given}
     if wanted and check_mechanism(mechanism).gives != "suggestions":
         raise ParameterError(f"{next(iter(wanted))} is for lists; {mechanism.name} makes none")
@@ -259,7 +259,7 @@ def _check_options(how: dict[str, Any]) -> dict[str, Any]:
     if ledger is not None and noise is not None:
         raise ParameterError("a ledger keeps its own noise secret: leave noise= out")
     if noise is not None and noise.private:
-        # In two releases it would draw the same noise twice, which can then be subtracted.
+        # Two releases from one source would share noise, which can be subtracted.
         raise ParameterError("noise= takes a seeded source; leave it out for a private release")
     return how
 
@@ -275,7 +275,7 @@ def _check_size(question: Question, *, in_memory: bool) -> None:
     if needed > there:
         raise ParameterError(
             f"{at_once:,} rows of {width:,} values take {needed / 2**30:,.0f} GiB of "
-            f"memory; there are {there / 2**30:,.0f}"
+            f"memory; this machine has {there / 2**30:,.0f} GiB"
             + "; edgeveil.release_to writes them to a folder instead"
             * in_memory
         )

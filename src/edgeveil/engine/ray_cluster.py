@@ -1,8 +1,7 @@
-"""Ray: the same release on a cluster. Needs the extra ``edgeveil[ray]``.
+"""Ray: compute a release on a cluster. Needs the extra ``edgeveil[ray]``.
 
-A task goes into Ray's object store, from where workers on one machine share one copy of the graph:
-their arrays are read-only views of it. A graph that lies in a folder that all machines see is sent
-as its path instead.
+The task is put into Ray's object store, where all workers of a machine share one copy of the
+graph through read-only views. A graph in a folder that all machines see is sent as a path instead.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ from edgeveil.graph import Graph
 from edgeveil.io import open_graph
 from edgeveil.privacy.noise import NoiseKey
 
-_ATTEMPTS = 5  # times that a part is started anew after the cluster lost it
+_ATTEMPTS = 5  # how often a part that the cluster lost is started, at most
 _AHEAD = 2  # parts in flight per processor
-_GRACE = 10.0  # seconds for cancelled parts to end
+_GRACE = 10.0  # seconds to wait for cancelled parts to end
 
-_tasks: dict[str, Task] = {}  # in a worker: the task it is working on, by the token of the run
+_tasks: dict[str, Task] = {}  # in a worker: its current task, by the token of the run
 
 
 @dataclass(frozen=True)
 class GraphFolder:
-    """A folder with the graph of a task, sent in place of the graph."""
+    """A folder with the graph of a task, sent instead of the graph."""
 
     path: str
     fingerprint: str
 
     @classmethod
     def holding(cls, graph: Graph, path: Path) -> GraphFolder:
-        """Refuse (ParameterError) a folder that holds another graph."""
+        """Check that the folder holds this graph; ParameterError if it does not."""
         if open_graph(path) != graph:
-            raise ParameterError(f"{path} holds another graph than the one given")
+            raise ParameterError(f"{path} does not hold the graph that was given")
         return cls(str(path.resolve()), graph.fingerprint)
 
     def open(self) -> Graph:
@@ -52,31 +51,32 @@ class GraphFolder:
             graph = open_graph(self.path)
         except InputError as error:
             raise InputError(f"on a worker's machine: {error}") from error
-        if graph.fingerprint != self.fingerprint:  # under one key it would draw the same noise
-            raise InputError(f"{self.path} is another graph here than where the work was started")
+        if graph.fingerprint != self.fingerprint:  # two graphs under one key would share noise
+            raise InputError(f"{self.path} on a worker holds another graph than on the caller")
         return graph
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ray:
-    """Compute rows on a Ray cluster, a part of the sources a task.
+    """Compute rows on a Ray cluster, one Ray task for each part of the sources.
 
-    The graph goes into the object store once per machine and is shared there by all workers.
-    Whatever is retried or computed twice gives the same values: a row's noise is a function of
+    The graph is put into the object store once per machine and is shared there by all workers.
+    A part that is retried or computed twice gives the same values: a row's noise is a function of
     the release's secret and the row's source. The secret is passed in the calls themselves,
-    never through the object store, which Ray may spill to a disk. Between machines Ray sends
-    calls in clear unless the cluster uses TLS (docs/scale.md).
+    never through the object store, which Ray may spill to disk. Ray does not encrypt calls
+    between machines unless the cluster uses TLS (docs/scale.md).
 
     Parameters
     ----------
     address : str, optional
-        Of a running cluster; ``"auto"`` finds the one of this machine. Left out: the cluster
-        that this process is connected to, or else a new one on this machine, for this call.
+        Address of a running cluster; ``"auto"`` finds the one on this machine. By default the
+        cluster that this process is connected to, or else a new one on this machine, for this
+        call only.
     workers : int, optional
-        At most so many parts at once; by default as many as the cluster has processors.
+        Largest number of parts in flight; by default twice the cluster's processors.
     graph_path : path, optional
         A graph folder (`edgeveil.save_graph`) with the same graph, which all machines see at
-        this path. Workers then map it into memory instead of taking it from the object store.
+        this path. Workers then memory-map it instead of using the object store.
     """
 
     address: str | None = None
@@ -122,11 +122,11 @@ class Ray:
                 try:
                     result = ray.get(reference)
                 except _losses(ray) as error:
-                    # A machine is gone, and with it a result or the task itself.
+                    # A machine was lost, and with it a result or the task itself.
                     if attempt == _ATTEMPTS:
                         raise EdgeveilError(
                             f"the cluster lost some rows {_ATTEMPTS} times; "
-                            "with a ledger the same call goes on where this one stopped"
+                            "with a ledger, repeating the call resumes where this one stopped"
                         ) from error
                     shared = ray.put(sent)
                     lost.append((part, key, attempt + 1))
@@ -144,7 +144,7 @@ class Ray:
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:
-        """Connect for the time of the run, unless this process is connected already."""
+        """Connect for the duration of the run, unless this process is connected already."""
         if ray.is_initialized():
             yield
             return
@@ -169,7 +169,7 @@ class Ray:
 
 
 def _end(ray: Any, references: list[Any]) -> None:
-    """Cancel tasks and wait for them: none may go on writing after the call has failed.
+    """Cancel tasks and wait for them: none may go on after the call has failed.
 
     A worker that cannot be interrupted (inside a long compiled loop) is killed. Errors are
     dropped: those of the tasks, which Ray would otherwise report as unread, and those of a
@@ -201,10 +201,10 @@ def _refuse_silence(address: str | None) -> None:
 
 
 def _run_part(sent: list[Any], token: str, code: str, part: Part, key: NoiseKey) -> Any:
-    """What a worker does.
+    """Run a part in a worker.
 
-    `sent` is a list, so that Ray passes the reference in it as it is: the task is fetched once a
-    run and kept for the next part, because kernels have prepared the graph.
+    `sent` is a list, so that Ray passes the reference inside it without resolving it. The task is
+    fetched once per run and kept for the next part, because kernels have prepared its graph.
     """
     if token not in _tasks:
         _tasks.clear()
@@ -212,14 +212,14 @@ def _run_part(sent: list[Any], token: str, code: str, part: Part, key: NoiseKey)
         if isinstance(task.graph, GraphFolder):
             task = replace(task, graph=task.graph.open())
         if code != code_of(task.mechanism):
-            # Other code could draw other values under the same key, or less noise.
-            raise EdgeveilError("a worker has other code than the process that sent the work")
+            # Other code could compute other values, or draw less noise, under the same key.
+            raise EdgeveilError("a worker runs other code than the process that started the work")
         _tasks[token] = task
-    return _tasks[token](part, key.source(), lambda: None)  # it is stopped from outside
+    return _tasks[token](part, key.source(), lambda: None)  # Ray stops it from outside
 
 
 def _import_ray() -> Any:
-    # Ray reports usage to its makers unless told not to.
+    # Ray sends usage statistics to its makers unless told not to.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray

@@ -1,7 +1,7 @@
 """Tasks, which compute some rows of a release, and the engine that runs them in threads.
 
-A task is plain data and can be sent to another process; the key to its noise is sent apart
-from it, because what is shared between machines may be spilled to a disk and a key must not.
+A task is plain data and can be sent to another process. The noise key is sent separately,
+because what machines share may be spilled to disk, and a key must not be.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Part:
 
 
 Parts = Iterable[tuple[Part, NoiseKey]]
-"""With the key to the noise of the batch's rows."""
+"""Parts, each with the noise key of its batch."""
 
 
 class Made(NamedTuple):
     """Rows of some sources (indices), and their uncertainty if the mechanism knows it.
 
-    Of suggestions the rows are the evidence from which lists are made: this is what is stored.
+    For suggestions the rows are the evidence that lists are made from: that is what is stored.
     """
 
     sources: npt.NDArray[np.int64]
@@ -62,7 +62,7 @@ class About(NamedTuple):
 
 
 class ListOptions(NamedTuple):
-    """How lists are made of evidence: post-processing, free, and no part of what is stored."""
+    """How lists are made from stored evidence: post-processing, without a charge."""
 
     k: int = 20
     candidates: npt.NDArray[np.int64] | None = None  # indices; None: everybody
@@ -83,7 +83,7 @@ class Task:
     lists: ListOptions = field(default_factory=ListOptions)
 
     def __call__(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Made | bytes:
-        """Every source has its own noise, so what a part holds does not matter.
+        """Compute the rows; every source has its own noise, however sources are split into parts.
 
         `check` is called between groups of rows and may raise to stop.
         """
@@ -93,7 +93,7 @@ class Task:
     def _rows(self, part: Part, noise: NoiseSource, check: Callable[[], None]) -> Made:
         mechanism, graph, total = self.mechanism, self.graph, len(part.sources)
         evidence: list[Evidence] = []
-        wholes: list[Rows] = []  # one array each: a group's memory is then used for the next one
+        wholes: list[Rows] = []  # rows and uncertainty; groups are copied in and reuse memory
         for here in groups_of(mechanism, graph.n_nodes, total):
             check()
             made, own = make_rows(mechanism, graph, self.shared, part.sources[here], noise)
@@ -152,20 +152,20 @@ class Engine(Protocol):
 
 
 class _StoppedError(Exception):
-    """Raised inside a worker when nobody wants its result any more."""
+    """Raised inside a worker whose result is no longer needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Local:
     """Compute rows in threads of this process, one part of the sources each.
 
-    The kernels, the noise and most of numpy run without Python's lock, so threads share one
-    graph and really run side by side. Results are the same bits for any number of threads.
+    The kernels, the noise and most of numpy release Python's global interpreter lock, so threads
+    share one graph and run in parallel. Results are bit-identical for any number of threads.
 
     Parameters
     ----------
     threads : int, optional
-        How many; by default as many as this process may use processors.
+        Number of threads; by default the number of processors that this process may use.
     """
 
     threads: int | None = None

@@ -50,7 +50,7 @@ class Reason(IntEnum):
 
 
 class Popularity(NamedTuple):
-    """What the released degrees tell, the same for everybody."""
+    """Popularity of all nodes from the released degrees, the same for everybody."""
 
     log_degrees: Vector  # (n) logarithms of released degrees, of the noise floor at least
     order: npt.NDArray[np.int64]  # (n) nodes, the most popular first
@@ -59,7 +59,7 @@ class Popularity(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What the noisy sums of some members tell about strangers: this is stored.
+    """The noisy sums of some members, as evidence about strangers: this is stored.
 
     Row i is at ``starts[i] : starts[i + 1]``, nodes rising.
     """
@@ -105,7 +105,7 @@ class Lists(NamedTuple):
     nodes: npt.NDArray[np.int64]
     scores: Vector
     common: Vector  # estimated common friends
-    chance: Vector  # share of the names with at least such a sum that noise alone explains
+    chance: Vector  # share of names with at least this sum that is expected from noise alone
     reasons: npt.NDArray[np.int8]  # of `Reason`
 
 
@@ -162,7 +162,7 @@ def gather(
     rate : float
         1 / scale of the noise on the sums.
     weight : array of shape (members,), optional
-        Total weight of the friends that were asked about; by default of all friends.
+        Total weight of the friends whose edges were counted; by default of all friends.
     """
     if weight is None:
         weight = weight_of_friends(popularity, own)

@@ -20,21 +20,21 @@ Vector = npt.NDArray[np.float64]
 
 
 class Place(NamedTuple):
-    """One place of a ranking.
+    """One entry of a ranking.
 
     Attributes
     ----------
     place : int
-        1 for the best.
+        Rank of the node; 1 is the best.
     node : id
-        Who has it.
+        The node.
     score : float
         The released score.
     uncertainty : float or None
         How far noise may have moved the score (95 %); None if nothing is known about it.
     first, last : int or None
-        The best and the worst place held by a node that cannot be told apart from this one, at
-        95 % for each pair by itself. Both are `place` if it can be told apart from all others.
+        The best and the worst place among the nodes that cannot be told apart from this one, at
+        95 % for each pair separately. Both equal `place` if it can be told apart from all others.
         A node in between with a smaller uncertainty may still be told apart.
     """
 

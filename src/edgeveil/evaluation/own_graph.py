@@ -1,4 +1,4 @@
-"""`evaluate`: how good private results are on a graph. For the curator only."""
+"""`evaluate`: how accurate private results are on a graph. For the curator only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NOT_RESULTS = ("experiment", "dataset", "paper_value")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How good private results are on one graph; printing it gives a table.
+    """How accurate private results are on one graph; printing it gives a table.
 
     Attributes
     ----------
@@ -56,9 +56,9 @@ class Evaluation:
     heading : str
         What was measured.
     columns : list of str
-        Names of what `rows` gives.
+        Names of the columns of `rows`.
     lines : tuple
-        What `rows` gives.
+        The rows themselves.
     panels : tuple of (metric, scope)
         What `plot` shows.
     """
@@ -72,9 +72,8 @@ class Evaluation:
     def rows(self) -> list[Row]:
         """One row per mechanism and epsilon; see `columns`.
 
-        For suggestions also one per measure, over time one per degree group. None stands for the
-        epsilon of a line that has none (exact values, floors), and for an accuracy where any order
-        would be right.
+        For suggestions also one per measure; over time also one per degree group. Epsilon is None
+        where there is none (exact values, floors); an accuracy is None where any order is right.
         """
         return list(self.lines)
 
@@ -93,7 +92,7 @@ class Evaluation:
         return frame
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Draw accuracy against epsilon: the paper's Figure 1 for this graph, if it is rankings.
+        """Draw accuracy against epsilon; for rankings, the paper's Figure 1 for this graph.
 
         Parameters
         ----------
@@ -149,39 +148,42 @@ def evaluate(
     name: str = "graph",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:
-    """Measure how good private results are on a graph. For the curator only.
+    """Measure how accurate private results are on a graph. For the curator only.
 
-    ``suggestions``, the main job: a tenth of the edges is hidden, and lists made without them are
-    searched for the hidden friends: hits@k by degree of the members and for all members, compared
-    with popularity, scores without privacy, and the limit of lists that are made from common
-    friends and popularity (docs/theory/limits.md). Also the number of members of each degree group,
-    and the share of lists that are mostly popular names.
-    ``rankings``, the paper's: Recall@k and NDCG@k against exact PageRank, in three scopes (see
-    `edgeveil.evaluation.ranking`), compared with two floors. Nothing is charged or protected:
-    the numbers come from the exact graph.
+    Nothing is charged and nothing is protected: the numbers come from the exact graph.
 
-    Of a history, suggestions over time: what the lists of a series (`edgeveil.refresh`, by its
-    usual rule) find at the last five snapshots, compared with popularity and with "base only": one
+    ``suggestions``: hide a tenth of the edges, make lists without them, and count how many hidden
+    friends the lists find (hits@k), by degree group and for all members. For comparison:
+    popularity, scores without privacy, and the limit of lists made from common friends and
+    popularity (docs/theory/limits.md). Also the number of members in each degree group, and the
+    share of lists that are mostly popular names.
+
+    ``rankings``, the protocol of the paper: Recall@k and NDCG@k against exact PageRank, in three
+    scopes (see `edgeveil.evaluation.ranking`). For comparison: two floors.
+
+    For a history: suggestions over time. What the lists of a series (`edgeveil.refresh` with its
+    default rule) find at the last five snapshots. For comparison: popularity, and "base only", one
     list with all of epsilon at the first snapshot, from which only new friends are removed.
 
     Parameters
     ----------
     graph : Graph or History
-        The private graph, or what `edgeveil.release` takes for one; or its history.
+        The private graph (anything that `edgeveil.release` takes), or its history.
     epsilons : float or iterable of float, optional
-        Privacy losses to try: 0.5, 1 and 2 for suggestions, 0.1, 1 and 5 for rankings if left
-        out.
+        Values of epsilon to try; by default 0.5, 1 and 2 for suggestions, and 0.1, 1 and 5 for
+        rankings.
     protocol : {"suggestions", "rankings"}
-        What is measured; suggestions if left out, or what `mechanisms` give.
+        What to measure; by default what `mechanisms` give, or else suggestions.
     mechanisms : Mechanism or iterable of them, optional
-        Try these instead of the recommended ones, each at its own epsilon.
+        Measure these instead of the recommended ones, each at its own epsilon.
     sources : int, optional
-        How many members of each degree group (150), or how many sources of rankings (30). Always
-        the same ones, with the same (seeded) noise: the result can be repeated.
+        Number of members in each degree group (150 by default), or of sources of rankings (30).
+        The choice and the noise are seeded: the result can be repeated.
     k : int, optional
-        How many suggestions (20) or places of a ranking (100) count.
+        Length of the lists (20 by default) or of the rankings (100) that are compared.
     min_degree : int
-        Rankings: neighbours that a source must have; the paper's 50 is much for a small graph.
+        Rankings: the lowest degree of a source. The paper's value of 50 may be too high for a
+        small graph.
     name : str
         The graph's name in the results.
     progress : callable
@@ -199,7 +201,7 @@ def evaluate(
         if protocol == "rankings":
             raise ParameterError("rankings are not measured over time: give a graph")
         if mechanisms is not None:
-            raise ParameterError("over time a series of lists is measured: give epsilons")
+            raise ParameterError("a history is measured with a series of lists: give epsilons")
         sources = whole("sources", 150 if sources is None else sources)
         k = whole("k", 20 if k is None else k)
         _refuse_long(k, len(graph.nodes))
@@ -223,7 +225,7 @@ def evaluate(
     k = whole("k", (20 if lists else 100) if k is None else k)
     _refuse_long(k, graph.n_nodes)
     if given is not None and epsilons is not None:
-        raise ParameterError("give epsilons or mechanisms; a mechanism brings its own epsilon")
+        raise ParameterError("give epsilons or mechanisms; a mechanism has its own epsilon")
     losses = _losses(epsilons, protocol)
     if lists:
         if given is None:
@@ -328,6 +330,6 @@ def _recommended(epsilons: Iterable[float], sources: int) -> Iterator[Contender]
             yield Contender(ours.name, ours(epsilon=epsilon), epsilon, sources, 3)
         paper = private.DPPushFlowCap.paper(epsilon)
         yield Contender("push-flow-cap (paper)", paper, epsilon, sources, 3)
-        if epsilon >= 1:  # below, the flipped graph is dense and slow
+        if epsilon >= 1:  # below 1, the flipped graph is dense and slow
             flipping = private.EdgeFlipping(epsilon=epsilon)
             yield Contender("edge-flipping", flipping, epsilon, min(sources, 8), 1)

@@ -222,7 +222,7 @@ def measure_contest(
 
     Sources have at least `min_degree` neighbours; `seed` chooses them and the noise. `restart` is
     that of the exact PageRank. `keep` gives the value of a named cell, by computing it or from
-    where it was kept; `progress` is told how many cells are done, of how many.
+    where it was kept; `progress` is called with the number of cells done and of all cells.
     """
     limits = [contender.sources for contender in contenders]
     most = None if None in limits else max(limit or 0 for limit in limits)

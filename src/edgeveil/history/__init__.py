@@ -2,11 +2,11 @@
 
     history   History: create, open, add a snapshot, forget a member
     timed     an edge list with a column of times -> a history
-    ids       the public node set as it grows: indices stay for ever, a forgotten id goes
-    merging   a snapshot into the rows on the disk, in blocks
-    state     the folder: one whole state after another, never half of one
+    ids       the public node set, which only grows; a forgotten id is erased, its index stays
+    merging   merge a snapshot into the rows on disk, in blocks
+    state     the folder: a new state replaces the old one atomically
 
-No noise and no budget is here; everything but the node sets and dates is private.
+Nothing here draws noise or charges a budget. Everything but the node sets and dates is private.
 """
 
 from edgeveil.history.history import History

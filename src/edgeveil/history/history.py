@@ -33,23 +33,23 @@ from edgeveil.io.node_lists import Nodes
 from edgeveil.io.picking import Columns
 from edgeveil.nodes import NodeId, NodeSet
 
-_BLOCK = 1 << 20  # births that are counted at a time
+_BLOCK = 1 << 20  # births counted at a time
 
 
 class _UnchangedError(Exception):
-    """The snapshot is the last one once more."""
+    """The new snapshot equals the last one."""
 
 
 class History:
     """All edges of a label so far, with the number of the snapshot in which each was first seen.
 
-    A folder, for its owner only. It holds every edge that any snapshot had, and is at least as
-    private as each of them. Members keep their index for ever, whoever joins or leaves. An edge
-    that ends and begins again keeps its first birth, unless the history started anew in between.
-    Make one with `create` or `from_edges`, open it with `open`.
+    A history is a folder that only the user who made it can read. It holds every edge of every
+    snapshot: keep it at least as private as the graph. Members keep their index for ever, whoever
+    joins or leaves. An edge that ends and begins again keeps its first birth, unless the history
+    started anew in between. Make a history with `create` or `from_edges`, and open it with `open`.
 
-    An object sees the history as it was when it was opened, or last written to through this
-    object, whatever other processes add meanwhile.
+    An object shows the history as of when it was opened, or was last written to through this
+    object, even if other processes add snapshots meanwhile.
 
     Examples
     --------
@@ -76,9 +76,9 @@ class History:
         Raises
         ------
         ParameterError
-            If the place is taken.
+            If the path exists already.
         EdgeveilError
-            If the disk refuses.
+            If the folder cannot be written.
         """
         nothing = Graph.from_edges([], [], NodeSet.range(0))
         return cls._create(path, (), replace(nothing, births=np.zeros(0, np.uint16)))
@@ -112,14 +112,16 @@ class History:
         Parameters
         ----------
         path : path
-            The folder. It must be this user's, and closed to all others.
+            The folder. It must belong to this user, and nobody else may have access to it.
         verify : bool
-            Check everything, as `edgeveil.open_graph` does, and that no birth lies in the future.
+            Check everything, as `edgeveil.open_graph` does, and that no birth is after the latest
+            snapshot.
 
         Raises
         ------
         InputError
-            If it is no history, is damaged, belongs to somebody else or is open to others.
+            If the folder is not a history, is damaged, belongs to another user, or is open to
+            others.
         """
         path = Path(path)
         state = read_state(path, verify=verify)
@@ -142,9 +144,9 @@ class History:
     ) -> History:
         r"""Make a history from one edge list, text or Parquet, with a column of times.
 
-        Every period is a snapshot: it has all edges up to its end, on all nodes. An edge that
-        occurs more than once is born with the earliest. The file is read at once, as
-        `edgeveil.read_graph` does.
+        Every period becomes a snapshot with all edges up to its end, on all nodes. An edge that
+        occurs more than once is born at its earliest time. The whole file is read into memory, as
+        by `edgeveil.read_graph`.
 
         Parameters
         ----------
@@ -154,21 +156,22 @@ class History:
             The edge list.
         time : str or int
             The column with times, by name or by position from 0: dates, dates with a time of day
-            (ISO 8601; UTC if they do not say), seconds or milliseconds since 1970, or any numbers.
+            (ISO 8601; UTC if no zone is given), seconds or milliseconds since 1970, or any numbers.
         periods : "weekly", "monthly", int, or sequence
-            Weeks from Monday to Sunday or months, in UTC; so many periods of equal length; or
-            cut points, strictly increasing: an edge belongs to the first that is not before its
-            time, and those after the last one to a last period. **Without cut points the first and
-            the last time of all edges decide, and are treated as public.**
+            Weeks from Monday to Sunday, or months, in UTC; this many periods of equal length; or
+            strictly increasing cut points: an edge belongs to the first cut point that is not
+            before its time, and edges after the last cut point form a last period. **Without cut
+            points, the periods depend on the first and last time of all edges, which are treated
+            as public.**
         nodes, directed, header, columns, delimiter
             As in `edgeveil.read_graph`.
 
         Raises
         ------
         InputError
-            If the file cannot be read, or a time is missing or is none.
+            If the file cannot be read, or a time is missing or invalid.
         ParameterError
-            If the place is taken, or the periods do not fit the times.
+            If the path exists already, or the periods do not match the times.
 
         Examples
         --------
@@ -203,12 +206,12 @@ class History:
 
     @property
     def identity(self) -> str:
-        """Random: tells a history from every other one, and from itself before it started anew."""
+        """A random id, unique to this history; it changes when the history starts anew."""
         return self._state.about.identity
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """What is public of every snapshot; number i is ``snapshots[i - 1]``."""
+        """The public data of every snapshot; number i is ``snapshots[i - 1]``."""
         return self._state.about.snapshots
 
     def __len__(self) -> int:
@@ -219,18 +222,18 @@ class History:
     def nodes(self) -> NodeSet:
         """Everybody who was ever in a snapshot. Indices never change.
 
-        A forgotten member is still there, without its id: a mark is in its place.
+        A forgotten member keeps its index, with a placeholder instead of its id.
         """
         return self._state.graph.nodes
 
     @property
     def present(self) -> npt.NDArray[np.bool_]:
-        """For every node whether it is in the latest snapshot; read-only."""
+        """For every node, whether it is in the latest snapshot; read-only."""
         return self._state.present
 
     @property
     def forgotten(self) -> IntArray:
-        """Indices of the forgotten, in increasing order: they have no edge, no id, no return."""
+        """Indices of forgotten members, in increasing order: without edges or id, never reused."""
         return np.array(self._state.about.forgotten, dtype=np.int64)
 
     @property
@@ -247,7 +250,7 @@ class History:
 
     @property
     def current(self) -> npt.NDArray[np.bool_]:
-        """For every entry of ``graph.indices`` whether the latest snapshot has it (private)."""
+        """For every entry of ``graph.indices``, whether the latest snapshot has it (private)."""
         return self._state.current
 
     def friends(self, index: int) -> npt.NDArray[np.int32]:
@@ -282,30 +285,30 @@ class History:
     def add(
         self, graph: Graph, date: str | date | datetime | None = None, *, again: bool = False
     ) -> int:
-        """Merge the next snapshot, and give its number.
+        """Merge the next snapshot, and return its number.
 
-        All at once or not at all, whatever interrupts it; then the same call can be made again.
-        Takes memory for all nodes, and for a block of entries.
+        The merge is atomic: if it is interrupted, repeat the call. Memory: a few numbers per node,
+        and a block of entries.
 
         Parameters
         ----------
         graph : Graph
-            The snapshot: all edges of today, on the members of today. Whoever is in it under an
-            id that was there before is the same node, in whatever order the ids come.
+            The snapshot: all edges of today, on the members of today. A node with an id that was
+            there before is the same node; the order of ids does not matter.
         date : str, date or datetime, optional
-            Of the snapshot, later than the last one's; by default now (UTC). With the date of the
-            last snapshot the same graph is that snapshot, and nothing is added: a call that was
-            interrupted can be made again without knowing how far it came.
+            Date of the snapshot, later than that of the last one; now (UTC) by default. The same
+            graph with the date of the last snapshot is that snapshot, and nothing is added: so an
+            interrupted call can be repeated safely.
         again : bool
-            Count a graph that is the same as the last snapshot as a new one.
+            Add a graph that equals the last snapshot as a new snapshot.
 
         Raises
         ------
         ParameterError
-            If the graph is the same as the last snapshot, or the date is not later. Whether a
-            graph has changed is private: this is for the curator only.
+            If the graph equals the last snapshot, or the date is not later. Whether the graph has
+            changed is private: for the curator only.
         InputError
-            If ids or directions are not those of the history.
+            If the kind of ids, or directed or undirected, differs from the history.
         EdgeveilError
             If another process is writing, or the disk is full; nothing was changed.
         """
@@ -397,21 +400,21 @@ class History:
     def forget(self, members: NodeId | Iterable[NodeId]) -> None:
         """Erase all edges, and the ids, of members who have left.
 
-        Their indices stay, without an edge, and are never given to anybody else: who comes back
-        is a new node. The old files are removed. What processes that have the history open, the
-        disk itself, backups, and files that snapshots were read from still hold is beyond that.
+        Their indices stay, without an edge, and are never reused: a member who comes back is a
+        new node. The old files are removed. This does not reach processes that have the history
+        open, traces on the disk, backups, or the files that snapshots were read from.
 
         Parameters
         ----------
         members : id or ids
-            Who is to be forgotten. None of them may be in the latest snapshot.
+            The members to forget. None of them may be in the latest snapshot.
 
         Raises
         ------
         UnknownNodeError
             If an id is not in the history.
         ParameterError
-            If somebody is still in the latest snapshot. Nobody is forgotten then.
+            If one of them is still in the latest snapshot. Then nobody is forgotten.
         EdgeveilError
             If another process is writing, or the disk is full; nothing was changed. Or if the old
             files cannot be removed.
@@ -423,8 +426,8 @@ class History:
             gone = np.unique(old.graph.nodes.indices(wanted))
             if old.present[gone].any():
                 raise ParameterError(
-                    "only who has left can be forgotten, and somebody named is in the latest "
-                    "snapshot: add one without them first"
+                    "only members who have left can be forgotten, and one of these is in the "
+                    "latest snapshot: add a snapshot without them first"
                 )
             mask = np.zeros(old.graph.n_nodes, np.bool_)
             mask[gone] = True
@@ -445,7 +448,7 @@ def _now() -> str:
 
 
 def _as_date(given: str | date | datetime) -> str:
-    """Give the date as it is noted: a day, or a time in UTC."""
+    """The date as text: a day, or a time in UTC."""
     text = given if isinstance(given, str) else given.isoformat()
     try:
         if len(text) == len("2026-11-16"):
@@ -461,7 +464,7 @@ def _in_utc(text: str) -> datetime:
 
 
 def _is_repeated(last: Snapshot | None, when: str | None) -> bool:
-    """Tell whether this is the date of the last snapshot; refuse an earlier one."""
+    """Whether this is the date of the last snapshot; refuse an earlier one."""
     if last is None or last.date is None or when is None:
         return False
     if _in_utc(when) < _in_utc(last.date):

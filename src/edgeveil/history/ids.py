@@ -1,8 +1,8 @@
-"""The node set of a history: it only grows, and whoever was forgotten has no id any more.
+"""The node set of a history: it only grows, and a forgotten member loses its id.
 
-Index i stands for one member for ever. A forgotten member's index stays, so that no other index
-moves; in the place of the id there is a mark that no snapshot may bring as an id. Should the id
-come back, with the same person or another one, it gets a new index.
+Index i belongs to one member for ever. The index of a forgotten member stays, so that no other
+index changes; its id is replaced by a placeholder that no snapshot may use as an id. If the id
+occurs again, for the same person or another one, it gets a new index.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
-# Marks of forgotten nodes: the control character "substitute" and the index, or the lowest integers
+# Placeholders: the control character "substitute" and the index, or the lowest integers
 _MARK = "\x1a"
 _LOWEST = -(2**63)
 
 
 def grow(nodes: NodeSet, snapshot: NodeSet) -> tuple[NodeSet, IntArray]:
-    """Append the ids of a snapshot that are new; give the whole set and the snapshot's places."""
+    """Append the new ids of a snapshot; return the whole set and the snapshot's indices in it."""
     _refuse_marks(snapshot)
     if not len(nodes):
         return snapshot, np.arange(len(snapshot))
@@ -54,7 +54,7 @@ def grow(nodes: NodeSet, snapshot: NodeSet) -> tuple[NodeSet, IntArray]:
 
 
 def without_ids(nodes: NodeSet, forgotten: IntArray) -> NodeSet:
-    """Put marks in the places of these ids."""
+    """Replace these ids by placeholders."""
     ids = nodes.ids.copy()
     if nodes.kind != "str":
         ids[forgotten] = _LOWEST + forgotten
@@ -65,7 +65,7 @@ def without_ids(nodes: NodeSet, forgotten: IntArray) -> NodeSet:
 
 def _refuse_marks(snapshot: NodeSet) -> None:
     if snapshot.kind == "int" and snapshot.ids.min(initial=0) < _LOWEST + 2**31:
-        raise InputError("the lowest 64-bit integers stand for forgotten members: they are no ids")
+        raise InputError("the lowest 64-bit integers are reserved for forgotten members")
     if snapshot.kind == "str":
         text, offsets = snapshot.arrays["text"], snapshot.arrays["offsets"]
         firsts = offsets[:-1][np.diff(offsets) > 0]
@@ -80,7 +80,7 @@ def _refuse_other_kind(nodes: NodeSet, snapshot: NodeSet) -> None:
 
 
 def _starts_with(longer: NodeSet, shorter: NodeSet) -> bool:
-    """Tell whether the ids of one set are the first ones of another, in the same order."""
+    """Whether the ids of one set are the first ones of another, in the same order."""
     n = len(shorter)
     if n > len(longer):
         return False
@@ -93,7 +93,7 @@ def _starts_with(longer: NodeSet, shorter: NodeSet) -> bool:
 
 
 def _number(nodes: NodeSet, snapshot: NodeSet) -> IntArray:
-    """Index of every id of the snapshot; those that are new are counted on from the last one."""
+    """Index of every id of the snapshot; new ids are numbered from the end of the set."""
     import polars as pl
 
     def series(ids: NodeSet) -> pl.Series:

@@ -1,4 +1,4 @@
-"""Rows of a history on the disk -> its rows with one snapshot more, or without somebody.
+"""Merge a snapshot into the rows of a history on disk, or remove the edges of forgotten members.
 
 Rows go through memory in blocks of some hundred thousand entries. An entry's key is its row within
 the block and its column, so that sorted keys are sorted rows.
@@ -25,7 +25,7 @@ _BLOCK = 1 << 18  # measured: fits the cache; four and sixteen times as many ent
 
 
 class Rows(NamedTuple):
-    """Some rows that follow one another: their lengths, and all their entries."""
+    """Consecutive rows: their lengths, and all their entries."""
 
     degrees: Array
     indices: Array
@@ -41,13 +41,13 @@ class Merge:
     old, current
         The history so far.
     snapshot : Graph
-        The next one, of the same kind.
+        The next snapshot, directed or not like the history.
     places : array
         Index in the history of every node of the snapshot.
     n : int
-        Nodes of the history from now on.
+        Number of nodes of the history after the merge.
     number : int
-        Of the snapshot: the birth of edges that are new.
+        Number of the snapshot: the birth of new edges.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Merge:
         return Rows(degrees, indices, all_births, current)
 
     def _keys(self, places: IntArray, rows: IntArray, bits: int) -> IntArray:
-        """The sorted keys of some rows of the snapshot, which lie at these places of the block."""
+        """The sorted keys of some rows of the snapshot, at these rows of the block."""
         indptr = self._snapshot.indptr
         starts, ends = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
         lengths = ends - starts
@@ -137,7 +137,7 @@ def rows_anew(graph: Graph, current: Array) -> Iterator[Rows]:
 
 
 def rows_without(graph: Graph, current: Array, gone: Array) -> Iterator[Rows]:
-    """Yield all rows of a history without the edges of the nodes that are marked in `gone`."""
+    """Yield all rows of a history without the edges of the nodes marked in `gone`."""
     for first, (degrees, indices, births, now) in stored_rows(graph, current):
         rows = np.repeat(np.arange(len(degrees)), degrees)
         kept = ~(gone[first + rows] | gone[indices])
@@ -163,13 +163,13 @@ def write_rows(folder: Path, blocks: Iterable[Rows]) -> None:
 
 
 def _slice(graph: Graph, first: int, last: int) -> tuple[Array, slice]:
-    """Lengths of the rows from `first` to `last`, as far as there are any, and their entries."""
+    """Lengths and entries of the rows from `first` to `last`, as far as they exist."""
     first, last = min(first, graph.n_nodes), min(last, graph.n_nodes)
     return graph.degrees[first:last], slice(int(graph.indptr[first]), int(graph.indptr[last]))
 
 
 def _blocks(lengths: Array) -> Iterator[tuple[int, int]]:
-    """Yield the first row, and the one behind the last, of blocks that fit; at least one row."""
+    """Yield (first row, end) of blocks of at most `_BLOCK` entries, or of one longer row."""
     ends = np.cumsum(lengths)
     first, before = 0, 0
     while first < len(lengths):

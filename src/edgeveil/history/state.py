@@ -1,13 +1,13 @@
-"""The folder of a history: one whole state after another, never half of one.
+"""The folder of a history. A new state replaces the old one atomically.
 
-    history.json      public: snapshots, forgotten indices, and the name of the state that counts
-    state-*/          a graph folder with births (`io.folder`), and two arrays more:
-      current.npy       for every entry whether the edge is in the latest snapshot
-      present.npy       for every node whether it is
-    lock              held by whoever writes
+    history.json      public: snapshots, forgotten indices, and the name of the current state
+    state-*/          a graph folder with births (`io.folder`), and two more arrays:
+      current.npy       for every entry, whether the edge is in the latest snapshot
+      present.npy       for every node, whether it is in the latest snapshot
+    lock              held while writing
 
-A new state is written beside the old one and flushed. Replacing history.json makes it count, and
-then the old one is removed. A state that no history.json names was never finished, or is over.
+A new state is written beside the old one and flushed. Replacing history.json makes it current, and
+then the old one is removed. A state that history.json does not name is unfinished or obsolete.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ _TRIES = 10  # a state may be replaced between reading its name and opening it
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is public of a snapshot.
+    """The public data of a snapshot.
 
     Attributes
     ----------
     number : int
-        From 1.
+        Number of the snapshot, from 1.
     date : str or None
-        Of the snapshot, ISO 8601; None if it has none.
+        Date of the snapshot, ISO 8601; None if it has none.
     n_nodes : int
-        Members at that time.
+        Number of members at that time.
     nodes : str
         SHA-256 of their ids, in the order of the snapshot.
     token : str
-        Random: tells this snapshot from another one with the same number, in a history that was
-        put back to an older copy and went on differently.
+        A random id that distinguishes this snapshot from another one with the same number, in a
+        history that was restored from an older copy and continued differently.
     """
 
     number: int
@@ -81,7 +81,7 @@ class About:
 
 @dataclass(frozen=True)
 class State:
-    """A state that was opened; the arrays are mapped, and stay if the state is removed."""
+    """An open state; its arrays are memory-mapped and stay valid if the state is removed."""
 
     about: About
     graph: Graph
@@ -90,7 +90,7 @@ class State:
 
 
 def create_folder(path: Path) -> None:
-    """Make the folder of a history, for its owner only."""
+    """Make the folder of a history; only this user can read it."""
     if not path.parent.is_dir():
         raise ParameterError(f"there is no folder {path.parent} to make the history in")
     try:
@@ -102,14 +102,14 @@ def create_folder(path: Path) -> None:
 
 
 def _strangers(path: Path) -> bool:
-    """Tell whether a folder holds anything but what an interrupted creation leaves."""
+    """Whether a folder holds anything but what an interrupted creation leaves."""
     ours = ("state-", ".history.json.")
     return any(file.name != "lock" and not file.name.startswith(ours) for file in path.iterdir())
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Keep all others from writing; clear away what a process that was killed left behind."""
+    """Lock out other writers, and remove what a killed process left behind."""
     try:
         with locked(path / "lock", f"another process is writing to {path}; try again later"):
             (path / "lock").chmod(0o600)
@@ -119,13 +119,13 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or "the disk refused"
         raise EdgeveilError(
-            f"writing to the history in {path} failed: {reason}; it is whole, as it was before "
-            "or with the change made"
+            f"writing to the history in {path} failed: {reason}; the history is intact, with or "
+            "without the change"
         ) from error
 
 
 def _sweep(path: Path) -> None:
-    """Remove what does not count, so that its bytes are gone."""
+    """Remove states that are not current, so that their bytes are gone."""
     left = list(_leftovers(path))
     for place in left:
         if place.is_dir():
@@ -144,11 +144,11 @@ def _leftovers(path: Path) -> Iterator[Path]:
 
 
 def read_state(path: Path, *, verify: bool) -> State:
-    """Open the state that counts."""
+    """Open the current state."""
     if not path.is_dir():
         raise InputError(f"there is no history {path}; edgeveil history create makes one")
     if not is_private_folder(path):
-        raise InputError(f"{path} is not a folder that only its owner, who must be you, can read")
+        raise InputError(f"{path} must be a folder that belongs to you and only you can read")
     for _ in range(_TRIES):
         about = _read_about(path)
         try:
@@ -156,18 +156,18 @@ def read_state(path: Path, *, verify: bool) -> State:
         except InputError:
             if _read_about(path).state == about.state:
                 raise
-    raise InputError(f"the history in {path} is replaced all the time")
+    raise InputError(f"the history in {path} keeps changing while it is opened; try again")
 
 
 def refuse_leftovers(path: Path) -> None:
-    """Refuse to say that old files are gone while they are not; the caller holds the lock."""
+    """Raise an error if old files are still there; the caller holds the lock."""
     _sweep(path)
     if left := next(_leftovers(path), None):
         raise EdgeveilError(f"the old files cannot be removed: delete {left}")
 
 
 def tidy_up(path: Path) -> None:
-    """Clear away what a killed process left behind, unless somebody is writing just now."""
+    """Remove what a killed process left behind, unless another process is writing."""
     with suppress(EdgeveilError, OSError):
         if any(_leftovers(path)):
             with writing(path):
@@ -175,11 +175,11 @@ def tidy_up(path: Path) -> None:
 
 
 def _read_about(path: Path) -> About:
-    strange = InputError(f"{path} is no history: edgeveil did not write its history.json")
+    strange = InputError(f"{path} is not a history: edgeveil did not write its history.json")
     try:
         text = (path / "history.json").read_bytes()
     except OSError as error:
-        raise InputError(f"{path} is no history: it has no readable history.json") from error
+        raise InputError(f"{path} is not a history: it has no readable history.json") from error
     try:
         said = json.loads(text)
         known, version = said["format"] == _FORMAT, said["version"]
@@ -205,7 +205,7 @@ def _read_about(path: Path) -> About:
 
 
 def _is_name(state: str) -> bool:
-    """Tell whether this names a state in the folder, and does not lead out of it."""
+    """Whether this names a state in the folder, and does not lead out of it."""
     return state.startswith("state-") and state.removeprefix("state-").isalnum()
 
 
@@ -226,7 +226,7 @@ def _open_state(path: Path, about: About, verify: bool) -> State:
     gone = np.array(about.forgotten, dtype=np.int64)
     if len(gone) and not (gone.min() >= 0 and gone.max() < graph.n_nodes):
         raise damaged
-    # A pass over all births is left to `verify`: nothing follows them as an index
+    # Only `verify` passes over all births: they are not used as indices, so this is safe
     if verify:
         future = np.max(births, where=births != NEVER, initial=0) > len(about.snapshots)
         if future or present[gone].any() or np.any(births[current] == NEVER):
@@ -246,9 +246,9 @@ def write_state(
     directed: bool,
     nodes_from_edges: bool,
 ) -> None:
-    """Write the next state, and let it count; the caller holds the lock.
+    """Write the next state and make it current; the caller holds the lock.
 
-    `about` names the state before it. Should `rows` raise, all is as before.
+    `about` names the state before it. If `rows` raises, nothing changes.
     """
     folder = path / f"state-{secrets.token_hex(8)}"
     try:
@@ -271,7 +271,7 @@ def write_state(
         held = {"format": _FORMAT, "version": _VERSION, **asdict(about), "state": folder.name}
         write_note(path / "history.json", held)
     except BaseException:
-        if not _counts(path, folder.name):  # an error may come when it does already
+        if not _counts(path, folder.name):  # an error may come after it became current
             remove_folder(folder)
         raise
 

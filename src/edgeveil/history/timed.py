@@ -35,7 +35,7 @@ _WEEK = 7 * 86_400 * _SECOND
 
 @dataclass(frozen=True)
 class _Times:
-    """Times of all rows: microseconds since 1970, or numbers of whatever meaning."""
+    """Times of all rows: microseconds since 1970, or plain numbers."""
 
     values: npt.NDArray[Any]
     are_dates: bool
@@ -76,7 +76,7 @@ def read_timed(
 def _births_of(
     graph: Graph, u: npt.NDArray[Any], v: npt.NDArray[Any], born: npt.NDArray[np.uint16]
 ) -> npt.NDArray[np.uint16]:
-    """For every entry of a graph the earliest of the rows of the list that it comes from."""
+    """For every entry of a graph, the earliest row of the list that it comes from."""
     bits = max(1, (graph.n_nodes - 1).bit_length())
     rows = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     keys = rows << bits | graph.indices
@@ -103,13 +103,13 @@ def _read_times(piece: Chunk) -> _Times:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     are_dates = column.dtype.is_temporal() and column.dtype not in (pl.Time, pl.Duration)
     if not (are_dates or column.dtype.is_numeric()):
-        raise piece.explain(RowError("the times are no dates and no numbers", 0))
+        raise piece.explain(RowError("the times are neither dates nor numbers", 0))
     missing = column.is_null()
     if column.dtype.is_float():
         missing |= ~column.is_finite().fill_null(False)
     if missing.any():
-        reason = "the time is missing, or is not what the others are: a date like 2026-11-16, one "
-        reason += "with a time like 2026-11-16 09:30:00, or a number"
+        reason = "the time is missing, or not of the same kind as the others: a date like "
+        reason += "2026-11-16, one with a time like 2026-11-16 09:30:00, or a number"
         raise piece.explain(RowError(reason, int(missing.arg_max() or 0)))
     if are_dates:
         return _Times(column.cast(pl.Datetime("us")).cast(pl.Int64).to_numpy(), True)
@@ -117,7 +117,7 @@ def _read_times(piece: Chunk) -> _Times:
 
 
 def _parse(text: pl.Series) -> pl.Series:
-    """Read texts as numbers or dates: in the way that most of the first ones allow."""
+    """Read texts as numbers or dates, whichever fits most of the first ones."""
     import polars as pl
 
     def read(some: pl.Series, way: Any) -> pl.Series:
@@ -131,7 +131,7 @@ def _parse(text: pl.Series) -> pl.Series:
 
 
 def _number(times: _Times, periods: Periods) -> tuple[npt.NDArray[np.uint16], list[str | None]]:
-    """Give the number of the period of every time, and the dates at which periods end."""
+    """The number of the period of every time, and the dates at which periods end."""
     values, are_dates = times.values, times.are_dates
     if isinstance(periods, str):
         if periods not in ("weekly", "monthly"):
@@ -153,7 +153,7 @@ def _number(times: _Times, periods: Periods) -> tuple[npt.NDArray[np.uint16], li
             values, are_dates = _as_microseconds(times, "cut points that are dates"), True
         cuts = np.array([_cut(cut, are_dates) for cut in listed])
         if not len(cuts) or np.any(cuts[1:] <= cuts[:-1]):
-            raise ParameterError("cut points must be strictly increasing, and at least one")
+            raise ParameterError("give at least one cut point, in strictly increasing order")
         number = np.searchsorted(cuts, values, side="left")
         ends = [*cuts.tolist(), None] if are_dates else [None] * (len(cuts) + 1)
     if len(ends) > MOST_BIRTHS:
@@ -175,7 +175,7 @@ def _by_calendar(
 
 
 def _as_microseconds(times: _Times, what: str) -> npt.NDArray[np.int64]:
-    """Give times as microseconds since 1970; whether numbers are seconds is seen by their size."""
+    """Times as microseconds since 1970; the size of numbers tells seconds from milliseconds."""
     if times.are_dates:
         return times.values
     low, high = float(times.values.min()), float(times.values.max())
@@ -184,12 +184,12 @@ def _as_microseconds(times: _Times, what: str) -> npt.NDArray[np.int64]:
             return np.asarray(times.values * (_SECOND // factor)).astype(np.int64)
     raise ParameterError(
         f"{what} need times that are dates, or seconds or milliseconds since 1970; these are "
-        "other numbers: say how many periods, or give numbers as cut points"
+        "other numbers: give the number of periods, or numbers as cut points"
     )
 
 
 def _cut(cut: object, are_dates: bool) -> float:
-    """Give a cut point in the unit of the times; a date is the midnight with which it begins."""
+    """A cut point in the unit of the times; a date means the midnight at its start."""
     if is_number(cut) and not are_dates:
         return float(cut)  # type: ignore[arg-type]
     if isinstance(cut, str | date) and are_dates:

@@ -229,7 +229,7 @@ def open_graph(path: str | os.PathLike[str], *, verify: bool = False) -> Graph:
     Raises
     ------
     InputError
-        If it is no saved graph, is damaged, or was written by a newer edgeveil.
+        If it is not a saved graph, is damaged, or was written by a newer edgeveil.
 
     Examples
     --------

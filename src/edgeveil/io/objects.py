@@ -22,11 +22,11 @@ Array = npt.NDArray[np.int64]
 
 
 def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refuse") -> Graph:
-    """Make a `Graph` of an object that holds one.
+    """Make a `Graph` from an object of another library, or from edges in memory.
 
     ============================== =========================================================
     Graph                          returned as it is
-    scipy.sparse, dense numpy      a symmetric adjacency matrix; zeros are no edges
+    scipy.sparse, dense numpy      a symmetric adjacency matrix; a zero is not an edge
     networkx, igraph, networkit    an undirected graph, multigraphs too; ids are its nodes
                                    (igraph: the vertex attribute ``name``)
     edge_index                     2 x m integers, each arc in both directions: a numpy array
@@ -42,21 +42,21 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refu
     Parameters
     ----------
     obj : object
-        What to read. A 2 x 2 integer array is refused: it may be a matrix or an edge_index. So
-        are lists of lists of which that is not clear: pairs are best written as tuples.
+        What to read. A 2 x 2 integer array is refused, because it may be a matrix or an
+        edge_index. So are lists of lists that may be either: write pairs as tuples.
     nodes : NodeSet, iterable of ids, or path, optional
-        As in `edgeveil.read_graph`. For a matrix, igraph without names and networkit: the names
-        of their nodes in order, as many as there are; for an edge_index: at least as many as it
-        numbers; for networkx, igraph with names and tables: a list that holds all their ids.
-        Without it ids are sorted (numbered nodes stay in the order of their numbers), since
-        libraries keep nodes in the order in which edges first named them. A matrix has a row for
-        everybody, and the order of its rows is as public as its size.
+        As in `edgeveil.read_graph`. For a matrix, networkit, and igraph without names: the names
+        of all nodes, in order. For an edge_index: names for at least all nodes that it numbers.
+        For networkx, igraph with names, and tables: a list that holds all their ids. Without it,
+        ids are sorted (numbered nodes stay in the order of their numbers), because libraries keep
+        nodes in the order in which edges first named them, which is private. A matrix has a row
+        for everybody, and the order of its rows is as public as its size.
     directed : {"refuse", "ignore", "keep"}
-        What becomes of arcs. "refuse": a directed graph is refused, and a matrix or edge_index
-        must be symmetric. "ignore": every arc is read as an undirected edge. Either way the rows
-        of a table and a list of pairs are undirected edges, for they do not say. "keep": keep
-        directions, from row to column, or from the first id to the second of a table or pair: a
-        follows b. Only `edgeveil.suggest` takes such a graph.
+        How to treat directions. "refuse": refuse a directed graph, and a matrix or edge_index that
+        is not symmetric. "ignore": read every arc as an undirected edge. With both, a table or a
+        list of pairs, which does not say whether it is directed, holds undirected edges. "keep":
+        keep directions, from row to column, or from the first id of a row or pair to the second
+        (a follows b). Only `edgeveil.suggest` and `edgeveil.refresh` take such a graph.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refu
     Raises
     ------
     InputError
-        If the object is of no known kind, or cannot be read as such a graph.
+        If the object is not of a known kind, or cannot be read as a graph.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refu
     if isinstance(obj, str | os.PathLike):
         refuse_url(obj)
         hint = "; use read_graph for a path"
-    raise InputError(f"a {type(obj).__name__} is no graph, matrix or table of edges{hint}")
+    raise InputError(f"a {type(obj).__name__} is not a graph, matrix or table of edges{hint}")
 
 
 def _tensor(obj: Any) -> np.ndarray[Any, np.dtype[Any]]:

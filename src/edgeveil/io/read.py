@@ -42,42 +42,41 @@ def read_graph(
     In an edge list every line is an undirected edge, (a, b) and (b, a) the same one, unless
     directions are kept. Ids are integers if all of them are (``007`` is then 7), else strings; a
     node list of strings makes them strings in any case. A third column, if numeric, is a weight:
-    it is ignored and counted in ``graph.intake.weighted``; a line of weight 0 is an edge too.
-    Further columns are ignored. Lines that start with ``#`` or ``%`` are comments.
-    A matrix must be symmetric unless `directed` says otherwise; stored zeros are no edges.
+    it is ignored, and counted in ``graph.intake.weighted`` unless it is 1; a line with weight 0 is
+    an edge, too. Further columns are ignored. Lines that start with ``#`` or ``%`` are comments.
+    A matrix must be symmetric unless `directed` says otherwise; a stored zero is not an edge.
 
     Parameters
     ----------
     path : path
         The file or folder.
     nodes : NodeSet, iterable of ids, or path, optional
-        The public node set, in the order that results will have; nodes without an edge
-        count. A path leads to a file with one id per line or in its first column. For a
-        matrix: the names of its rows. **Give it wherever it is known independently of the
-        edges who is a member.** Without it the node set is taken from the file (the ids
-        that occur, sorted; 0 .. n-1 for a matrix): it then depends on the private edges,
-        and is treated as public all the same: a node whose only edge is removed would visibly
-        disappear. Every guarantee then says so.
+        The public node set, in the order that results will have, including nodes without an
+        edge. A path leads to a file with one id per line or in its first column. For a matrix: the
+        names of its rows. **Give it whenever membership is known independently of the edges.**
+        Without it the node set is taken from the file (the ids that occur, sorted; 0 .. n-1 for a
+        matrix). It then depends on the private edges but is treated as public: a node whose only
+        edge is removed would visibly disappear. Every guarantee then says so.
     directed : {"refuse", "ignore", "keep"}
-        "refuse": a matrix that is not symmetric is an error. "ignore": every arc of a matrix is
-        read as an undirected edge. Either way the lines of an edge list are undirected edges.
-        "keep": keep directions, from the first id of a line to the second, from row to column of
-        a matrix: a follows b. Only `edgeveil.suggest` takes such a graph. No effect on a saved
-        graph.
+        "refuse": refuse a matrix that is not symmetric. "ignore": read every arc of a matrix as
+        an undirected edge. With both, every line of an edge list is an undirected edge.
+        "keep": keep directions, from the first id of a line to the second, or from row to column
+        of a matrix (a follows b). Only `edgeveil.suggest` and `edgeveil.refresh` take such a
+        graph. No effect on a saved graph.
     header : bool, optional
-        Whether the first line of a text file is a header. None: it is one if its first two
-        fields are no integers while those of the next line are, if they are names such as
-        source and target, if it has a name such as weight or timestamp above a number or a
-        time, or if `columns` are given by name. A header over string ids with other names has
-        to be declared; one whose words never recur is warned about.
+        Whether the first line of a text file is a header. By default it is one if its first two
+        fields are not integers but those of the next line are, if they are names such as source
+        and target, if it has a name such as weight or timestamp above a number or a time, or if
+        `columns` are given by name. Declare any other header above string ids; a first line whose
+        words never occur again causes a warning.
     columns : pair of str or int, optional
-        The two id columns of an edge list, by name or by position from 0. Default: the
-        first two; of three or more only if it is clear that they are the ids, by their names,
-        since the node list holds them, or since they are two of integers, or two of names before
-        a number, and no times. A column ``weight`` is then the weight.
+        The two id columns of an edge list, by name or by position from 0. Default: the first two.
+        If there are three or more columns, the first two must be recognisable as ids: by their
+        names, because the node list holds them, or because they are two columns of integers, or
+        two columns of names before a number, and not times. A column ``weight`` is then the weight.
     delimiter : str, optional
-        One character; ``" "`` is any run of blanks and tabs. None: the first of tab,
-        comma and semicolon that the first line holds, else blanks.
+        One character; ``" "`` is any run of blanks and tabs. By default the first of tab, comma
+        and semicolon that occurs in the first line, else blanks.
     key : str, optional
         The name of the matrix in a ``.mat`` file. Default: ``network``.
 
@@ -88,10 +87,10 @@ def read_graph(
     Raises
     ------
     InputError
-        If the file cannot be read as a graph. The message names the file and, where it
-        can, the line, and never quotes an edge. It is for the curator only.
+        If the file cannot be read as a graph. The message names the file and, if possible, the
+        line, and never quotes an edge. It is for the curator only.
     ParameterError
-        If an option does not belong to the format.
+        If an option does not apply to the format.
 
     Notes
     -----
@@ -99,8 +98,8 @@ def read_graph(
     yourself, and read the plain file.
 
     Read ``.parquet`` only from sources you trust: a forged file can crash polars' reader, and
-    with it the process. Truncated ones, and every damage to text, .mat, MatrixMarket and saved
-    graphs (``open_graph(path, verify=True)``), are refused in words.
+    with it the process. Truncated files, and damaged text, .mat and MatrixMarket files and saved
+    graphs (``open_graph(path, verify=True)``), raise an InputError.
 
     Examples
     --------

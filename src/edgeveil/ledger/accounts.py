@@ -39,7 +39,7 @@ class Charge:
 
 
 def is_window(charge: Charge) -> bool:
-    """Whether this records windows of a series, which are paid for by its charge.
+    """Whether this records windows of a series, which the charge for the series covers.
 
     Whether a window opens depends on the member's edges: for the curator only.
     """
@@ -120,7 +120,7 @@ def list_charges(transaction: Transaction, member: str | None, latest: int | Non
 
 
 def show(transaction: Transaction, most: int = 20) -> list[str]:
-    """What was charged and what is left, as lines of text, with at most so many members."""
+    """What was charged and what is left, as lines of text, for at most `most` members."""
     listed, head = accounts(transaction), Charges(transaction).head
     anybody = account(transaction, "")
     cap, pooled_cap = anybody.cap_nano, anybody.pooled_cap_nano

@@ -36,7 +36,7 @@ class Campaign:
     """One mechanism with its parameters, on the current snapshot of a label."""
 
     question: str  # identifies mechanism and parameters: all that rows depend on but the graph
-    guarantee: Callable[[int], Guarantee]  # of a release of so many rows
+    guarantee: Callable[[int], Guarantee]  # by the number of rows
     label: str = ""  # public name of the graph
     fingerprint: str = ""  # of the graph; must be the current snapshot's
     code: str = ""  # digest of the code that makes the rows; only the same may finish a batch
@@ -100,7 +100,7 @@ class Batch:
 
     @cached_property
     def artifact(self) -> Path:
-        """Where the artifact is, with its digest checked; of a stored batch."""
+        """The path of a stored batch's artifact, after checking its digest."""
         if not self.stored:
             raise LedgerError("the batch is not stored yet")
         found = files.find(self._ledger.folder, self.key, self.digest)
@@ -108,7 +108,7 @@ class Batch:
         return found
 
     def store(self, writer: Callable[[Path], None]) -> Batch:
-        """Write the artifact, record it and erase the secret; gives the stored batch.
+        """Write the artifact, record it and erase the secret; return the stored batch.
 
         `writer` writes the artifact to the path it is given, always with the same values for the
         same batch. If another process was faster, its artifact is kept.
@@ -183,7 +183,7 @@ class Request:
         return f"epsilon = {guarantee.epsilon:g} to {whom}"
 
     def _price_of(self, more: int) -> BatchPrice:
-        """The price of so many more rows."""
+        """The price of this many more rows."""
         return price_of_growth(self._campaign.guarantee, self._n_rows, self._n_rows + more)
 
     @cached_property
@@ -193,7 +193,7 @@ class Request:
         return due if self.new else BatchPrice(due.model, 0, 0)
 
     def newcomers(self) -> Newcomers:
-        """Who has no row yet: whom the caps allow to be charged together, and the others."""
+        """Members without a row: those whom the caps allow to charge together, and the others."""
         header, totals = self._transaction.header, self.charges.totals
         left = header.epsilon_nano - self.charges.public_total - self._price_of(1).epsilon_nano
         able = [name for name in self.new if totals[name] <= left]
@@ -244,7 +244,7 @@ class Request:
         )
 
     def _what_is_possible(self) -> str:
-        """Who of several members can get a row nevertheless, in words."""
+        """Which of several members can still get a row, in words."""
         totals, members = self.charges.totals, len(self._members)
         left = self._transaction.header.epsilon_nano - self.charges.public_total
         lacking = [name for name in self.new if totals[name] > left - self._due.epsilon_nano]
@@ -263,7 +263,7 @@ class Request:
         return ""
 
     def charge(self) -> Charged:
-        """Charge the new rows as one batch, and give all batches; BudgetError beyond a cap.
+        """Charge the new rows as one batch, and return all batches; BudgetError beyond a cap.
 
         Each campaign starts with a zero-price entry, whose secret is for the statistics that all
         its rows share.
@@ -274,7 +274,7 @@ class Request:
                 raise BudgetError(short)
             if not self._n_rows:
                 self._append(self.key, [], BatchPrice(self._due.model, 0, 0))
-            # Not a derived key: a ledger put back to an older copy must not name two batches alike.
+            # A random key: a ledger restored from an older copy must not give two batches one key.
             added = self._append(secrets.token_hex(32), self.new, self._due)
             rows[added.seq] = added
         shared = self.shared()

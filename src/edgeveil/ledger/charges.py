@@ -45,7 +45,7 @@ class Charges:
             self._end_with(row)
 
     def look_up(self, members: Sequence[str], campaign: str = "") -> dict[str, ChargeRow]:
-        """Set the totals of these members; gives who has a row in the campaign, and its charge.
+        """Set the totals of these members; return the charge of each who has a row in the campaign.
 
         All charges of a member are read. Each has taken from the member's cap, unless its price
         was 0, so there are not many.

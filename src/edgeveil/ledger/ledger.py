@@ -45,18 +45,18 @@ from edgeveil.notebook import html_pre
 
 __all__ = ["Account", "Batch", "Campaign", "Charge", "Charged", "Ledger", "Price"]
 
-Store = SqliteStore | PostgresStore  # both have the same few methods
+Store = SqliteStore | PostgresStore  # both have the same methods
 
 
 class Ledger:
-    """The budget of one graph and of everything that becomes of it.
+    """The privacy budget of one graph, over all its snapshots.
 
-    The caps hold for all graphs in the ledger together: a graph that changed since yesterday still
-    has most of yesterday's edges. Copying a Ledger gives the same object; a pickle holds the
-    location only (without any password).
+    The caps apply to all labels and snapshots in the ledger together, because a graph that has
+    changed since yesterday still holds most of yesterday's edges. A copy of a Ledger object is the
+    same ledger; a pickle holds only the location, without any password.
 
-    Use `Ledger.create` or `Ledger.open`, which check that a ledger is there; ``Ledger(location)``
-    does not.
+    Use `Ledger.create` or `Ledger.open`, which check whether a ledger exists. ``Ledger(location)``
+    checks only on the first call.
     """
 
     def __init__(
@@ -87,12 +87,13 @@ class Ledger:
         location : path or URL
             A file on a local disk, or ``postgresql://host/database#schema``.
         epsilon : float
-            What any one member may learn in all, from public releases and its own rows.
+            Cap for each member: the most that may be charged to it in total, for its own rows and
+            for public releases.
         pooled_epsilon : float, optional
-            What all members together may learn, if they combine all their rows.
+            Cap for all members together, if they combine their lists. No such cap by default.
         artifacts : path, optional
-            Folder for the released files. Default for a file: ``<location>.artifacts``. For
-            PostgreSQL it must be given before something can be charged.
+            Folder for the released files; ``<location>.artifacts`` by default. A ledger in
+            PostgreSQL has no default, and cannot charge anything without this folder.
         """
         caps = [cap_nano("epsilon", epsilon), None]
         if pooled_epsilon is not None:
@@ -126,20 +127,21 @@ class Ledger:
 
     @property
     def epsilon(self) -> float:
-        """Cap on what any one member may learn."""
+        """Cap for each member."""
         return self._header.epsilon_nano / NANO
 
     @property
     def pooled_epsilon(self) -> float | None:
-        """Cap on what all members together may learn, or None."""
+        """Cap for all members together, if they combine their lists; None if there is none."""
         pooled = self._header.pooled_nano
         return None if pooled is None else pooled / NANO
 
     def key_of(self, question: str) -> str:
-        """A keyed hash of a text: it tells nothing about the text without this ledger.
+        """A key for the question that reveals nothing about it without this ledger.
 
-        A campaign's key names a file. With a plain hash, anyone who sees that name could test
-        guesses at the campaign; this one is keyed by the ledger's random id, which is never shown.
+        A campaign's key is also the name of a file. With a plain hash, anyone who sees the name
+        could test a guess of the question; this hash is keyed by the ledger's random id, which is
+        never printed.
         """
         return hmac.digest(self._header.ledger_id.encode(), question.encode(), "sha256").hex()
 
@@ -150,7 +152,7 @@ class Ledger:
             return current.number if current else 1
 
     def fingerprint(self, label: str = "") -> str | None:
-        """Which graph a label's current snapshot is; None before its first release."""
+        """Fingerprint of the graph of a label's current snapshot; None before its first release."""
         with self._transaction() as transaction:
             current = snapshots.current_snapshot(transaction, label)
             return current.fingerprint if current else None
@@ -158,7 +160,7 @@ class Ledger:
     def advance(
         self, label: str = "", *, check: Callable[[str | None], None] = lambda fingerprint: None
     ) -> int:
-        """Declare a new snapshot of a label's graph; gives its number.
+        """Declare a new snapshot of a label's graph, and return its number.
 
         The next release under the label fixes which graph that is; members may have joined or
         left, but **members who stayed must have kept their id**. If nothing was released from
@@ -172,9 +174,9 @@ class Ledger:
             return snapshots.advance(transaction, label)
 
     def check_snapshot(self, fingerprint: str, label: str = "") -> int:
-        """Number of a label's current snapshot; LedgerError if that is known to be another graph.
+        """Number of a label's current snapshot; LedgerError if its graph is known to differ.
 
-        The refusal depends on the graph: it is for the curator only.
+        The error depends on private edges: for the curator only.
         """
         with self._transaction() as transaction:
             found = snapshots.snapshot_for(transaction, label, fingerprint)
@@ -209,9 +211,9 @@ class Ledger:
         return charged
 
     def price(self, campaign: Campaign, members: Iterable[str]) -> Price:
-        """The price of `charge` and what is left before it; nothing is charged.
+        """The price of `charge`, and what is left before it; nothing is charged.
 
-        A graph that is not the current snapshot's is refused as by `charge`.
+        Like `charge`, it refuses a graph that is not the current snapshot's.
         """
         names = _member_names(campaign, members)
         with self._transaction() as transaction:
@@ -223,7 +225,7 @@ class Ledger:
             return Request(transaction, self, campaign, []).key
 
     def note(self, key: str) -> dict[str, str] | None:
-        """The note of the charge with this key, of a campaign for instance; None if unknown."""
+        """The note of the charge (or campaign) with this key; None if the key is unknown."""
         with self._transaction() as transaction:
             found = transaction.run(sql.NOTE_OF_KEY, key)
             return json.loads(found[0][0]) if found else None
@@ -234,49 +236,49 @@ class Ledger:
             return Request(transaction, self, campaign, []).shared()
 
     def open_batches(self, campaign: Campaign) -> list[Batch]:
-        """All batches of rows of a campaign that are not stored, whoever is in them."""
+        """All batches of a campaign that are not stored yet, for any members."""
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, []).open_batches()
 
     def rows_of(self, campaign: Campaign, members: Iterable[str]) -> dict[str, int]:
-        """Who of the members has a row in a campaign, and the number of the charge that has it."""
+        """The members who have a row in a campaign, each with the number of its charge."""
         names = list(dict.fromkeys(members))
         with self._transaction() as transaction:
             charged = Request(transaction, self, campaign, names).charged
             return {name: charge.seq for name, charge in charged.items()}
 
     def newcomers(self, campaign: Campaign, members: Iterable[str]) -> Newcomers:
-        """The members who have no row in a campaign: whose budget allows one, and the others.
+        """The members without a row in a campaign, split by whether the budget allows a row.
 
-        As if they were charged together: if the cap for all members does not allow all of them,
-        the first ones get their rows.
+        They are counted as if charged together: if the cap for all members together does not
+        allow all of them, it allows the first ones.
         """
         names = _member_names(campaign, members)
         with self._transaction() as transaction:
             return Request(transaction, self, campaign, names).newcomers()
 
     def account(self, member: str | None = None) -> Account:
-        """What was charged and is left, for one member or (None) the one with the least left."""
+        """What was charged and what is left for a member; None: for the one with the least left."""
         with self._transaction() as transaction:
             return accounts.account(transaction, member)
 
     def accounts(self) -> list[Account]:
-        """The accounts of all members who were charged for rows, the least left first."""
+        """The accounts of all members who were charged for rows, lowest remaining budget first."""
         with self._transaction() as transaction:
             return accounts.accounts(transaction)
 
     def charges(self, member: str | None = None, *, latest: int | None = None) -> list[Charge]:
-        """List all charges, so many of the latest, or those that count for a member, oldest first.
+        """List the charges, oldest first: all, the `latest` ones only, or those of one member.
 
-        For a member these are the charges of its own rows and of all public releases.
+        The charges of a member are those of its own rows and of all public releases.
         """
         with self._transaction() as transaction:
             return accounts.list_charges(transaction, member, latest)
 
     def entry(self, number: int | None = None) -> tuple[int, str] | None:
-        """Number and hash of a charge, by default the last one; None if there is none.
+        """Number and hash of an entry of the hash chain, by default the last; None if missing.
 
-        Keep both elsewhere to detect later that the ledger was put back to an older copy.
+        Keep both to tell later whether the ledger was restored from an older copy.
         """
         with self._transaction() as transaction:
             last = transaction.run(sql.HEAD)
@@ -286,7 +288,7 @@ class Ledger:
             return (number, found[0][0]) if found else None
 
     def show(self) -> str:
-        """What was charged and what is left, as a few lines of text."""
+        """What was charged and what is left, in a few lines of text."""
         with self._transaction() as transaction:
             lines = accounts.show(transaction)
         return "\n".join([f"ledger {self.location}", *lines])
@@ -294,12 +296,12 @@ class Ledger:
     def verify(self, known_head: str | None = None, *, artifacts: bool = True) -> str:
         """Recompute the hash chain, all totals and (unless told not to) the artifacts' digests.
 
-        Returns the head, the hash of the last charge; LedgerError at the first mismatch. A
-        `known_head` that was noted earlier, somewhere else, must still be part of the chain: only
-        this detects every ledger that was put back to an older copy or rewritten.
+        Returns the head, which is the hash of the last charge; raises LedgerError at the first
+        mismatch. A `known_head` that you noted earlier, somewhere else, must still be part of the
+        chain: only this detects every ledger that was restored from an older copy or rewritten.
         """
         folder = self._artifacts if artifacts else None
-        # Listed before the ledger is read: a file that appears later may belong to a later charge.
+        # List the artifacts before reading the ledger: those written meanwhile are charged already.
         there = files.keys_in(folder)
         with self._transaction() as transaction:
             if isinstance(self._store, SqliteStore):
@@ -315,9 +317,9 @@ class Ledger:
         return found.hashes[-1]
 
     def backup(self, target: str | os.PathLike[str]) -> str:
-        """Write a consistent copy to a new file; verify it and return its head, to be noted.
+        """Write a consistent copy to a new file, check it, and return its head; note the head.
 
-        Only to replace a lost ledger: if both are used, the budget is used twice. See
+        Use the copy only if the ledger is lost: if both are used, the budget is used twice. See
         ``docs/ledger.md``.
         """
         self._store.backup(Path(target))
@@ -333,7 +335,7 @@ class Ledger:
                 raise LedgerError(f"{self.location} now holds another ledger than when opened")
             if seen and transaction.run(sql.HASH_AT, seen[0]) != [(seen[1],)]:
                 raise LedgerError(
-                    f"{self.location} lacks a charge that it held before: it was put back to an "
+                    f"{self.location} lacks a charge that it held before: it was restored from an "
                     "older copy"
                 )
             for head in transaction.run(sql.HEAD):
@@ -351,7 +353,7 @@ class Ledger:
         folder, key = self.folder, batch.key
         written = files.write_draft(folder, key, writer)
         with self._transaction(write=True) as transaction:
-            # Under the writers' lock: only one of two processes with the same batch records it.
+            # Under the lock: of two processes with the same batch, only one renames and records.
             stored = transaction.run(sql.DIGEST_OF_KEY, key)
             if stored:
                 digest = stored[0][0]
@@ -395,7 +397,7 @@ def _member_names(campaign: Campaign, members: Iterable[str]) -> list[str]:
 
 
 def _store_at(location: str | os.PathLike[str]) -> Store:
-    """PostgreSQL for a URL, SQLite for a path."""
+    """Choose the store by the form of the location: a URL or a path."""
     text = os.fspath(location)
     is_url = re.match(r"postgres(ql)?://", text)
     return PostgresStore(text) if is_url else SqliteStore(Path(text))

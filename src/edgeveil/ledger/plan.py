@@ -70,11 +70,11 @@ def plan(
 def share_of(
     account: Account, count: int, *, pooled: Callable[[float], float] | None = None
 ) -> float:
-    """The highest price of so many charges that what is left allows; `pooled` as in `plan`."""
+    """The highest price that allows `count` charges from what is left; `pooled` as in `plan`."""
     nano = (account.cap_nano - account.charged_nano) // count
     if account.pooled_cap_nano is not None and pooled is not None:
         left = (account.pooled_cap_nano - account.pooled_charged_nano) / count / NANO
-        # The largest epsilon, up to 10, at which all members may pool one release.
+        # The largest epsilon, up to 10, at which the cap for all members allows one release.
         fitting = bisect_right(range(1, 10 * NANO), left, key=lambda one: pooled(one / NANO))
         nano = min(nano, fitting)
     return nano / NANO

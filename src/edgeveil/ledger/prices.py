@@ -51,7 +51,7 @@ def in_words(nano: int) -> str:
 
 
 class BatchPrice(NamedTuple):
-    """What a batch takes from each member (joint) or everybody (public), and from the pool."""
+    """The price of a batch: for each member (joint) or everybody (public), and for all together."""
 
     model: Literal["joint", "public"]
     epsilon_nano: int

@@ -22,13 +22,13 @@ def plain_label(label: str) -> str:
 
 
 def all_snapshots(transaction: Transaction) -> list[SnapshotRow]:
-    """All that was declared and used, oldest first."""
+    """All snapshots that were declared or used, oldest first."""
     return [SnapshotRow(*row) for row in transaction.run(sql.GET_SNAPSHOTS)]
 
 
 def current_snapshot(transaction: Transaction, label: str) -> SnapshotRow | None:
     """A label's current snapshot; None before its first release."""
-    same = plain_label(label)  # "Friends " is no second graph
+    same = plain_label(label)  # "Friends " is not a second graph
     of_label = [row for row in all_snapshots(transaction) if plain_label(row.label) == same]
     return of_label[-1] if of_label else None
 
@@ -41,7 +41,7 @@ def _add_snapshot(transaction: Transaction, row: SnapshotRow) -> None:
 
 
 def advance(transaction: Transaction, label: str) -> int:
-    """Declare the next snapshot of a label; one that nothing was released from stays the next."""
+    """Declare the next snapshot of a label; a snapshot without a release stays the current one."""
     current = current_snapshot(transaction, label)
     if current is None:
         raise LedgerError(
@@ -66,9 +66,9 @@ def snapshot_for(
 ) -> SnapshotRow:
     """The label's current snapshot, of this graph; its first use fixes which graph it is.
 
-    That another graph is refused is for the curator's eyes: it depends on the graph. The refusal
-    says whether the public node set (`nodes`, as in notes of charges) is another one, too, and
-    what a new snapshot would be charged (`price`), where these are known.
+    Another graph is refused with an error that depends on edges: for the curator only. The error
+    says whether the public node set (`nodes`, as in notes of charges) differs as well, and the
+    price of a new snapshot (`price`), where these are known.
     """
     found = current_snapshot(transaction, label) or SnapshotRow(0, label, 1, None, "")
     if found.fingerprint not in (None, fingerprint):
@@ -87,19 +87,19 @@ def snapshot_for(
                 "--nodes (nodes=)?"
             )
         raise LedgerError(
-            f"the graph is another one than snapshot {found.number}{of_label}{differs or '.'} If "
+            f"this is not the graph of snapshot {found.number}{of_label}{differs or '.'} If "
             "it is the next state of the same graph, declare a new snapshot (edgeveil ledger "
             "advance, Ledger.advance), from which everything is charged anew"
             f"{price and f' (this release: {price})'}. Do so by a public schedule, such as every "
-            "Monday: a new one just when the graph has changed tells that it has. Whoever stayed "
-            "must have kept their id: one person under two ids would have two budgets. (The same "
-            "data read in another way, such as with directions, is another graph: give it another "
-            "label)"
+            "Monday: a new one whenever the graph has changed would reveal the change. Members who "
+            "stayed must have kept their id: one person under two ids would have two budgets. (The "
+            "same data read in another way, such as with directions, is another graph: give it "
+            "another label)"
         )
     if wanted not in (None, found.number):
         raise LedgerError(
             f"snapshot {found.number} was declared while rows of snapshot {wanted} were made; what "
-            "is stored stays, but nothing more is drawn from a state that is over"
+            "is stored stays, but nothing more is drawn from an earlier snapshot"
         )
     used = found._replace(fingerprint=fingerprint)
     if write and found.fingerprint is None:
@@ -108,7 +108,7 @@ def snapshot_for(
 
 
 def _nodes_of(transaction: Transaction, snapshot: SnapshotRow) -> str:
-    """The node set of a snapshot, as the notes of its charges have it; "" if none has."""
+    """The node set of a snapshot, from the notes of its charges; "" if they do not have it."""
     for (note,) in transaction.run(sql.NOTES_OF_SNAPSHOT, snapshot.label, snapshot.number):
         return str(json.loads(note).get("nodes", ""))
     return ""

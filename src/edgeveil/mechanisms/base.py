@@ -78,7 +78,7 @@ class Mechanism(Protocol):
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Any:
         """One row for each of `own.sources`, from released values and the own lists only.
 
-        Rows are an array; where the mechanism gives suggestions they are `Evidence`, of which
+        Rows are an array; if the mechanism gives suggestions they are `Evidence`, from which
         `MakesLists.lists` makes the lists.
 
         `noised` has the noised statistics of `measure`, in order; its arrays may be overwritten.
@@ -89,7 +89,7 @@ class Mechanism(Protocol):
 
 @runtime_checkable
 class MakesLists(Protocol):
-    """A mechanism that gives suggestions: how lists are made of what it has estimated."""
+    """A mechanism that gives suggestions: makes lists from its estimates."""
 
     def lists(
         self,
@@ -99,7 +99,7 @@ class MakesLists(Protocol):
         k: int,
         candidates: npt.NDArray[np.int64] | None = None,
     ) -> Lists:
-        """The best k of each member, among the candidates: post-processing, done at any time."""
+        """The k best candidates for each member: post-processing, possible at any time."""
         ...
 
 
@@ -249,7 +249,7 @@ class OwnListOnly(PerSource):
     """Base for mechanisms that use nothing but the member's own list: epsilon 0."""
 
     def guarantee(self, n_sources: int) -> Guarantee:
-        """Epsilon 0: a row says nothing about edges away from its source."""
+        """Epsilon 0: a row reveals nothing about edges that do not touch its source."""
         return Guarantee(
             epsilon=0.0,
             model="joint",

@@ -32,7 +32,7 @@ class NonPrivate(PerSource):
     restart : float
         Restart probability of the ordinary walk.
     tol : float
-        L1 error that no row exceeds.
+        Bound on the L1 error of a row.
     """
 
     name: ClassVar[str] = "non-private"

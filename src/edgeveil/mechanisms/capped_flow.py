@@ -50,7 +50,7 @@ class CappedFlow:
     sigma : float
         L1 sensitivity that the flow is capped to; smaller means less noise and more bias.
     model : {"joint", "public"}
-        Who sees a row: the member at its source alone, or anyone.
+        Who may see a row: only the member at its source, or anyone.
     restart : float
         Restart probability of the ordinary walk.
     rounds : int or None
@@ -115,7 +115,7 @@ class CappedFlow:
 
 
 def flow_error(flow: CappedFlow | DPForwardCap, n: int) -> float:
-    """L1 distance of a computed row from the defined one, at most, on any graph."""
+    """Bound on the L1 distance between a computed row and its definition, on any graph."""
     return flow_error_bound(n, sigma=flow.sigma, restart=flow.restart, rounds=flow.rounds)
 
 
@@ -249,7 +249,7 @@ def _embedded(mechanism: DPInstantEmbedding | DPEmbeddingSparse, graph: Graph, r
 def embedding_noise(
     mechanism: DPInstantEmbedding | DPEmbeddingSparse, n: int, coordinates: int, epsilon: Fraction
 ) -> Calibration:
-    """If so many coordinates move by sigma in all, an embedding moves by m log(1 + sigma n / m)."""
+    """If m coordinates move by sigma in total, an embedding moves by m log(1 + sigma n / m)."""
     moved = coordinates * math.log1p(mechanism.sigma * (n / coordinates))
     return calibrate(
         coordinates=mechanism.dimension,

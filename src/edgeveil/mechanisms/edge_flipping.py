@@ -27,22 +27,23 @@ _BYTES_PER_PAIR = 64  # pair numbers, their sorted union, both ends, and the gra
 class EdgeFlipping(OnceForAll):
     """The paper's baseline: keep every pair with probability e^eps / (1 + e^eps), else flip it.
 
-    The flips are drawn once for all sources, at the price of epsilon once. In the joint model each
-    member's own edges are restored in its row; a coalition of members learns at most epsilon
-    about an edge that touches none of them. Proof:
-    docs/theory/edge-flipping.md. Cost: time and memory grow with the number of flipped pairs,
-    about n^2 / (2 (1 + e^eps)), never with n^2; then exact PageRank per source.
+    The flips are drawn once for all sources, so the price is epsilon for any number of rows. In
+    the joint model each member's own edges are restored in its row; members who combine their rows
+    learn at most epsilon about an edge that touches none of them. Proof:
+    docs/theory/edge-flipping.md. Time and memory grow with the edges and the flipped pairs, about
+    n^2 / (2 (1 + e^eps)): quadratic in n, but fewer than all pairs by the factor 1 + e^eps. Then
+    exact PageRank per source.
 
     Parameters
     ----------
     epsilon : float
         Privacy loss of the whole release.
     model : {"joint", "public"}
-        Who sees a row: the member at its source alone, or anyone.
+        Who may see a row: only the member at its source, or anyone.
     restart : float
         Restart probability of the ordinary walk.
     tol : float
-        L1 error of the PageRank on the flipped graph.
+        Bound on the L1 error of PageRank on the flipped graph.
     """
 
     name: ClassVar[str] = "edge-flipping"

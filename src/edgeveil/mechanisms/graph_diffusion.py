@@ -66,7 +66,7 @@ class GraphDiffusion(PerSource):
 
     @property
     def sensitivity(self) -> float:
-        """L1 change of the last step by one edge, at most (rounded up)."""
+        """Largest L1 change of the last step by one edge (rounded up)."""
         alpha = lazy_restart(self.restart)
         if self.bound == "paper":
             return 4 * (1 - alpha) * float(self.eta) / alpha * (1 + 2**-48)

@@ -16,15 +16,15 @@ from edgeveil.privacy.statistic import Noised
 
 @dataclass(frozen=True, kw_only=True)
 class OwnListEmbedding(OwnListOnly):
-    """A member's own friend list as a vector of unit length. It costs nothing.
+    """A member's own friend list as a vector of unit length, with price 0.
 
     Each friend counts 1, with the sign and in the dimension that a public hash gives it. A row is
-    a function of its member's own list, so it holds nothing about edges elsewhere: epsilon is 0.
+    a function of its member's own list, so it reveals nothing about other edges: epsilon is 0.
     Joint model only, because a row shows its member's edges. Proof: docs/theory/baselines.md.
 
-    A wider hash costs no budget and loses less, because fewer friends share a dimension; without a
-    hash nothing is lost (docs/choosing.md has figures). `Release.to_scipy` gives the rows as a
-    sparse matrix: a row has at most as many values other than 0 as its member has friends.
+    A wider hash needs no budget and loses less, because fewer friends share a dimension; without a
+    hash nothing is lost (docs/choosing.md has figures). `Release.to_scipy` returns the rows as a
+    sparse matrix: a row has at most as many non-zero values as its member has friends.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ class OwnListEmbedding(OwnListOnly):
 
     @classmethod
     def unhashed(cls, n_nodes: int) -> OwnListEmbedding:
-        """The own list as it is, a column for each of so many nodes."""
+        """The own list without a hash, with one column for each of `n_nodes` nodes."""
         return cls(dimension=n_nodes, hashed=False)
 
     def check_nodes(self, nodes: NodeSet) -> None:
-        """Refuse another width than the number of nodes where nothing is hashed."""
+        """Without a hash, refuse a dimension other than the number of nodes."""
         if not self.hashed and self.dimension != len(nodes):
             raise ParameterError(
                 f"without a hash an embedding has a dimension for each of the {len(nodes):,} "

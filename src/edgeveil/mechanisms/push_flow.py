@@ -40,7 +40,7 @@ class DPPushFlow(LaplaceRows):
     promised_min_degree : int
         D, which every graph that could have been the input is promised to reach.
     model : {"joint", "public"}
-        Who sees a row: the member at its source alone, or anyone.
+        Who may see a row: only the member at its source, or anyone.
     restart : float
         Restart probability of the ordinary walk.
     rounds : int
@@ -75,7 +75,7 @@ class DPPushFlow(LaplaceRows):
 
     @property
     def sensitivity(self) -> Fraction:
-        """L1 change of a row by one edge, at most, under the promise."""
+        """Largest L1 change of a row by one edge, under the promise."""
         alpha, d = Fraction(lazy_restart(self.restart)), int(self.promised_min_degree)
         unit = (1 - alpha) / alpha
         if self.bound == "paper":

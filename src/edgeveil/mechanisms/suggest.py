@@ -31,32 +31,32 @@ _BLOCK = 1 << 22  # entries that are counted at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Suggest:
-    """Noisy degrees once for everybody, and for each member noisy counts of common friends.
+    """Suggestions from noisy degrees, shared by all, and noisy counts of common friends.
 
-    The degrees cost e1. For each member one more statistic is measured: for every stranger, the
-    sum of the weights of common friends, with weights in [0, 1] that come from the released
-    degrees. An edge between others moves one such sum by at most 1, so Laplace noise of scale
-    1 / e2 costs e2; with the degrees that is epsilon. Only sums that reach a public threshold are
-    released and stored. Lists of any length, for any candidates, are post-processing of them.
-    Joint model only.
-    Proof: docs/theory/suggestions.md. Time per member: its two-hop neighbourhood.
+    The degrees have privacy loss e1. For each member, one statistic is measured: for every
+    stranger, the sum of the weights of common friends, with weights in [0, 1] that are computed
+    from the released degrees. An edge between others changes only one of these sums, by at most
+    1, so Laplace noise of scale 1 / e2 has privacy loss e2, and e1 + e2 = epsilon. Only noisy sums
+    that reach a public threshold are released and stored; lists of any length, for any candidates,
+    are post-processing. Joint model only. Proof: docs/theory/suggestions.md. The time per member
+    grows with the size of its two-hop neighbourhood.
 
-    Directed (whom to follow): the degrees are in-degrees, friends those whom the member follows,
-    and an edge from u to v counts for v alone: noise of scale 1 / e1 and 1 / e2.
+    Directed (whom to follow): degrees are in-degrees, a member's friends are those it follows, and
+    an edge from u to v counts for v only: the noise has scale 1 / e1 and 1 / e2.
 
     Parameters
     ----------
     epsilon : float
         Privacy loss to one member, both parts together.
     directed : bool
-        For a directed graph.
+        Whether the graph is directed.
     knows_followers : bool
-        Directed: members know who follows them, so that edges to a member are not protected from
-        it, and its followers may rank higher. By default only edges that start at the member are
-        not protected from it.
+        Directed: assume that members know who follows them. Edges to a member are then not
+        protected from it, and its followers may rank higher. If False, every edge that does not
+        start at the member is protected from it.
     densely : bool
-        Draw the noise of all nodes, also below the threshold: slower, but the time it takes does
-        not depend on edges. The lists have the same distribution.
+        Draw noise for all nodes, even where it stays below the threshold: slower, but the time to
+        draw it does not depend on edges. The lists have the same distribution.
     """
 
     name: ClassVar[str] = "suggest"
@@ -78,12 +78,12 @@ class Suggest:
 
     @property
     def split(self) -> tuple[Fraction, Fraction]:
-        """Epsilon of the degrees and of one member's sums; they add up exactly."""
+        """Epsilon of the degrees and of one member's sums; they add up exactly to epsilon."""
         shared = exact_epsilon(lists.split(float(self.epsilon))[0])
         return shared, exact_epsilon(self.epsilon) - shared
 
     def guarantee(self, n_sources: int) -> Guarantee:
-        """Give epsilon to each member, of which the degrees' part is shared by all."""
+        """Epsilon for each member, of which the part for the degrees is shared by all."""
         theorem = "docs/theory/suggestions.md"
         claim = partly_shared_guarantee(self.epsilon, self.split[0], n_sources, theorem)
         if self.directed and not self.knows_followers:
@@ -91,7 +91,7 @@ class Suggest:
         return claim
 
     def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate once before the charge, so that it cannot fail after it."""
+        """Calibrate the noise once, so that a failure comes before the charge."""
         self._degree_noise(len(nodes))
         self._sum_noise(len(nodes))
 
@@ -135,7 +135,7 @@ class Suggest:
         )
 
     def estimate(self, noised: tuple[Noised, ...], shared: Popularity, own: OwnLists) -> Evidence:
-        """What the released sums tell about strangers: from this lists are made."""
+        """The evidence about strangers in the released sums, from which lists are made."""
         (tail,) = noised
         assert isinstance(tail, NoisedTail)
         found = tail.starts, tail.positions, tail.values
@@ -149,11 +149,11 @@ class Suggest:
         k: int,
         candidates: npt.NDArray[np.integer] | None = None,
     ) -> Lists:
-        """The best k strangers of each member, among the candidates: post-processing."""
+        """The k best strangers of each member among the candidates: post-processing."""
         return lists.make_lists(shared, own, evidence, float(self.split[1]), k, candidates)
 
     def hard_pairs(self) -> Iterator[Pair]:
-        """The degrees and a stranger's sum move as far as an edge can; two friends get joined."""
+        """Pairs on which degrees and a stranger's sum change as much as an edge can change them."""
         yield two_followed(4) if self.directed else two_hubs(1, 4)
         yield wedge(directed=self.directed)
 
@@ -165,17 +165,18 @@ class Suggest:
 
 @dataclass(frozen=True, kw_only=True)
 class SuggestWindow(Suggest):
-    """One window of a series: as `Suggest`, but only paths born in (since, until] are counted.
+    """One window of a series: like `Suggest`, but it counts only paths born in (since, until].
 
-    For a graph with births. A path member - friend - stranger is born with its later edge, so it is
-    in exactly one window of a member, and all windows together cost what one list does. All who
-    ever were friends count as friends, and are no strangers later. Proof: docs/theory/series.md.
+    Needs a graph with births. A path member - friend - stranger is born with its later edge, so it
+    counts in at most one window of a member: all windows together have the privacy loss of one
+    list. Friends are all friends ever, and nobody who was ever a friend counts as a stranger.
+    Proof: docs/theory/series.md.
 
     Parameters
     ----------
     since : array of shape (n,)
-        Where the last window of each node ended, 0 before its first one. A function of the
-        member's own list and of what was released to it.
+        The snapshot at which each node's last window ended, 0 before its first one. A function
+        of the member's own list and of what was released to it.
     until : int
         The latest snapshot of the graph.
     """
@@ -201,7 +202,7 @@ class SuggestWindow(Suggest):
         yield self._tail(graph, shared, own, Windows(own.births, self._since(own), self.until))
 
     def estimate(self, noised: tuple[Noised, ...], shared: Popularity, own: OwnLists) -> Evidence:
-        """What the released sums of this window tell about strangers."""
+        """The evidence about strangers in the released sums of this window."""
         (tail,) = noised
         assert isinstance(tail, NoisedTail)
         found, since = (tail.starts, tail.positions, tail.values), self._since(own)

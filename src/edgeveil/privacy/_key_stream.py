@@ -171,23 +171,24 @@ class _Root:
 
 
 class NoiseSource(_NeverCopied):
-    """Random bits under a secret key, for one task; other tasks get theirs by `derive`.
+    """A stream of random bits from a secret key, for one task.
 
-    Make one with `secure`, `from_secret` or `insecure`, and one per independent task with
-    `derive`. A draw is a function of the secret, the labels and the position in the stream.
+    Make a source with `secure`, `from_secret` or `insecure`, and derive one source for each
+    independent task with `derive`. A draw is a function of the secret, the labels and the position
+    in the stream.
 
-    Two draws of the same noise can be subtracted, so a stream must never be used twice:
+    If two results share noise, their difference cancels it, so a stream must never be used twice:
 
-    * It cannot be pickled or copied.
-    * After a fork, a `secure` source and all that was derived from it, before or after, take a
-      new key from the operating system before anything else is drawn or derived.
-    * After a fork, a `from_secret` or `insecure` source can be derived from, with the same
-      result in every process, but not drawn from: a stream belongs to the process that made it.
-    * Deriving twice with the same labels gives the same stream twice. Labels must therefore
-      name the task: what is computed, for whom, and for which data.
+    * A source cannot be pickled or copied.
+    * After a fork, a `secure` source and all sources derived from it, before or after, take a new
+      key from the operating system before anything else is drawn or derived.
+    * After a fork, you can derive from a `from_secret` or `insecure` source, with the same result
+      in every process, but not draw from it: a stream belongs to the process that made it.
+    * Deriving twice with the same labels gives the same stream twice. So the labels must name the
+      task: what is computed, for whom, and for which data.
 
-    A copy of the whole machine's memory (a snapshot of a virtual machine that is started
-    twice) cannot be noticed from inside.
+    A process cannot detect a copy of the machine's whole memory, such as a snapshot of a virtual
+    machine that is started twice.
 
     Examples
     --------
@@ -213,14 +214,14 @@ class NoiseSource(_NeverCopied):
 
     @classmethod
     def from_secret(cls, secret: bytes) -> NoiseSource:
-        """A source that a keeper of ``secret`` can make again, to repeat the *same* release.
+        """A source that whoever keeps ``secret`` can make again, to repeat the *same* release.
 
         Parameters
         ----------
         secret : bytes
-            32 bytes from ``os.urandom``, kept where the graph is kept. Using it for two
-            releases that differ in data or parameters destroys the privacy of both, unless
-            `derive` separates them.
+            32 bytes from ``os.urandom``, kept as private as the graph. Using it for two releases
+            that differ in data or parameters destroys the privacy of both, unless each uses
+            sources of its own from `derive`.
         """
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
             raise ParameterError(f"secret must be {SECRET_BYTES} bytes of type bytes")
@@ -228,7 +229,7 @@ class NoiseSource(_NeverCopied):
 
     @classmethod
     def insecure(cls, seed: int) -> NoiseSource:
-        """A source anyone can make again who knows the seed: for tests and demonstrations."""
+        """A source that anyone who knows the seed can make again: for tests and demonstrations."""
         if not is_whole(seed):
             raise ParameterError(f"seed must be an integer, got {seed!r}")
         secret = _tagged(bytes(SECRET_BYTES), _TAG_SEED, _encode((seed,)))
@@ -236,12 +237,12 @@ class NoiseSource(_NeverCopied):
 
     @property
     def private(self) -> bool:
-        """Whether noise from here protects anything: False for a seeded source."""
+        """Whether noise from this source protects anything: False for a seeded source."""
         return self._root.private
 
     @property
     def kind(self) -> Literal["secure", "insecure seed"]:
-        """The word for provenance records."""
+        """The kind of source, for provenance records."""
         return "secure" if self._root.private else "insecure seed"
 
     def hand_over(self) -> NoiseKey:
@@ -249,7 +250,7 @@ class NoiseSource(_NeverCopied):
         return NoiseKey(self._secret(), self.private)
 
     def derive(self, *labels: str | int) -> NoiseSource:
-        """An independent source named by ``labels``; this one does not move.
+        """An independent source named by ``labels``; the position in this one does not change.
 
         ``derive("a", "b")`` and ``derive("a").derive("b")`` are two different sources.
         """
@@ -258,9 +259,9 @@ class NoiseSource(_NeverCopied):
         return NoiseSource(self._root, (*self._path, _encode(labels)))
 
     def rows(self, names: Sequence[int] | NDArray[np.integer]) -> NoiseRows:
-        """An independent stream for each name, an integer; this source does not move.
+        """An independent stream for each name (an integer); this source's position does not change.
 
-        The same names give the same streams: derive a source for every statistic that is drawn.
+        The same names give the same streams, so derive a source for every statistic.
         """
         return NoiseRows(self._secret(), names)
 
@@ -269,7 +270,7 @@ class NoiseSource(_NeverCopied):
         return self.stream().take(int(whole("count", count, 0)))[1]
 
     def stream(self) -> KeyStream:
-        """The stream of this source; that of a fresh source gets a new key after a fork."""
+        """The stream of this source; a fresh source gets a new key after a fork."""
         if self._root.fresh and self._stream.process != _process():
             with _rekey_lock:
                 if self._stream.process != _process():
@@ -292,11 +293,12 @@ class NoiseSource(_NeverCopied):
 
 @dataclass(frozen=True)
 class NoiseKey:
-    """What workers need to draw their rows of one release: the opposite of a fresh source.
+    """The key with which several workers draw the rows of one release.
 
-    Every worker that has it can draw the same noise; that is its purpose, so that a row that is
-    computed twice is the same row. It must reach no disk, no log and no second release, and
-    rows must draw from ``source().derive(...).rows(<source ids>)``, never from ``source()`` itself.
+    Every worker that has it can draw the same noise. That is its purpose: a row that is computed
+    twice is the same row. It must not be written to a disk or a log, or be used for a second
+    release, and rows must draw from ``source().derive(...).rows(<source ids>)``, never from
+    ``source()`` itself.
     """
 
     secret: bytes = field(repr=False)
@@ -310,9 +312,9 @@ class NoiseKey:
 class NoiseRows(_NeverCopied):
     """The streams of many rows under one key: block b of row r is AES-256 of the numbers (r, b).
 
-    Both have 64 bits, so no two rows share a block, and a row's words depend on the key, its name
-    and their position alone, whichever rows are drawn beside it. From `NoiseSource.rows`, with the
-    same rule: two draws of the same row under one source are the same noise.
+    Both have 64 bits, so no two rows share a block, and a row's words depend only on the key, the
+    row's name and their position, whichever rows are drawn with it. Made by `NoiseSource.rows`;
+    two draws of the same row under one source are the same noise.
     """
 
     __slots__ = ("_key", "_process", "_secret", "names")

@@ -1,4 +1,4 @@
-"""Noisy rows of which only what reaches a threshold is kept, without drawing all of their noise.
+"""Noisy rows, cut at a threshold, without drawing all of their noise.
 
 A row has n coordinates, m of them given and the others zero. *Densely* all n get noise, and what
 reaches the threshold is kept: the definition. *Lazily* only the m given values get a draw each;

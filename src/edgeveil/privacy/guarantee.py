@@ -25,11 +25,11 @@ class Guarantee:
     Attributes
     ----------
     epsilon : float
-        Model ``joint``: what one member learns at most about an edge elsewhere.
-        Model ``public``: what anybody learns at most about any edge, from all rows together.
+        Model ``joint``: privacy loss of an edge that a member does not know (see `own_edges`), from
+        what that member sees. Model ``public``: privacy loss of any edge, from all rows together.
         ``inf`` with model ``none``: no protection.
     delta : float
-        Probability with which the bound may fail; 0 for every mechanism of the paper.
+        The delta of (epsilon, delta)-differential privacy; 0 for every built-in mechanism.
     model : {"joint", "public", "none"}
         Who may see what; see the threat model.
     pooling : {"adds up", "shared"}
@@ -45,13 +45,13 @@ class Guarantee:
     theorem : str
         Where the proof is.
     promise : str
-        A public promise about every possible graph on which the guarantee rests, or "".
+        A public promise about every possible graph that the guarantee depends on, or "".
     private : bool
         False if the noise came from a seeded source: then nothing is protected.
     own_edges : {"touching", "starting"}
-        Model ``joint``: which edges a member is taken to know itself, so that they are not
-        protected from it: all that touch it, or, in a directed graph, only those that start
-        there (whom it follows, not who follows it).
+        Model ``joint``: the edges that are assumed to be known to the member, and so are not
+        protected from it: all edges that touch it or, in a directed graph, only those that start
+        at it (whom it follows, not who follows it).
     """
 
     epsilon: float
@@ -83,7 +83,7 @@ class Guarantee:
             )
         if self.shared_epsilon and (self.model != "joint" or self.pooling == "shared"):
             raise ParameterError("shared_epsilon is for joint guarantees that add up")
-        # Plain numbers, whatever numpy made of them: a guarantee is written to files.
+        # Python numbers, not numpy's: a guarantee is written to files.
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "shared_epsilon", float(self.shared_epsilon))
         object.__setattr__(self, "n_sources", int(self.n_sources))
@@ -95,13 +95,13 @@ class Guarantee:
 
     @property
     def pooled_epsilon(self) -> float:
-        """What all members together learn at most, if they combine their lists."""
+        """The most that all members can learn if they combine their lists."""
         return self.epsilon if math.isinf(self.epsilon) else float(self.pooled(self.n_sources))
 
     def pooled(self, rows: int) -> Fraction:
-        """What so many members (1 or more) learn at most, if they combine their lists; exact.
+        """The most that this many members (1 or more) can learn if they combine their lists; exact.
 
-        Theorem 2 of docs/theory/composition.md; of a private guarantee.
+        Only for a private guarantee. Proof: Theorem 2 of docs/theory/composition.md.
         """
         whole = exact_epsilon(self.epsilon)
         if self.model != "joint" or self.pooling == "shared":
@@ -111,7 +111,7 @@ class Guarantee:
 
     @property
     def brief(self) -> str:
-        """The guarantee in a few words; `str` gives all of it."""
+        """The guarantee in a few words; `str` gives the full text."""
         if not self.protects:
             return "NOT PRIVATE"
         parts = [self.model, f"epsilon = {self.epsilon:.15g}"]
@@ -120,7 +120,7 @@ class Guarantee:
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for files; `own_edges` only where it is not the default."""
+        """The guarantee as plain data, for files. `own_edges` is left out if it is "touching"."""
         data = asdict(self)
         if self.own_edges == "touching":
             del data["own_edges"]
@@ -128,13 +128,13 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
-        """What `as_dict` gave. JSON has no infinity: there it is the text "inf".
+        """The guarantee from the result of `as_dict`. Infinity is the text "inf", as in JSON files.
 
         Raises
         ------
         InputError
-            If an entry is missing or unknown. Defaults are not used, because `private` is True
-            by default.
+            If an entry is missing or unknown. Defaults must not fill a gap here: the default of
+            `private` is True.
         """
         if {*data, "own_edges"} != {field.name for field in fields(cls)}:
             raise InputError("part of the guarantee is missing")
@@ -159,7 +159,7 @@ class Guarantee:
         return f"{weak}{' '.join(filter(None, parts))} {self._proof()}"
 
     def _proof(self) -> str:
-        ours = self.theorem.startswith("docs/theory/")  # the package has these pages with it
+        ours = self.theorem.startswith("docs/theory/")  # the package includes these pages
         name = self.theorem.removeprefix("docs/theory/").removesuffix(".md")
         return f"Proof: {self.theorem}{f' (edgeveil theory {name})' if ours else ''}."
 

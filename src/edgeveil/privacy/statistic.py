@@ -60,7 +60,7 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Tail:
-    """Long rows, mostly zero, of which only what reaches a threshold after the noise is released.
+    """Long rows, mostly zero; only noisy values that reach a threshold are released.
 
     Row i is a vector of `width` numbers: its `values` at its `positions`, and 0 elsewhere. Every
     coordinate gets Laplace noise. Released are the positions whose noisy value is at least the

@@ -45,23 +45,23 @@ def page_from_releases(
 ) -> PageData:
     """What the report page shows of some releases.
 
-    Without `graph`, `results` and `ledger` the page is made from what was released alone, so
-    whoever may have all of `releases` may have the page.
+    Without `graph`, `results` and `ledger`, the page is made only from what was released, so
+    anyone who may see all of `releases` may see the page.
 
     Parameters
     ----------
     releases : sequence of Release or Suggestions
         Suggestions and rankings that were released, for any members.
     graph : Graph, optional
-        The private graph. The page is then for the curator only: beside every list are one
-        without privacy and one by popularity, and rankings leave out whom the member knows.
+        The private graph. The page is then for the curator only: it shows every list beside one
+        without privacy and one by popularity, and rankings leave out the member's friends.
     title : str
         Heading of the page.
     name : str
         The graph's name on the page.
     hidden : Graph, optional
-        With `graph`: edges that were hidden from the releases. The member's friends by these
-        edges are marked; without `hidden`, those on the list without privacy are.
+        With `graph`: edges that were hidden from the releases. Friends by these edges are marked;
+        without `hidden`, names that are also on the list without privacy are.
     results : iterable of Result
         Measured accuracy, for the curator only: ``edgeveil.evaluate(graph).results``.
     ledger : Ledger, optional
@@ -80,7 +80,7 @@ def page_from_releases(
     >>> [one.mechanism for one in page.lists]
     ['suggest', 'without privacy', 'popularity']
     """
-    # Of a measurement of suggestions only hits, and one line without privacy.
+    # Of the results for suggestions, show only hits, and only one line without privacy.
     shown = [
         replace(r, mechanism=_LINES.get(r.mechanism, r.mechanism))
         for r in results
@@ -176,7 +176,7 @@ def _released(
 
 
 def _in_short(claim: Guarantee) -> str:
-    """What is protected, for a member, without the field's words; "" if they are needed."""
+    """What is protected, in everyday words for a member; "" if only the exact statement will do."""
     if not claim.protects or claim.model != "joint" or claim.delta or not 0 < claim.epsilon <= 10:
         return ""
     what = "between other people"

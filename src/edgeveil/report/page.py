@@ -1,9 +1,9 @@
 """`write_page`: PageData, plain frozen data -> one HTML file that needs no network.
 
-The file holds data, script and style. The data is JSON inside a script element of a type
-that no browser runs, with every character escaped that could end that element; the page
-makes text of it and never HTML. A content security policy in the file allows this one
-script, by its hash, and no request at all.
+The file holds data, script and style. The data is JSON inside a script element of a type that no
+browser runs, and every character that could end that element is escaped; the page inserts it as
+text, never as HTML. A content security policy in the file allows only this script, by its hash, and
+no request at all.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 @dataclass(frozen=True, kw_only=True)
 class ListedNode:
-    """One place of a list."""
+    """One entry of a list."""
 
     node: int | str
     score: float  # as released
-    first: int | None = None  # best and worst place that are possible given the noise
+    first: int | None = None  # best and worst rank that are possible given the noise
     last: int | None = None
     why: str = ""  # the reason, from released values
-    chance: float | None = None  # suggestions: share of such names that noise alone explains
-    strength: str = ""  # of suggestions: that in a word, "strong"
+    chance: float | None = None  # suggestions: share of such names expected from noise alone
+    strength: str = ""  # suggestions: `chance` in a word, such as "strong"
     right: bool | None = None  # whether the list's `truth` holds for it; for the curator only
 
     def __post_init__(self) -> None:
@@ -54,8 +54,8 @@ class ListedNode:
 class MemberList:
     """A list of nodes for one member, best first: a ranking or suggestions.
 
-    A list that is not private (exact values, seeded noise) is shown as for the curator only,
-    beside the private ones of the same member.
+    A list that is not private (exact values, seeded noise) is marked "for the curator only" and
+    shown beside the private ones of the same member.
     """
 
     dataset: str  # name of the graph
@@ -64,7 +64,7 @@ class MemberList:
     rows: Sequence[ListedNode]
     epsilon: float | None = None  # None: nothing is protected
     private: bool = False
-    alone: bool = True  # whether it is for its member alone (joint model), or for anyone
+    alone: bool = True  # whether only its member may see it (joint model), or anyone
     promise: str = ""  # str(guarantee)
     in_short: str = ""  # of suggestions: what is protected, in everyday words
     charged: str = ""  # what the member has been charged in all, in words
@@ -94,7 +94,7 @@ class Spending:
 
 @dataclass(frozen=True, kw_only=True)
 class PageData:
-    """All that the report page shows. A section without data is left out."""
+    """Everything that the report page shows. A section without data is left out."""
 
     title: str
     summary: Sequence[str] = ()  # paragraphs below the heading

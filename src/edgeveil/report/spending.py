@@ -1,6 +1,6 @@
 """The report of a ledger, for a privacy officer: all charges, as a page or a table.
 
-It names labels, purposes and operators, and no members unless it is about one.
+It names labels, purposes and operators, but no members unless it is about one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ COLUMNS += ("members", "epsilon_each", "epsilon_pooled", "state")
 def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
     """One row per charge, as named by `COLUMNS`; what was not noted is empty.
 
-    A series is one row, whenever its members joined. Its windows cost nothing and are left out:
-    how many there are depends on edges, and nothing else here does.
+    A series is one row, whenever its members joined. Its windows, whose price is 0, are left out:
+    their number depends on edges, and nothing else here does.
     """
     rows: dict[str, list[Charge]] = {}
     for charge in charges:
@@ -82,12 +82,13 @@ def _words(ledger: Ledger, charges: Sequence[Charge], member: str | None) -> lis
     said = [
         f"Each member may be charged epsilon = {ledger.epsilon:g} in all: with or without a "
         "connection between others, what the member is given is at most e to that power times as "
-        "likely. Everything that was given out counts, also from earlier states of the graph."
+        "likely. Everything released with this ledger counts, also from earlier states of the "
+        "graph."
     ]
     if any("series" in charge.note for charge in charges):
         said.append(
-            "A series of lists is one charge, paid when a member joins: its lists of all weeks "
-            "together are counted by it, because every connection is asked about once."
+            "A series of lists is charged once, when a member joins. This covers its lists of all "
+            "weeks together, because each connection between others counts in only one of them."
         )
     if member is not None:
         said.append(f"{member} was charged {account.charged:g}; {account.left:g} is left.")
@@ -107,8 +108,8 @@ def _words(ledger: Ledger, charges: Sequence[Charge], member: str | None) -> lis
             f"Of this, {account.public:g} is for public releases, which count for everybody."
         )
     said.append(
-        f"All members together were charged {account.pooled_charged:g}: what they can learn, if "
-        "they pool all their rows, about connections that touch none of them"
+        f"All members together were charged {account.pooled_charged:g}: the most that they can "
+        "learn about connections that touch none of them, if they combine their lists"
         + (
             "; there is no cap on that."
             if ledger.pooled_epsilon is None

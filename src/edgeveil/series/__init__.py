@@ -1,4 +1,4 @@
-"""Series: lists for every snapshot at the price of one, because each edge is paid once."""
+"""Series: lists for every snapshot at the price of one list, because no path is counted twice."""
 
 from edgeveil.series.campaign import is_series, last_series
 from edgeveil.series.price import RefreshPrice, price_refresh

@@ -1,4 +1,4 @@
-"""A series in a ledger: the campaign that its members pay for, and where its folder is."""
+"""A series in a ledger: the campaign that is charged to its members, and its folder."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Current(NamedTuple):
     place: SeriesFolder
     history: History
     mechanism: Suggest
-    about: About  # as of its last refresh, or of the one that was begun if there is none
+    about: About  # as of its last refresh; before the first, of the one that was begun
 
 
 def series_campaign(
     mechanism: Suggest, history: History, label: str, note: dict[str, str]
 ) -> Campaign:
-    """The campaign of a series in a ledger: it outlives snapshots, up to a renewal."""
+    """The campaign of a series in a ledger: one for all snapshots, until a renewal."""
     return Campaign(
         question=json.dumps({"series": history.identity, "of": describe(mechanism)}),
         guarantee=mechanism.guarantee,
@@ -47,10 +47,10 @@ def series_campaign(
 
 
 def series_folder(ledger: Ledger, label: str, folder: str | os.PathLike[str] | None = None) -> Path:
-    """Where history and state of a label are: beside the ledger's file, or its artifacts."""
+    """The folder with a label's history and state: beside the ledger's file, or its artifacts."""
     if folder is not None:
         return Path(folder)
-    name = plain_label(label) or "graph"  # "Friends" is the same label
+    name = plain_label(label) or "graph"  # "Friends" and "friends" are the same label
     if not re.fullmatch(r"[\w.-]{1,100}", name) or name.startswith("."):
         raise ParameterError(f"a series needs a label of letters, digits, - and _, got {label!r}")
     beside = str(ledger.folder) if "://" in ledger.location else ledger.location
@@ -75,7 +75,7 @@ def last_series(ledger: Ledger, label: str) -> float | None:
 def current_series(
     ledger: Ledger, label: str, folder: str | os.PathLike[str] | None = None
 ) -> Current | None:
-    """The series that a label has now; None if it has none, or if it is to start anew.
+    """The series that a label has now; None if it has none or was renewed.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def current_series(
     if history is None or ledger.fingerprint(label) != f"{SERIES}{history.identity}":
         raise LedgerError(
             f"{place.path} does not hold the series of {label or 'this graph'}: name the folder "
-            "that does, bring it back, or renew the series (edgeveil ledger renew)"
+            "that does, restore it, or renew the series (edgeveil ledger renew)"
         )
     for about in (place.about(), place.pending()):
         note = None if about is None else ledger.note(about.series)
@@ -100,28 +100,28 @@ def current_series(
         if ledger.campaign_key(series_campaign(mechanism, history, label, {})) == about.series:
             return Current(place, history, mechanism, about)
     raise LedgerError(
-        f"{place.path} was put back to an older copy: it does not know the series of "
-        f"{label or 'this graph'}. Bring the newer one back, or renew (edgeveil ledger renew)"
+        f"{place.path} was restored from an older copy: it does not know the series of "
+        f"{label or 'this graph'}. Restore the newer copy, or renew (edgeveil ledger renew)"
     )
 
 
 def series_to_refresh(
     ledger: Ledger, label: str, folder: str | os.PathLike[str] | None, mechanism: Suggest
 ) -> Current | None:
-    """The series that is to be refreshed, or None if one is to be started.
+    """The series to refresh, or None if a new one starts.
 
     Raises
     ------
     LedgerError
-        If the label has lists that are no series.
+        If the label has lists that do not belong to a series.
     ParameterError
         If its series has other parameters.
     """
     of_label = label or "this graph"
     if ledger.fingerprint(label) is not None and not is_series(ledger, label):
         raise LedgerError(
-            f"lists of {of_label} were made one by one. A series needs a label of its own, or a "
-            "new start of this one, for which all are charged anew: edgeveil ledger renew"
+            f"lists of {of_label} were made one by one. Use another label for the series, or "
+            "restart this label, which charges all members anew: edgeveil ledger renew"
         )
     now = current_series(ledger, label, folder)
     if now is not None and now.mechanism != mechanism:
@@ -132,8 +132,8 @@ def series_to_refresh(
             if value != asked[name]
         )
         raise ParameterError(
-            f"the series of {of_label} has {next(differs)}: all its lists are made with the same. "
-            "Other parameters are another series, for which all are charged anew: edgeveil ledger "
-            "renew"
+            f"the series of {of_label} has {next(differs)}: all its lists have the same "
+            "parameters. To change them, start a new series, which charges all members anew: "
+            "edgeveil ledger renew"
         )
     return now

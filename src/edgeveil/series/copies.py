@@ -1,7 +1,7 @@
 """Whether ledger, history and state of a series belong together, or one is an older copy.
 
-What an older copy does not know was drawn all the same: it must not be drawn a second time. Each of
-the three knows something of the others, so one that was put back alone is noticed.
+Windows that an older copy lacks were drawn all the same, and must not be drawn a second time. Each
+of the three records something about the others, so an older copy of one alone is detected.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from edgeveil.ledger import Ledger
 from edgeveil.ledger.snapshots import plain_label
 from edgeveil.series.state import About, SeriesFolder
 
-NOTE = "refreshed.json"  # in the history: what was worked on last
+NOTE = "refreshed.json"  # in the history: the snapshot that was worked on last
 
 
 def note_work(ledger: Ledger, history: History, series: str, until: int) -> None:
-    """Note in the history what is worked on, and the ledger's last entry.
+    """Note in the history which snapshot is worked on, and the ledger's last entry.
 
-    So an older copy of ledger and state is noticed by a history that was not put back.
+    So an older copy of ledger and state is detected as long as the history is current.
     """
     entry = ledger.entry() or (0, "")
     write_note(history.path / NOTE, {"series": series, "until": until, "entry": entry})
@@ -38,12 +38,12 @@ def check_folder(ledger: Ledger, place: SeriesFolder, history: History, label: s
         If the series in it has another label.
     """
     about, noted = place.about() or About(""), _noted(history)
-    for entry in (about.entry, noted.entry):  # also of a series that was renewed since
+    for entry in (about.entry, noted.entry):  # also if the series was renewed since
         if entry[0] and ledger.entry(entry[0]) != entry:
             raise LedgerError(
                 f"{ledger.location} lacks an entry that {place.path} was refreshed with: it is "
-                "another ledger, or was put back to an older copy. Windows drawn since then must "
-                "not be drawn again: bring the newer ledger back"
+                "another ledger, or was restored from an older copy. Windows drawn since then must "
+                "not be drawn again: restore the newer ledger"
             )
     series = {one.series for one in (about, place.pending()) if one}
     labels = {plain_label(one.label) for one in ledger.charges() if one.campaign in series}
@@ -54,12 +54,12 @@ def check_folder(ledger: Ledger, place: SeriesFolder, history: History, label: s
 def check_copies(
     ledger: Ledger, place: SeriesFolder, history: History, series: str, number: int
 ) -> About:
-    """The state to go on from to snapshot `number`, of the series with this key in the ledger.
+    """The state from which the series with this ledger key continues to snapshot `number`.
 
     Raises
     ------
     LedgerError
-        If ledger, history and state do not fit together. `check_folder` comes first.
+        If ledger, history and state do not match. Call `check_folder` first.
     """
     about, pending, noted = place.about() or About(series), place.pending(), _noted(history)
     if about.series != series:  # a first refresh, or a renewed series
@@ -68,16 +68,16 @@ def check_copies(
     known = [one for one in (about, pending) if one and one.series == series and one.until]
     if about.until > number or any(token_of(history, one.until) != one.token for one in known):
         raise LedgerError(
-            f"{history.path} was put back to an older copy: this series was refreshed with "
-            f"snapshot {max(about.until, begun)} of it. Bring the newer history back, or renew"
+            f"{history.path} was restored from an older copy: this series was refreshed with "
+            f"snapshot {max(about.until, begun)} of it. Restore the newer history, or renew"
         )
     windows = [charge for charge in ledger.charges() if charge.note.get("of") == series]
     drawn = {int(one.note["until"]) for one in windows if one.seq > about.entry[0]}
     drawn |= {noted.until} if noted.series == series else set()
     if max(drawn, default=0) > about.until and not drawn <= {about.until, begun}:
         raise LedgerError(
-            f"{place.path} was put back to an older copy: windows up to snapshot {max(drawn)} were "
-            "drawn that it does not know. Bring the newer one back, or renew"
+            f"{place.path} was restored from an older copy: it lacks windows that were drawn up to "
+            f"snapshot {max(drawn)}. Restore the newer copy, or renew"
         )
     return about
 
@@ -89,7 +89,7 @@ def token_of(history: History, number: int) -> str:
 
 
 def _noted(history: History) -> About:
-    """What the note in the history says."""
+    """The note in the history."""
     try:
         held = json.loads((history.path / NOTE).read_text())
         return About(held["series"], held["until"], entry=tuple(held["entry"]))

@@ -1,4 +1,4 @@
-"""What a refresh would charge: public numbers only, before anything is merged or drawn."""
+"""The price of a refresh, from public numbers only, before anything is merged or drawn."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from edgeveil.series.campaign import series_campaign, series_to_refresh
 
 @dataclass(frozen=True)
 class RefreshPrice:
-    """What a refresh would charge.
+    """The price of a refresh.
 
     Attributes
     ----------
     n_members : int
-        Members of today.
+        Members in today's graph.
     n_newcomers : int
-        Those of them who would pay now, for all their lists to come.
+        Members who would be charged now, for all their future lists.
     n_left_out : int
-        Those whose budget does not allow it.
+        Members whose budget does not allow the charge.
     epsilon : float
-        What a newcomer would pay.
+        Price for each newcomer.
     least_left : float
-        What the member with the least has left now.
+        Lowest remaining budget of any member, before the charge.
     """
 
     n_members: int
@@ -45,7 +45,7 @@ def price_refresh(
     folder: str | os.PathLike[str] | None = None,
     knows_followers: bool = False,
 ) -> RefreshPrice:
-    """Say what `refresh` would charge; arguments as there. Of the graph only its ids are read."""
+    """The price of `refresh` with the same arguments. Only the ids of the graph are read."""
     mechanism = Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
     now = series_to_refresh(ledger, label, folder, mechanism)
     names = [str(node) for node in graph.nodes.ids.tolist()]

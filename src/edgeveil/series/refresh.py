@@ -1,18 +1,18 @@
-"""`refresh`: the weekly job. Merge the snapshot, charge newcomers, open due windows, give lists.
+"""`refresh`, the weekly job: merge the snapshot, charge newcomers, draw due windows, return lists.
 
-The order, in which a crash at any point costs only time:
+The steps, in an order that makes a crash at any point harmless:
 
-    history.add           the snapshot is merged, all at once
+    history.add           merge the snapshot, atomically
     history.start_anew    if a series starts: edges that have ended lose their birth
-    pending.json          says which snapshot is worked on
-    ledger.charge         newcomers pay for the series; windows are recorded at price 0
-    noise                 drawn from the batches' secrets; the new state is written beside the old
-    series.json           the new state counts
-    ledger: stored        the secrets are erased
+    pending.json          record which snapshot is being worked on
+    ledger.charge         charge newcomers for the series; record windows at price 0
+    noise                 draw it from the batches' secrets; write the new state beside the old
+    series.json           commit the new state
+    ledger: stored        erase the secrets
 
-Until the new state counts, everything after the charge is done again from the same secrets, so a
-window has one outcome, whatever happens. A window that is in the ledger is never drawn again with
-another secret: its batch names the snapshot, and each member has one row in it.
+Until the new state is committed, everything after the charge is repeated from the same secrets, so
+a window has only one outcome. A window that is in the ledger is never drawn again with another
+secret: its batch names the snapshot, and each member has one row in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -74,37 +74,38 @@ def refresh(
     purpose: str = "",
     operator: str = "",
 ) -> Refreshed:
-    """Bring a series of lists up to today's graph; members pay for it once, when they join.
+    """Update a series of lists to today's graph; a member is charged once, when it joins.
 
-    A member pays epsilon for the series, whatever the number of its lists, because every edge
-    between others is asked about once (docs/theory/series.md). Call it for every snapshot, week by
-    week; an interrupted call is simply made again.
+    The charge is epsilon for all lists of the series together, because each edge between others
+    counts in at most one of a member's windows (docs/theory/series.md). Call it once for every
+    snapshot, for example every week; if a call is interrupted, repeat it.
 
     Parameters
     ----------
     graph : Graph, or whatever `edgeveil.suggest` takes
-        Today's graph, with the members of today.
+        Today's graph, on today's members.
     ledger : Ledger or path
-        The budget.
+        The budget to charge.
     epsilon : float
         Privacy loss of the whole series to one member.
     label : str
         The public name of the graph.
     folder : path, optional
-        Where history and state are kept; by default beside the ledger's file.
+        Where to keep history and state; by default beside the ledger's file.
     date : str, optional
-        Of the snapshot, by default today. The same graph on the same date is the same snapshot.
+        Date of the snapshot; today by default. The same graph on the same date is the same
+        snapshot.
     rule : WindowRule, optional
         When a member's next window opens; public.
     knows_followers : bool
-        Directed: as for `edgeveil.suggest`.
+        Directed graphs: as for `edgeveil.suggest`.
     engine, progress, purpose, operator
         As for `edgeveil.suggest`.
 
     Raises
     ------
     LedgerError
-        If ledger, history and state do not fit together: one of them was put back to an older copy.
+        If ledger, history and state do not match: one of them was restored from an older copy.
     """
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     today = graph_of(graph)
@@ -131,7 +132,7 @@ def refresh(
         check_folder(ledger, place, history, label)
         pending, finished = place.pending(), None
         if pending is not None and now is not None:
-            # Finish first what was interrupted: the history has what it needs.
+            # First finish the interrupted refresh: the history has what it needs.
             finished = job.run(pending.until)
         number = history.add(today, date=date or _today(), again=True)
         if finished is not None and finished.snapshot == number:
@@ -154,19 +155,19 @@ def _today() -> str:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What a refresh did, and the lists of everybody who has paid.
+    """What a refresh did, and the lists of everybody in the series.
 
     Attributes
     ----------
     snapshot : int
-        The snapshot that was refreshed.
+        The snapshot that the lists are up to date with.
     n_lists, n_newcomers, n_windows, n_left_out : int
-        Members with lists, those of them who paid now, windows that were opened now (this count
-        depends on edges: for the curator only), and members whose budget does not allow a series.
+        Members with lists; members charged now; windows opened now (this count depends on edges:
+        for the curator only); and members whose budget does not allow a series.
     price : float
-        What a newcomer paid: epsilon.
+        What each newcomer was charged: epsilon.
     least_left : float
-        What the member with the least has left.
+        Lowest remaining budget of any member.
     """
 
     snapshot: int
@@ -180,10 +181,9 @@ class Refreshed:
 
     @property
     def summary(self) -> str:
-        """Three sentences for the curator's log: lists, windows, and what is left.
+        """Three sentences for the curator's log: lists, charges and windows, remaining budget.
 
-        How many windows were opened depends on how many friends members have: the summary is for
-        the curator only.
+        For the curator only: the number of windows depends on how many friends members have.
         """
         left_out = ""
         if self.n_left_out:
@@ -191,35 +191,35 @@ class Refreshed:
             left_out += "budget does not allow it"
         joined = "Nobody was charged"
         if self.n_newcomers:
-            joined = f"{counted(self.n_newcomers, 'member')} joined the series now and paid "
-            joined += f"{self.price:g} each for all their lists to come"
+            joined = f"{counted(self.n_newcomers, 'member')} joined the series now, charged "
+            joined += f"{self.price:g} each for all their future lists"
         windows = counted(self.n_windows, "window", "were")
         return (
             f"Snapshot {self.snapshot}: {counted(self.n_lists, 'member', 'have')} lists{left_out}. "
             f"{joined}, and {windows} opened at no further charge (an exact count, for the curator "
-            f"only). The member with the least has epsilon = {self.least_left:g} left."
+            f"only). Lowest remaining budget: epsilon = {self.least_left:g}."
         )
 
     def suggestions(self, members: Sequence[NodeId] | None = None, k: int = 20) -> Suggestions:
-        """Lists of some members, or of all who have paid."""
+        """Lists of some members, or of everybody in the series."""
         return self._series.suggestions(members, k)
 
     def write(
         self, folder: str | os.PathLike[str], k: int = 20, progress: Progress | None = None
     ) -> ReleaseFolder:
-        """Write everybody's lists to a new folder, 8,192 a file; they need not fit into memory."""
+        """Write all lists to a new folder, 8,192 per file; they need not fit into memory."""
         return self._series.write(Path(folder), k, progress)
 
     def write_per_member(
         self, folder: str | os.PathLike[str], k: int = 20, progress: Progress | None = None
     ) -> None:
-        """Write one .csv file per member to a new folder, each for its member alone (mode 0600)."""
+        """Write one .csv file per member (mode 0600), for that member only, to a new folder."""
         self._series.write_per_member(Path(folder), k, progress)
 
 
 @dataclass(kw_only=True)
 class _Refresh:
-    """What a refresh works with."""
+    """One run of `refresh`, with everything that it needs."""
 
     place: SeriesFolder
     history: History
@@ -235,13 +235,13 @@ class _Refresh:
 
     @property
     def campaign(self) -> Campaign:
-        """The series: every member pays once, and all share the released degrees."""
+        """The series: each member is charged once, and all share the released degrees."""
         note = {name: words for name, words in self.note.items() if words}
         campaign = series_campaign(self.mechanism, self.history, self.label, note)
         return replace(campaign, snapshot=self.snapshot)
 
     def window_campaign(self, until: int) -> Campaign:
-        """The windows that end at a snapshot: nothing more is charged for them."""
+        """The windows that end at a snapshot, recorded at price 0."""
         series = self.campaign
         return replace(
             series,
@@ -251,7 +251,7 @@ class _Refresh:
         )
 
     def return_campaign(self, until: int) -> Campaign:
-        """Those who were forgotten, and are members again from this snapshot on."""
+        """The second charge of members who were forgotten and came back at this snapshot."""
         series = self.campaign
         return replace(
             series,
@@ -268,20 +268,15 @@ class _Refresh:
         last = self.place.marks(len(self.names), about)[1]
         last[self.history.forgotten] = 0  # the forgotten have no name
         if about.until == number:  # it may have been interrupted after its state counted
-            drawn = {name for name, end in zip(self.names, last, strict=True) if end == number}
-            left = set(self.names) - drawn
-            self._erase_secrets(
-                self.window_campaign(number),
-                but=lambda members: drawn.isdisjoint(members) and not left.isdisjoint(members),
-            )
+            self._erase_drawn(number, last)
         self.place.begin(replace(about, until=number, token=token))
         note_work(self.ledger, self.history, key, number)
         newcomers, left_out = self._charge_newcomers(about, number)
         degrees = self.ledger.shared(self.campaign)
-        if degrees is None:  # nobody has paid, so there is nothing to be finished later
+        if degrees is None:  # nobody was charged, so nothing is left to finish
             note_work(self.ledger, self.history, key, about.until)
             self.place.finish()
-            raise BudgetError("the budget of nobody allows a series: nothing was charged")
+            raise BudgetError("no member's budget allows a series: nothing was charged")
         mechanism = SuggestWindow(
             epsilon=self.mechanism.epsilon,
             directed=self.mechanism.directed,
@@ -289,7 +284,7 @@ class _Refresh:
             since=last,
             until=number,
         )
-        # Drawn once for the series; who joined later has the floor.
+        # Drawn once for the series; nodes that joined later count with the lowest degree.
         degrees = stored_shared(mechanism, self.history.graph, degrees)
         shared = popularity(degrees, self.names)
         state, windows = self._draw(about, newcomers, shared, mechanism)
@@ -305,7 +300,7 @@ class _Refresh:
         )
         self.place.commit(done)
         note_work(self.ledger, self.history, key, number)
-        self._erase_secrets(self.window_campaign(number))
+        _erase_secrets(self.ledger.open_batches(self.window_campaign(number)))
         self.place.finish()
         series = Series(self.place, self.history, self.mechanism, shared)
         return Refreshed(
@@ -319,30 +314,32 @@ class _Refresh:
             _series=series,
         )
 
-    def _erase_secrets(
-        self,
-        campaign: Campaign,
-        but: Callable[[tuple[str, ...]], bool] = lambda members: False,
-    ) -> None:
-        """Mark batches of a campaign stored, whose rows are in the state, or are of the forgotten.
+    def _erase_drawn(self, number: int, last: Any) -> None:
+        """Erase the secrets of windows up to a snapshot that are in the state, or of the forgotten.
 
-        But for those of some members, which are still to be drawn: batches are drawn as a whole.
+        Batches are drawn as a whole. One without a window in the state was recorded when the
+        snapshot was refreshed once more, and is still to be drawn.
         """
-        for batch in self.ledger.open_batches(campaign):
-            if not but(batch.members):
-                batch.store(_marker)
+        drawn = {name for name, end in zip(self.names, last, strict=True) if end == number}
+        waiting = set(self.names) - drawn
+        batches = self.ledger.open_batches(self.window_campaign(number))
+        _erase_secrets(
+            batch
+            for batch in batches
+            if not drawn.isdisjoint(batch.members) or waiting.isdisjoint(batch.members)
+        )
 
     def _charge_newcomers(self, about: About, number: int) -> tuple[Any, int]:
-        """Everybody of today who has not paid yet pays for the series, if the budget allows.
+        """Charge every present member who is not in the series yet, if its budget allows.
 
-        Who was forgotten and has come back is a new node, whose windows ask about everything once
-        more: it pays once more, too.
+        A forgotten member who came back is a new node. Its windows count every edge once more, so
+        it is charged once more.
         """
         new = np.zeros(len(self.names), dtype=np.bool_)
         paid, _ = self.place.marks(len(self.names), about)
         unpaid, present = np.flatnonzero(~paid).tolist(), self.history.present
-        # Whoever was charged by the time of the state is in it, under another index if not under
-        # this one. Whoever was charged since then was so by this refresh, before an interruption.
+        # Members charged before the state was written are in it, under this or another index.
+        # Members charged since then were charged by this refresh, before it was interrupted.
         charges = self.ledger.rows_of(self.campaign, [self.names[i] for i in unpaid])
         charged = {i: charges.get(self.names[i], 0) for i in unpaid}
         begun = about.entry[0]
@@ -354,7 +351,7 @@ class _Refresh:
         return new, len(first) + len(back) - len(able)
 
     def _charge(self, campaign: Campaign, wanted: list[int]) -> list[int]:
-        """Charge those whom the budget allows; gives who has paid, now or before."""
+        """Charge those whose budget allows it; return all who were charged, now or before."""
         paid = []
         for some in _batches(wanted):
             found = self.ledger.newcomers(campaign, [self.names[i] for i in some])
@@ -363,16 +360,16 @@ class _Refresh:
             if able:
                 self.ledger.charge(campaign, [self.names[i] for i in able])
             paid += able
-        self._erase_secrets(campaign)  # no noise is drawn for a charge
+        _erase_secrets(self.ledger.open_batches(campaign))  # no noise is drawn for a charge
         return paid
 
     def _draw(
         self, about: About, newcomers: Any, shared: lists.Popularity, mechanism: SuggestWindow
     ) -> tuple[Path, int]:
-        """Open the windows that are due, shard by shard, and write the new state."""
+        """Draw the windows that are due, shard by shard, and write the new state."""
         n, state, opened, until = len(self.names), self.place.new_state(), 0, mechanism.until
         due = self.rule.due(self.history.graph, mechanism.since, until) & self.history.present
-        # What an interrupted refresh has recorded is drawn, whoever is due now
+        # Windows recorded by an interrupted refresh are drawn, whoever is due now
         recorded = self.ledger.open_batches(self.window_campaign(until))
         begun = {name for batch in recorded for name in batch.members}
         due |= np.array([name in begun for name in self.names], dtype=np.bool_)
@@ -391,7 +388,7 @@ class _Refresh:
         return state, opened
 
     def _windows(self, task: Task, members: Any, due: Any, until: int) -> list[Made]:
-        """Record the windows of the members of a shard that are due, and draw them."""
+        """Record and draw the windows of those members of a shard who are due."""
         drawn = set[int]()
         campaign, index = self.window_campaign(until), {self.names[i]: int(i) for i in members}
 
@@ -402,8 +399,8 @@ class _Refresh:
                         continue
                     if batch.stored:
                         raise LedgerError(
-                            f"{self.place.path} was put back to an older copy: it does not know a "
-                            f"window up to snapshot {until}. Bring the newer one back"
+                            f"{self.place.path} was restored from an older copy: it lacks a "
+                            f"window up to snapshot {until}. Restore the newer copy"
                         )
                     drawn.add(batch.number)
                     its = sorted(index[name] for name in batch.members if name in index)
@@ -415,28 +412,33 @@ class _Refresh:
 
 
 def _no_more(n_members: int) -> Guarantee:
-    """Windows cost nothing: their edges were paid for with the series (docs/theory/series.md)."""
+    """The price of windows: 0, because the charge for the series covers them."""
     theorem = "docs/theory/series.md"
     return Guarantee(
         epsilon=0.0, model="joint", n_sources=n_members, theorem=theorem, pooling="shared"
     )
 
 
-def _marker(path: Path) -> None:
-    """The artifact of a batch whose rows are in the series' state."""
-    path.write_text("in the state of the series\n")
+def _erase_secrets(batches: Iterable[Batch]) -> None:
+    """Mark batches stored: their rows are in the series' state, or nobody's any more."""
+
+    def note(path: Path) -> None:
+        path.write_text("in the state of the series\n")
+
+    for batch in batches:
+        batch.store(note)
 
 
 def _batches(indices: list[int]) -> Iterator[list[int]]:
-    """So many at a time as are charged together."""
+    """Split into groups that are charged together."""
     return (indices[first : first + _BATCH] for first in range(0, len(indices), _BATCH))
 
 
 def popularity(stored: Batch, nodes: Sized) -> lists.Popularity:
-    """What the released degrees of a series tell about so many nodes."""
+    """The popularity of the nodes, from the released degrees of a series."""
     numbers = read_shared(stored.artifact)
     assert numbers is not None  # the degrees
-    degrees = np.zeros(len(nodes))  # 0 for those who joined later
+    degrees = np.zeros(len(nodes))  # 0 for nodes that joined later
     degrees[: len(numbers.values[0])] = numbers.values[0]
     return lists.learn(degrees, numbers.scale)
 
@@ -450,7 +452,7 @@ def _folded(
     made: list[Made],
     until: int,
 ) -> Shard:
-    """The memory of a shard after its windows were drawn."""
+    """The state of a shard after its windows were drawn."""
     size = len(shard.last)
     if not made:
         return replace(shard, charged=charged)
@@ -461,7 +463,7 @@ def _folded(
     claim = mechanism.guarantee(1)
     own = own_lists(graph, members, claim.model, claim.own_edges)
     merged = lists.merge(shared, own, shard.evidence.take(members - shard.first), drawn)
-    # Rows of the shard one after the other: the merged ones where there are such.
+    # All rows of the shard in order; merged rows replace the old ones.
     both = Evidence.joined([shard.evidence, merged])
     place = np.arange(size)
     place[members - shard.first] = size + np.arange(len(members))
@@ -491,7 +493,7 @@ class Series:
 
     @property
     def n_lists(self) -> int:
-        """How many members have lists."""
+        """Number of members with lists."""
         return int(self._paid.sum())
 
     def suggestions(
@@ -500,15 +502,15 @@ class Series:
         k: int = 20,
         candidates: Sequence[NodeId] | None = None,
     ) -> Suggestions:
-        """Lists of some members, or of all who have paid."""
+        """Lists of some members, or of everybody in the series."""
         nodes = self._history.nodes
         among = None if candidates is None else nodes.indices(list(candidates))
         known = [v for v in members or () if v in nodes]
         wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(known)
         if len(known) < len(members or ()) or not self._paid[wanted].all():
             raise BudgetError(
-                "somebody asked for is not in the series: who has joined since the last refresh "
-                "is charged by the next one (edgeveil refresh), if the budget allows"
+                "one of these members is not in the series: the next refresh (edgeveil refresh) "
+                "charges members who have joined since the last one, if their budget allows it"
             )
         parts = list(self._parts(wanted, k, among))
         if not parts:
@@ -516,7 +518,7 @@ class Series:
         return parts[0] if len(parts) == 1 else Suggestions.joined(parts)
 
     def write(self, folder: Path, k: int, progress: Progress | None = None) -> ReleaseFolder:
-        """Everybody's lists as a folder."""
+        """Write all lists to a folder."""
         about = self._about(self.n_lists)
         files = (
             (number, "series", part.members, file_of(part))
@@ -525,7 +527,7 @@ class Series:
         return ReleaseFolder.write(folder, "suggestions", *about, files)
 
     def write_per_member(self, folder: Path, k: int, progress: Progress | None = None) -> None:
-        """Everybody's list as a file of its own, in a new folder that appears whole."""
+        """Write one file per member to a new folder, which appears only when it is complete."""
         place = folder.resolve()
         if place.exists():
             raise ParameterError(f"{folder} exists; nothing was written")
@@ -552,7 +554,7 @@ class Series:
 
     def _parts(self, wanted: Any, k: int, among: Any = None) -> Iterator[Suggestions]:
         if self._place.about() != self._state:
-            raise LedgerError("the series was refreshed since: ask what that refresh has given")
+            raise LedgerError("the series was refreshed since: use the result of that refresh")
         graph, mechanism = self._history.graph, self._mechanism
         claim, about = mechanism.guarantee(1), self._about(len(wanted))
         allowed = self._history.present.copy()
@@ -584,7 +586,7 @@ class Series:
 
         claim = guarantee_for(self._history.graph, self._mechanism, max(n_members, 1))
         guarantee = replace(claim, theorem="docs/theory/series.md")
-        assert self._state is not None  # it was refreshed
+        assert self._state is not None  # there was a refresh
         snapshot = self._history.snapshots[self._state.until - 1]
         return guarantee, Provenance(
             mechanism="series of lists",

@@ -1,4 +1,4 @@
-"""When a member's next window opens: a function of its own list and public numbers."""
+"""When a member's next window opens: a function of its own list and of public numbers."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class WindowRule:
-    """When to ask about a member's new paths.
+    """When to draw the next window of a member.
 
-    A window is drawn once, so it should have enough to tell: one for every new friend drowns what
-    trickles in, and so does a first window of a newcomer with three friends. The numbers are
-    public; what they were chosen by is in docs/theory/series.md.
+    Each path counts in one window only, so a window should hold enough paths to stand out from
+    its noise: not a window for every new friend, nor a first one for three friends. The numbers
+    are public; docs/theory/series.md says how they were chosen.
 
     Parameters
     ----------
     first : int
-        Friends from which on a member's first window opens.
+        A member's first window opens when it has this many friends,
     patience : int
-        Snapshots after a member's first friend from which on it opens with fewer.
+        or, with fewer, this many snapshots after its first friend.
     least : int
-        New friends since the last window that open the next one, at least,
+        The next window opens when the member has at least this many new friends since the last
+        one,
     share : float
-        and as a share of the friends that the member had then.
+        and at least this share of the friends that it had then,
     latest : int
-        Snapshots after a window from which on the next one opens in any case.
+        or this many snapshots after the last window in any case.
     """
 
     first: int = 10
@@ -45,7 +46,7 @@ class WindowRule:
 
     @classmethod
     def for_epsilon(cls, epsilon: float) -> WindowRule:
-        """The rule for a series at this epsilon: what can be told takes about 10 / epsilon friends.
+        """The rule for a series at this epsilon: a window needs about 10 / epsilon friends.
 
         >>> WindowRule.for_epsilon(2.0)
         WindowRule(first=5, patience=8, least=5, share=0.5, latest=26)
@@ -60,10 +61,10 @@ class WindowRule:
             raise ParameterError(f"share must be a number from 0 to 10, got {self.share!r}")
 
     def due(self, graph: Graph, last: npt.NDArray[np.integer], until: int) -> Mask:
-        """For every node whether its next window opens at snapshot `until`.
+        """For every node, whether its next window opens at snapshot `until`.
 
-        `last` is where the last window of each node ended, 0 before its first one. Only births of
-        a node's own edges are looked at.
+        `last` is the snapshot at which each node's last window ended, 0 before its first one. Only
+        the births of a node's own edges are used.
         """
         friends, earlier, first_birth = own_births(graph, last, until)
         new, started = friends - earlier, last > 0
@@ -76,9 +77,9 @@ class WindowRule:
 def own_births(
     graph: Graph, last: npt.NDArray[np.integer], until: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For every node: its friends ever, those up to its last window, and its first friend's birth.
+    """For every node: its friends so far, those up to its last window, and the earliest birth.
 
-    All up to snapshot `until`.
+    "So far" means up to snapshot `until`.
     """
     assert graph.births is not None
     n, indptr = graph.n_nodes, graph.indptr.astype(np.int64)

@@ -1,12 +1,12 @@
-"""What a series keeps between two refreshes: one whole state after another, never half of one.
+"""What a series keeps between two refreshes. A new state replaces the old one atomically.
 
-    series.json       public: the snapshot that was reached, and the ledger entry it goes with
-    pending.json      the snapshot that is being worked on, from before its first charge
-    state-*/          for every 65,536 nodes a file: windows asked so far, and evidence
-    lock              held by whoever refreshes
+    series.json       public: the last refreshed snapshot, and the ledger entry that belongs to it
+    pending.json      the snapshot that is being worked on; written before its first charge
+    state-*/          one file for every 65,536 nodes: windows drawn so far, and evidence
+    lock              held during a refresh
 
-The state is derived from windows that were drawn once, so it must never be older than what the
-ledger has recorded: a refresh compares both first.
+The state is derived from windows that are drawn only once, so it must never be older than what the
+ledger has recorded: a refresh first compares the two.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class About:
     entry : tuple of int and str
         Number and hash of the ledger's last entry about this series.
     state : str
-        The folder that counts.
+        The folder of the committed state.
     n_nodes : int
-        Nodes that it knows. Later ones are new.
+        Number of nodes in that state; nodes with a higher index are new.
     """
 
     series: str
@@ -62,22 +62,22 @@ class About:
 
 @dataclass(frozen=True)
 class Shard:
-    """The memory of the members at ``first``, ``first + 1``, ... in the history."""
+    """The state of the members with index ``first``, ``first + 1``, ... in the history."""
 
     first: int
-    charged: npt.NDArray[np.bool_]  # whether the member has paid for the series
-    last: npt.NDArray[np.uint16]  # where its last window ended; 0: none was asked
-    windows: npt.NDArray[np.uint16]  # how many were asked
+    charged: npt.NDArray[np.bool_]  # whether the member was charged for the series
+    last: npt.NDArray[np.uint16]  # snapshot at which its last window ended; 0: no window yet
+    windows: npt.NDArray[np.uint16]  # how many were drawn
     evidence: Evidence
 
     @classmethod
     def empty(cls, first: int, size: int) -> Shard:
-        """Members nobody has asked about."""
+        """Members without a window."""
         last, windows = np.zeros(size, np.uint16), np.zeros(size, np.uint16)
         return cls(first, np.zeros(size, np.bool_), last, windows, no_evidence(size))
 
     def grown(self, size: int) -> Shard:
-        """The same with room for members who have joined."""
+        """The same shard with room for members who have joined."""
         if size == len(self.last):
             return self
         both = self, Shard.empty(self.first, size - len(self.last))
@@ -90,7 +90,7 @@ class Shard:
         )
 
     def without(self, nodes: npt.NDArray[np.int64]) -> Shard:
-        """The same without the memory of these members, where they are in this shard."""
+        """The same shard without the state of these members, if they are in it."""
         here = nodes[(nodes >= self.first) & (nodes < self.first + len(self.last))] - self.first
         if not len(here):
             return self
@@ -105,7 +105,7 @@ class Shard:
         )
 
     def write(self, folder: Path) -> None:
-        """Write the file of this shard: up to 1.2 KB a member."""
+        """Write the file of this shard: up to 1.2 KB per member."""
         evidence = self.evidence
         held = {
             "charged": self.charged,
@@ -125,7 +125,7 @@ class Shard:
 
     @classmethod
     def read(cls, folder: Path, first: int, size: int) -> Shard:
-        """Read the file of a shard, which has so many members."""
+        """Read the file of a shard of `size` members."""
         with _opened(folder, first) as held:
             counts = held["counts"].astype(np.int64)
             evidence = Evidence(
@@ -140,7 +140,7 @@ class Shard:
 
 
 def no_evidence(members: int) -> Evidence:
-    """Nothing is known to so many members."""
+    """Empty evidence for this many members."""
     return Evidence(
         np.zeros(members + 1, dtype=np.int64),
         np.empty(0, dtype=np.int32),
@@ -150,14 +150,14 @@ def no_evidence(members: int) -> Evidence:
 
 
 class SeriesFolder:
-    """The folder of a series, for its owner only."""
+    """The folder of a series; only the user who made it can read it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Make the folder if need be, and keep others from writing to it."""
+        """Make the folder if needed, and lock it against other writers."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not is_private_folder(self.path):
             raise LedgerError(f"{self.path} belongs to another user, or is open to others")
@@ -165,11 +165,11 @@ class SeriesFolder:
             yield
 
     def about(self) -> About | None:
-        """What series.json says; None before the first refresh."""
+        """The content of series.json; None before the first refresh."""
         return self._read("series.json")
 
     def pending(self) -> About | None:
-        """The refresh that was begun and not finished, if any."""
+        """The refresh that was begun but not finished, if any."""
         return self._read("pending.json")
 
     def _read(self, name: str) -> About | None:
@@ -184,11 +184,11 @@ class SeriesFolder:
         return About(**held | {"entry": tuple(held["entry"])})
 
     def begin(self, about: About) -> None:
-        """Note durably which snapshot is worked on, before anything is charged."""
+        """Record durably which snapshot is worked on, before anything is charged."""
         write_note(self.path / "pending.json", {"format": _FORMAT, **vars(about)})
 
     def commit(self, about: About) -> None:
-        """Make a new state count, and remove the old one."""
+        """Commit a new state, and remove the old one."""
         sync_folder(self.path / about.state)
         old = self.about()
         write_note(self.path / "series.json", {"format": _FORMAT, **vars(about)})
@@ -196,12 +196,12 @@ class SeriesFolder:
             remove_folder(self.path / old.state)
 
     def finish(self) -> None:
-        """The refresh is done: all its batches are stored."""
+        """Record that the refresh is done: all its batches are stored."""
         (self.path / "pending.json").unlink(missing_ok=True)
         sync_folder(self.path)
 
     def new_state(self) -> Path:
-        """An empty folder for the next state; what an interrupted refresh left is removed."""
+        """An empty folder for the next state; remove what an interrupted refresh left there."""
         about = self.about()
         for left in self.path.glob("state-*"):
             if about is None or left.name != about.state:
@@ -213,15 +213,15 @@ class SeriesFolder:
     def shards(
         self, n_nodes: int, about: About | None = None, of: npt.NDArray[np.integer] | None = None
     ) -> Iterator[Shard]:
-        """The memory of all members, shard by shard, as of the state that counts.
+        """The committed state of all members, shard by shard.
 
-        Or only of the shards that the nodes `of` are in.
+        With `of`: only the shards that hold these nodes.
         """
         about = about or self.about() or About("")
         firsts = range(0, n_nodes, SHARD) if of is None else np.unique(of // SHARD) * SHARD
         for first in map(int, firsts):
             size, known = (min(SHARD, max(n - first, 0)) for n in (n_nodes, about.n_nodes))
-            # A file that is missing is no empty one: its windows would be drawn again.
+            # A missing file must not count as an empty one: its windows would be drawn again.
             if known:
                 yield Shard.read(self.path / about.state, first, known).grown(size)
             else:
@@ -230,7 +230,7 @@ class SeriesFolder:
     def marks(
         self, n_nodes: int, about: About | None = None
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint16]]:
-        """For every node whether it has paid, and where its last window ended."""
+        """For every node, whether it was charged, and the snapshot that ended its last window."""
         about = about or self.about() or About("")
         charged, last = np.zeros(n_nodes, np.bool_), np.zeros(n_nodes, np.uint16)
         for first in range(0, about.n_nodes, SHARD):
@@ -243,7 +243,7 @@ class SeriesFolder:
 
 @contextmanager
 def _opened(folder: Path, first: int) -> Iterator[Any]:
-    """The file of a shard; LedgerError for what is wrong with it."""
+    """Open the file of a shard; LedgerError if it is missing or damaged."""
     path = folder / f"{first // SHARD:06d}.npz"
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as held:

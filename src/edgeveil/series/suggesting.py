@@ -1,4 +1,4 @@
-"""`suggest`: lists of the series that a label has, or else of the graph as it is."""
+"""`suggest`: the lists of a label's series, if it has one; otherwise lists from the graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from edgeveil.series.campaign import Current, current_series, series_campaign
 from edgeveil.series.refresh import Series, popularity
 from edgeveil.suggestions import Suggestions
 
-_TRIES = 3  # a refresh that ends meanwhile replaces the files that are being read
+_TRIES = 3  # a refresh that ends meanwhile replaces the files that this reads
 
 
 def suggest(
@@ -36,32 +36,33 @@ def suggest(
     mechanism: Mechanism | None = None,
     **how: Unpack[Options],
 ) -> Suggestions:
-    """Suggest people to members, privately: whom each may know, without those it knows.
+    """Suggest to each member people it may know and is not linked to yet, privately.
 
-    Each list is for its member alone (joint model) and costs epsilon about every edge that does
-    not touch the member. In a directed graph a list says whom to follow, and every edge is
-    protected that does not start at the member.
+    Show each list only to the member it was made for (joint model). Its privacy loss is at most
+    epsilon for every edge that does not touch the member. In a directed graph a list suggests whom
+    to follow, and every edge that does not start at the member is protected.
 
-    With a ledger and a label whose lists are a series (`edgeveil.refresh`), the lists are those of
-    its last refresh, at the epsilon of the series, and nobody is charged.
+    If the label has a series in the ledger (`edgeveil.refresh`), the lists are those of its last
+    refresh, and nobody is charged.
 
     Parameters
     ----------
     graph : Graph
         The private graph; directed if it was read with ``directed="keep"``.
     members : id or iterable of ids, optional
-        Whom to make a list for; everybody if left out.
+        The members to make lists for; everybody by default.
     epsilon : float
-        Privacy loss of one list; may be left out if the mechanism brings it.
+        Privacy loss of one list; not needed if `mechanism` is given.
     k : int, optional
-        Length of a list; 20 by default. With a ledger another k costs nothing.
+        Length of a list; 20 by default. With a ledger, another k charges nothing.
     candidates : iterable of ids, optional
-        Only these nodes are suggested. Must not depend on edges; with a ledger others cost nothing.
+        Suggest only these nodes. They must not depend on edges. With a ledger, other candidates
+        charge nothing.
     knows_followers : bool
-        Directed: every member knows who follows it. Then edges to the member are not protected
-        from it, and its followers may rank higher.
+        Directed graphs: assume that every member knows who follows it. Edges to a member are then
+        not protected from it, and its followers may rank higher.
     mechanism : Mechanism, optional
-        What to use instead of `edgeveil.mechanisms.Suggest`; it brings its own parameters.
+        Use this instead of `edgeveil.mechanisms.Suggest`; it has its own parameters.
 
     Other Parameters
     ----------------
@@ -104,14 +105,14 @@ def lists_of_series(
     k: int | None = None,
     candidates: Iterable[NodeId] | None = None,
 ) -> Suggestions | None:
-    """Lists of the series of a label, as of its last refresh; None if it has no series.
+    """The lists of a label's series, as of its last refresh; None if it has no series.
 
     Raises
     ------
     ParameterError
-        If the series has other parameters than those asked for.
+        If the parameters differ from those of the series.
     BudgetError
-        If somebody is not in the series.
+        If one of the members is not in the series.
     """
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     length = 20 if k is None else k
@@ -124,8 +125,8 @@ def lists_of_series(
         if now.mechanism != asked:
             raise ParameterError(
                 f"the lists of {label or 'this graph'} are a series with epsilon "
-                f"{now.mechanism.epsilon:g}: ask with the same parameters, or under another label, "
-                "where they are charged"
+                f"{now.mechanism.epsilon:g}: use the same parameters, or another label, where "
+                "lists are charged separately"
             )
         try:
             return open_series(now, ledger, label).suggestions(members, length, among)
@@ -140,6 +141,6 @@ def open_series(now: Current, ledger: Ledger, label: str) -> Series:
     shared = ledger.shared(series_campaign(now.mechanism, now.history, label, {}))
     if not now.about.state or shared is None or not shared.stored:
         raise LedgerError(
-            f"the first refresh of {now.place.path} was interrupted: give the same command again"
+            f"the first refresh of {now.place.path} was interrupted: run the same command again"
         )
     return Series(now.place, now.history, now.mechanism, popularity(shared, now.history.nodes))

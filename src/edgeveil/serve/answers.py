@@ -16,24 +16,24 @@ class NotYet(Exception):  # noqa: N818  (an answer)
 
 
 class Unavailable(Exception):  # noqa: N818  (an answer)
-    """There is no list now. Asking again charges nothing that was charged before."""
+    """There is no list now. Asking again does not charge anything twice."""
 
 
 class PriceChanged(EdgeveilError):  # noqa: N818  (an answer)
-    """The price is another one than was shown."""
+    """The price has changed since it was shown."""
 
 
 def check_price(shown: object, now: dict[str, Any]) -> None:
-    """PriceChanged unless the curator confirms the price that a GET of the same path answered."""
-    # What is left falls whenever somebody gets a list, which changes no price.
+    """Raise PriceChanged unless the curator confirms the price that a GET of this path returned."""
+    # The remaining budget falls whenever a member gets a list; that does not change the price.
     left = {name: now[name] for name in ("least_left", "lists_left") if name in now}
     if not isinstance(shown, dict) or {**shown, **left} != now:
         raise PriceChanged(
-            "this is not the price now: GET the same path for it, and send it back as the body"
+            "the price has changed: GET the same path for the new one, and send it as the body"
         )
 
 
 def words_of(error: Exception) -> str:
-    """An error for the curator. Our messages name files, never edges or members."""
+    """The text of an error for the curator. Our messages name files, never edges or members."""
     ours = isinstance(error, EdgeveilError | OSError)
     return type(error).__name__ + (f": {error}" if ours else "")

@@ -1,4 +1,4 @@
-"""For the curator only, on a socket of its own: snapshots, charges, counts, what is made ahead."""
+"""For the curator only, on its own socket: snapshots, charges, counts, lists made ahead."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LATEST = 500  # charges on the page; `edgeveil ledger report` has all
 
 
 def curator_key(path: Path) -> str:
-    """The curator's key from a file, which is created (mode 0600) if there is none.
+    """The curator's key from a file, which is created (mode 0600) if it does not exist.
 
     InputError if the file holds less than a key (an empty key would let everybody in), or if it
     belongs to another user or others can read it.
@@ -67,7 +67,7 @@ def curator_app(
         return Route(path, _for_the_curator(expected, answer))
 
     def charging(path: str, price: Callable[[], Any], work: Callable[[object], Any]) -> list[Route]:
-        """GET says what a POST would charge; the POST has to send it back, as a confirmation."""
+        """GET returns the price; a POST must send it back as a confirmation."""
 
         async def charge(request: Request) -> Any:
             return await asyncio.to_thread(work, _json_in(await request.body()))
@@ -110,7 +110,7 @@ def curator_app(
 def _for_the_curator(
     expected: bytes, answer: Callable[[Request], Awaitable[Any]]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Answer who has the key, as JSON; what is refused or goes wrong is said."""
+    """Answer as JSON, only with the curator's key; errors are reported in full."""
 
     async def endpoint(request: Request) -> Response:
         given = request.headers.get("authorization", "").encode()
@@ -169,7 +169,7 @@ def _plan(making: Making) -> list[dict[str, Any]]:
 
 
 def _renewals(lists: SeriesLists) -> list[dict[str, Any]]:
-    """The highest epsilon of the series that everybody could still pay for, so many times."""
+    """The highest epsilon at which everybody's budget allows one more series, or two."""
     account = lists.ledger.account()
     return [
         {"renewals": count, "epsilon": share_of(account, count, pooled=_pooled(lists))}
@@ -178,7 +178,7 @@ def _renewals(lists: SeriesLists) -> list[dict[str, Any]]:
 
 
 def _pooled(source: Making | SeriesLists) -> Callable[[float], float]:
-    """What all members together learn from a list for each, or a series, at an epsilon."""
+    """The most that all members together can learn from a list each, or a series, at an epsilon."""
     edition = source.edition
     members = len(edition.nodes) if edition else 1
 

@@ -1,7 +1,7 @@
-"""Files and folders that only the service's user can change; where they are secret, only it reads.
+"""Files and folders that only the service's user can change, or, if secret, read.
 
-Owner and mode are checked for every user, root included: a file of another user can be replaced by
-that user, whoever reads it.
+Owner and mode are checked for every user, root included: another user could replace a file that
+belongs to it, whoever reads it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def own_folder(path: Path) -> Path:
 
 
 def read_own(path: Path) -> str:
-    """The text of a secret file: this user's, readable and writable for nobody else."""
+    """The text of a secret file: it must belong to this user, and nobody else may read or write."""
     text, found = _read(path)
     check_secret(path, found)
     return text

@@ -1,13 +1,13 @@
 """Stored lists: one file for each snapshot, with a slot of the same size for every member.
 
 A slot holds a list as the JSON that is sent. The size of a slot follows from public values (k, the
-longest name), so that the length of an answer says nothing about the list. The file is a copy of
-what the ledger's artifacts hold and can be made again from them. A slot with a wrong checksum is
-treated as empty: a write that was cut short leaves no list. A second file holds the public ids of
-the members, because a later snapshot may have others.
+longest name), so that the length of an answer reveals nothing about the list. The file is a copy
+of what the ledger's artifacts hold, and can be made again from them. A slot with a wrong checksum
+counts as empty: an interrupted write leaves no list. A second file holds the public ids of the
+members, because a later snapshot may have others.
 
 The header names an entry of the ledger's chain that is not older than the charge of any list in
-the file. A ledger without that entry was put back to an older copy and does not know these lists.
+the file. A ledger without that entry was restored from an older copy and does not know these lists.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def render(made: Suggestions, snapshot: int) -> list[bytes]:
 
 
 def is_list_of(member: NodeId, body: bytes) -> bool:
-    """Whether a list that `render` has made names this member as the one it is for."""
+    """Whether a list made by `render` is for this member."""
     return body.startswith(b'{"member":%s,' % _json(member))
 
 
@@ -88,7 +88,7 @@ def _json(value: Any) -> bytes:
 
 
 def path_of(folder: Path, about: Mapping[str, Any]) -> Path:
-    """Where lists with this header belong; it says the snapshot, and what else they depend on."""
+    """The file for lists with this header, which has the snapshot and everything they depend on."""
     name = hashlib.sha256(_json(about)).hexdigest()[:16]
     return folder / f"{about['snapshot']:06d}-{name}.lists"
 
@@ -163,7 +163,7 @@ class ListStore:
             self.about = bound
 
     def flush(self) -> None:
-        """Return when all that was put is on the disk."""
+        """Return when everything written so far is on disk."""
         os.fdatasync(self._file)
 
     def refuse_unknown(self, ledger: Ledger) -> None:
@@ -172,14 +172,14 @@ class ListStore:
         if bound is not None and ledger.entry(bound[0]) != bound:
             raise LedgerError(
                 f"{self.path} holds lists that the ledger does not know: its entry {bound[0]} is "
-                "missing or another one, so the ledger was put back to an older copy. Put the "
+                "missing or another one, so the ledger was restored from an older copy. Put the "
                 "newest ledger and its artifacts back. If they are lost, members may have seen "
                 "lists that this ledger has not charged: read Backup in docs/ledger.md, and move "
                 f"the files *.lists out of {self.path.parent} before you start again"
             )
 
     def remove(self) -> None:
-        """Remove the files; who has them open can still read."""
+        """Remove the files; a process that has them open can still read them."""
         self.path.unlink(missing_ok=True)
         _members_file(self.path).unlink(missing_ok=True)
 
@@ -197,7 +197,7 @@ class ListStore:
 
 
 def kept_lists(folder: Path, series: str, ledger: Ledger) -> list[ListStore]:
-    """What earlier runs have stored of this series, the oldest first; LedgerError if unknown."""
+    """The lists of this series from earlier runs, oldest first; LedgerError if unknown."""
     found = [ListStore.open_earlier(path) for path in sorted(folder.glob("*.lists"))]
     kept = [one for one in found if one and one.about.get("series") == series]
     for lists in kept:

@@ -67,12 +67,12 @@ class Edition:
 
 
 class Making:
-    """Makes a member's list when it first asks, from `start` on.
+    """Makes a member's list when it first asks, once `start` was called.
 
     `read` reads the graph as it is now; `folder` is for copies of lists.
     """
 
-    everybody = False  # only who is in the graph may ask
+    everybody = False  # only members of the graph may ask
 
     def __init__(
         self, read: Callable[[], Graph], ledger: Ledger, offer: Offer, folder: Path
@@ -123,7 +123,7 @@ class Making:
 
     @property
     def ahead_left(self) -> int:
-        """How many members are still to be checked for a list, if lists are made ahead."""
+        """Number of members not checked for a list yet, if lists are made ahead."""
         at = self._ahead
         return 0 if at is None else self.edition.graph.n_nodes - at
 
@@ -137,7 +137,7 @@ class Making:
         return None
 
     async def make(self, member: NodeId) -> bytes:
-        """Charge, make and store a list, in a batch with others; or raise UsedUp, Unavailable."""
+        """Charge, make and store a list in a batch with others; raises UsedUp or Unavailable."""
         answer = _Answer()
         with self._wake:
             self._waiting.append((member, answer))
@@ -145,11 +145,11 @@ class Making:
         return await asyncio.wrap_future(answer)
 
     def price(self) -> dict[str, Any]:
-        """What lists for all members of the current snapshot would be charged."""
+        """The price of lists for all members of the current snapshot."""
         return self._price(self.edition.graph)
 
     def price_of_next(self) -> dict[str, Any]:
-        """What lists for all members would be charged, of the graph as it is now."""
+        """The price of lists for all members, from the graph as it is now."""
         return self._price(self._read())
 
     def _price(self, graph: Graph) -> dict[str, Any]:
@@ -165,13 +165,13 @@ class Making:
         }
 
     def _lists_left(self, least: Account, members: int) -> int:
-        """How many lists everybody can still get, by the cap for each and the pooled cap."""
+        """How many more lists both caps allow everybody: the cap for each, and for all together."""
         guarantee = self.mechanism.guarantee(members)
         lists = least.left / self.offer.epsilon, least.pooled_left / guarantee.pooled_epsilon
         return int(min(lists) + 1e-9)  # a cap of 2 pays for 4 lists of 0.5
 
     def make_ahead(self, shown: object) -> int:
-        """Make the lists of all members who have none, while nobody waits; gives `ahead_left`.
+        """Make the missing lists of all members while nobody waits; return `ahead_left`.
 
         PriceChanged unless the price is the one that was shown.
         """
@@ -182,10 +182,10 @@ class Making:
         return self.ahead_left
 
     def advance(self, shown: object) -> int:
-        """Take the graph as it is now for a new snapshot, and give that one's number.
+        """Make the graph as it is now a new snapshot, and return its number.
 
-        PriceChanged unless the price is the one that was shown: so the same consent cannot be
-        used twice.
+        PriceChanged unless the price is the one that was shown, so that one confirmation cannot
+        be used twice.
         """
         graph = self._read()
         with self._at_work:  # no list of the old graph may be charged to the new snapshot
@@ -202,9 +202,9 @@ class Making:
             self.edition, self._ahead = edition, 0 if self.offer.ahead else None
 
     def _edition(self, snapshot: int, graph: Graph) -> Edition:
-        """Open the lists of a snapshot; LedgerError if the snapshot is another graph.
+        """Open the lists of a snapshot; LedgerError if the snapshot has another graph.
 
-        It depends on the graph, so it is raised here and not to members.
+        This error depends on edges, so members must not see it: it is raised here.
         """
         self.ledger.check_snapshot(graph.fingerprint, self.offer.label)
         # Builds the index of ids now, not at the first request.

@@ -33,7 +33,7 @@ Source = making.Making | series.SeriesLists
 
 
 class _Asking(NamedTuple):
-    """A member who asks, and the list that is stored for it, if there is one."""
+    """A member who asks, and its stored list, if there is one."""
 
     member: NodeId
     stored: bytes | None
@@ -103,7 +103,7 @@ def member_app(
 
 
 def _asking(source: Source, subject: str) -> _Asking:
-    """Who asks, by the edition that is current now; Refused if only known members may ask."""
+    """The member who asks, in the current edition; Refused if unknown and only members may ask."""
     edition = source.edition
     found = None if edition is None else _member(subject, edition.nodes)
     if edition is None or found is None:
@@ -116,7 +116,7 @@ def _asking(source: Source, subject: str) -> _Asking:
 
 
 def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int] | None:
-    """The id that a token's subject names, and its index. That there is such a node is public."""
+    """The id that a token's subject names, and its index. The node set is public."""
     member: NodeId = subject
     if nodes.kind != "str":
         if not subject.isascii() or not subject.isdigit() or str(int(subject[:20])) != subject:
@@ -174,7 +174,7 @@ def _protection(source: Source, member: str) -> dict[str, Any]:
 
 
 def _factor(epsilon: float) -> float:
-    """E to the power of epsilon, rounded up: a bound stays one."""
+    """E to the power of epsilon, rounded up, so that it stays a bound."""
     return math.ceil(100 * math.exp(epsilon)) / 100
 
 

@@ -1,8 +1,8 @@
-"""The lists of a series for the service: copies of what the last refresh gave, and a refresh.
+"""The lists of a series for the service: copies from the last refresh, and a refresh on request.
 
-Nothing is charged, drawn or computed when a member asks. A thread looks every second whether the
-series was refreshed, by whomever, and copies everybody's lists to slots of one size; when all are
-there, they take the place of the ones before.
+Nothing is charged, drawn or computed when a member asks. A thread checks every second whether any
+process has refreshed the series, and copies everybody's lists to slots of one size; when the copy
+is complete, it replaces the lists before.
 
     <state>/000007-*.lists      the lists of snapshot 7; bound to the ledger when it is complete
 
@@ -29,15 +29,15 @@ from edgeveil.ledger import Ledger
 from edgeveil.ledger.tables import UnusableError
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.series.campaign import Current, current_series, series_folder
-from edgeveil.series.copies import check_copies
+from edgeveil.series.copies import check_copies, check_folder
 from edgeveil.serve.answers import NotYet, Unavailable, check_price, words_of
 from edgeveil.serve.lists import ListStore, kept_lists, path_of, render
 
 if TYPE_CHECKING:
     from edgeveil.graph import Graph
 
-_CHECK_EVERY = 1.0  # seconds between two looks at the series
-_CHECK_EVERY_IN_TROUBLE = 5.0  # a look at all charges may take long
+_CHECK_EVERY = 1.0  # seconds between two checks of the series
+_CHECK_EVERY_IN_TROUBLE = 5.0  # checking all charges may take long
 _WATCHED = ("series.json", "pending.json", "history/history.json", "history/refreshed.json")
 _log = logging.getLogger("edgeveil.serve")
 _Files = list[tuple[int, int, int] | None]
@@ -48,7 +48,7 @@ class Edition:
     """The lists of a snapshot, by the index of their member in the history."""
 
     snapshot: int
-    history: str  # its identity: indices of another one are others
+    history: str  # identity of the history that the indices belong to
     nodes: NodeSet
     present: npt.NDArray[np.bool_]  # whether each node is a member now
     lists: ListStore
@@ -60,11 +60,11 @@ class Edition:
 
 @dataclass(frozen=True)
 class Refreshing:
-    """What a refresh by the curator does; the words may hold exact counts of windows."""
+    """Progress of a refresh by the curator; `words` may hold exact counts of windows."""
 
     running: bool = False
-    done: int = 0  # members who were looked at,
-    members: int = 0  # of so many
+    done: int = 0  # members done
+    members: int = 0  # all members
     words: str = ""  # how it ended
 
 
@@ -77,10 +77,10 @@ class SeriesLists:
     Raises
     ------
     LedgerError
-        If the label has no series, or ledger, history and state do not fit together.
+        If the label has no series, or if ledger, history and state do not match.
     """
 
-    everybody = True  # who has a valid token may ask: a newcomer is in no snapshot yet
+    everybody = True  # anyone with a valid token may ask: a newcomer is not in a snapshot yet
 
     def __init__(
         self,
@@ -118,12 +118,12 @@ class SeriesLists:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop. What was half done is done again by the next run."""
+        """Stop. The next run repeats what was not finished."""
         self._stopped.set()
         self._wake.set()
 
     async def make(self, member: NodeId) -> NoReturn:
-        """Raise why there is no list: nothing is charged, and so none is made, when one asks."""
+        """Raise the reason why there is no list: in a series, no list is made on request."""
         raise Unavailable if self.edition is None else NotYet
 
     # -- following the series -------------------------------------------------------------
@@ -144,7 +144,7 @@ class SeriesLists:
             self._wake.clear()
 
     def _follow(self) -> None:
-        """Take over what was refreshed or forgotten since the last look."""
+        """Follow what was refreshed or forgotten since the last check."""
         try:
             seen = (self._files(), self.ledger.fingerprint(self.label)), self.ledger.entry()
             if seen == self._seen:
@@ -175,13 +175,14 @@ class SeriesLists:
         return found
 
     def _checked(self, now: Current | None = None) -> Current | None:
-        """The series, or `now` if it is that; LedgerError if it does not fit to the ledger."""
+        """The current series (`now`, if unchanged); LedgerError if it does not match the ledger."""
         while True:
             files = self._files()
             try:
                 now = now or current_series(self.ledger, self.label, self._folder)
                 if now is not None:
                     about = now.about
+                    check_folder(self.ledger, now.place, now.history, self.label)
                     check_copies(self.ledger, now.place, now.history, about.series, about.until)
                 return now
             except EdgeveilError:
@@ -206,9 +207,9 @@ class SeriesLists:
         }
 
     def _take_copies(self, now: Current) -> bool:
-        """Serve the copies of this state, if they are complete; gives whether they are.
+        """Serve the copies of this state if they are complete, and return whether they are.
 
-        If not, whoever has left or was forgotten has no list from now on all the same.
+        If not, members who have left or were forgotten lose their lists now all the same.
         """
         history, edition = now.history, self.edition
         history.nodes.find("" if history.nodes.kind == "str" else 0)  # builds the index of ids
@@ -228,7 +229,7 @@ class SeriesLists:
         return True
 
     def _copy(self, now: Current, files: _Files) -> bool:
-        """Copy everybody's lists; False if the files of the series are others meanwhile."""
+        """Copy everybody's lists; False if the files of the series changed meanwhile."""
         from edgeveil.series.suggesting import open_series  # compiled code
 
         history, header = now.history, self._header(now)
@@ -244,7 +245,7 @@ class SeriesLists:
                 self.left -= len(part.members)
                 if self._stopped.is_set() or self._files() != files:
                     return False
-        except LedgerError:  # the state is gone, because the next one counts
+        except LedgerError:  # the state was replaced by the next one
             if self._files() == files:
                 raise
             return False
@@ -255,7 +256,7 @@ class SeriesLists:
     # -- a refresh, by the curator --------------------------------------------------------
 
     def price(self) -> dict[str, Any]:
-        """What a refresh with the graph as it is now would charge."""
+        """The price of a refresh with the graph as it is now."""
         return self._price(self._read())
 
     def _price(self, graph: Graph) -> dict[str, Any]:
@@ -266,7 +267,7 @@ class SeriesLists:
         return {"snapshot": snapshot, **asdict(price)}
 
     def _how(self) -> dict[str, Any]:
-        """What a refresh, and its price, are asked with."""
+        """The arguments of a refresh, and of its price."""
         return {
             "ledger": self.ledger,
             "epsilon": self.mechanism.epsilon,

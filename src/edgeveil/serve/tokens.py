@@ -33,11 +33,11 @@ class Refused(Exception):  # noqa: N818  (not an error of ours: an answer)
 
 
 class Tokens:
-    """Checks tokens. The keys are read again when their file changes, so that they can be rotated.
+    """Checks tokens. When the file of keys changes it is read again, so that keys can be rotated.
 
     The file is a JWKS: Ed25519 (EdDSA), RSA (RS256, at least 2,048 bits) or symmetric keys (HS256,
-    at least 32 bytes), each with its own ``kid``, and no private keys; InputError if it is not.
-    Later, such a file is not taken over: the old keys stay, and `trouble` says what is wrong.
+    at least 32 bytes), each with its own ``kid``, and no private keys; otherwise InputError. If a
+    later version of the file is invalid, the old keys stay, and `trouble` says what is wrong.
     Not thread-safe: for the event loop only.
     """
 

@@ -90,7 +90,7 @@ def test_a_full_disk_changes_nothing(tmp_path, forks, size):
     _, said = process.communicate(60)
     assert process.returncode == 7, said
     assert "writing to the history" in said
-    assert "it is whole, as it was before" in said
+    assert "the history is intact" in said
     left = History.open(history.path, verify=True)
     assert left.graph == history.graph
     assert files_of(history.path) == ["history.json", "lock", "state"]

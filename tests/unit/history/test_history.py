@@ -180,7 +180,7 @@ def test_who_is_forgotten_leaves_no_byte_and_no_edge(tmp_path, directed):
     everybody = Graph.from_edges([0, 1, 3, 3], [1, 2, 0, 2], NodeSet.of(names), directed=directed)
     history = History.create(tmp_path / "history")
     history.add(everybody)
-    with pytest.raises(ParameterError, match="only who has left can be forgotten"):
+    with pytest.raises(ParameterError, match="only members who have left can be forgotten"):
         history.forget("dan-the-man")
     rest = Graph.from_edges([0], [1], NodeSet.of(names[:3]), directed=directed)
     history.add(rest)
@@ -214,7 +214,7 @@ def test_files_that_cannot_be_removed_are_not_said_to_be_gone(history, monkeypat
 
 def test_several_are_forgotten_at_once_or_none(history):
     history.add(Graph.from_edges([], [], NodeSet.of(["ann", "bob"])))
-    with pytest.raises(ParameterError, match="only who has left"):
+    with pytest.raises(ParameterError, match="only members who have left"):
         history.forget(["ann", "dan"])
     with pytest.raises(UnknownNodeError, match="'zoe' is not one of"):
         history.forget(["dan", "zoe"])
@@ -236,7 +236,7 @@ def test_a_history_is_for_its_owner_only(history):
     for place in [history.path, *history.path.rglob("*")]:
         assert stat.S_IMODE(place.stat().st_mode) == (0o700 if place.is_dir() else 0o600)
     history.path.chmod(0o750)
-    with pytest.raises(InputError, match="only its owner, who must be you, can read"):
+    with pytest.raises(InputError, match="belongs to you and only you can read"):
         History.open(history.path)
 
 
@@ -244,10 +244,10 @@ def test_a_history_is_for_its_owner_only(history):
 def test_a_link_and_a_folder_of_somebody_else_are_refused(history, monkeypatch):
     link = history.path.with_name("link")
     link.symlink_to(history.path)
-    with pytest.raises(InputError, match="only its owner"):
+    with pytest.raises(InputError, match="only you can read"):
         History.open(link)
     monkeypatch.setattr("os.geteuid", lambda: 54321)
-    with pytest.raises(InputError, match="only its owner"):
+    with pytest.raises(InputError, match="only you can read"):
         History.open(history.path)
 
 

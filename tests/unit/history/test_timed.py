@@ -128,8 +128,8 @@ def test_a_history_from_a_list_goes_on_with_snapshots(tmp_path):
     ("times", "options", "reason"),
     [
         (["2026-01-30", "", "2026-03-01", "2026-03-01"], {}, "line 3: the time is missing"),
-        (["2026-01-30", "soon", *DATES[2:]], {}, "line 3: the time is missing, or is not what"),
-        (["x", "y", "z", ""], {}, "line 2: the time is missing, or is not what"),
+        (["2026-01-30", "soon", *DATES[2:]], {}, "line 3: the time is missing, or not of"),
+        (["x", "y", "z", ""], {}, "line 2: the time is missing, or not of"),
         (["nan", 1.5, 2, 3], {"periods": 2}, "line 2: the time is missing"),
         (DATES, {"time": "when"}, "has no column 'when'; its columns are: a, b, since"),
         (DATES, {"time": 7}, "has no column 7"),

@@ -166,5 +166,5 @@ def test_a_path_is_sent_to_read_graph(thing):
 
 @pytest.mark.parametrize("thing", [None, 7, {"a": "b"}, nx])
 def test_what_is_no_graph_is_refused(thing):
-    with pytest.raises(InputError, match=r"is no graph, matrix or table of edges$"):
+    with pytest.raises(InputError, match=r"is not a graph, matrix or table of edges$"):
         as_graph(thing)

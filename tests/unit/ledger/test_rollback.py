@@ -1,4 +1,4 @@
-"""A ledger that was put back to an older copy is noticed, and a good copy is easy to make."""
+"""A ledger that was restored from an older copy is noticed, and a good copy is easy to make."""
 
 import shutil
 import sqlite3
@@ -46,7 +46,7 @@ def test_an_artifact_that_the_ledger_does_not_know_fails_verify_and_the_next_cha
         lambda: reserve(ledger, "3", public(1)),
         lambda: reserve(ledger, "1", public(1)),
     ):
-        with pytest.raises(LedgerError, match="put back to an older copy"):
+        with pytest.raises(LedgerError, match="restored from an older copy"):
             attempt()
     assert ledger.account().charged == 1
     assert len(forgotten(restored)) == 2, "the rows, and what they share"
@@ -60,7 +60,7 @@ def test_a_draft_of_a_forgotten_charge_is_noticed_too(restored, public, reserve)
     shared, rows = forgotten(restored)
     shared.unlink()
     rows.rename(rows.with_name(f".{rows.name}"))
-    with pytest.raises(LedgerError, match="put back to an older copy"):
+    with pytest.raises(LedgerError, match="restored from an older copy"):
         reserve(restored.open(), "3", public(1))
 
 

@@ -144,7 +144,7 @@ def test_lists_may_be_drawn_densely_and_have_the_same_distribution():
 
 
 def test_another_call_says_so():
-    with pytest.raises(ParameterError, match="two-hop gives scores, no lists"):
+    with pytest.raises(ParameterError, match="two-hop gives scores, not lists"):
         suggest(GRAPH, [1], mechanism=TwoHop(epsilon=1))
     with pytest.raises(ParameterError, match="epsilon is given twice"):
         suggest(GRAPH, [1], 0.5, mechanism=Suggest(epsilon=1))

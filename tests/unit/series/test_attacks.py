@@ -629,7 +629,7 @@ def test_what_cannot_be_done_is_refused_before_it_is_begun(weeks):
         refresh(
             Graph.from_edges([0], [1], NodeSet.of(["a", "b\0"])), ledger=weeks.ledger, epsilon=1
         )
-    with pytest.raises(BudgetError, match="nobody"):
+    with pytest.raises(BudgetError, match="no member's budget"):
         weeks.refresh([], [])
     assert weeks.refresh(RING).n_lists == 8
 

@@ -42,7 +42,7 @@ def test_other_labels_and_mechanisms_are_as_they_were(ledger):
     with pytest.raises(ParameterError, match="a series with epsilon 1"):
         lists(ledger, 7, 0.5)
     larger = social_network(121, average_degree=16).graph
-    with pytest.raises(BudgetError, match="is charged by the next one"):
+    with pytest.raises(BudgetError, match="is not in the series: the next refresh"):
         ev.suggest(larger, [7, 120], 1.0, ledger=ledger, label="friends")
     with pytest.raises(UnknownNodeError):
         lists(ledger, [7, 120])
