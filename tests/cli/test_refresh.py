@@ -77,12 +77,13 @@ def test_what_was_written_before_is_not_replaced_silently(weeks, run):
 
 
 def test_every_member_gets_a_file_of_its_own(weeks, run):
-    assert run(f"{WEEKLY.format(1)} --per-member mail").stdout == "mail/0001\n"
+    line = f"{WEEKLY.format(1)} --per-member mail --date 2026-11-01"
+    assert run(line).stdout == "mail/0001\n"
     files = sorted((weeks / "mail" / "0001").iterdir())
     assert len(files) == 40
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert files[0].read_text().splitlines()[0].startswith("member,rank,node")
-    assert "exists and stays as it is" in run(f"{WEEKLY.format(1)} --per-member mail").stderr
+    assert "exists and stays as it is" in run(line).stderr
 
 
 def test_the_price_is_shown_before_and_asked_for_on_a_terminal(weeks, run, on_a_terminal):

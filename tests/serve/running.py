@@ -96,7 +96,10 @@ class Service:
         return self
 
     def wait(self, seconds=60):
-        return self.until(lambda: self.curator("/health", key=None), seconds)
+        """Until both sides answer: they do not begin to listen at the same moment."""
+        self.until(lambda: self.curator("/health", key=None), seconds)
+        if not {"--at", "--certificate"} & {*self.options}:
+            self.wait_for_members(seconds)
 
     def wait_for_members(self, seconds=60, **more):
         return self.until(lambda: self.get("/", **more), seconds)

@@ -280,7 +280,8 @@ def test_no_row_of_a_batch_is_drawn_again_for_who_was_forgotten_and_returns(
     weeks.refresh(RING)
     outcomes = [seen for _, seen in drawn[1]]
     assert len(outcomes) == before + 1
-    assert len(set(outcomes)) == len(outcomes)
+    told = [seen for seen in outcomes if any(seen)]  # in 1 of 200 nothing reaches the threshold
+    assert len(set(told)) == len(told)
     assert all(charge.released for charge in weeks.ledger.charges())
 
 
