@@ -109,7 +109,7 @@ def test_a_graph_in_a_shared_folder_travels_as_its_path(cluster, tmp_path, monke
     assert there.values.tobytes() == here.values.tobytes()
     assert [sent.graph for sent in put] == [GraphFolder(str(path.resolve()), GRAPH.fingerprint)]
     other = GRAPH.with_edge_flipped(0, 1)
-    with pytest.raises(ParameterError, match="another graph"):
+    with pytest.raises(ParameterError, match="does not hold the graph"):
         release(other, EMBED, ALL[:3], engine=engine)
 
 
