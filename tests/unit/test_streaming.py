@@ -186,7 +186,7 @@ def test_nothing_of_others_is_touched_and_nothing_is_charged_for_it(what, ledger
     else:
         release_to(place, GRAPH, EMBED, ALL[:3])
     before = sorted((p, p.read_bytes()) for p in [place, *tmp_path.glob("place/*")] if p.is_file())
-    with pytest.raises(ParameterError, match="choose another folder"):
+    with pytest.raises(ParameterError, match="choose another"):
         release_to(place, GRAPH, EMBED, ALL, ledger=ledger)
     after = sorted((p, p.read_bytes()) for p in [place, *tmp_path.glob("place/*")] if p.is_file())
     assert after == before
