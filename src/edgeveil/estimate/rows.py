@@ -17,6 +17,7 @@ Degrees are those that each member sees (`DegreeEstimates.seen_by`). Two-hop sum
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ _OVERDISPERSION = 4.0  # of two-hop sums, relative to independent edges; tuned
 _FLOOR_CANDIDATES = 41
 _PRIOR_TAU = 3.0  # overdispersion of sums; 2 to 4 on generated networks
 _MAX_TAU = 50.0
+_BLOCK = 1 << 14
 _TINY = 1e-150  # the smallest variance: its inverse can be squared
 
 
@@ -111,7 +113,8 @@ def expected_sums(friends: Indices, known: DegreeEstimates, weights: Vector) -> 
     total = known.degrees.sum() + (of_friends - known.degrees[friends]).sum()
     joined = -np.expm1(-np.outer(known.grid, of_friends / total))
     expected = known.interpolate((joined * weights).sum(axis=1), friends)
-    return np.asarray(expected * ((weights @ of_friends) / expected.sum()))
+    expected *= (weights @ of_friends) / expected.sum()
+    return expected
 
 
 def shrink(sums: Vector, prior: Vector, grain: float, noise: Vector) -> Vector:
@@ -121,29 +124,57 @@ def shrink(sums: Vector, prior: Vector, grain: float, noise: Vector) -> Vector:
     typical weight. tau is fitted by weighted least squares to the noisy sums, whose variance is
     that plus the noise, and shrunk to `_PRIOR_TAU` as far as they are too noisy to determine it.
     """
-    spread = prior * grain
-    fitted, variance = _regress((sums - prior) ** 2 - noise, spread, noise, _PRIOR_TAU)
+    fit = np.zeros(3)
+    for part in blocks(len(sums)):
+        spread, excess = prior[part] * grain, (sums[part] - prior[part]) ** 2 - noise[part]
+        fit += _regression_sums(excess, spread, noise[part], _PRIOR_TAU)
+    fitted, variance = _regression(fit)
     belief = _PRIOR_TAU**2 / (_PRIOR_TAU**2 + variance)
     tau = min(max(belief * fitted + (1 - belief) * _PRIOR_TAU, 0.0), _MAX_TAU)
-    trust = tau * spread / (tau * spread + noise)
-    return np.asarray(np.maximum(prior + trust * (sums - prior), 0.0))
-
-
-def _regress(excess: Vector, spread: Vector, noise: Vector, tau: float) -> tuple[float, float]:
-    """Fit excess = tau * spread by weighted least squares; the estimate of tau and its variance.
-
-    The variance is that at a given `tau`; squares of Laplace noise have variance 5 noise^2. (No dot
-    products of long arrays: numpy's use threads, and their bits depend on how many.)
-    """
-    weight = spread / (noise + 6 * spread) ** 2
-    certainty = float((weight * spread).sum())
-    scatter = float(((weight * (noise + tau * spread)) ** 2).sum())
-    return float((weight * excess).sum()) / certainty, 5 * scatter / certainty**2
+    shrunk = np.empty_like(sums)
+    for part in blocks(len(sums)):
+        variance_of_sums = tau * grain * prior[part]
+        trust = variance_of_sums / (variance_of_sums + noise[part])
+        shrunk[part] = np.maximum(prior[part] + trust * (sums[part] - prior[part]), 0.0)
+    return shrunk
 
 
 def regression_error(spread: Vector, noise: Vector, tau: float) -> float:
     """Standard error of the regression of `shrink`, if its result is `tau`."""
-    return math.sqrt(_regress(spread, spread, noise, tau)[1])
+    fit = np.zeros(3)
+    for part in blocks(len(spread)):
+        fit += _regression_sums(spread[part], spread[part], noise[part], tau)
+    return math.sqrt(_regression(fit)[1])
+
+
+def _regression_sums(excess: Vector, spread: Vector, noise: Vector, tau: float) -> Vector:
+    """What a fit of excess = tau * spread by weighted least squares needs of some of the nodes.
+
+    Squares of Laplace noise have variance 5 noise^2. (No dot products of long arrays: numpy's use
+    threads, and their bits depend on how many.)
+    """
+    weight = spread / (noise + 6 * spread) ** 2
+    return np.array(
+        [
+            (weight * spread).sum(),
+            ((weight * (noise + tau * spread)) ** 2).sum(),
+            (weight * excess).sum(),
+        ]
+    )
+
+
+def _regression(fit: Vector) -> tuple[float, float]:
+    """The estimate of tau and, at the tau that `_regression_sums` was given, its variance."""
+    certainty, scatter, product = fit.tolist()
+    return product / certainty, 5 * scatter / certainty**2
+
+
+def blocks(n: int) -> Iterator[slice]:
+    """Parts of a row: what is computed for one of them stays in the processor's cache.
+
+    On a million nodes that takes half the time of whole rows, whose pages are new each time.
+    """
+    return (slice(first, first + _BLOCK) for first in range(0, n, _BLOCK))
 
 
 def two_hop_shares(of_friends: Vector, mass: float, restart: float) -> tuple[float, float, float]:
@@ -228,7 +259,9 @@ def _complete_row(
     direct /= floor
     share = persistent_share(closure, restart) if elsewhere else 0.0
     by_sum = direct + far * share / (elsewhere or 1.0)
-    row[:] = by_sum * sums + far * (1 - share) / degrees.sum() * degrees
+    np.multiply(sums, by_sum, out=row)
+    degrees *= far * (1 - share) / degrees.sum()
+    row += degrees
     row[friends] += on_friends / k
     row[source] += restart + direct * float(weights.sum())
 

@@ -22,6 +22,7 @@ from edgeveil.estimate.rows import (
     OwnLists,
     Rows,
     Vector,
+    blocks,
     expected_sums,
     persistent_share,
     prior_shares,
@@ -124,8 +125,8 @@ def two_hop_uncertainty(
     sums[source] = largest
     prior[own] += max(closure - 1, 0.0) * explained / len(own)
     spread = prior * (float(weights**2 @ of_friends) / mass)
-    others = np.arange(len(row)) != source
-    tau, error = fit_tau(sums[others], prior[others], spread[others], scales[others])
+    others = (np.delete(values, source) for values in (sums, prior, spread, scales))
+    tau, error = fit_tau(*others)
     # The true tau may be larger than the fitted one, above all among friends; then the shrinkage
     # bias is larger.
     among = fit_tau(sums[own], prior[own], spread[own], scales[own])
@@ -207,18 +208,22 @@ def fit_tau(sums: Vector, prior: Vector, spread: Vector, scales: Vector) -> tupl
     convex and rises from 0: Newton's method starts below the root and comes down to it from its
     first step on.
     """
-    noise = 2 * scales**2
-    observed = 2 * float((np.maximum(sums - prior, 0.0) ** 2 / spread).sum())
+    noise, observed, slope = 2 * scales**2, 0.0, 0.0
+    for part in blocks(len(sums)):
+        above = np.maximum(sums[part] - prior[part], 0.0)
+        observed += 2 * float((above**2 / spread[part]).sum())
+        slope += float((spread[part] / noise[part]).sum())
     tau = 0.0
     if observed > 0:
         # The left side is at most tau^2 sum s / noise, and at most tau for each: two lower bounds.
-        slope = float((spread / noise).sum())
         tau = min(max(math.sqrt(observed / slope), observed / len(sums)), _MAX_TAU)
         for _ in range(_NEWTON_STEPS):
-            trust = tau * spread / (tau * spread + noise)
-            # The left side is tau * sum of trust, its derivative the sum of trust (2 - trust).
-            value = float(trust.sum())
-            rise = float((trust * (2 - trust)).sum())
+            value = rise = 0.0
+            for part in blocks(len(sums)):
+                trust = tau * spread[part] / (tau * spread[part] + noise[part])
+                # The left side is tau * sum of trust, its derivative the sum of trust (2 - trust).
+                value += float(trust.sum())
+                rise += float((trust * (2 - trust)).sum())
             before, tau = tau, min(tau - (tau * value - observed) / rise, _MAX_TAU)
             if abs(tau - before) <= 1e-8 * tau:  # the error is about the square of the last step
                 break
@@ -240,11 +245,18 @@ def sums_uncertainty(
     alone would explain only a few such (an outlier), the half-width is at least its shrinkage plus
     the 95 % quantile of the noise.
     """
-    noise = 2 * scales**2
-    trust = tau * spread / (tau * spread + noise)
-    off = _DEVIATIONS * np.sqrt((1 - trust) ** 2 * wider * spread + trust**2 * noise)
-    above, far = sums - prior, math.log(max(len(sums) / _FALSE_POSITIVES, 1.0))
-    outliers = np.flatnonzero((trust > _MIN_TRUST) & (above > trust * far * scales))
-    shrinkage = above[outliers] / trust[outliers] - above[outliers]
-    off[outliers] = np.maximum(off[outliers], shrinkage + math.log(20) * scales[outliers])
-    return np.asarray(np.minimum(off, np.maximum(sums, largest - sums)))
+    above_noise = math.log(max(len(sums) / _FALSE_POSITIVES, 1.0))
+    off = np.empty_like(sums)
+    for part in blocks(len(sums)):
+        noise = 2 * scales[part] ** 2
+        trust = tau * spread[part] / (tau * spread[part] + noise)
+        wide = (1 - trust) ** 2 * wider[part] * spread[part] + trust**2 * noise
+        here, above = _DEVIATIONS * np.sqrt(wide), sums[part] - prior[part]
+        outliers = np.flatnonzero(
+            (trust > _MIN_TRUST) & (above > trust * above_noise * scales[part])
+        )
+        at_least = above[outliers] / trust[outliers] - above[outliers]
+        at_least += math.log(20) * scales[part][outliers]
+        here[outliers] = np.maximum(here[outliers], at_least)
+        off[part] = np.minimum(here, np.maximum(sums[part], largest - sums[part]))
+    return off
