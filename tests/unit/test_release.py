@@ -304,10 +304,10 @@ def test_no_damage_to_a_json_file_raises_anything_but_an_input_error(gives, tmp_
             assert isinstance(found.guarantee.private, bool)
 
 
-# (`own_edges` is in a file only if it is not its default, which promises less)
+# (`own_edges` and `over` are in a file only if they are not their defaults, which promise less)
 @pytest.mark.parametrize(
     "field",
-    [f.name for f in dataclasses.fields(Guarantee) if f.name != "own_edges"],
+    [f.name for f in dataclasses.fields(Guarantee) if f.name not in ("own_edges", "over")],
 )
 def test_a_guarantee_that_lost_a_field_does_not_get_its_default(field, tmp_path):
     # `private` defaults to True: a file without the mark must not be taken for a private one.

@@ -52,6 +52,8 @@ class Guarantee:
         Model ``joint``: the edges that are assumed to be known to the member, and so are not
         protected from it: all edges that touch it or, in a directed graph, only those that start
         at it (whom it follows, not who follows it).
+    over : {"release", "series"}
+        What the epsilon is for: this release, or all lists of a series together.
     """
 
     epsilon: float
@@ -64,6 +66,7 @@ class Guarantee:
     private: bool = True
     shared_epsilon: float = 0.0
     own_edges: OwnEdges = "touching"
+    over: Literal["release", "series"] = "release"
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
@@ -73,6 +76,7 @@ class Guarantee:
         one_of("model", self.model, "joint", "public", "none")
         one_of("pooling", self.pooling, "adds up", "shared")
         one_of("own_edges", self.own_edges, "touching", "starting")
+        one_of("over", self.over, "release", "series")
         if not isinstance(self.private, bool):
             raise ParameterError(f"private must be True or False, got {self.private!r}")
         if (self.model == "none") != math.isinf(self.epsilon):
@@ -120,10 +124,15 @@ class Guarantee:
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """The guarantee as plain data, for files. `own_edges` is left out if it is "touching"."""
+        """The guarantee as plain data, for files.
+
+        `own_edges` and `over` are left out if they have their defaults, which claim less.
+        """
         data = asdict(self)
         if self.own_edges == "touching":
             del data["own_edges"]
+        if self.over == "release":
+            del data["over"]
         return data
 
     @classmethod
@@ -136,7 +145,7 @@ class Guarantee:
             If an entry is missing or unknown. Defaults must not fill a gap here: the default of
             `private` is True.
         """
-        if {*data, "own_edges"} != {field.name for field in fields(cls)}:
+        if {*data, "own_edges", "over"} != {field.name for field in fields(cls)}:
             raise InputError("part of the guarantee is missing")
         return cls(**{**data, "epsilon": float(data["epsilon"])})
 
@@ -186,7 +195,13 @@ class Guarantee:
                 "none of them"
             )
         promise = f" This holds under a public promise: {self.promise}." if self.promise else ""
-        return f"{who}. Protected: {what}, at {strength}: {how}.{promise}"
+        together = ""
+        if self.over == "series":
+            together = (
+                " This covers all lists of the series together; since when two people are "
+                f"connected is protected at less than epsilon = {2 * self.epsilon:.15g}."
+            )
+        return f"{who}. Protected: {what}, at {strength}: {how}.{together}{promise}"
 
     def _if_combined(self) -> str:
         if self.model != "joint" or self.pooling == "shared" or not self.epsilon:
@@ -201,6 +216,7 @@ class Guarantee:
         parts = []
         if self.model == "joint":
             parts.append("publishing the lists, or training one model on all of them")
-        parts.append("further releases from the same graph (they add up)")
+        others = "outside of the series" if self.over == "series" else "from the same graph"
+        parts.append(f"further releases {others} (they add up)")
         parts.append("running time, memory, logs and errors")
         return f"Not covered: {'; '.join(parts)}."

@@ -585,7 +585,7 @@ class Series:
         from importlib.metadata import version
 
         claim = guarantee_for(self._history.graph, self._mechanism, max(n_members, 1))
-        guarantee = replace(claim, theorem="docs/theory/series.md")
+        guarantee = replace(claim, theorem="docs/theory/series.md", over="series")
         assert self._state is not None  # there was a refresh
         snapshot = self._history.snapshots[self._state.until - 1]
         return guarantee, Provenance(

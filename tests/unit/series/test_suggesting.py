@@ -34,6 +34,17 @@ def test_members_of_a_series_get_their_lists_from_it(ledger):
     assert {one.charged for one in ledger.accounts()} == {1.0}
 
 
+def test_the_guarantee_is_for_all_lists_together_and_files_keep_that(ledger, tmp_path):
+    made = lists(ledger, 7, k=5)
+    said = str(made.guarantee)
+    assert "This covers all lists of the series together; since when" in said
+    assert "less than epsilon = 2." in said
+    assert "further releases outside of the series (they add up)" in said
+    made.write(tmp_path / "list.json")
+    assert ev.Suggestions.read(tmp_path / "list.json").guarantee == made.guarantee
+    assert "series" not in str(ev.suggest(GRAPH, 7, 0.5, label="other").guarantee)
+
+
 def test_other_labels_and_mechanisms_are_as_they_were(ledger):
     ev.suggest(GRAPH, 7, 0.5, ledger=ledger, label="other")
     assert ledger.account("7").charged == 1.5
