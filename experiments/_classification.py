@@ -7,6 +7,7 @@ covers it. Lines that two experiments both have are equal to the last digit.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
@@ -50,7 +51,7 @@ METRICS = ("micro", "macro")
 _BLOCK = 512  # sources whose rows are in memory together
 
 
-class Study:
+class Study(ABC):
     """All measurements of one experiment on one data set."""
 
     experiment: str
@@ -64,13 +65,13 @@ class Study:
         self.splits = range(settings["splits"])
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """How many cells."""
-        raise NotImplementedError
 
+    @abstractmethod
     def results(self) -> Iterator[Result]:
         """Everything that is measured."""
-        raise NotImplementedError
 
     def blocks(self) -> list[range]:
         """All nodes, as many at a time as are in memory together."""
