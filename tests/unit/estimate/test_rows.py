@@ -18,6 +18,14 @@ SAME = {"rtol": 1e-12, "atol": 0}
 INDEX = np.int32  # as in a graph
 
 
+@pytest.fixture(scope="module", autouse=True)
+def several_blocks():
+    """Rows of more than 50 nodes are computed in parts, the last one shorter."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_BLOCK", 50)
+        yield
+
+
 @st.composite
 def views(draw):
     """A source, its list, everybody's degrees and the friends' weights."""
