@@ -67,9 +67,14 @@ def main(words: list[str] | None = None) -> None:
 def _known(file: Path | None) -> dict[str, Any]:
     """The figures so far: of this machine and these versions, or of none."""
     facts = machine_facts()
-    if file is None or not file.exists():
+    text = file.read_text() if file is not None and file.exists() else ""
+    if file is None or not text.strip():  # an empty file holds no figures (mktemp makes such)
         return {"machine": facts, "parts": {}}
-    figures: dict[str, Any] = json.loads(file.read_text())
+    try:
+        figures: dict[str, Any] = json.loads(text)
+        figures["machine"], figures["parts"]
+    except (ValueError, TypeError, KeyError):
+        raise SystemExit(f"{file.name} holds no figures of ./run bench; choose another") from None
     if figures["machine"] != facts or "note" in figures:
         raise SystemExit(
             f"{file.name} holds figures of another machine or of other versions, or provisional "

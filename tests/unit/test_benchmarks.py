@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from benchmarks import billion
+from benchmarks.__main__ import _known
 from benchmarks.exact import _tune
 from benchmarks.graphs import draw_edges, draw_spread_ends
-from benchmarks.measure import interleaved, ratios, summary
+from benchmarks.measure import interleaved, machine_facts, ratios, summary
 from benchmarks.page import SECTIONS, committed, page, table
 from benchmarks.paper_python import as_lists, push_lists, push_rows
 from benchmarks.peers import MAKERS
@@ -75,6 +76,21 @@ def _check_contenders(parts: dict[str, Any]) -> None:
     assert found["scipy, block"]["sources_per_call"] == 8
     capped = parts["capped"]["graphs"][0]["contenders"]
     assert all(c["l1_from_ours"] < 1e-12 for c in capped if c["kind"] == "peer")
+
+
+def test_empty_file_of_figures_is_filled(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    assert _known(file) == {"machine": machine_facts(), "parts": {}}
+    file.touch()
+    assert _known(file) == {"machine": machine_facts(), "parts": {}}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '"text"'])
+def test_file_without_figures_is_refused_by_its_name(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "figures.json"
+    file.write_text(text)
+    with pytest.raises(SystemExit, match=r"figures\.json holds no figures"):
+        _known(file)
 
 
 def test_committed_page_is_that_of_the_committed_figures() -> None:

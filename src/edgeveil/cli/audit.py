@@ -34,7 +34,8 @@ def audit(
     trials
         Releases from each of the two graphs, on average. More give a better bound.
     confidence
-        Confidence of the certified lower bound.
+        Confidence of the lower bound that is reported. The verdict has its own: a right mechanism
+        is accused once in a million audits at most.
     """
     from edgeveil.cli.mechanisms import fields_of, find_mechanism, make_mechanism
 
@@ -46,7 +47,7 @@ def audit(
     if format is None:
         sys.stdout.write(f"{result}\n")
     else:
-        columns = ["claimed", "exact_loss", "lower_bound", "confidence", "trials"]
+        columns = ["claimed", "exact_loss", "lower_bound", "confidence", "verdict_bound", "trials"]
         print_table(
             ["mechanism", *columns],
             [
