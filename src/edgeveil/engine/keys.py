@@ -1,10 +1,14 @@
-"""How a ledger identifies a computation: by a description, and by a digest of the code.
+"""How a ledger identifies a computation, and the noise that belongs to it alone.
 
 The description (`describe`) has mechanism, parameters, guarantee, and the source of a mechanism
 from outside of the package. Our own code is not part of it, or an upgrade would charge everybody
-again. That is safe because every batch has its own secret. But two computations under one secret
-would share noise, and the difference of their results would reveal private numbers. So only the
-same code (`code_of`) may finish a batch that was begun. Comments and docstrings do not count.
+again. Only the same code (`code_of`) may finish a batch that was begun. Comments and docstrings do
+not count.
+
+If two computations shared noise, the difference of their results would reveal private numbers. So
+`noise_for` derives it from a batch's secret and from all that is computed: whatever is restored,
+copied or edited, the same secret gives other noise for another graph. Nothing else in the package
+makes noise from a stored secret.
 """
 
 from __future__ import annotations
@@ -17,19 +21,64 @@ import sys
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from edgeveil._source import digest_of, loop_files, loops_changed
 from edgeveil.errors import EdgeveilError, ParameterError
+from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import Mechanism
+from edgeveil.privacy.noise import NoiseSource
 
 # Modules that released values depend on; not readers of files, commands, reports, audits.
 _MAKES_VALUES = (
     *("estimate", "flow", "mechanisms", "privacy", "hashing.py", "graph.py", "nodes.py"),
     *("engine/tasks.py", "history", "series"),
 )
+
+
+def noise_for(
+    secret: bytes,
+    what: Literal["shared", "rows"],
+    mechanism: Mechanism,
+    graph: Graph,
+    *,
+    released: str = "",
+) -> NoiseSource:
+    """The noise of one batch: a function of its secret and of everything that is computed with it.
+
+    The same data gives the same noise, so interrupted work goes on with the same result.
+
+    Parameters
+    ----------
+    secret : bytes
+        The secret of the batch.
+    what : "shared" or "rows"
+        The shared statistic (bound to its very numbers as well, see `shared_numbers`), or rows.
+    mechanism : Mechanism
+        With its parameters and its code.
+    graph : Graph
+        With its nodes, directions and births.
+    released : str
+        For rows: the digest of the noised shared statistic that they are computed with.
+    """
+    parts = (what, graph.fingerprint, _identity(mechanism), code_of(mechanism), released)
+    return NoiseSource.from_secret(secret).derive(*parts)
+
+
+def _identity(mechanism: Mechanism) -> str:
+    """Name and parameters as text; arrays by their digest."""
+
+    def digest(value: Any) -> Any:
+        array = np.ascontiguousarray(value)
+        return [array.dtype.str, array.shape, hashlib.sha256(array.data).hexdigest()]
+
+    kept = {
+        name: digest(value) if isinstance(value, np.ndarray) else value
+        for name, value in parameters_of(mechanism).items()
+    }
+    return json.dumps([mechanism.name, kept], sort_keys=True)
 
 
 def parameters_of(mechanism: Mechanism) -> dict[str, Any]:

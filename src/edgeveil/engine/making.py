@@ -14,6 +14,7 @@ from typing import Any, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.engine.keys import noise_for
 from edgeveil.engine.question import Question, ReleaseOptions, ask
 from edgeveil.engine.tasks import About, Made, Part, Parts, Task
 from edgeveil.errors import BudgetError, InputError, LedgerError, ParameterError
@@ -25,7 +26,7 @@ from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.privacy.statistic import Noised, NoisedTail
+from edgeveil.privacy.statistic import Noised, NoisedTail, digest_of
 from edgeveil.release_folder import ReleaseFolder, Result, file_of, part_name
 from edgeveil.releases import Release
 from edgeveil.suggestions import Suggestions
@@ -316,7 +317,7 @@ class Paid:
     def task(self) -> Task:
         """The task, with what was learned from the shared statistics; after the first charge."""
         assert self._shared is not None
-        return _task(self._question, _learned(self._question, self._shared))
+        return _task(self._question, _learned(self._question, self._shared)[0])
 
     @cached_property
     def batches(self) -> list[Batch]:
@@ -386,9 +387,16 @@ class Paid:
                     continue
                 indices = question.indices_of(batch.members)
                 begun[batch.number] = batch, _Collected(indices, question.graph.n_nodes)
-                key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
+                key = self._key(batch).hand_over()
                 for sources in _parts(question, indices):
                     yield Part(batch.number, sources), key
+
+    def _key(self, batch: Batch) -> NoiseSource:
+        """The noise of a batch's rows."""
+        assert self._shared is not None
+        mechanism, graph = self._question.mechanism, self._question.graph
+        released = _learned(self._question, self._shared)[1]
+        return noise_for(batch.secret, "rows", mechanism, graph, released=released)
 
     def _rows_in(self, batch: Batch) -> Made:
         """The requested rows of a batch, read from the stored artifact.
@@ -406,9 +414,9 @@ class Paid:
         return Made(sources, held["rows"][wanted], None if half is None else half[wanted])
 
 
-# Cache of what was learned from the shared statistics of the last two campaigns, by key and digest
-# of the stored file: a request for one row skips the O(n) `learn`.
-_recent: dict[tuple[str, str], Any] = {}
+# Cache of what was learned from the shared statistics of the last two campaigns, and of their
+# digest, by key and digest of the stored file: a request for one row skips the O(n) `learn`.
+_recent: dict[tuple[str, str], tuple[Any, str]] = {}
 _MOST_RECENT = 2
 _recent_lock = threading.Lock()
 
@@ -417,24 +425,25 @@ def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
     """The batch with the shared statistics of a campaign; computed and stored if it is not yet."""
     if batch.stored:
         return batch
-    noise = NoiseSource.from_secret(batch.secret).derive("shared")
+    noise = noise_for(batch.secret, "shared", mechanism, graph)
     numbers = shared_numbers(mechanism, graph, noise)
     return batch.store(lambda path: _write_shared(path, numbers, graph.nodes))
 
 
-def _learned(question: Question, batch: Batch) -> Any:
-    """What `learn` gives for the shared statistics of a campaign."""
+def _learned(question: Question, batch: Batch) -> tuple[Any, str]:
+    """What `learn` gives for the shared statistics of a campaign, and their digest."""
     batch = stored_shared(question.mechanism, question.graph, batch)
     name = batch.key, batch.digest
     with _recent_lock:
         if name in _recent:
             return _recent[name]
-    learned = _learn(question, read_shared(batch.artifact))
+    numbers = read_shared(batch.artifact)
+    found = _learn(question, numbers), "" if numbers is None else digest_of(numbers)
     with _recent_lock:
         while len(_recent) >= _MOST_RECENT:
             del _recent[next(iter(_recent))]
-        _recent[name] = learned
-    return learned
+        _recent[name] = found
+    return found
 
 
 # -- Artifacts of a ledger: the noised shared statistic of a campaign, and the rows of a batch -----

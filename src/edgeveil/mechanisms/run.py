@@ -33,6 +33,7 @@ from edgeveil.privacy.statistic import (
     Exact,
     Noised,
     Statistic,
+    digest_of,
     randomise,
     total_epsilon,
     without_noise,
@@ -73,14 +74,21 @@ def shared_part(
 def shared_numbers(
     mechanism: Mechanism, graph: Graph, noise: NoiseSource | None, *, enforce_claim: bool = True
 ) -> Noised | None:
-    """The noised shared statistic, before `learn`; parameters as for `shared_part`."""
+    """The noised shared statistic, before `learn`; parameters as for `shared_part`.
+
+    Under a secret, its noise depends on the very numbers: other numbers never get the same.
+    """
     check_directions(mechanism, graph)
     statistic = mechanism.shared(graph)
     if statistic is None:
         return None
     if enforce_claim:
         _check_within_guarantee(mechanism, mechanism.guarantee(1), [statistic], shared=True)
-    return without_noise(statistic) if noise is None else randomise(statistic, noise)
+    if noise is None:
+        return without_noise(statistic)
+    if noise.private:  # simulations may compare graphs under the same noise
+        noise = noise.derive("numbers", digest_of(statistic))
+    return randomise(statistic, noise)
 
 
 def make_rows(

@@ -8,6 +8,7 @@ epsilon of a release is the sum of the epsilons here, whatever else the mechanis
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -156,6 +157,19 @@ def total_epsilon(statistics: Iterable[AnyStatistic]) -> Fraction:
             raise ParameterError("numbers without noise have no epsilon")
         total += statistic.epsilon
     return total
+
+
+def digest_of(numbers: AnyStatistic | Noised) -> str:
+    """SHA-256 of all numbers and of their calibration. Keep it private."""
+    digest = hashlib.sha256(type(numbers).__name__.encode())
+    for field in fields(numbers):
+        value = getattr(numbers, field.name)
+        if isinstance(value, np.ndarray):
+            digest.update(f"{field.name} {value.dtype.str} {value.shape} ".encode())
+            digest.update(np.ascontiguousarray(value).data)
+        else:
+            digest.update(f"{field.name} {value!r} ".encode())
+    return digest.hexdigest()
 
 
 def randomise(

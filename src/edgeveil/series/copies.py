@@ -1,7 +1,8 @@
 """Whether ledger, history and state of a series belong together, or one is an older copy.
 
 Windows that an older copy lacks were drawn all the same, and must not be drawn a second time. Each
-of the three records something about the others, so an older copy of one alone is detected.
+of the three records something about the others. What this does not detect draws nothing twice
+from one secret over other data: see `edgeveil.engine.keys.noise_for`.
 """
 
 from __future__ import annotations

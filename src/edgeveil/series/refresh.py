@@ -31,7 +31,7 @@ import numpy as np
 
 from edgeveil._files import move
 from edgeveil._words import counted
-from edgeveil.engine.keys import parameters_of
+from edgeveil.engine.keys import noise_for, parameters_of
 from edgeveil.engine.making import read_shared, stored_shared
 from edgeveil.engine.question import Progress, graph_of, guarantee_for
 from edgeveil.engine.tasks import Engine, Local, Made, Part, Parts, Task
@@ -45,7 +45,7 @@ from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.privacy.noise import NoiseSource
+from edgeveil.privacy.statistic import Noised, digest_of
 from edgeveil.provenance import Provenance
 from edgeveil.release_folder import ReleaseFolder, file_of
 from edgeveil.series.campaign import series_campaign, series_folder, series_to_refresh
@@ -232,11 +232,14 @@ class _Refresh:
     progress: Progress | None
     note: dict[str, str]
     names: list[str] = field(init=False)  # of all nodes of the history, as of `run`
+    first: str = field(init=False, default="")  # the token of the snapshot of `run`
+    released: str = field(init=False)  # digest of the series' degrees
 
     @property
     def campaign(self) -> Campaign:
         """The series: each member is charged once, and all share the released degrees."""
         note = {name: words for name, words in self.note.items() if words}
+        note["first"] = self.first  # in the entry of the degrees: the snapshot they belong to
         campaign = series_campaign(self.mechanism, self.history, self.label, note)
         return replace(campaign, snapshot=self.snapshot)
 
@@ -262,8 +265,10 @@ class _Refresh:
     def run(self, number: int) -> Refreshed:
         """Refresh the series with a snapshot of the history."""
         self.names = [str(node) for node in self.history.nodes.ids.tolist()]
+        self.first = token_of(self.history, number)
         key = self.ledger.campaign_key(self.campaign)
         about = check_copies(self.ledger, self.place, self.history, key, number)
+        self._check_degrees(about, number)
         token = token_of(self.history, number)
         last = self.place.marks(len(self.names), about)[1]
         last[self.history.forgotten] = 0  # the forgotten have no name
@@ -287,6 +292,7 @@ class _Refresh:
         # Drawn once for the series; nodes that joined later count with the lowest degree.
         degrees = stored_shared(mechanism, self.history.graph, degrees)
         shared = popularity(degrees, self.names)
+        self.released = digest_of(_degrees_in(degrees))
         state, windows = self._draw(about, newcomers, shared, mechanism)
         head = self.ledger.entry()
         assert head is not None  # something was charged, now or before
@@ -313,6 +319,21 @@ class _Refresh:
             least_left=self.ledger.account().left,
             _series=series,
         )
+
+    def _check_degrees(self, about: About, number: int) -> None:
+        """Refuse to draw the degrees a second time, or on another snapshot than their own."""
+        degrees = self.ledger.shared(self.campaign)
+        if degrees is None or degrees.stored:
+            return
+        note = self.ledger.note(degrees.key) or {}
+        moved_on = number != len(self.history.snapshots)
+        if about.until or moved_on or note.get("first") != token_of(self.history, number):
+            raise LedgerError(
+                f"the degrees of this series belong to its first snapshot, and {number} is not it "
+                f"or was refreshed before: {self.ledger.location} was restored from an older copy, "
+                "or the history went on before they were drawn. Restore the newer ledger with its "
+                "artifacts, or start the series again (edgeveil ledger renew)"
+            )
 
     def _erase_drawn(self, number: int, last: Any) -> None:
         """Erase the secrets of windows up to a snapshot that are in the state, or of the forgotten.
@@ -404,9 +425,12 @@ class _Refresh:
                         )
                     drawn.add(batch.number)
                     its = sorted(index[name] for name in batch.members if name in index)
-                    key = NoiseSource.from_secret(batch.secret).derive("rows").hand_over()
+                    noise = noise_for(
+                        *(batch.secret, "rows", task.mechanism, task.graph),
+                        released=self.released,
+                    )
                     for at in range(0, len(its), _PART):
-                        yield Part(batch.number, tuple(its[at : at + _PART])), key
+                        yield Part(batch.number, tuple(its[at : at + _PART])), noise.hand_over()
 
         return [rows for _, rows in self.engine.run(task, parts())]
 
@@ -434,10 +458,16 @@ def _batches(indices: list[int]) -> Iterator[list[int]]:
     return (indices[first : first + _BATCH] for first in range(0, len(indices), _BATCH))
 
 
+def _degrees_in(stored: Batch) -> Noised:
+    """The released degrees of a series."""
+    numbers = read_shared(stored.artifact)
+    assert numbers is not None
+    return numbers
+
+
 def popularity(stored: Batch, nodes: Sized) -> lists.Popularity:
     """The popularity of the nodes, from the released degrees of a series."""
-    numbers = read_shared(stored.artifact)
-    assert numbers is not None  # the degrees
+    numbers = _degrees_in(stored)
     degrees = np.zeros(len(nodes))  # 0 for nodes that joined later
     degrees[: len(numbers.values[0])] = numbers.values[0]
     return lists.learn(degrees, numbers.scale)

@@ -1,0 +1,130 @@
+"""One secret never meets two graphs: noise depends on what it is added to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import edgeveil
+from edgeveil.engine import keys
+from edgeveil.engine.keys import noise_for
+from edgeveil.engine.making import read_shared
+from edgeveil.errors import LedgerError
+from edgeveil.ledger import Ledger
+from edgeveil.mechanisms.run import shared_numbers
+from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
+from edgeveil.series import WindowRule
+from tests.unit.series.test_attacks import CHORDS, RING, Weeks, graph
+
+refreshing = sys.modules["edgeveil.series.refresh"]
+SECRET = bytes(range(32))
+PATIENT = WindowRule(first=50, patience=50)  # no window is due
+BORN = replace(graph(RING), births=np.ones(16, np.uint16))
+WINDOW = SuggestWindow(epsilon=1.0, since=np.zeros(8, np.uint16), until=1)
+
+
+def words(part="rows", mechanism=WINDOW, of=BORN, released="", secret=SECRET):
+    noise = noise_for(secret, part, mechanism, of, released=released)
+    return tuple(noise.words(4).tolist())
+
+
+def test_the_same_data_has_the_same_noise():
+    since = np.zeros(8, np.uint16)
+    again = replace(BORN, births=np.ones(16, np.uint16))
+    assert words() == words(mechanism=replace(WINDOW, since=since), of=again)
+
+
+def test_whatever_differs_has_other_noise(monkeypatch):
+    later = np.ones(16, np.uint16)
+    later[[0, 2]] = 2
+    since = np.zeros(8, np.uint16)
+    since[3] = 1
+    streams = [
+        words(),
+        words(secret=bytes(32)),
+        words("shared"),
+        words(released="the degrees"),
+        words(of=replace(BORN, births=later)),
+        words(of=replace(BORN, births=None)),
+        words(of=replace(BORN, directed=True)),
+        words(of=replace(graph(RING + CHORDS), births=np.ones(32, np.uint16))),
+        words(of=replace(graph(RING, [*range(7), 8]), births=np.ones(12, np.uint16))),
+        words(mechanism=replace(WINDOW, until=2)),
+        words(mechanism=replace(WINDOW, since=since)),
+        words(mechanism=replace(WINDOW, epsilon=2.0)),
+        words(mechanism=Suggest(epsilon=1.0)),
+    ]
+    monkeypatch.setattr(keys, "_our_code", lambda: "of another version")
+    streams.append(words())
+    assert len(set(streams)) == len(streams)
+
+
+def test_other_shared_numbers_have_other_noise_under_one_key():
+    noise = noise_for(SECRET, "shared", WINDOW, BORN)
+    more = replace(graph(RING + CHORDS), births=np.ones(32, np.uint16))
+    one, same, other = (shared_numbers(WINDOW, g, noise) for g in (BORN, BORN, more))
+    assert (one.values == same.values).all()
+    assert not np.isclose(other.values - one.values, 2.0).any()
+
+
+def test_only_one_place_makes_noise_from_a_kept_secret():
+    folder = Path(edgeveil.__file__).parent
+    places = {
+        file.relative_to(folder).as_posix()
+        for file in folder.rglob("*.py")
+        if "NoiseSource.from_secret(" in file.read_text()
+    }
+    assert places == {"engine/keys.py"}
+
+
+@pytest.fixture
+def weeks(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    return Weeks(tmp_path)
+
+
+def ledger_inside_first_refresh(weeks, monkeypatch):
+    """Refresh once; gives a copy of the ledger from before the degrees were stored."""
+    copied, original = weeks.folder / "copy", refreshing.stored_shared
+
+    def watched(*given):
+        weeks.ledger.backup(copied)
+        return original(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(refreshing, "stored_shared", watched)
+        weeks.refresh(RING, rule=PATIENT)
+    return copied
+
+
+def test_a_ledger_from_inside_the_first_refresh_is_refused(weeks, monkeypatch):
+    copied = ledger_inside_first_refresh(weeks, monkeypatch)
+    shutil.copy(copied, weeks.ledger.location)
+    weeks.ledger = Ledger.open(weeks.ledger.location)
+    with pytest.raises(LedgerError, match="belong to its first snapshot"):
+        weeks.refresh(RING + CHORDS, rule=PATIENT)
+    with pytest.raises(LedgerError, match="belong to its first snapshot"):
+        weeks.refresh(RING + CHORDS, rule=PATIENT, date="2026-02-01")
+
+
+def test_degrees_on_another_graph_do_not_differ_by_the_degrees(weeks, monkeypatch):
+    """Without the refusal: what the difference showed is not in it any more."""
+    copied = ledger_inside_first_refresh(weeks, monkeypatch)
+    (file,) = (path for path in (weeks.folder / "ledger.artifacts").glob("*") if is_shared(path))
+    before = read_shared(file).values
+    file.unlink()
+    shutil.copy(copied, weeks.ledger.location)
+    weeks.ledger = Ledger.open(weeks.ledger.location)
+    monkeypatch.setattr(refreshing._Refresh, "_check_degrees", lambda *_: None)
+    weeks.refresh(RING + CHORDS, rule=PATIENT)
+    assert not np.isclose(read_shared(file).values - before, 2.0).any()
+
+
+def is_shared(path):
+    return path.is_file() and path.read_bytes()[:2] == b"PK"
