@@ -7,19 +7,20 @@ can use the nodes without access to the edges.
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
 from operator import le
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from edgeveil._check import is_whole
-from edgeveil.errors import InputError, UnknownNodeError
+from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 
 NodeId = int | str
 
@@ -28,6 +29,30 @@ _LOOKED_AT, _LONG = 10_000, 100  # for "did you mean": ids compared, and longest
 # it takes 0.35 s and 100 bytes each, while one binary search takes 10 us.
 _FEW = 16
 IntArray = npt.NDArray[np.int64]
+
+# Text that is an integer's only spelling: not 007, +7, -0 or digits other than ASCII.
+INTEGER = r"(?:0|-?[1-9][0-9]{0,18})"
+_is_integer = re.compile(INTEGER).fullmatch
+
+Ids = Literal["auto", "text"]
+"""Kind of ids: integers if all of them are spelt as integers are, else text; or text always."""
+
+
+def check_ids(ids: str) -> bool:
+    """Whether ids are to be text in any case."""
+    if ids not in ("auto", "text"):
+        raise ParameterError(f'ids must be "auto" or "text", got {ids!r}')
+    return ids == "text"
+
+
+def integer_of(text: str) -> int | None:
+    """The 64-bit integer that this text is the usual spelling of; None if it is not one.
+
+    ``int(text)`` alone would merge ``7``, ``007`` and ``+7``, which may be three people.
+    """
+    if _is_integer(text) is None or not -(2**63) <= int(text) < 2**63:
+        return None
+    return int(text)
 
 
 class NodeSet:
@@ -131,6 +156,12 @@ class NodeSet:
             raise InputError(f"unknown kind of node ids: {kind!r}")
         return cls(kind, arrays)
 
+    def as_text(self) -> NodeSet:
+        """The same ids in the same order, as text."""
+        if self.kind == "str":
+            return self
+        return NodeSet.of_strings(map(str, self.ids.tolist()))
+
     # -- the set --------------------------------------------------------------------------
 
     @property
@@ -206,6 +237,14 @@ class NodeSet:
                 hint = f"; did you mean {' or '.join(map(repr, near))}?"
             raise UnknownNodeError(f"{node!r} is not one of the {len(self)} public nodes{hint}")
         return found
+
+    def named(self, word: str) -> NodeId:
+        """The id that a word stands for, on a command line or in a token.
+
+        Among integers it is one only if it is spelt as an integer is: 007 is not 7.
+        """
+        number = None if self.kind == "str" else integer_of(word)
+        return word if number is None else number
 
     def indices(self, nodes: Iterable[NodeId]) -> IntArray:
         """Indices of many ids, in the order given.

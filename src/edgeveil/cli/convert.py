@@ -66,6 +66,7 @@ def convert(
                 directed=reading.directed,
                 header=reading.header,
                 columns=reading.pair,
+                ids=reading.ids,
                 memory=bytes_of_memory,
                 overwrite=overwrite,
                 progress=progress,

@@ -71,6 +71,7 @@ def create(
         nodes=reading.nodes,
         header=reading.header,
         columns=reading.pair,
+        ids=reading.ids,
         directed=reading.directed,
     )
     if reading.nodes is None:
@@ -192,12 +193,10 @@ def forget(
     files that snapshots were read from, nor backups.
     Example: edgeveil history forget friends.history alice
     """
-    from edgeveil.cli.reading import as_id
-
     if not members:
         raise ParameterError("name at least one member to forget")
     opened = ev.History.open(location)
-    opened.forget([as_id(opened.nodes, word) for word in members])
+    opened.forget([opened.nodes.named(word) for word in members])
     say(f"{location}: {counted(len(set(members)), 'member')} forgotten; their edges are erased")
 
 

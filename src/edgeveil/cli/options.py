@@ -106,6 +106,9 @@ class GraphFile:
         Whether the first line of a text file holds names.
     columns
         The two columns with ids: their names in the first line, or positions from 0.
+    ids
+        auto: ids are integers if each is spelt as an integer is (007 and +7 are not), else text.
+        text: always.
     directed
         refuse: a matrix that is not symmetric is an error. ignore: every arc is an undirected edge.
         Either reads a line of an edge list as an undirected edge. keep: a line, or an entry of a
@@ -118,6 +121,7 @@ class GraphFile:
     ] = None
     header: Annotated[bool | None, default("guessed")] = None
     columns: Annotated[str | None, default("the first two, if that is clear")] = None
+    ids: Literal["auto", "text"] = "auto"
     directed: Literal["refuse", "ignore", "keep"] = "refuse"
 
     @property

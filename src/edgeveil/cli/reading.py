@@ -20,7 +20,7 @@ from edgeveil.errors import ParameterError, ReadingWarning, UnknownNodeError
 from edgeveil.graph import Graph
 from edgeveil.io import read_graph
 from edgeveil.io.node_lists import read_nodes
-from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.nodes import NodeSet
 
 TABLES = (".parquet", ".json", ".csv")
 
@@ -43,6 +43,7 @@ def read_and_say(path: Path, reading: GraphFile, *, counts: bool) -> Graph:
             directed=reading.directed,
             header=header,
             columns=reading.pair,
+            ids=reading.ids,
         )
     for doubt in warned:
         say(str(doubt.message))
@@ -68,7 +69,7 @@ def wanted_nodes(
     nodes: NodeSet, named: list[str] | None, listed: Path | None, option: str
 ) -> npt.NDArray[np.int64]:
     """Indices of the nodes that were named on the command line or in the file of an option."""
-    wanted = nodes.indices([as_id(nodes, word) for word in named or ()])
+    wanted = nodes.indices([nodes.named(word) for word in named or ()])
     if listed is not None:
         file = f"the file of {option}"
         with _without_words_of_libraries():
@@ -76,7 +77,7 @@ def wanted_nodes(
         if not ids:
             raise ParameterError(f"{file}, {listed}, names no node")
         if isinstance(ids[0], str) != (nodes.kind == "str"):
-            ids = [as_id(nodes, str(node)) for node in ids]
+            ids = [nodes.named(str(node)) for node in ids]
         try:
             wanted = np.concatenate((wanted, nodes.indices(ids)))
         except UnknownNodeError as error:
@@ -85,13 +86,6 @@ def wanted_nodes(
             raise UnknownNodeError(f"{file}, {listed}: {error}{hint}") from None
     _, first_of = np.unique(wanted, return_index=True)
     return wanted[np.sort(first_of)]
-
-
-def as_id(nodes: NodeSet, word: str) -> NodeId:
-    """The id that a word on the command line stands for, in a set of integers or of texts."""
-    if nodes.kind != "str" and word.removeprefix("-").isdecimal() and len(word) < 1000:
-        return int(word)
-    return word
 
 
 def check_out(

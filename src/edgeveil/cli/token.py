@@ -8,7 +8,7 @@ from typing import Annotated
 
 from edgeveil.cli.options import default, option
 from edgeveil.cli.output import say
-from edgeveil.errors import EdgeveilError, ParameterError, UnknownNodeError
+from edgeveil.errors import EdgeveilError, ParameterError
 
 _NOT_CHECKED = default("the member is not checked")
 
@@ -65,7 +65,4 @@ def _check_member(member: str, graph: Path | None, nodes: Path | None) -> None:
         return
     known = read_nodes(nodes) if graph is None else read_graph(graph, nodes=nodes).nodes
     assert known is not None
-    is_integer = member.isascii() and member.isdigit() and str(int(member[:20])) == member
-    if known.kind != "str" and not is_integer:
-        raise UnknownNodeError(f"{member!r} is no member: ids are integers from 0 on")
-    known.index(member if known.kind == "str" else int(member))
+    known.index(known.named(member))

@@ -31,7 +31,7 @@ from edgeveil.history.state import (
 from edgeveil.history.timed import Periods, read_timed
 from edgeveil.io.node_lists import Nodes
 from edgeveil.io.picking import Columns
-from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.nodes import Ids, NodeId, NodeSet
 
 _BLOCK = 1 << 20  # births counted at a time
 
@@ -141,6 +141,7 @@ class History:
         header: bool | None = None,
         columns: Columns | None = None,
         delimiter: str | None = None,
+        ids: Ids = "auto",
     ) -> History:
         r"""Make a history from one edge list, text or Parquet, with a column of times.
 
@@ -163,7 +164,7 @@ class History:
             before its time, and edges after the last cut point form a last period. **Without cut
             points, the periods depend on the first and last time of all edges, which are treated
             as public.**
-        nodes, directed, header, columns, delimiter
+        nodes, directed, header, columns, delimiter, ids
             As in `edgeveil.read_graph`.
 
         Raises
@@ -194,6 +195,7 @@ class History:
             header=header,
             columns=columns,
             delimiter=delimiter,
+            ids=ids,
         )
         digest = graph.nodes.digest().hexdigest()
         snapshots = (

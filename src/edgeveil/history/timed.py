@@ -18,6 +18,7 @@ from edgeveil.io.edges import Chunk, RowError, endpoints_of
 from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading, are_seconds
 from edgeveil.io.read import check_edge_list, chunks_of
+from edgeveil.nodes import Ids, check_ids
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,6 +52,7 @@ def read_timed(
     header: bool | None,
     columns: Columns | None,
     delimiter: str | None,
+    ids: Ids,
 ) -> tuple[Graph, list[str | None]]:
     """Read an edge list with times; see `History.from_edges`.
 
@@ -58,9 +60,14 @@ def read_timed(
     """
     check_edge_list(path)
     keep = check_directed(directed) == "keep"
-    node_set = read_nodes(nodes)
+    node_set = read_nodes(nodes, ids=ids)
     reading = Reading(
-        nodes=node_set, header=header, columns=columns, delimiter=delimiter, time=time
+        nodes=node_set,
+        header=header,
+        columns=columns,
+        delimiter=delimiter,
+        time=time,
+        text=check_ids(ids),
     )
     piece = next(chunks_of(path, reading), None)
     if piece is None:

@@ -43,6 +43,7 @@ from edgeveil.io.picking import Columns, Reading
 from edgeveil.io.read import check_edge_list, chunks_of
 from edgeveil.io.rows import write_rows
 from edgeveil.memory import total_memory
+from edgeveil.nodes import Ids, NodeSet, check_ids
 
 Array = npt.NDArray[Any]
 Progress = Callable[[str, int, int], None]
@@ -59,6 +60,7 @@ def build_graph(
     header: bool | None = None,
     columns: Columns | None = None,
     delimiter: str | None = None,
+    ids: Ids = "auto",
     memory: int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -76,7 +78,7 @@ def build_graph(
     path : path
         The folder to make. Its parent must exist, and have room: 16 bytes for every line or row
         of the parts (12 if directions are kept), beside the parts, until it is done.
-    nodes, directed, header, columns, delimiter
+    nodes, directed, header, columns, delimiter, ids
         As in `read_graph`, for every part.
     memory : int, optional
         Bytes to use, beside about 0.3 GB for Python and its libraries, and up to 200 bytes for
@@ -123,7 +125,13 @@ def build_graph(
     if memory is not None and memory < 1:
         raise ParameterError(f"memory must be a positive number of bytes, got {memory}")
     check_target(path, overwrite)
-    reading = Reading(nodes=read_nodes(nodes), header=header, columns=columns, delimiter=delimiter)
+    reading = Reading(
+        nodes=read_nodes(nodes, ids=ids),
+        header=header,
+        columns=columns,
+        delimiter=delimiter,
+        text=check_ids(ids),
+    )
     build = _Build(
         folder=path.parent / f".{path.name}.building",
         parts=listed,
@@ -149,8 +157,8 @@ def build_graph(
     return path
 
 
-class _NamesError(Exception):
-    """An id is a name, and earlier chunks were read as integers."""
+class _TextError(Exception):
+    """An id is text, and earlier chunks or the node list were read as integers."""
 
 
 @dataclass
@@ -180,9 +188,15 @@ class _Build:
     def _check_plan(self) -> None:
         nodes, options = self.reading.nodes, self.reading
         plan = {
-            "version": 3,  # of the files in the folder
+            "version": 4,  # of the files in the folder
             "parts": [str(part.absolute()) for part in self.parts],
-            "options": [options.header, options.columns, options.delimiter, self.directed],
+            "options": [
+                options.header,
+                options.columns,
+                options.delimiter,
+                self.directed,
+                options.text,
+            ],
             "nodes": None if nodes is None else nodes.digest().hexdigest(),
         }
         file = self.folder / "plan.json"
@@ -201,8 +215,8 @@ class _Build:
         new, done = self.folder / "new", self.folder / "done"
         if not done.exists():
             new.mkdir(mode=0o700, exist_ok=True)
-            found, known = self._read_parts()
-            kind, n, rank = self._make_nodes(known, new)
+            found, known, nodes = self._read_parts()
+            kind, n, rank = self._make_nodes(known, nodes, new)
             del known
             entries = sum(part["entries"] for part in found)
             files = [self.folder / f"{name}.ends" for part in found for name in part["chunks"]]
@@ -222,26 +236,33 @@ class _Build:
         for file in self.folder.glob("part-*"):
             file.unlink()
 
-    def _read_parts(self) -> tuple[list[dict[str, Any]], IdIndex | None]:
-        """Read all edges; return the notes of every part, and the ids in order of occurrence."""
+    def _read_parts(self) -> tuple[list[dict[str, Any]], IdIndex | None, NodeSet | None]:
+        """Read all edges.
+
+        Returns the notes of every part, the ids in order of occurrence, and the node list; its
+        ids are text if one of the edges has an id that is text.
+        """
         note, nodes = self.folder / "text", self.reading.nodes
         while True:
-            reading = replace(self.reading, names=note.exists())
-            known = None if nodes is None else index_of(nodes, _MANY)
+            reading = self.reading
+            if note.exists():
+                listed = None if nodes is None else nodes.as_text()
+                reading = replace(self.reading, nodes=listed, text=True)
+            known = None if reading.nodes is None else index_of(reading.nodes, _MANY)
             found = []
             try:
                 for number in range(len(self.parts)):
                     self.progress("parts read", number, len(self.parts))
                     part, known = self._read_part(number, reading, known)
                     found.append(part)
-            except _NamesError:  # read everything again as text
+            except _TextError:  # read everything again as text
                 # last part first: its endpoints are numbers of ids in all parts before it
                 for number in reversed(range(len(self.parts))):
                     (self.folder / f"part-{number}.json").unlink(missing_ok=True)
                 write_note(note, True)
             else:
                 self.progress("parts read", len(self.parts), len(self.parts))
-                return found, known
+                return found, known, reading.nodes
 
     def _read_part(
         self, number: int, reading: Reading, known: IdIndex | None
@@ -264,12 +285,12 @@ class _Build:
         found: dict[str, Any] = {"file": file, "entries": 0, "weighted": 0, "chunks": []}
         for chunk in chunks_of(path, reading, self.memory):
             name = f"part-{number}-{len(found['chunks'])}"
+            if chunk.is_text and not reading.as_text:
+                raise _TextError
             if reading.nodes is not None and known is not None:
                 ends = np.array(chunk.indices_in(reading.nodes, known), dtype=np.int32)
             else:
                 ids, u, v = chunk.index()
-                if not (reading.as_text or ids.dtype.is_integer()):
-                    raise _NamesError
                 known = known or IdIndex(ids.dtype, _MANY)
                 so_far, place = len(known.ids), known.add(ids)
                 new = known.ids.slice(so_far).to_frame()
@@ -283,9 +304,11 @@ class _Build:
         write_note(note, found)
         return found, known
 
-    def _make_nodes(self, known: IdIndex | None, new: Path) -> tuple[str, int, Array | None]:
+    def _make_nodes(
+        self, known: IdIndex | None, nodes: NodeSet | None, new: Path
+    ) -> tuple[str, int, Array | None]:
         """Write the arrays of the node set; return its kind, size, and the rank of every id."""
-        nodes, rank = self.reading.nodes, None
+        rank = None
         if nodes is None:
             if known is None:
                 raise InputError("the parts hold no edge; give nodes= to build a graph without any")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,19 +56,17 @@ class Chunk:
     layout: Layout | None = None  # of text
     times: pl.Series | None = None  # unparsed, if asked for
 
+    @property
+    def is_text(self) -> bool:
+        """Whether there are ids, and they are text."""
+        return len(self.edges[0]) > 0 and not self.edges[0].dtype.is_integer()
+
     def index(self) -> Indexed:
         """The edges, indexed by their distinct ids."""
         return self.edges if isinstance(self.edges, Indexed) else index_columns(*self.edges)
 
     def indices_in(self, nodes: NodeSet, listed: IdIndex) -> tuple[Array, Array]:
-        """The edges as indices in a node list, of which `listed` is the index."""
-        import polars as pl
-
-        text = nodes.kind == "str"
-        if len(self.edges[0]) and (self.edges[0].dtype == pl.String) != text:
-            mine, other = ("integers", "text") if text else ("text", "integers")
-            reason = f"the ids of the edges are {mine}, those of the node list {other}"
-            raise self.explain(RowError(reason, 0))
+        """The edges as indices in a node list of the same kind, of which `listed` is the index."""
         if nodes.kind == "range":  # needs no table
             u, v = (np.asarray(column) for column in self.edges)
             outside = (np.minimum(u, v) < 0) | (np.maximum(u, v) >= len(nodes))
@@ -92,10 +90,23 @@ def graph_of(chunk: Chunk, nodes: NodeSet | None, *, directed: bool) -> Graph:
     )
 
 
+def with_text_ids(graph: Graph) -> Graph:
+    """The graph with its ids as text, in the same order."""
+    return graph if graph.nodes.kind == "str" else replace(graph, nodes=graph.nodes.as_text())
+
+
 def endpoints_of(chunk: Chunk, nodes: NodeSet | None) -> tuple[NodeSet, Array, Array]:
     """The node set, and the edges as indices in it; without `nodes` the ids that occur, sorted."""
     if nodes is not None:
-        return nodes, *chunk.indices_in(nodes, index_of(nodes, len(chunk.edges[-1])))
+        # A list of text made the ids of the edges text already.
+        listed = nodes.as_text() if chunk.is_text else nodes
+        try:
+            return listed, *chunk.indices_in(listed, index_of(listed, len(chunk.edges[-1])))
+        except InputError as error:
+            if nodes.kind == listed.kind:
+                raise
+            kinds = "the ids of the edges are text, those of the node list integers"
+            raise InputError(f"{error}; {kinds}") from None
     ids, u, v = chunk.index()
     return sorted_nodes(sort_ids(ids, u, v)), u, v
 

@@ -11,31 +11,36 @@ from edgeveil.errors import InputError
 from edgeveil.io import lines
 from edgeveil.io.lines import is_integer
 from edgeveil.io.tables import read_id_column
-from edgeveil.nodes import NodeSet
+from edgeveil.nodes import Ids, NodeSet, check_ids, integer_of
 
 Nodes = NodeSet | Iterable[Any] | str | os.PathLike[str]
 
 _HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid"}
 
 
-def read_nodes(nodes: Nodes | None, called: str = "the node list") -> NodeSet | None:
+def read_nodes(
+    nodes: Nodes | None, called: str = "the node list", *, ids: Ids = "auto"
+) -> NodeSet | None:
     """The node set that the caller described, or None for None.
 
     A path leads to a text file (``.txt``, ``.nodes``: the whole line is the id), a ``.csv`` or
     ``.tsv`` (the first field), each also ``.gz``, or a ``.parquet`` (the first column). In text,
     lines that start with ``#`` or ``%`` are comments; a first line that is ``id``, ``node`` or the
-    like, or no integer while all others are, is a header. `called`: what an error calls it.
+    like, or no integer while all others are, is a header. Ids in text are integers if every one
+    is spelt as an integer is, and `ids` does not say otherwise. `called`: what an error calls it.
     """
-    if nodes is None or isinstance(nodes, NodeSet):
+    as_text = check_ids(ids)
+    if nodes is None:
         return nodes
     if not isinstance(nodes, (str, os.PathLike)):
-        return node_set(nodes)
+        return node_set(nodes).as_text() if as_text else node_set(nodes)
     path = Path(nodes)
     try:
         if lines.suffix_of(path) in (".parquet", ".pq"):
             lines.check_readable(path)
-            return read_id_column(path)
-        return _text_nodes(path)
+            found = read_id_column(path)
+            return found.as_text() if as_text else found
+        return _text_nodes(path, as_text=as_text)
     except InputError as error:
         raise InputError(f"{called} cannot be read: {error}") from error
 
@@ -52,7 +57,7 @@ def node_set(ids: Iterable[Any]) -> NodeSet:
         ) from error
 
 
-def _text_nodes(path: Path) -> NodeSet:
+def _text_nodes(path: Path, *, as_text: bool) -> NodeSet:
     ids = []
     delimiter: str | None = None
     for number, _, line in lines.data_lines(lines.content(path)):
@@ -69,7 +74,5 @@ def _text_nodes(path: Path) -> NodeSet:
     rest_is_integer = all(map(is_integer, ids[1:]))
     if ids[0].lower() in _HEADERS or (len(ids) > 1 and rest_is_integer and not is_integer(ids[0])):
         del ids[0]
-    if all(map(is_integer, ids)):
-        # int() refuses very long text; such ids do not fit into 64 bits anyway
-        return NodeSet.of([int(text) if len(text) < 1000 else 1 << 64 for text in ids])
-    return NodeSet.of(ids)
+    numbers = None if as_text else [integer_of(text) for text in ids]
+    return NodeSet.of(ids if numbers is None or None in numbers else numbers)

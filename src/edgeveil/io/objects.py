@@ -12,16 +12,20 @@ import numpy.typing as npt
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Directed, Graph, check_directed
+from edgeveil.io.edges import with_text_ids
 from edgeveil.io.lines import refuse_url
 from edgeveil.io.matrices import read_array, read_matrix, row_nodes
 from edgeveil.io.node_lists import Nodes, node_set, read_nodes
+from edgeveil.io.picking import Reading
 from edgeveil.io.tables import collect, read_pairs, read_table
-from edgeveil.nodes import NodeId, NodeSet
+from edgeveil.nodes import Ids, NodeId, NodeSet, check_ids
 
 Array = npt.NDArray[np.int64]
 
 
-def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refuse") -> Graph:
+def as_graph(
+    obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refuse", ids: Ids = "auto"
+) -> Graph:
     """Make a `Graph` from an object of another library, or from edges in memory.
 
     ============================== =========================================================
@@ -57,6 +61,9 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refu
         list of pairs, which does not say whether it is directed, holds undirected edges. "keep":
         keep directions, from row to column, or from the first id of a row or pair to the second
         (a follows b). Only `edgeveil.suggest` and `edgeveil.refresh` take such a graph.
+    ids : {"auto", "text"}
+        "auto": ids are of the kind that the object has; if the node list has another kind, or one
+        column of a table, all are text. "text": ids are text in any case.
 
     Returns
     -------
@@ -78,31 +85,39 @@ def as_graph(obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refu
     Graph(4 nodes, 2 edges)
     """
     check_directed(directed)
+    as_text = check_ids(ids)
     if isinstance(obj, Graph):
         if nodes is not None:
             raise InputError("a Graph has its node set already; nodes= cannot change it")
-        return obj
-    node_set = read_nodes(nodes)
+        graph = obj
+    else:
+        reading = Reading(nodes=read_nodes(nodes, ids=ids), text=as_text)
+        graph = _read(obj, reading, directed)
+    return with_text_ids(graph) if as_text else graph
+
+
+def _read(obj: Any, reading: Reading, directed: Directed) -> Graph:
+    """Read an object by the first interface that it has."""
     import scipy.sparse as sp
 
     if sp.issparse(obj):
-        return read_matrix(obj, nodes=node_set, directed=directed)
+        return read_matrix(obj, nodes=reading.nodes, directed=directed)
     if isinstance(obj, np.ndarray):
-        return read_array(obj, nodes=node_set, directed=directed)
+        return read_array(obj, nodes=reading.nodes, directed=directed)
     families = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
     for library, (read, method) in _LIBRARIES.items():
         if library in families and hasattr(obj, method):
-            return _graph_of(read(obj), node_set, directed, f"the {library} graph")
+            return _graph_of(read(obj), reading.nodes, directed, f"the {library} graph")
     if hasattr(obj, "guarantee"):
         raise InputError(f"a {type(obj).__name__} holds what was released about a graph, no edges")
     if "polars" in families and hasattr(obj, "collect"):
         obj = collect(obj)
     if hasattr(obj, "__arrow_c_stream__"):
-        return read_table(obj, nodes=node_set, directed=directed == "keep")
+        return read_table(obj, reading, directed=directed == "keep")
     if isinstance(obj, list | tuple):
-        return read_pairs(obj, nodes=node_set, directed=directed == "keep")
+        return read_pairs(obj, reading, directed=directed == "keep")
     if hasattr(obj, "numpy") or hasattr(obj, "__array__"):
-        return read_array(_tensor(obj), nodes=node_set, directed=directed)
+        return read_array(_tensor(obj), nodes=reading.nodes, directed=directed)
     hint = ""
     if isinstance(obj, str | os.PathLike):
         refuse_url(obj)
@@ -185,6 +200,8 @@ def _graph_of(found: _Found, nodes: NodeSet | None, directed: Directed, what: st
     if found.numbered:
         on = row_nodes(len(own), own if nodes is None else nodes, what)
     else:
+        if nodes is not None and (nodes.kind == "str") != (own.kind == "str"):
+            nodes, own = nodes.as_text(), own.as_text()
         on = node_set(sorted(own)) if nodes is None else nodes
         place: dict[NodeId, int] = {node: i for i, node in enumerate(on)}
         move = np.fromiter((place.get(node, -1) for node in own), np.int64, len(own))

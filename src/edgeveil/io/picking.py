@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.io.lines import is_integer
-from edgeveil.nodes import NodeSet
+from edgeveil.nodes import NodeSet, integer_of
 
 Columns = tuple[str | int, str | int]
 
@@ -37,14 +37,14 @@ _SECONDS = (1_000_000_000, 2_200_000_000)
 class Reading:
     """Options; see `edgeveil.read_graph`.
 
-    `names`: ids are known to be text. `time`: the column with times, if asked for.
+    `text`: ids are text in any case. `time`: the column with times, if asked for.
     """
 
     nodes: NodeSet | None = None
     header: bool | None = None
     columns: Columns | None = None
     delimiter: str | None = None
-    names: bool = False
+    text: bool = False
     time: str | int | None = None
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Reading:
     @property
     def as_text(self) -> bool:
         """Whether ids are read as text in any case."""
-        return self.names or (self.nodes is not None and self.nodes.kind == "str")
+        return self.text or (self.nodes is not None and self.nodes.kind == "str")
 
     @property
     def by_name(self) -> bool:
@@ -175,7 +175,7 @@ def _name_ids(names: Sequence[str]) -> bool:
 def _is_node(text: str, nodes: NodeSet) -> bool:
     if nodes.kind == "str":
         return text in nodes
-    return is_integer(text) and len(text) < 20 and int(text) in nodes
+    return integer_of(text) in nodes
 
 
 def _first_two_are_ids(rows: Sequence[Sequence[str]]) -> bool:

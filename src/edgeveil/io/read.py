@@ -9,7 +9,7 @@ from typing import Any
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph import Directed, Graph, check_directed
-from edgeveil.io.edges import Chunk, graph_of
+from edgeveil.io.edges import Chunk, graph_of, with_text_ids
 from edgeveil.io.folder import open_graph
 from edgeveil.io.lines import TEXT, check_readable, is_gzip, suffix_of
 from edgeveil.io.matrices import load_mat, read_matrix, read_matrix_market
@@ -17,6 +17,7 @@ from edgeveil.io.node_lists import Nodes, read_nodes
 from edgeveil.io.picking import Columns, Reading
 from edgeveil.io.tables import PARQUET, parquet_chunks
 from edgeveil.io.text import text_chunks, with_notes
+from edgeveil.nodes import Ids, check_ids
 
 
 def read_graph(
@@ -28,6 +29,7 @@ def read_graph(
     columns: Columns | None = None,
     delimiter: str | None = None,
     key: str | None = None,
+    ids: Ids = "auto",
 ) -> Graph:
     r"""Read a graph from a file.
 
@@ -40,8 +42,9 @@ def read_graph(
     =========================================== ===============================================
 
     In an edge list every line is an undirected edge, (a, b) and (b, a) the same one, unless
-    directions are kept. Ids are integers if all of them are (``007`` is then 7), else strings; a
-    node list of strings makes them strings in any case. A third column, if numeric, is a weight:
+    directions are kept. Ids are integers if every one is spelt as an integer is; one id such as
+    ``007``, ``+7`` or ``ann``, among the edges or in the node list, makes all of them strings, so
+    that ``7`` and ``007`` stay two nodes. A third column, if numeric, is a weight:
     it is ignored, and counted in ``graph.intake.weighted`` unless it is 1; a line with weight 0 is
     an edge, too. Further columns are ignored. Lines that start with ``#`` or ``%`` are comments.
     A matrix must be symmetric unless `directed` says otherwise; a stored zero is not an edge.
@@ -79,6 +82,8 @@ def read_graph(
         and semicolon that occurs in the first line, else blanks.
     key : str, optional
         The name of the matrix in a ``.mat`` file. Default: ``network``.
+    ids : {"auto", "text"}
+        "text": ids are strings in any case.
 
     Returns
     -------
@@ -113,13 +118,14 @@ def read_graph(
     """
     path = Path(path)
     check_directed(directed)
+    as_text = check_ids(ids)
     given = {"header": header, "columns": columns, "delimiter": delimiter, "key": key}
     if path.is_dir():
         _only(given | {"nodes": nodes}, (), "a saved graph")
         graph = open_graph(path)
         if directed == "keep" and not graph.directed:
             raise InputError(f"the graph in {path} was saved without directions: none can be kept")
-        return graph
+        return with_text_ids(graph) if as_text else graph
     suffix = suffix_of(path)
     known = (*TEXT, ".mtx") if is_gzip(path) else (*TEXT, *PARQUET, ".mat", ".mtx")
     check_readable(path)
@@ -130,19 +136,23 @@ def read_graph(
             "(networkx.read_graphml, polars.read_excel and so on), pass what that gives to "
             "edgeveil.as_graph, and save it as a folder"
         )
-    node_set = read_nodes(nodes)
+    node_set = read_nodes(nodes, ids=ids)
     if suffix == ".mat":
         _only(given, ("key",), "a .mat file")
         key = key or "network"
         what = f"{key} in {path}"
-        return read_matrix(load_mat(path, key), nodes=node_set, directed=directed, what=what)
+        graph = read_matrix(load_mat(path, key), nodes=node_set, directed=directed, what=what)
+        return with_text_ids(graph) if as_text else graph
     if suffix == ".mtx":
         _only(given, (), "a MatrixMarket file")
-        return read_matrix_market(path, nodes=node_set, directed=directed)
+        graph = read_matrix_market(path, nodes=node_set, directed=directed)
+        return with_text_ids(graph) if as_text else graph
     if suffix in PARQUET:
         _only(given, ("columns",), "a Parquet file")
     _only(given, ("header", "columns", "delimiter"), "a text file")
-    reading = Reading(nodes=node_set, header=header, columns=columns, delimiter=delimiter)
+    reading = Reading(
+        nodes=node_set, header=header, columns=columns, delimiter=delimiter, text=as_text
+    )
     chunk = next(chunks_of(path, reading), None)
     if chunk is not None:
         graph = graph_of(chunk, node_set, directed=directed == "keep")

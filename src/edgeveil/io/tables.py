@@ -21,7 +21,7 @@ _PER_ROW = 256  # measured: peak memory per row of a chunk, names included
 _MOST_ROWS = 1 << 25  # larger chunks are not faster
 
 
-def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
+def read_table(table: Any, reading: Reading, *, directed: bool) -> Graph:
     """Read any object with ``__arrow_c_stream__`` whose rows are edges."""
     import polars as pl
 
@@ -37,12 +37,11 @@ def read_table(table: Any, *, nodes: NodeSet | None, directed: bool) -> Graph:
         raise InputError(f"{where} cannot be read as columns through Arrow") from error
     # pandas passes a named index as the last column; it is no weight
     edges = frame.select(n for n in frame.columns if not n.startswith("__index_level_"))
-    reading = Reading(nodes=nodes)
     picked = pick_columns(edges.columns, _sample_of(edges), reading, where, in_memory=True)
-    return graph_of(_chunk(edges, picked, where, reading), nodes, directed=directed)
+    return graph_of(_chunk(edges, picked, where, reading), reading.nodes, directed=directed)
 
 
-def read_pairs(pairs: Sequence[Any], *, nodes: NodeSet | None, directed: bool) -> Graph:
+def read_pairs(pairs: Sequence[Any], reading: Reading, *, directed: bool) -> Graph:
     """Read a list of pairs of ids, an edge each."""
     import polars as pl
 
@@ -60,10 +59,13 @@ def read_pairs(pairs: Sequence[Any], *, nodes: NodeSet | None, directed: bool) -
         )
     try:
         ids = [pl.Series(name, [pair[i] for pair in pairs]) for i, name in enumerate("ab")]
+        kinds = [column.dtype for column in ids]
+        if pl.String in kinds and any(kind.is_integer() for kind in kinds):
+            raise TypeError("7 and '7' would become one node")
     except Exception as error:
         raise InputError(f"{where} mixes ids of several kinds; ids are integers or text") from error
-    chunk = _chunk(pl.DataFrame(ids), Picked(0, 1), where, Reading(nodes=nodes))
-    return graph_of(chunk, nodes, directed=directed)
+    chunk = _chunk(pl.DataFrame(ids), Picked(0, 1), where, reading)
+    return graph_of(chunk, reading.nodes, directed=directed)
 
 
 def collect(frame: pl.LazyFrame, otherwise: str = "the polars LazyFrame cannot be read") -> Any:

@@ -1,7 +1,8 @@
 """Edge lists as text: one edge per line.
 
 The layout is detected from the first lines. Then up to three attempts: polars parses the bytes as
-two integer columns (enough for nearly every file of integers, in 0.4 of the time of the second);
+two integer columns (enough for nearly every file of integers, in 0.4 of the time of the second),
+and is believed if no id has a sign or zeros that this drops;
 it parses them as strings, without comments and blank lines if need be; a Python loop over the
 lines finds the first bad one for the error message.
 """
@@ -25,7 +26,7 @@ from edgeveil.io.edges import Chunk, Indexed, RowError, index_columns
 from edgeveil.io.lines import is_integer
 from edgeveil.io.picking import Reading, is_number
 from edgeveil.io.tables import count_weighted
-from edgeveil.nodes import NodeSet
+from edgeveil.nodes import INTEGER, NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -167,7 +168,7 @@ def with_notes(graph: Graph, layout: Layout) -> Graph:
 
 def _stand_alone(graph: Graph, ends: list[str]) -> bool:
     """Whether two names have no edge but the one between them, in a graph with more edges."""
-    if graph.nodes.kind != "str" or graph.n_edges < _FEW:
+    if graph.nodes.kind != "str" or graph.n_edges < _FEW or any(map(is_integer, ends)):
         return False
     if len({end for end in ends if end in graph.nodes}) < 2:
         return False
@@ -200,7 +201,7 @@ def _chunk(body: bytes, layout: Layout, reading: Reading) -> Chunk:
         weighted = 0 if weight is None else _text_weights(frame[:, weight])
         try:
             edges = _index_names(frame[:, layout.first], frame[:, layout.second])
-            if not reading.as_text and edges.ids.str.contains(lines.INTEGER).all():
+            if not reading.as_text:
                 edges = _to_integers(edges)
         except RowError as error:
             raise explain(error) from error
@@ -219,7 +220,9 @@ def _parse_integers(body: bytes, layout: Layout) -> pl.DataFrame | None:
     if layout.weight is not None and is_number(sample[layout.weight]):
         kinds[layout.weight] = pl.Float64
     frame = _parse(body, layout, kinds)
-    return None if frame is None or _has_gaps(frame) else frame
+    if frame is None or _has_gaps(frame) or not lines.is_plain(body, layout.delimiter):
+        return None
+    return frame
 
 
 def _parse_strings(body: bytes, layout: Layout) -> pl.DataFrame:
@@ -275,12 +278,15 @@ def _refuse_rows(edges: Indexed, wrong: pl.Series, reason: str) -> None:
         raise RowError(reason, int((bad[edges.first] | bad[edges.second]).argmax()))
 
 
-def _to_integers(edges: Indexed) -> tuple[pl.Series, pl.Series]:
+def _to_integers(edges: Indexed) -> Indexed | tuple[pl.Series, pl.Series]:
+    """Two columns of integers, if every id is spelt as an integer is; else the edges."""
     import polars as pl
 
+    if not edges.ids.str.contains(f"^{INTEGER}$").all():
+        return edges
     integers = edges.ids.cast(pl.Int64, strict=False)
-    reason = "an integer id does not fit into 64 bits; give nodes= as strings"
-    _refuse_rows(edges, integers.is_null(), reason)
+    if integers.has_nulls():  # more than 64 bits
+        return edges
     return integers.gather(edges.first), integers.gather(edges.second)
 
 

@@ -117,11 +117,7 @@ def _asking(source: Source, subject: str) -> _Asking:
 
 def _member(subject: str, nodes: NodeSet) -> tuple[NodeId, int] | None:
     """The id that a token's subject names, and its index. The node set is public."""
-    member: NodeId = subject
-    if nodes.kind != "str":
-        if not subject.isascii() or not subject.isdigit() or str(int(subject[:20])) != subject:
-            return None
-        member = int(subject)
+    member = nodes.named(subject)
     index = nodes.find(member)  # `index` would look for similar names, which takes long
     return None if index is None else (member, index)
 
