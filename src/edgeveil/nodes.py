@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from operator import le
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 
 NodeId = int | str
 
+_NAMED = 5  # repeated ids in a message
 _LOOKED_AT, _LONG = 10_000, 100  # for "did you mean": ids compared, and longest name compared
 # A hash table of all ids pays off if more than one in 16 is looked up: for a million sorted names
 # it takes 0.35 s and 100 bytes each, while one binary search takes 10 us.
@@ -33,6 +35,11 @@ IntArray = npt.NDArray[np.int64]
 # Text that is an integer's only spelling: not 007, +7, -0 or digits other than ASCII.
 INTEGER = r"(?:0|-?[1-9][0-9]{0,18})"
 _is_integer = re.compile(INTEGER).fullmatch
+
+LONGEST_ID = 256  # bytes of UTF-8; every list may show any id, so one long id makes all long
+MISSING = ("NULL", "Null", "null", "None", "NA", "N/A", "n/a", "<NA>", "\\N")
+MISSING += tuple(map("".join, product("nN", "aA", "nN")))
+"""Text that other programs write for a missing value."""
 
 Ids = Literal["auto", "text"]
 """Kind of ids: integers if all of them are spelt as integers are, else text; or text always."""
@@ -110,6 +117,9 @@ class NodeSet:
     def of_strings(cls, ids: Iterable[str]) -> NodeSet:
         """Distinct strings, in the order given."""
         encoded = [text.encode() for text in ids]
+        if max(map(len, encoded), default=0) > LONGEST_ID:
+            many = sum(len(text) > LONGEST_ID for text in encoded)
+            raise InputError(f"{many} node ids are longer than {LONGEST_ID} bytes")
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum([len(text) for text in encoded], out=offsets[1:])
         text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
@@ -341,8 +351,10 @@ class NodeSet:
     def _refuse_repeats(self) -> None:
         ids = self.ids
         repeated = len(ids) - len(np.unique(ids) if self.kind == "int" else set(ids))
-        if repeated:
-            raise InputError(f"{repeated} node ids occur more than once")
+        if repeated:  # the node set is public, so they may be named
+            often = [node for node, count in Counter(ids.tolist()).items() if count > 1]
+            named = ", ".join(map(repr, often[:_NAMED])) + (", ..." if often[_NAMED:] else "")
+            raise InputError(f"{repeated} node ids occur more than once: {named}")
 
 
 def _as_int64(ids: Any) -> IntArray | None:

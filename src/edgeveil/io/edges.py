@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,13 +29,24 @@ _LARGE = 1 << 20  # ids; for fewer, loading a compiled loop takes longer than it
 _BLOCK = 1 << 21  # ids looked up and compared at a time
 
 
+SHOWN = 10  # rows in a message
+
+
 class RowError(Exception):
     """Row `row` (from 0) is wrong; the caller knows what a row is called in the message."""
 
-    def __init__(self, reason: str, row: int) -> None:
+    def __init__(self, reason: str, row: int, rows: Array | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.row = row
+        self.rows = np.array([row]) if rows is None else rows  # all that are wrong, sorted
+
+    def all_of(self, unit: str, numbers: Sequence[int]) -> str:
+        """How many rows are wrong, and the numbers of the first; empty if it is one."""
+        if len(self.rows) < 2:
+            return ""
+        first = ", ".join(map(str, numbers)) + (", ..." if len(numbers) < len(self.rows) else "")
+        return f" ({len(self.rows)} {unit}: {first})"
 
 
 class Indexed(NamedTuple):

@@ -106,7 +106,17 @@ def blocks(path: Path, size: int) -> Iterator[bytes]:
 
 def content(path: Path) -> bytes:
     """Read a text file, decompressed if it ends in ``.gz``, without a byte order mark."""
-    return b"".join(blocks(path, _BLOCK if is_gzip(path) else -1))  # -1: one block, not copied
+    # -1: one block, not copied
+    return _line_ends(b"".join(blocks(path, _BLOCK if is_gzip(path) else -1)))
+
+
+def _line_ends(data: bytes) -> bytes:
+    """Lines that end in several carriage returns, or in these alone, as others do."""
+    if b"\r" not in data:
+        return data
+    if b"\n" not in data:
+        return data.replace(b"\r", b"\n")
+    return re.sub(rb"\r+\n", b"\n", data) if b"\r\r" in data else data
 
 
 def whole_lines(path: Path, size: int) -> Iterator[tuple[int, bytes]]:
@@ -116,11 +126,11 @@ def whole_lines(path: Path, size: int) -> Iterator[tuple[int, bytes]]:
         block = rest + block
         cut = _end_of_lines(block, patience=4 * size + HEAD)
         if cut:
-            yield line, block[:cut]
+            yield line, _line_ends(block[:cut])
             line += block.count(b"\n", 0, cut)
         rest = block[cut:]
     if rest:
-        yield line, rest
+        yield line, _line_ends(rest)
 
 
 def _end_of_lines(block: bytes, patience: int) -> int:

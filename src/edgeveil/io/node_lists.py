@@ -9,9 +9,10 @@ from typing import Any
 
 from edgeveil.errors import InputError
 from edgeveil.io import lines
+from edgeveil.io.edges import SHOWN
 from edgeveil.io.lines import is_integer
 from edgeveil.io.tables import read_id_column
-from edgeveil.nodes import Ids, NodeSet, check_ids, integer_of
+from edgeveil.nodes import MISSING, Ids, NodeSet, check_ids, integer_of
 
 Nodes = NodeSet | Iterable[Any] | str | os.PathLike[str]
 
@@ -58,7 +59,7 @@ def node_set(ids: Iterable[Any]) -> NodeSet:
 
 
 def _text_nodes(path: Path, *, as_text: bool) -> NodeSet:
-    ids = []
+    ids, missing = [], []
     delimiter: str | None = None
     for number, _, line in lines.data_lines(lines.content(path)):
         text = lines.decode(line, f"{path}, line {number}").strip(" \t\r")
@@ -68,7 +69,15 @@ def _text_nodes(path: Path, *, as_text: bool) -> NodeSet:
                 text = lines.fields(text, delimiter)[0]
         if text in ("", '""'):
             raise InputError(f"{path}, line {number}: the id is empty")
+        if text in MISSING:
+            missing.append(number)
         ids.append(text)
+    if missing:
+        first = ", ".join(map(str, missing[:SHOWN])) + (", ..." if missing[SHOWN:] else "")
+        many = f" ({len(missing)} lines: {first})" if missing[1:] else ""
+        raise InputError(
+            f"{path}, line {missing[0]}: the id is NaN, NULL or the like, a missing value{many}"
+        )
     if not ids:
         raise InputError(f"{path} holds no node id")
     rest_is_integer = all(map(is_integer, ids[1:]))

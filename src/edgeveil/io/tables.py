@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import InputError
 from edgeveil.graph import Graph
-from edgeveil.io.edges import Chunk, RowError, graph_of
+from edgeveil.io.edges import SHOWN, Chunk, RowError, graph_of
 from edgeveil.io.picking import SAMPLE, Picked, Reading, pick_columns
-from edgeveil.nodes import NodeSet
+from edgeveil.nodes import LONGEST_ID, MISSING, NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -105,7 +105,8 @@ def read_id_column(path: Path) -> NodeSet:
     try:
         ids = _id_column(frame.to_series(0))
     except RowError as error:
-        raise InputError(f"{path}, row {error.row + 1}: {error.reason}") from error
+        many = error.all_of("rows", (error.rows[:SHOWN] + 1).tolist())
+        raise InputError(f"{path}, row {error.row + 1}: {error.reason}{many}") from error
     return NodeSet.of(ids.to_list())
 
 
@@ -121,7 +122,8 @@ def _chunk(
     import polars as pl
 
     def explain(error: RowError) -> InputError:
-        return InputError(f"{where}, row {start + error.row + 1}: {error.reason}")
+        rows = (start + error.rows[:SHOWN] + 1).tolist()
+        return InputError(f"{where}, row {rows[0]}: {error.reason}{error.all_of('rows', rows)}")
 
     try:
         a, b = (_id_column(frame.to_series(place)) for place in picked[:2])
@@ -150,7 +152,7 @@ def _id_column(column: pl.Series) -> pl.Series:
     if kind.is_float():
         missing |= column.is_nan().fill_null(True)
     if missing.any():
-        raise RowError(f"the id in column {name!r} is missing", int(missing.arg_max() or 0))
+        raise _rows_error(f"the id in column {name!r} is missing", missing)
     if kind == pl.Null:  # a table without rows
         return column.cast(pl.Int64)
     if kind.is_integer():
@@ -162,7 +164,16 @@ def _id_column(column: pl.Series) -> pl.Series:
     if kind not in (pl.String, pl.Categorical, pl.Enum):
         raise RowError(f"column {name!r} holds {kind}, ids must be integers or text", 0)
     ids = column.cast(pl.String)
-    empty = ids == ""
-    if empty.any():
-        raise RowError(f"the id in column {name!r} is empty", int(empty.arg_max() or 0))
+    for wrong, reason in (
+        (ids == "", "empty"),
+        (ids.is_in(MISSING), "NaN, NULL or the like, a missing value"),
+        (ids.str.len_bytes() > LONGEST_ID, f"longer than {LONGEST_ID} bytes"),
+    ):
+        if wrong.any():
+            raise _rows_error(f"the id in column {name!r} is {reason}", wrong)
     return ids
+
+
+def _rows_error(reason: str, wrong: pl.Series) -> RowError:
+    rows = wrong.arg_true().to_numpy()
+    return RowError(reason, int(rows[0]), rows)

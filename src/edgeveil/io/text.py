@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,11 +22,11 @@ import numpy as np
 from edgeveil.errors import InputError, ReadingWarning
 from edgeveil.graph import Graph
 from edgeveil.io import lines, picking
-from edgeveil.io.edges import Chunk, Indexed, RowError, index_columns
+from edgeveil.io.edges import SHOWN, Chunk, Indexed, RowError, index_columns
 from edgeveil.io.lines import is_integer
 from edgeveil.io.picking import Reading, is_number
 from edgeveil.io.tables import count_weighted
-from edgeveil.nodes import INTEGER, NodeSet
+from edgeveil.nodes import INTEGER, LONGEST_ID, MISSING, NodeSet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _PER_BYTE = 32  # measured: peak memory per byte of text, names included
 _MOST_BYTES = 1 << 28  # larger chunks are not faster
 _BLANKS = " \t\r"  # ignored around a field
-_NAN = list(map("".join, product("nN", "aA", "nN")))
 _FEW = 3  # with fewer edges, names that occur once are no sign of a header
 
 
@@ -186,9 +185,17 @@ def _chunk(body: bytes, layout: Layout, reading: Reading) -> Chunk:
     """Parse lines: two columns of integers, or indexed names."""
 
     def explain(error: RowError) -> InputError:
-        number, *_ = next(islice(lines.data_lines(body), error.row, None), (0, 0, b""))
+        wanted = iter(error.rows[:SHOWN].tolist())
+        row, numbers = next(wanted), []
+        for i, (number, *_) in enumerate(lines.data_lines(body)):
+            if i == row:
+                numbers.append(layout.line - 1 + number)
+                if (row := next(wanted, -1)) < 0:
+                    break
+        numbers = numbers or [layout.line - 1]
         hint = _maybe_header(layout, reading.nodes) if error.row == 0 else ""
-        return InputError(f"{layout.path}, line {layout.line - 1 + number}: {error.reason}{hint}")
+        many = error.all_of("lines", numbers)
+        return InputError(f"{layout.path}, line {numbers[0]}: {error.reason}{many}{hint}")
 
     weight, times = layout.weight, layout.time
     frame = None if reading.as_text else _parse_integers(body, layout)
@@ -266,7 +273,8 @@ def _index_names(first: pl.Series, second: pl.Series) -> Indexed:
     for wrong, reason in (
         (names.is_null() | (names == ""), "an id is empty"),
         (names.str.contains("[\r\n]"), "an id holds a line break, or a quote is not closed"),
-        (names.is_in(_NAN), "an id is NaN, a missing value"),
+        (names.is_in(MISSING), "an id is NaN, NULL or the like, a missing value"),
+        (names.str.len_bytes() > LONGEST_ID, f"an id is longer than {LONGEST_ID} bytes"),
     ):
         _refuse_rows(edges, wrong.fill_null(False), reason)
     return edges
@@ -275,7 +283,8 @@ def _index_names(first: pl.Series, second: pl.Series) -> Indexed:
 def _refuse_rows(edges: Indexed, wrong: pl.Series, reason: str) -> None:
     if wrong.any():
         bad = wrong.to_numpy()
-        raise RowError(reason, int((bad[edges.first] | bad[edges.second]).argmax()))
+        rows = np.flatnonzero(bad[edges.first] | bad[edges.second])
+        raise RowError(reason, int(rows[0]), rows)
 
 
 def _to_integers(edges: Indexed) -> Indexed | tuple[pl.Series, pl.Series]:
