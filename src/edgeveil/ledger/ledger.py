@@ -247,6 +247,11 @@ class Ledger:
             charged = Request(transaction, self, campaign, names).charged
             return {name: charge.seq for name, charge in charged.items()}
 
+    def rows_at(self, numbers: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """All rows of the charges with these numbers: the number and the member of each."""
+        with self._transaction() as transaction:
+            yield from transaction.among(sql.ROWS_AT, list(numbers))
+
     def newcomers(self, campaign: Campaign, members: Iterable[str]) -> Newcomers:
         """The members without a row in a campaign, split by whether the budget allows a row.
 

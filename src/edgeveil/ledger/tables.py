@@ -220,6 +220,7 @@ HASH_AT = "SELECT hash FROM charges WHERE seq = ?"
 KNOWN_KEYS = "SELECT key FROM charges WHERE key IN ({})"
 
 MEMBERS_OF = "SELECT member FROM charge_members WHERE seq = ?"
+ROWS_AT = "SELECT seq, member FROM charge_members WHERE seq IN ({})"
 ENTRIES_OF = "SELECT member, seq FROM charge_members WHERE member IN ({})"
 ENTRIES_WITHOUT_CHARGE = "SELECT seq FROM charge_members WHERE seq NOT IN (SELECT seq FROM charges)"
 TOTALS = (

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+
 from edgeveil._files import write_note
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.history import History
 from edgeveil.ledger import Ledger
+from edgeveil.ledger.accounts import Charge
 from edgeveil.ledger.snapshots import plain_label
 from edgeveil.series.state import About, SeriesFolder
 
@@ -72,15 +75,59 @@ def check_copies(
             f"{history.path} was restored from an older copy: this series was refreshed with "
             f"snapshot {max(about.until, begun)} of it. Restore the newer history, or renew"
         )
-    windows = [charge for charge in ledger.charges() if charge.note.get("of") == series]
-    drawn = {int(one.note["until"]) for one in windows if one.seq > about.entry[0]}
-    drawn |= {noted.until} if noted.series == series else set()
-    if max(drawn, default=0) > about.until and not drawn <= {about.until, begun}:
+    if noted.series == series and noted.until > about.until and noted.until != begun:
         raise LedgerError(
-            f"{place.path} was restored from an older copy: it lacks windows that were drawn up to "
-            f"snapshot {max(drawn)}. Restore the newer copy, or renew"
+            f"{place.path} was restored from an older copy: snapshot {noted.until} was refreshed, "
+            "and it does not know. Restore the newer copy, or renew"
         )
+    _check_windows(ledger, place, history, about, begun)
     return about
+
+
+def _check_windows(
+    ledger: Ledger, place: SeriesFolder, history: History, about: About, begun: int
+) -> None:
+    """Refuse unless the ledger and the state have the same windows, member by member.
+
+    Windows that were recorded after the state was committed are those of an interrupted refresh.
+    All others are in the state: of each member it has the number and the end of the last one, so
+    a copy of the folder with windows of its own is noticed.
+    """
+    charges = [one for one in ledger.charges() if one.note.get("series") == history.identity]
+    ends = {one.seq: int(one.note["until"]) for one in charges if _is_window(one, about.series)}
+    later = [one for one in charges if one.seq in ends and one.seq > about.entry[0]]
+    same = all(not one.released and ends[one.seq] == begun for one in later)
+    for one in later:
+        del ends[one.seq]
+    nodes = history.nodes
+    index = dict(zip(map(str, nodes.ids.tolist()), range(len(nodes)), strict=True))
+    # Who was forgotten and has returned has other windows than before, since it returned.
+    returns = {one.seq: int(one.note["returned"]) for one in charges if "returned" in one.note}
+    since = {name: returns[seq] for seq, name in ledger.rows_at(sorted(returns))}
+    counts, last = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
+    earlier = set[str]()  # whose windows belong to somebody who was forgotten
+    charged, _ = place.marks(len(nodes), about)
+    for seq, name in ledger.rows_at(sorted(ends)):
+        at = index.get(name, -1)
+        if at < 0 or not charged[at] or ends[seq] < since.get(name, 0):
+            earlier.add(name)
+        else:
+            counts[at] += 1
+            last[at] = max(last[at], ends[seq])
+    held = place.windows(len(nodes), about)
+    for recorded, drawn in zip((counts, last), held, strict=True):
+        drawn[history.forgotten] = 0  # erased from the state by the next refresh
+        same &= np.array_equal(recorded, drawn)
+    if not same or len(earlier) > len(history.forgotten):
+        raise LedgerError(
+            f"{place.path} and {ledger.location} do not hold the same windows: one of them was "
+            "restored from an older copy, or a copy of the folder was refreshed as well. Go on "
+            "with the newest of both, or renew"
+        )
+
+
+def _is_window(charge: Charge, series: str) -> bool:
+    return charge.note.get("of") == series
 
 
 def token_of(history: History, number: int) -> str:

@@ -179,9 +179,14 @@ class SeriesFolder:
             return None
         except (OSError, ValueError) as error:
             raise LedgerError(f"{self.path / name} is damaged") from error
+        if not isinstance(held, dict):
+            raise LedgerError(f"{self.path / name} is damaged")
         if held.pop("format", None) != _FORMAT:
             raise LedgerError(f"{self.path / name} was written by another version of edgeveil")
-        return About(**held | {"entry": tuple(held["entry"])})
+        try:
+            return About(**held | {"entry": tuple(held["entry"])})
+        except (KeyError, TypeError) as error:
+            raise LedgerError(f"{self.path / name} is damaged") from error
 
     def begin(self, about: About) -> None:
         """Record durably which snapshot is worked on, before anything is charged."""
@@ -231,14 +236,30 @@ class SeriesFolder:
         self, n_nodes: int, about: About | None = None
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint16]]:
         """For every node, whether it was charged, and the snapshot that ended its last window."""
+        charged, last = self._columns(n_nodes, about, "charged", "last")
+        return charged.astype(np.bool_), last
+
+    def windows(
+        self, n_nodes: int, about: About
+    ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
+        """For every node, how many windows were drawn, and the snapshot that ended the last one."""
+        windows, last = self._columns(n_nodes, about, "windows", "last")
+        return windows, last
+
+    def _columns(
+        self, n_nodes: int, about: About | None, *names: str
+    ) -> list[npt.NDArray[np.uint16]]:
+        """Columns of the committed state, of all nodes; the evidence is not read."""
         about = about or self.about() or About("")
-        charged, last = np.zeros(n_nodes, np.bool_), np.zeros(n_nodes, np.uint16)
+        columns = [np.zeros(n_nodes, np.uint16) for _ in names]
         for first in range(0, about.n_nodes, SHARD):
             its = slice(first, min(first + SHARD, about.n_nodes))
-            with _opened(self.path / about.state, first) as held:  # its evidence is not read
-                _check_lengths(its.stop - first, held["charged"], held["last"])
-                charged[its], last[its] = held["charged"], held["last"]
-        return charged, last
+            with _opened(self.path / about.state, first) as held:
+                found = [held[name] for name in names]
+                _check_lengths(its.stop - first, *found)
+            for column, part in zip(columns, found, strict=True):
+                column[its] = part
+        return columns
 
 
 @contextmanager

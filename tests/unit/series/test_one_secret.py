@@ -128,3 +128,13 @@ def test_degrees_on_another_graph_do_not_differ_by_the_degrees(weeks, monkeypatc
 
 def is_shared(path):
     return path.is_file() and path.read_bytes()[:2] == b"PK"
+
+
+def test_a_folder_that_is_copied_and_used_twice_is_refused(weeks):
+    weeks.refresh(RING, rule=PATIENT)
+    shutil.copytree(weeks.place, weeks.folder / "fork", symlinks=True)
+    weeks.refresh(RING + CHORDS, rule=PATIENT, folder=weeks.folder / "fork")  # no window is due
+    weeks.refresh(RING + CHORDS, again=True)  # windows (0, 2]
+    with pytest.raises(LedgerError, match="do not hold the same windows"):
+        weeks.refresh(RING + CHORDS, folder=weeks.folder / "fork")  # would be (0, 3]
+    weeks.refresh(RING + CHORDS, date="2026-02-01")

@@ -44,6 +44,9 @@ def test_a_description_that_is_damaged_or_of_another_version_is_refused(ledger, 
     whole = described.read_text("utf-8")
     for text, said in (
         (whole[: len(whole) // 2], "damaged"),
+        ("[]", "damaged"),
+        ('{"format": 1, "entry": 3}', "damaged"),
+        ('{"format": 1, "entry": [0, ""], "more": 1}', "damaged"),
         (json.dumps({**json.loads(whole), "format": 99}), "another version"),
     ):
         described.write_text(text, "utf-8")
