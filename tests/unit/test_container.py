@@ -100,6 +100,22 @@ def test_the_compose_file_gives_the_service_no_more_than_it_needs():
         assert options[name].startswith("/var/lib/edgeveil/")
 
 
+def test_compose_mounts_folders_of_inputs_not_the_inputs():
+    # A mount of the file or folder itself stays the old one when it is replaced by renaming.
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]["service"]
+    mounted = {Path(volume.split(":")[1]) for volume in service["volumes"]}
+    (keys,) = [w.partition("=")[2] for w in service["command"] if w.startswith("--keys=")]
+    for read in (Path(service["command"][1]), Path(keys)):
+        assert read not in mounted
+        assert mounted & set(read.parents), read
+
+
+def test_cron_example_makes_its_log_for_the_owner_only():
+    text = (ROOT / "docs" / "series.md").read_text("utf-8")
+    (line,) = re.findall(r"^    0 4 \* \* 1  (.+)$", text, re.MULTILINE)
+    assert line.index("umask 077 &&") < line.index(">> refresh.log")
+
+
 def test_the_commands_of_the_compose_file_are_such_that_the_tool_understands():
     text = (ROOT / "compose.yaml").read_text("utf-8")
     service = yaml.safe_load(text)["services"]["service"]
