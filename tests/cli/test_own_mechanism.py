@@ -9,7 +9,7 @@ import pytest
 
 from edgeveil.cli.mechanisms import make_mechanism
 from edgeveil.errors import ParameterError
-from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlow, DPPushFlowCap
+from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlow, DPPushFlowCap, EdgeFlipping
 from edgeveil.releases import Release
 
 POPULAR = '''
@@ -225,6 +225,7 @@ def test_the_papers_configuration_is_a_preset_and_can_be_given_by_options():
     assert DPPushFlowCap.paper(1, sigma=1e-4).sigma == 1e-4
     assert DPInstantEmbedding.paper(2).dimension == 256
     assert DPPushFlow.paper(1, 50).bound == "paper"
+    assert EdgeFlipping.paper(1) == EdgeFlipping(epsilon=1)
 
 
 def test_the_papers_options_reach_the_release(folder, run):

@@ -24,6 +24,7 @@ PAGES = [
         "migration",
         "faq",
     ),
+    "paper",
     "report",
     "history",
     "series",
@@ -77,6 +78,42 @@ def test_the_commands_of_the_readme_run_and_print_what_it_shows(two_files, monke
     shown = [line.split("┃") for line in (text + said).splitlines() if "┃ rank ┃" in line]
     assert len(shown) == 2
     assert [cell.strip() for cell in shown[0][1:]] == [cell.strip() for cell in shown[1][1:]]
+
+
+def cells_of_the_page_for_readers(start):
+    text = (DOCS / "paper.md").read_text("utf-8")
+    return re.findall(r"`(" + start + r"[^`]*)`", text)
+
+
+def test_python_cells_of_the_paper_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graph = ev.datasets.social_network(100, average_degree=8, seed=1).graph
+    names = {"ev": ev, "graph": graph, "s": 7, **vars(ev.mechanisms)}
+    names["private"] = ev.release(graph, ev.mechanisms.DPPushFlowCap.paper(1.0), [7])
+    cells = [cell for cell in cells_of_the_page_for_readers(r"ev\.\w+[.(]") if "plot" not in cell]
+    assert len(cells) >= 13
+    for cell in cells:
+        if "release(graph, mechanism" not in cell:
+            eval(cell, names)
+
+
+def test_shell_cells_of_the_paper_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graph = ev.datasets.social_network(100, average_degree=8, seed=1).graph
+    pairs = [(u, v) for u in range(100) for v in graph.neighbours(u) if u < v]
+    Path("friends.csv").write_text("".join(f"{u},{v}\n" for u, v in pairs))
+    cells = [cell for cell in cells_of_the_page_for_readers("edgeveil ") if "plot" not in cell]
+    assert len(cells) >= 8
+    run_shell(Block("shell", "\n".join(cells) + "\n", 1), "paper.md")
+
+
+def test_paper_page_names_every_erratum_and_tests_that_exist():
+    text = (DOCS / "paper.md").read_text("utf-8")
+    errata = set(re.findall(r"\*\*(E\d+)\.", (DOCS / "theory/errata.md").read_text("utf-8")))
+    assert errata <= set(re.findall(r"E\d+", text))
+    named = set(re.findall(r"`(tests/[^`]+)`", text))
+    assert named
+    assert [name for name in named if not (README.parent / name).exists()] == []
 
 
 def test_the_readme_is_short():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,11 @@ class EdgeFlipping(OnceForAll):
 
     def __post_init__(self) -> None:
         check_parameters(self)
+
+    @classmethod
+    def paper(cls, epsilon: float, *, model: Model = "joint", **others: Any) -> Self:
+        """The paper's baseline (its Section 6), which these defaults are: restart 0.15."""
+        return cls(epsilon=epsilon, model=model, **others)
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Refuse a node set whose flipped pairs would not fit into memory."""
