@@ -69,6 +69,17 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def sync_all(folder: Path) -> None:
+    """Return when all files in a folder are on the disk: one sync, however many there are."""
+    if hasattr(os, "sync"):
+        os.sync()
+    else:  # Windows
+        for path in folder.iterdir():
+            with path.open("r+b") as handle:
+                os.fsync(handle.fileno())
+    sync_folder(folder)
+
+
 def sha256_of(path: Path) -> str:
     """Hex digest of a file's content."""
     with path.open("rb") as handle:

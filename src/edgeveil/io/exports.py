@@ -170,15 +170,25 @@ def load_library(name: str, needed_by: str) -> Any:
         raise EdgeveilError(f"{needed_by} needs {name}: pip install {name}") from None
 
 
-def write_csv(path: Path, columns: Columns, guarantee: str) -> None:
-    """Write a CSV file with a header; `guarantee` is the last column of every line.
+def csv_frame(columns: Columns, guarantee: str) -> pl.DataFrame:
+    """The table of a CSV file; `guarantee` is the last column of every line.
 
-    Most readers fail on a comment line, and a second file gets lost.
+    Most readers fail on a comment line, and a second file gets lost. Text that a spreadsheet would
+    run as a formula gets an apostrophe in front: a member may have chosen its own name, and other
+    members open the file.
     """
     import polars as pl
 
     frame = polars_frame(columns).with_columns(pl.lit(guarantee).alias("guarantee"))
-    write_atomically(path, frame.write_csv)
+    text = pl.col(pl.String)
+    return frame.with_columns(
+        pl.when(text.str.contains(r"^[=+\-@\t\r]")).then("'" + text).otherwise(text).name.keep()
+    )
+
+
+def write_csv(path: Path, columns: Columns, guarantee: str) -> None:
+    """Write a CSV file with a header; see `csv_frame`."""
+    write_atomically(path, csv_frame(columns, guarantee).write_csv)
 
 
 def write_word2vec(

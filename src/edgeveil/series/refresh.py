@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._files import move
+from edgeveil._files import move, sync_all
 from edgeveil._words import counted
 from edgeveil.engine.keys import noise_for, parameters_of
 from edgeveil.engine.making import read_shared, stored_shared
@@ -564,8 +564,10 @@ class Series:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(4)}")
         try:
+            unfinished.mkdir(mode=0o700)
             for part in self.parts(k, progress):
-                part.write_per_member(unfinished)
+                part.write_member_tables(unfinished)
+            sync_all(unfinished)
             move(unfinished, place)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)

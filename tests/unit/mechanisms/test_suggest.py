@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import os
 from itertools import combinations
 
 import numpy as np
 import pytest
 
+import edgeveil as ev
 from edgeveil.datasets import social_network
 from edgeveil.errors import ParameterError, UnknownNodeError
 from edgeveil.estimate.lists import Reason
@@ -196,3 +199,25 @@ def test_the_picture_shows_every_member_once():
     assert outstanding.tolist() == [
         sum(place.stands_out for place in made.for_member(v)) for v in range(9)
     ]
+
+
+def test_write_per_member_syncs_once_for_all_files(tmp_path, monkeypatch):
+    graph = social_network(60, average_degree=8, seed=3).graph
+    made = ev.suggest(graph, range(60), epsilon=1.0)
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    made.write_per_member(tmp_path / "lists")
+    assert len(list((tmp_path / "lists").iterdir())) == 60
+    assert len(synced) <= 3  # folders only
+    made.only(7).write(tmp_path / "7.csv")
+    assert (tmp_path / "lists" / "7.csv").read_bytes() == (tmp_path / "7.csv").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\tx", "\rx"])
+def test_csv_of_a_name_that_is_a_formula_is_escaped(tmp_path, name):
+    nodes = ["a", "b", "c", name]
+    graph = ev.as_graph([("a", "b"), ("b", "c"), ("c", name)], nodes=nodes)
+    ev.suggest(graph, ["a"], epsilon=1.0).write(tmp_path / "a.csv")
+    with (tmp_path / "a.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert "'" + name in [line["node"] for line in lines]
