@@ -11,9 +11,13 @@ import numpy as np
 
 from edgeveil.evaluation.ranking import releases
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import LaplaceRows, Mechanism, Rows
+from edgeveil.mechanisms import DPForwardCap, DPInstantEmbedding, DPPushFlow, DPPushFlowCap
+from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Statistic, randomise
+
+# Their rows are a function of the graph plus Laplace noise.
+LaplaceRows = DPForwardCap | DPInstantEmbedding | DPPushFlow | DPPushFlowCap
 
 __all__ = ["repeated_rows", "with_noise"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +11,7 @@ from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.base import OwnLists, own_lists
-from edgeveil.mechanisms.run import make_rows, rows_of, shared_part
+from edgeveil.mechanisms.run import answers_to, make_rows, rows_of, shared_part
 from edgeveil.privacy import _sampler
 from edgeveil.privacy.noise import Calibration, NoiseRows, NoiseSource, _split
 from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic, randomise
@@ -51,7 +49,7 @@ def statistics_of(
     mechanism: Mechanism, graph: Graph, sources, seed: int = 1
 ) -> list[tuple[AnyStatistic, Noised]]:
     """All that `run` asks of the graph, the shared part first, and what became of it."""
-    noise, seen, shared = NoiseSource.insecure(seed), [], None
+    noise, seen = NoiseSource.insecure(seed), []
 
     def ask(asked: AnyStatistic, stream: NoiseSource, names=(0,)) -> Noised:
         before = asked
@@ -64,14 +62,14 @@ def statistics_of(
     def measured(asked: AnyStatistic, stage: int) -> Noised:
         return ask(asked, noise.derive("rows").derive("stage", stage), sources)
 
-    for_all = mechanism.shared(graph)
-    if for_all is not None:
-        shared = mechanism.learn(ask(for_all, noise.derive("shared")), graph.nodes)
+    def shared_round(asked: AnyStatistic, number: int) -> Noised:
+        stream = noise.derive("shared")
+        return ask(asked, stream.derive("round", number) if number else stream)
+
+    answers = tuple(answers_to(mechanism.shared(graph), shared_round))
+    shared = mechanism.fit_shared(answers, graph.nodes)
     own = own_lists(graph, sources, mechanism.guarantee(1).model)
-    measuring, answer = mechanism.measure(graph, shared, own), None
-    with contextlib.suppress(StopIteration):
-        for stage in itertools.count():
-            answer = measured(measuring.send(answer), stage)
+    answers_to(mechanism.measure(graph, shared, own), measured)
     return seen
 
 

@@ -31,16 +31,15 @@ from edgeveil.estimate.lists import STORED, Evidence
 from edgeveil.graph import Graph
 from edgeveil.mechanisms import run
 from edgeveil.mechanisms.base import (
-    KnowsUncertainty,
-    MakesLists,
+    Asking,
     Mechanism,
     OwnLists,
-    RestsOnPromise,
     Rows,
+    check_mechanism,
     own_lists,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
-from edgeveil.mechanisms.run import groups_of, make_rows, shared_part
+from edgeveil.mechanisms.run import answers_to, groups_of, make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import AnyStatistic, Bits, Noised, Tail, randomise
 
@@ -153,8 +152,7 @@ def _directed(mechanism: Mechanism) -> bool:
 
 def _keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
     with suppress(PromiseError):
-        if isinstance(mechanism, RestsOnPromise):
-            mechanism.check_promise(graph)
+        mechanism.check_promise(graph)
         return True
     return False
 
@@ -165,7 +163,9 @@ def _keeps_promise(mechanism: Mechanism, graph: Graph) -> bool:
 def parameters_are_public_and_frozen(mechanism: Mechanism) -> None:
     """A frozen, keyword-only dataclass that can be made again from what a release records."""
     kind = type(mechanism)
-    _require(isinstance(mechanism, Mechanism), "it lacks a method or name that every mechanism has")
+    _require(isinstance(mechanism, Mechanism), "its class does not inherit from Mechanism")
+    with _no_error_on("no graph"):
+        check_mechanism(mechanism)
     _require(dataclasses.is_dataclass(kind), "it is not a dataclass, so its parameters are unknown")
     _require(kind.__dataclass_params__.frozen, "its parameters are mutable: use frozen=True")  # type: ignore[attr-defined]  # of a dataclass
     fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # it is a dataclass
@@ -353,7 +353,6 @@ def _check_rows(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -> No
 
 def _check_evidence(mechanism: Mechanism, rows: Any, graph: Graph, words: str) -> None:
     """Evidence about nodes of the graph, no more of it than the engine stores."""
-    _require(isinstance(mechanism, MakesLists), "it gives suggestions and has no method `lists`")
     _require(
         isinstance(rows, Evidence) and len(rows) == 2, f"no evidence for two members on {words}"
     )
@@ -373,7 +372,6 @@ def _as_array(mechanism: Mechanism, rows: Any, shared: Any, own: OwnLists) -> Ro
     if not isinstance(rows, Evidence):
         found: Rows = rows
         return found
-    assert isinstance(mechanism, MakesLists)  # else `_check_rows` has failed before
     n = len(own.nodes)
     lists = mechanism.lists(rows, shared, own, n)
     scores = np.full((len(rows), n), np.nan)
@@ -397,20 +395,17 @@ def _rows_from_answers(
     mechanism: Mechanism, graph: Graph, source: int, answer: Callable[[AnyStatistic], Noised]
 ) -> list[Rows]:
     """A row, and its uncertainty if there is one, with `answer` in place of the noise."""
-    claim, asked, given = mechanism.guarantee(1), mechanism.shared(graph), list[Noised]()
-    shared = None if asked is None else mechanism.learn(answer(asked), graph.nodes)
+    claim = mechanism.guarantee(1)
+
+    def answered(asking: Asking) -> tuple[Noised, ...]:
+        return tuple(answers_to(asking, lambda statistic, _: answer(statistic)))
+
+    shared = mechanism.fit_shared(answered(mechanism.shared(graph)), graph.nodes)
     own = own_lists(graph, [source], claim.model, claim.own_edges)
-    measuring: Any = mechanism.measure(graph, shared, own)
-    while True:
-        try:
-            question = measuring.send(given[-1].for_reading() if given else None)
-        except StopIteration:
-            break
-        given.append(answer(question))
-    rows = _as_array(mechanism, mechanism.estimate(tuple(given), shared, own), shared, own)
-    if isinstance(mechanism, KnowsUncertainty) and mechanism.gives == "scores":
-        return [rows, mechanism.uncertainty(rows.copy(), shared, own)]
-    return [rows]
+    given = answered(mechanism.measure(graph, shared, own))
+    rows = _as_array(mechanism, mechanism.estimate(given, shared, own), shared, own)
+    half = mechanism.uncertainty(rows.copy(), shared, own) if mechanism.gives == "scores" else None
+    return [rows] if half is None else [rows, half]
 
 
 def _depends_on_answers(mechanism: Mechanism, graph: Graph) -> bool:

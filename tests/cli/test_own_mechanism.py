@@ -44,10 +44,10 @@ class Scores(OnceForAll):
 
     def shared(self, graph):
         noise = calibrate(coordinates=graph.n_nodes, sensitivity=2, epsilon=self.epsilon)
-        return Statistic(graph.degrees.astype(np.float64)[None], noise)
+        yield Statistic(graph.degrees.astype(np.float64)[None], noise)
 
-    def learn(self, noised, nodes):
-        return noised.values[0]
+    def fit_shared(self, noised, nodes):
+        return noised[0].values[0]
 
     def estimate(self, noised, shared, own):
         return np.tile(shared, (len(own.sources), 1))
@@ -68,8 +68,8 @@ class Lists(Scores):
     name: ClassVar[str] = "outside-lists"
     gives: ClassVar[str] = "suggestions"
 
-    def learn(self, noised, nodes):
-        return learn(noised.values[0], noised.scale)
+    def fit_shared(self, noised, nodes):
+        return learn(noised[0].values[0], noised[0].scale)
 
     def estimate(self, noised, shared, own):
         m = len(own.sources)  # nothing is asked for one member alone

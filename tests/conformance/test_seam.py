@@ -14,8 +14,9 @@ import pytest
 
 import edgeveil
 from edgeveil.auditing import audit
+from edgeveil.conformance import check
 from edgeveil.datasets import social_network
-from edgeveil.engine import price, release, release_to
+from edgeveil.engine import making, price, release, release_to
 from edgeveil.errors import ParameterError
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
@@ -27,8 +28,8 @@ from edgeveil.mechanisms import (
     Suggest,
     TwoHop,
 )
-from edgeveil.mechanisms.base import Gives, HasHardPairs, Mechanism
-from edgeveil.mechanisms.hard_pairs import wedge
+from edgeveil.mechanisms.base import Gives, Mechanism, OnceForAll
+from edgeveil.mechanisms.hard_pairs import two_hubs, wedge
 from edgeveil.mechanisms.run import _checksum, exact_loss
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -80,11 +81,7 @@ class AsksAll(DPPushFlowCap):
 
     def shared(self, graph):
         if graph.n_edges > 2:
-            return Statistic(np.zeros((1, 1)), self.calibration(1), noise_only=True)
-        return None
-
-    def learn(self, noised, nodes):
-        return None
+            yield Statistic(np.zeros((1, 1)), self.calibration(1), noise_only=True)
 
 
 class WritesAgain(DPPushFlowCap):
@@ -166,7 +163,6 @@ WITH_NOISE = [cls for cls in MECHANISMS if cls not in NOISELESS]
 @pytest.mark.parametrize("cls", WITH_NOISE, ids=lambda cls: cls.name)
 def test_every_mechanism_with_noise_names_pairs_that_its_guarantee_speaks_of(cls):
     for mechanism in [m for m in NOISY.values() if type(m) is cls]:
-        assert isinstance(mechanism, HasHardPairs)
         model, pairs = mechanism.guarantee(1).model, list(mechanism.hard_pairs())
         assert pairs
         for pair in pairs:
@@ -210,11 +206,11 @@ def test_coins_that_tell_more_than_is_claimed_are_not_thrown(monkeypatch):
     honest = EdgeFlipping.shared
 
     def shared(self, graph):
-        bits = honest(self, graph)
-        return Bits(bits.ones, bits.total, 1.05 * bits.loss)
+        (bits,) = honest(self, graph)
+        yield Bits(bits.ones, bits.total, 1.05 * bits.loss)
 
     monkeypatch.setattr(EdgeFlipping, "shared", shared)
-    with pytest.raises(ParameterError, match=r"uses epsilon 1\.05 for its shared statistic"):
+    with pytest.raises(ParameterError, match=r"uses epsilon 1\.05 for its shared statistics"):
         run(EdgeFlipping(epsilon=1), a_graph(), [0])
 
 
@@ -286,10 +282,7 @@ class LeaksDegrees(DPPushFlowCap):
     name = "leaks-degrees"
 
     def shared(self, graph):
-        return Exact(graph.degrees.astype(np.float64)[None])
-
-    def learn(self, noised, nodes):
-        return None
+        yield Exact(graph.degrees.astype(np.float64)[None])
 
 
 @pytest.mark.parametrize("mechanism", [Leaks(), LeaksDegrees(epsilon=1)], ids=lambda m: m.name)
@@ -306,12 +299,13 @@ def test_numbers_without_noise_are_refused_under_a_guarantee(mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Popularity:
+class Popularity(Mechanism):
     """Everybody's noisy degree as the score: all that a mechanism has to say."""
 
     name: ClassVar[str] = "popularity"
     gives: ClassVar[Gives] = "scores"
     when_to_use: ClassVar[str] = "in this test"
+    theorem: ClassVar[str] = "one edge moves two degrees by one each"
     epsilon: float
 
     def guarantee(self, n_sources):
@@ -319,19 +313,16 @@ class Popularity:
             epsilon=self.epsilon,
             model="public",
             n_sources=n_sources,
-            theorem="one edge moves two degrees by one each",
+            theorem=self.theorem,
             pooling="shared",
         )
 
     def shared(self, graph):
         noise = calibrate(coordinates=graph.n_nodes, sensitivity=2, epsilon=self.epsilon)
-        return Statistic(graph.degrees.astype(np.float64)[None], noise)
+        yield Statistic(graph.degrees.astype(np.float64)[None], noise)
 
-    def learn(self, noised, nodes):
-        return noised.values[0]
-
-    def measure(self, graph, shared, own):
-        yield from ()
+    def fit_shared(self, noised, nodes):
+        return noised[0].values[0]
 
     def estimate(self, noised, shared, own):
         return np.tile(shared, (len(own.sources), 1))
@@ -374,7 +365,7 @@ def test_a_mechanism_from_outside_is_audited():
         honest = Popularity.shared
 
     assert exact_loss(Half(epsilon=1), wedge()) == pytest.approx(2, rel=1e-3)
-    with pytest.raises(ParameterError, match="uses epsilon 2 for its shared statistic"):
+    with pytest.raises(ParameterError, match="uses epsilon 2 for its shared statistics"):
         release(a_graph(), Half(epsilon=1), [0])
 
 
@@ -383,6 +374,82 @@ def test_a_mechanism_from_outside_is_evaluated():
         a_graph(60), mechanisms=[Popularity(epsilon=1)], sources=3, k=5, min_degree=1
     )
     assert "popularity" in {row[0] for row in found.rows()}
+
+
+# --- Several rounds that all members share ------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoRounds(OnceForAll):
+    """Noisy degrees, then the degrees within the half of the nodes that looked popular."""
+
+    name: ClassVar[str] = "two-rounds"
+    gives: ClassVar[Gives] = "scores"
+    when_to_use: ClassVar[str] = "in this test"
+    theorem: ClassVar[str] = "in each round an edge moves two degrees by one each"
+    epsilon: float
+    share: ClassVar[float] = 0.5
+
+    def shared(self, graph):
+        share = exact_epsilon(self.epsilon) * Fraction(self.share)
+        noise = calibrate(coordinates=graph.n_nodes, sensitivity=2, epsilon=share)
+        first = yield Statistic(graph.degrees.astype(np.float64)[None], noise)
+        popular = first.values[0] >= np.median(first.values[0])
+        within = graph.adjacency() @ popular * popular
+        yield Statistic(np.ascontiguousarray(within, dtype=np.float64)[None], noise)
+
+    def fit_shared(self, noised, nodes):
+        first, second = noised
+        return first.values[0] + second.values[0]
+
+    def estimate(self, noised, shared, own):
+        return np.tile(shared, (len(own.sources), 1))
+
+
+class TwoRoundsOfAll(TwoRounds):
+    """Each round for all of epsilon."""
+
+    share = 1.0
+
+
+def test_shared_rounds_pass_conformance():
+    check(TwoRounds(epsilon=1.0))
+
+
+def test_shared_rounds_draw_independent_noise():
+    (_, first), (_, second) = statistics_of(TwoRounds(epsilon=1.0), a_graph(), [0])
+    exact = [asked.values for asked, _ in statistics_of(TwoRounds(epsilon=1.0), a_graph(), [0])]
+    assert not np.isclose(first.values - exact[0], second.values - exact[1]).any()
+
+
+def test_shared_rounds_lose_the_sum_of_their_epsilons():
+    pair = two_hubs(4, 10)
+    assert exact_loss(TwoRounds(epsilon=1), pair) == pytest.approx(1, rel=1e-3)
+    assert exact_loss(TwoRoundsOfAll(epsilon=1), pair) == pytest.approx(2, rel=1e-3)
+
+
+def test_shared_rounds_beyond_epsilon_are_refused():
+    with pytest.raises(ParameterError, match="uses epsilon 2 for its shared statistics"):
+        release(a_graph(), TwoRoundsOfAll(epsilon=1), [0])
+
+
+def test_stored_shared_rounds_are_read_again(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=1)
+    first = release(a_graph(), TwoRounds(epsilon=1.0), [0], ledger=ledger)
+    making._recent.clear()  # as in another process
+    second = release(a_graph(), TwoRounds(epsilon=1.0), [1], ledger=ledger)
+    np.testing.assert_array_equal(first.values[0], second.values[0])
+    assert len(ledger.charges()) == 2
+    assert ledger.account("0").charged == 1
+
+
+def test_shared_statistic_that_is_returned_is_refused():
+    class Returns(TwoRounds):
+        def shared(self, graph):
+            return next(super().shared(graph))
+
+    with pytest.raises(ParameterError, match="must yield their statistics"):
+        release(a_graph(), Returns(epsilon=1.0), [0])
 
 
 # --- What a wrong mechanism cannot do ------------------------------------------------------------

@@ -20,7 +20,7 @@ from edgeveil.conformance import (
 from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence
 from edgeveil.mechanisms import DegreePrior, DPPushFlowCap, EdgeFlipping, OwnListEmbedding
-from edgeveil.mechanisms.base import OnceForAll
+from edgeveil.mechanisms.base import Mechanism, OnceForAll
 from edgeveil.privacy.noise import calibrate
 from edgeveil.privacy.statistic import Statistic
 from tests.docs.blocks import blocks_of
@@ -42,10 +42,10 @@ class Popular(OnceForAll):
     def shared(self, graph):
         n = graph.n_nodes
         noise = calibrate(coordinates=n, sensitivity=self.sensitivity, epsilon=self.epsilon)
-        return Statistic(graph.degrees.astype(np.float64)[None], noise)
+        yield Statistic(graph.degrees.astype(np.float64)[None], noise)
 
-    def learn(self, noised, nodes):
-        return noised.values[0]
+    def fit_shared(self, noised, nodes):
+        return noised[0].values[0]
 
     def estimate(self, noised, shared, own):
         return np.tile(shared, (len(own.sources), 1))
@@ -69,7 +69,7 @@ class NoiseByTheGraph(Popular):
         noise = calibrate(
             coordinates=graph.n_nodes, sensitivity=2 + graph.n_edges, epsilon=self.epsilon
         )
-        return Statistic(graph.degrees.astype(np.float64)[None], noise)
+        yield Statistic(graph.degrees.astype(np.float64)[None], noise)
 
 
 class ShapeByTheGraph(Popular):
@@ -91,9 +91,9 @@ class WarnsOnSome(Popular):
 
 
 class NotFinite(Popular):
-    def learn(self, noised, nodes):
+    def fit_shared(self, noised, nodes):
         with np.errstate(all="ignore"):
-            return np.sqrt(noised.values[0])
+            return np.sqrt(noised[0].values[0])
 
 
 SEEN = []
@@ -167,8 +167,8 @@ class Lists(Popular):
 
     gives = "suggestions"
 
-    def learn(self, noised, nodes):
-        return lists.learn(noised.values[0], noised.scale)
+    def fit_shared(self, noised, nodes):
+        return lists.learn(noised[0].values[0], noised[0].scale)
 
     def estimate(self, noised, shared, own):
         some = min(5, len(own.nodes))
@@ -217,8 +217,8 @@ class NoLists(Popular):
     def estimate(self, noised, shared, own):
         return Lists.estimate(self, noised, shared, own)
 
-    def learn(self, noised, nodes):
-        return lists.learn(noised.values[0], noised.scale)
+    def fit_shared(self, noised, nodes):
+        return lists.learn(noised[0].values[0], noised[0].scale)
 
 
 class MorePeopleLearnLess(Popular):
@@ -238,13 +238,15 @@ class DefaultEpsilon(Popular):
 
 
 @dataclass(kw_only=True, unsafe_hash=True)
-class Changeable:
+class Changeable(Mechanism):
     name: ClassVar[str] = "changeable"
     gives: ClassVar[str] = "scores"
     when_to_use: ClassVar[str] = "never"
+    theorem: ClassVar[str] = "none"
     epsilon: float
 
-    guarantee = shared = learn = measure = estimate = Popular.guarantee
+    def estimate(self, noised, shared, own):
+        return np.zeros((len(own.sources), len(own.nodes)))
 
 
 WRONG = {
@@ -266,7 +268,7 @@ WRONG = {
     EvidenceThatIsKept: "share memory with other rows",
     UnevenEvidence: "arrays of evidence do not fit together",
     ListsPastTheNoise: "other than through noised values",
-    NoLists: "has no method `lists`",
+    NoLists: "needs a method `lists`",
     MorePeopleLearnLess: "would learn less",
     SeesTheGraph: "may take n_sources alone",
     DefaultEpsilon: "epsilon has a default",

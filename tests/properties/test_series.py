@@ -129,7 +129,7 @@ def degree_losses_on(graphs, n, start):
     for graph in graphs:
         since = np.zeros(graph.n_nodes, dtype=np.int64)
         window = SuggestWindow(epsilon=1.0, directed=graph.directed, since=since, until=start)
-        asked_for = window.shared(graph)
+        asked_for = next(window.shared(graph))
         calibration = asked_for.calibration
         steps = np.array([int(x) for x in to_lattice(asked_for.values[0], calibration)])
         values.append(steps.reshape(-1, n))

@@ -202,9 +202,9 @@ def create(tmp_path):
 def test_a_shared_part_that_is_drawn_twice_is_noticed(create, monkeypatch):
     def drawn_anew(question, batch):
         numbers = making.shared_numbers(question.mechanism, question.graph, _NoNoise())
-        return making._learn(question, numbers)
+        return making._fit(question, numbers), ""
 
-    monkeypatch.setattr(making, "_learned", drawn_anew)
+    monkeypatch.setattr(making, "_fitted", drawn_anew)
     flipping = EdgeFlipping(epsilon=0.5)
     histories = list(zip(both(STAR, with_edge=True), strict=True))
     asked = [(flipping, [0], False), (flipping, [1], False)]

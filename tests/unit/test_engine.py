@@ -145,13 +145,13 @@ def test_what_is_remembered_of_one_ledger_does_not_stand_in_for_a_copy_of_it(led
 
 def test_what_is_shared_is_drawn_once_for_all_calls(ledger, monkeypatch):
     drawn = []
-    original = EdgeFlipping.learn
+    original = EdgeFlipping.fit_shared
 
-    def learn(self, noised, nodes):
-        drawn.append(noised.values.tobytes())
+    def fit_shared(self, noised, nodes):
+        drawn.append(noised[0].values.tobytes())
         return original(self, noised, nodes)
 
-    monkeypatch.setattr(EdgeFlipping, "learn", learn)
+    monkeypatch.setattr(EdgeFlipping, "fit_shared", fit_shared)
     for sources in ([0], [1, 2], [0, 3]):
         making._recent.clear()  # as in another process
         release(GRAPH, EdgeFlipping(epsilon=0.5), sources, ledger=ledger)

@@ -21,7 +21,7 @@ from edgeveil.auditing.worst_pairs import ROUNDING, loss_on, loss_share, worst_p
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import HasHardPairs, Mechanism, Rows, check_mechanism
+from edgeveil.mechanisms.base import Mechanism, Rows, check_mechanism
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.mechanisms.run import make_rows, shared_part
 from edgeveil.privacy.noise import NoiseSource
@@ -60,7 +60,7 @@ class AuditResult:
         The two graphs, described by their size only.
     tight_case : AuditResult or None
         The audit of the parameters and the pair for which the mechanism's bound is tight
-        (`HasHardPairs.tight_case`), if the given ones are not conclusive.
+        (`Mechanism.tight_case`), if the given ones are not conclusive.
     """
 
     claimed: float
@@ -174,8 +174,9 @@ def audit(
     noise = noise or NoiseSource.secure()
     cases: list[tuple[Mechanism, Pair]] = [(mechanism, pair or worst_pair(mechanism))]
     conclusive = loss_share(*cases[0]) >= _CONCLUSIVE
-    if pair is None and not conclusive and isinstance(mechanism, HasHardPairs):
-        cases.append(type(mechanism).tight_case())
+    tight = type(mechanism).tight_case()
+    if pair is None and not conclusive and tight is not None:
+        cases.append(tight)
     done, result = 0, None
 
     def report(made: int) -> None:
@@ -216,7 +217,7 @@ def draw(
     All of the mechanism's code runs in every trial; `report` is called with how many are done.
     """
     # With nothing shared, many releases for one source are many rows of one call.
-    batch = _BATCH if mechanism.shared(graph) is None else 1
+    batch = _BATCH if next(mechanism.shared(graph), None) is None else 1
     parts = []
     for first in range(0, trials, batch):
         size = min(batch, trials - first)

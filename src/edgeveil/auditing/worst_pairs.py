@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import ParameterError, PromiseError
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import HasHardPairs, Mechanism
+from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.hard_pairs import (
     Pair,
     capped_flow_pairs,
@@ -28,8 +28,9 @@ _AS_GOOD = 0.99  # pairs within this factor of the best count as ties
 
 def pairs_for(mechanism: Mechanism) -> Iterator[Pair]:
     """The pairs that the mechanism names; if it names none, all known shapes."""
-    if isinstance(mechanism, HasHardPairs):
-        yield from mechanism.hard_pairs()
+    named = list(mechanism.hard_pairs())
+    if named:
+        yield from named
         return
     model = mechanism.guarantee(1).model
     yield from capped_flow_pairs(model)

@@ -114,7 +114,7 @@ def _classes(mechanism: Mechanism) -> tuple[type, ...]:
 
 
 def _is_ours(kind: type) -> bool:
-    return kind.__module__.startswith("edgeveil.") or kind.__module__ in ("typing", "builtins")
+    return kind.__module__.startswith("edgeveil.") or kind.__module__ in ("abc", "builtins")
 
 
 def code_of(mechanism: Mechanism) -> str:

@@ -41,8 +41,8 @@ _BATCH_BYTES = 64 << 20
 _BATCH_ROWS = 8192
 
 
-@overload
-def release(
+@overload  # narrower than the next
+def release(  # type: ignore[overload-overlap]
     graph: Graph, mechanism: Suggest, sources: Iterable[NodeId], **how: Unpack[ReleaseOptions]
 ) -> Suggestions: ...
 
@@ -248,7 +248,7 @@ class Drawn:
         numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
         self._key = noise.derive("rows").hand_over()
         self.about = question.about(noise=noise)
-        self.task = _task(question, _learn(question, numbers))
+        self.task = _task(question, _fit(question, numbers))
 
     def rows(self) -> Iterator[Made]:
         """All rows, some at a time, in any order."""
@@ -266,14 +266,14 @@ class Drawn:
         return _computed(self._question, task, numbered)
 
 
-def _task(question: Question, learned: Any) -> Task:
+def _task(question: Question, fitted: Any) -> Task:
     return Task(
-        mechanism=question.mechanism, graph=question.graph, shared=learned, lists=question.lists
+        mechanism=question.mechanism, graph=question.graph, shared=fitted, lists=question.lists
     )
 
 
-def _learn(question: Question, numbers: Noised | None) -> Any:
-    return None if numbers is None else question.mechanism.learn(numbers, question.graph.nodes)
+def _fit(question: Question, numbers: tuple[Noised, ...]) -> Any:
+    return question.mechanism.fit_shared(numbers, question.graph.nodes)
 
 
 def _parts(question: Question, indices: npt.NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
@@ -317,7 +317,7 @@ class Paid:
     def task(self) -> Task:
         """The task, with what was learned from the shared statistics; after the first charge."""
         assert self._shared is not None
-        return _task(self._question, _learned(self._question, self._shared)[0])
+        return _task(self._question, _fitted(self._question, self._shared)[0])
 
     @cached_property
     def batches(self) -> list[Batch]:
@@ -395,7 +395,7 @@ class Paid:
         """The noise of a batch's rows."""
         assert self._shared is not None
         mechanism, graph = self._question.mechanism, self._question.graph
-        released = _learned(self._question, self._shared)[1]
+        released = _fitted(self._question, self._shared)[1]
         return noise_for(batch.secret, "rows", mechanism, graph, released=released)
 
     def _rows_in(self, batch: Batch) -> Made:
@@ -414,8 +414,8 @@ class Paid:
         return Made(sources, held["rows"][wanted], None if half is None else half[wanted])
 
 
-# Cache of what was learned from the shared statistics of the last two campaigns, and of their
-# digest, by key and digest of the stored file: a request for one row skips the O(n) `learn`.
+# Cache of what was fitted to the shared statistics of the last two campaigns, and of their digest,
+# by key and digest of the stored file: a request for one row skips the O(n) `fit_shared`.
 _recent: dict[tuple[str, str], tuple[Any, str]] = {}
 _MOST_RECENT = 2
 _recent_lock = threading.Lock()
@@ -430,15 +430,15 @@ def stored_shared(mechanism: Mechanism, graph: Graph, batch: Batch) -> Batch:
     return batch.store(lambda path: _write_shared(path, numbers, graph.nodes))
 
 
-def _learned(question: Question, batch: Batch) -> tuple[Any, str]:
-    """What `learn` gives for the shared statistics of a campaign, and their digest."""
+def _fitted(question: Question, batch: Batch) -> tuple[Any, str]:
+    """What `fit_shared` gives for the shared statistics of a campaign, and their digest."""
     batch = stored_shared(question.mechanism, question.graph, batch)
     name = batch.key, batch.digest
     with _recent_lock:
         if name in _recent:
             return _recent[name]
     numbers = read_shared(batch.artifact)
-    found = _learn(question, numbers), "" if numbers is None else digest_of(numbers)
+    found = _fit(question, numbers), " ".join(map(digest_of, numbers))
     with _recent_lock:
         while len(_recent) >= _MOST_RECENT:
             del _recent[next(iter(_recent))]
@@ -446,28 +446,29 @@ def _learned(question: Question, batch: Batch) -> tuple[Any, str]:
     return found
 
 
-# -- Artifacts of a ledger: the noised shared statistic of a campaign, and the rows of a batch -----
+# -- Artifacts of a ledger: the noised shared statistics of a campaign, and the rows of a batch ----
 
 _KINDS: dict[str, type[Noised]] = {"numbers": Noised, "tail": NoisedTail}
 
 
-def _write_shared(path: Path, numbers: Noised | None, nodes: NodeSet) -> None:
-    """Write noised numbers, if there are any, and the node set that indices in rows refer to."""
+def _write_shared(path: Path, numbers: tuple[Noised, ...], nodes: NodeSet) -> None:
+    """Write the noised numbers of every round, and the node set that indices in rows refer to."""
     held: dict[str, Any] = {f"node_{name}": array for name, array in nodes.arrays.items()}
-    if numbers is not None:
-        kind = next(name for name, cls in _KINDS.items() if type(numbers) is cls)
-        held |= {kind: True} | {f.name: getattr(numbers, f.name) for f in fields(numbers)}
+    for number, noised in enumerate(numbers):
+        kind = next(name for name, cls in _KINDS.items() if type(noised) is cls)
+        held |= {f"{number}_{kind}": True}
+        held |= {f"{number}_{f.name}": getattr(noised, f.name) for f in fields(noised)}
     _write(path, held)
 
 
-def read_shared(path: Path) -> Noised | None:
-    """The noised shared statistic of a campaign, if there is one."""
-    held = _read(path)
-    for name, cls in _KINDS.items():
-        if name in held:
-            given = {f.name: held[f.name] for f in fields(cls)}
-            return cls(**given | {"scale": float(given["scale"])})
-    return None
+def read_shared(path: Path) -> tuple[Noised, ...]:
+    """The noised shared statistics of a campaign, round by round."""
+    held, numbers = _read(path), list[Noised]()
+    while kind := next((name for name in _KINDS if f"{len(numbers)}_{name}" in held), None):
+        cls = _KINDS[kind]
+        given = {f.name: held[f"{len(numbers)}_{f.name}"] for f in fields(cls)}
+        numbers.append(cls(**given | {"scale": float(given["scale"])}))
+    return tuple(numbers)
 
 
 def write_rows(path: Path, made: Made) -> None:

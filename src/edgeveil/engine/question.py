@@ -21,13 +21,7 @@ from edgeveil.estimate.lists import STORED
 from edgeveil.graph import Graph
 from edgeveil.io import as_graph, read_graph
 from edgeveil.ledger import Campaign, Ledger, Price
-from edgeveil.mechanisms.base import (
-    ChecksNodes,
-    Mechanism,
-    RestsOnPromise,
-    check_directions,
-    check_mechanism,
-)
+from edgeveil.mechanisms.base import Mechanism, check_directions, check_mechanism
 from edgeveil.mechanisms.run import rows_at_once
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeId, NodeSet
@@ -221,7 +215,7 @@ def ask(
     if skip:
         question = question.without_exhausted()
     _check_size(question, in_memory=in_memory)
-    if isinstance(mechanism, RestsOnPromise) and not only_price:
+    if not only_price:
         mechanism.check_promise(graph)
     return question
 
@@ -266,8 +260,7 @@ def _check_options(how: dict[str, Any]) -> dict[str, Any]:
 
 def _check_size(question: Question, *, in_memory: bool) -> None:
     """Refuse what this many nodes, or this much memory, do not allow."""
-    if isinstance(question.mechanism, ChecksNodes):
-        question.mechanism.check_nodes(question.graph.nodes)
+    question.mechanism.check_nodes(question.graph.nodes)
     rows = len(question.indices)
     at_once = rows if in_memory else min(rows, rows_at_once(question.graph.n_nodes))
     width = question.width

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from edgeveil._check import whole
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import KnowsUncertainty, MakesLists, Mechanism, Rows, own_lists
+from edgeveil.mechanisms.base import Mechanism, Rows, own_lists
 from edgeveil.mechanisms.run import groups_of, make_rows
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
@@ -78,7 +78,7 @@ class Task:
 
     mechanism: Mechanism
     graph: Graph
-    shared: Any  # what `Mechanism.learn` gave
+    shared: Any  # what `Mechanism.fit_shared` gave
     about: About | None = None
     lists: ListOptions = field(default_factory=ListOptions)
 
@@ -101,8 +101,9 @@ class Task:
                 evidence.append(made)
                 continue
             found = [made]
-            if mechanism.gives == "scores" and isinstance(mechanism, KnowsUncertainty):
-                found.append(mechanism.uncertainty(made, self.shared, own))
+            if mechanism.gives == "scores":
+                half = mechanism.uncertainty(made, self.shared, own)
+                found += [] if half is None else [half]
             wholes = wholes or [np.empty((total, *array.shape[1:])) for array in found]
             for whole_array, group in zip(wholes, found, strict=True):
                 whole_array[here] = group
@@ -118,7 +119,6 @@ class Task:
         if isinstance(made.rows, Evidence):
             claim = about.guarantee
             own = own_lists(self.graph, made.sources, claim.model, claim.own_edges)
-            assert isinstance(mechanism, MakesLists)  # it gives suggestions
             lists = mechanism.lists(made.rows, self.shared, own, *self.lists)
             return Suggestions(
                 members=ids,

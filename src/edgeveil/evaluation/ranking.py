@@ -34,7 +34,7 @@ from edgeveil.evaluation.metrics import top_k_metrics
 from edgeveil.evaluation.results import Estimate, Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Measuring, Mechanism, OwnLists, Rows
+from edgeveil.mechanisms.base import Asking, Mechanism, OwnLists, Rows
 from edgeveil.mechanisms.baselines import NonPrivate
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.mechanisms.two_hop import DegreePrior
@@ -59,7 +59,7 @@ class RandomOrder(NonPrivate):
     name: ClassVar[str] = "random"
     when_to_use: ClassVar[str] = "to compare with"
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
         """Zeros."""
         yield Exact(np.zeros((len(own.sources), graph.n_nodes)))
 
@@ -163,7 +163,8 @@ def _released_degrees(
         return np.asarray(released, np.float64)
     if epsilon == 0:
         return None
-    drawn: Vector = randomise(DegreePrior(epsilon=epsilon).shared(graph), noise).values[0]
+    degrees = next(DegreePrior(epsilon=epsilon).shared(graph))
+    drawn: Vector = randomise(degrees, noise).values[0]
     return drawn
 
 

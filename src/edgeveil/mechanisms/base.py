@@ -1,10 +1,10 @@
-"""The interface of every mechanism, private or not, and base classes for the usual kinds.
+"""What every mechanism is: one abstract class, private or not.
 
-guarantee   what is protected; sees no graph, so it cannot depend on the data
-shared      statistics of the graph that all members share, before their noise
-learn       estimates from the noised shared statistics: post-processing, once
-measure     statistics of the graph for some sources, before their noise
-estimate    rows from noised statistics and the members' own lists: post-processing
+guarantee    what is protected; sees no graph, so it cannot depend on the data
+shared       statistics of the graph that all members share, before their noise
+fit_shared   estimates from the noised shared statistics: post-processing, once
+measure      statistics of the graph for some sources, before their noise
+estimate     rows from noised statistics and the members' own lists: post-processing
 
 `edgeveil.mechanisms.run` drives it. Only `shared` and `measure` see the graph, and their output
 passes through `privacy.statistic.randomise` before anybody sees it. So a row is private if the
@@ -14,10 +14,11 @@ sensitivities that the statistics declare are true.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,61 +36,73 @@ from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model, OwnEdges
 from edgeveil.privacy.noise import Calibration
-from edgeveil.privacy.statistic import AnyStatistic, Noised, Statistic
+from edgeveil.privacy.statistic import AnyStatistic, Noised
 from edgeveil.provenance import Gives as Gives
 
 Rows = npt.NDArray[np.float64]
-Measuring = Generator[AnyStatistic, Noised, None]
+
+Asking = Generator[AnyStatistic, Noised, None]
+"""Yields statistics, and is sent each one back noised before it yields the next."""
 
 
-@runtime_checkable
-class Mechanism(Protocol):
+class Mechanism(ABC):
     """A way to make rows of scores, lists or embeddings from a graph, with its guarantee.
 
     Mechanisms are frozen, keyword-only dataclasses; their fields are public parameters and
-    are checked on construction, before any graph is read.
+    are checked on construction, before any graph is read. What a mechanism does not override, it
+    does not do: by default nothing is shared, nothing is measured, and there are no lists, no
+    promise, no uncertainty and no hard pairs.
     """
 
     name: ClassVar[str]
     gives: ClassVar[Gives]
     when_to_use: ClassVar[str]
+    theorem: ClassVar[str]  # page of the proof
 
     def guarantee(self, n_sources: int) -> Guarantee:
-        """What a release for this many sources protects."""
-        ...
+        """What a release for this many sources protects.
 
-    def shared(self, graph: Graph) -> AnyStatistic | None:
-        """A statistic of one row that all members share, or None."""
-        ...
-
-    def learn(self, noised: Noised, nodes: NodeSet) -> Any:
-        """What follows from the noised shared statistic, computed once. Does not see the graph."""
-        ...
-
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """Yield statistics with one row for each of `own.sources`.
-
-        Each statistic is sent back noised, so that the next may depend on it. Row i must be a
-        function of the graph, `shared`, source i and the noised values of source i, not of the
-        other sources: any grouping of them gives the same rows.
+        By default every row is a release of its own: `epsilon` for each member in the joint model,
+        `epsilon` for each source, added up, in the public model.
         """
-        ...
+        epsilon = exact_epsilon(self.epsilon)  # type: ignore[attr-defined]  # or it overrides this
+        model: Model = getattr(self, "model", "joint")  # without such a field: joint only
+        rows = n_sources if model == "public" else 1
+        return Guarantee(
+            epsilon=float(epsilon * rows), model=model, n_sources=n_sources, theorem=self.theorem
+        )
 
+    def shared(self, graph: Graph) -> Asking:
+        """Yield statistics of one row that all members share; by default none.
+
+        In rounds: each statistic is sent back noised, so that the next may depend on it. Their
+        epsilons add up to at most the shared epsilon of the guarantee.
+        """
+        yield from ()
+
+    def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> Any:
+        """What follows from the noised shared statistics, computed once. Does not see the graph."""
+        return None
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+        """Yield statistics with one row for each of `own.sources`; by default none.
+
+        In rounds, as in `shared`. Row i must be a function of the graph, `shared`, source i and
+        the noised values of source i, not of the other sources: any grouping of them gives the
+        same rows.
+        """
+        yield from ()
+
+    @abstractmethod
     def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Any:
         """One row for each of `own.sources`, from released values and the own lists only.
 
         Rows are an array; if the mechanism gives suggestions they are `Evidence`, from which
-        `MakesLists.lists` makes the lists.
+        `lists` makes the lists.
 
         `noised` has the noised statistics of `measure`, in order; its arrays may be overwritten.
         In the public model the lists in `own` are empty.
         """
-        ...
-
-
-@runtime_checkable
-class MakesLists(Protocol):
-    """A mechanism that gives suggestions: makes lists from its estimates."""
 
     def lists(
         self,
@@ -99,57 +112,45 @@ class MakesLists(Protocol):
         k: int,
         candidates: npt.NDArray[np.int64] | None = None,
     ) -> Lists:
-        """The k best candidates for each member: post-processing, possible at any time."""
-        ...
+        """The k best candidates for each member: post-processing, possible at any time.
 
+        A mechanism that gives suggestions overrides it.
+        """
+        raise ParameterError(f"{self.name} makes no lists")
 
-@runtime_checkable
-class RestsOnPromise(Protocol):
-    """A mechanism whose guarantee needs a public promise about every possible graph."""
+    def check_nodes(self, nodes: NodeSet) -> None:  # noqa: B027  # nothing to refuse
+        """Refuse (ParameterError) a node set that cannot be served, before anything is charged.
 
-    def check_promise(self, graph: Graph) -> None:
-        """Refuse a graph that breaks the promise (PromiseError), outside of the guarantee."""
-        ...
+        For example calibrate the noise once, so that it cannot fail after the charge.
+        """
 
+    def check_promise(self, graph: Graph) -> None:  # noqa: B027  # no promise
+        """Refuse (PromiseError) a graph that breaks a public promise about every possible graph.
 
-@runtime_checkable
-class ChecksNodes(Protocol):
-    """A mechanism that cannot be run on every public node set with its parameters."""
+        The refusal is outside of the guarantee.
+        """
 
-    def check_nodes(self, nodes: NodeSet) -> None:
-        """Refuse (ParameterError) a node set that cannot be served, before anything is charged."""
-        ...
-
-
-@runtime_checkable
-class KnowsUncertainty(Protocol):
-    """A mechanism that gives confidence intervals for its scores.
-
-    Post-processing: it reads no private edge and draws nothing.
-    """
-
-    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
+    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows | None:
         """Half-widths of 95 % intervals around the scores in `rows`, which `estimate` gave.
 
         Of shape (sources, 1) or (sources, nodes). A score without noise lies within this distance
         of the released one, with probability 95 %. The mechanism documents what "without noise"
         means and what the probability is over. Model error (caps, far hops) is not covered.
+        Post-processing: it reads no private edge and draws nothing. None: it is not known.
         """
-        ...
-
-
-@runtime_checkable
-class HasHardPairs(Protocol):
-    """A mechanism that names neighbouring graphs on which its privacy loss is near its epsilon."""
+        return None
 
     def hard_pairs(self) -> Iterator[Pair]:
-        """Pairs for these parameters, a function of public parameters alone."""
-        ...
+        """Neighbouring graphs on which the privacy loss is near epsilon, for audits.
+
+        A function of public parameters alone.
+        """
+        return iter(())
 
     @classmethod
-    def tight_case(cls) -> tuple[Mechanism, Pair]:
+    def tight_case(cls) -> tuple[Self, Pair] | None:
         """Parameters and a pair for which the privacy loss is at least 0.9 of epsilon."""
-        ...
+        return None
 
 
 def check_model(model: str) -> str:
@@ -176,18 +177,6 @@ def check_parameters(mechanism: Any) -> None:
             _CHECKS[field.name](getattr(mechanism, field.name))
 
 
-def per_source_guarantee(mechanism: Any, n_sources: int) -> Guarantee:
-    """Epsilon per member (joint), or per source and added up (public)."""
-    model: Model = getattr(mechanism, "model", "joint")  # without such a field: joint only
-    rows = n_sources if model == "public" else 1
-    return Guarantee(
-        epsilon=float(exact_epsilon(mechanism.epsilon) * rows),
-        model=model,
-        n_sources=n_sources,
-        theorem=mechanism.theorem,
-    )
-
-
 def partly_shared_guarantee(
     epsilon: float, shared: Fraction, n_sources: int, theorem: str
 ) -> Guarantee:
@@ -203,31 +192,9 @@ def partly_shared_guarantee(
     )
 
 
-def share_nothing(mechanism: Any, graph: Graph) -> AnyStatistic | None:
-    """Nothing is shared between sources."""
-    return None
-
-
-def learn_nothing(mechanism: Any, noised: Noised, nodes: NodeSet) -> Any:
-    """Never called: nothing is shared between sources."""
-    raise AssertionError("nothing is shared")
-
-
-class PerSource:
-    """Base for mechanisms that share nothing: each row is a release of its own."""
-
-    theorem: ClassVar[str]  # page of the proof
-    epsilon: float
-
-    guarantee = per_source_guarantee
-    shared = share_nothing
-    learn = learn_nothing
-
-
-class OnceForAll:
+class OnceForAll(Mechanism):
     """Base for mechanisms whose noise is drawn once for everybody."""
 
-    theorem: ClassVar[str]  # page of the proof
     epsilon: float
 
     def guarantee(self, n_sources: int) -> Guarantee:
@@ -240,12 +207,8 @@ class OnceForAll:
             pooling="shared",
         )
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """No statistic for one member alone."""
-        yield from ()
 
-
-class OwnListOnly(PerSource):
+class OwnListOnly(Mechanism):
     """Base for mechanisms that use nothing but the member's own list: epsilon 0."""
 
     def guarantee(self, n_sources: int) -> Guarantee:
@@ -258,54 +221,15 @@ class OwnListOnly(PerSource):
             pooling="shared",
         )
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """No statistic beyond the own lists."""
-        yield from ()
 
+def laplace_uncertainty(rows: Rows, calibration: Calibration) -> Rows:
+    """Half-widths of 95 % intervals around rows that have Laplace noise and nothing else.
 
-class LaplaceRows:
-    """Base for the Laplace mechanism: rows of bounded sensitivity plus noise, one by one.
-
-    A subclass gives `exact_rows` and `calibration`. Nothing is shared between sources.
+    P(|noise| > b ln 20) = 1/20 for noise of scale b. Rounding to the lattice moves a value by half
+    a step more.
     """
-
-    theorem: ClassVar[str]  # page of the proof
-    epsilon: float
-
-    guarantee = per_source_guarantee
-    shared = share_nothing
-    learn = learn_nothing
-
-    def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
-        """The rows before their noise, as a new array; they do not depend on epsilon."""
-        raise NotImplementedError
-
-    def calibration(self, n_nodes: int) -> Calibration:
-        """The noise of one row."""
-        raise NotImplementedError
-
-    def check_nodes(self, nodes: NodeSet) -> None:
-        """Calibrate once before the charge, so that it cannot fail after it."""
-        self.calibration(len(nodes))
-
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
-        """The rows, before their noise."""
-        rows = np.ascontiguousarray(self.exact_rows(graph, own.sources))
-        yield Statistic(rows, self.calibration(graph.n_nodes))
-
-    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
-        """The noised rows, unchanged."""
-        return noised[0].values
-
-    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
-        """Around the row without noise: P(|noise| > b ln 20) = 1/20 for noise of scale b.
-
-        Rounding to the lattice moves a value by half a step more. What caps cut off, or further
-        rounds would add, is not covered.
-        """
-        calibration = self.calibration(rows.shape[1])
-        half = math.log(20) * calibration.noise_scale + 2.0**calibration.step_log2
-        return np.full((len(rows), 1), half)
+    half = math.log(20) * calibration.noise_scale + 2.0**calibration.step_log2
+    return np.full((len(rows), 1), half)
 
 
 def own_lists(
@@ -331,6 +255,9 @@ def own_lists(
     return OwnLists(at, own, starts, graph.nodes, known, births)
 
 
+_NAMES = ("name", "gives", "when_to_use", "theorem")
+
+
 def check_mechanism(given: Any) -> Mechanism:
     """Refuse a name or a class in place of a mechanism with its parameters."""
     if isinstance(given, type) or not isinstance(given, Mechanism):
@@ -338,7 +265,10 @@ def check_mechanism(given: Any) -> Mechanism:
         raise ParameterError(
             f"expected a mechanism with its parameters, such as TwoHop(epsilon=1), got {shown}"
         )
-    if given.gives == "suggestions" and not isinstance(given, MakesLists):
+    lacking = [name for name in _NAMES if not hasattr(given, name)]
+    if lacking:
+        raise ParameterError(f"{type(given).__name__} must have {' and '.join(lacking)}")
+    if given.gives == "suggestions" and type(given).lists is Mechanism.lists:
         raise ParameterError(f"{given.name} gives suggestions, so it needs a method `lists`")
     return given
 

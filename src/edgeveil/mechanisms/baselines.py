@@ -11,11 +11,11 @@ import numpy as np
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import (
+    Asking,
     Gives,
-    Measuring,
+    Mechanism,
     OwnListOnly,
     OwnLists,
-    PerSource,
     Rows,
     check_parameters,
 )
@@ -24,7 +24,7 @@ from edgeveil.privacy.statistic import Exact, Noised
 
 
 @dataclass(frozen=True, kw_only=True)
-class NonPrivate(PerSource):
+class NonPrivate(Mechanism):
     """Exact Personalized PageRank: epsilon = infinity, for the curator only.
 
     Parameters
@@ -50,7 +50,7 @@ class NonPrivate(PerSource):
         """Promise nothing."""
         return Guarantee(epsilon=math.inf, model="none", n_sources=n_sources, theorem=self.theorem)
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
         """Exact PageRank."""
         yield Exact(personalized_pagerank(graph, own.sources, restart=self.restart, tol=self.tol))
 

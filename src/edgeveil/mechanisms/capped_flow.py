@@ -19,13 +19,13 @@ from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows
 from edgeveil.graph import Graph
 from edgeveil.hashing import embedding_float_error, hash_nodes, instant_embedding
 from edgeveil.mechanisms.base import (
+    Asking,
     Gives,
-    LaplaceRows,
-    Measuring,
+    Mechanism,
     OwnLists,
-    PerSource,
     Rows,
     check_parameters,
+    laplace_uncertainty,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge, wedge_with_leaves
 from edgeveil.nodes import NodeSet
@@ -36,7 +36,7 @@ from edgeveil.privacy.statistic import Noised, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
-class CappedFlow:
+class CappedFlow(Mechanism):
     """Parameters of the paper's capped push flow, and the flow itself.
 
     One edge moves a row of flow by at most `sigma` in L1: docs/theory/push-flow-cap.md.
@@ -126,7 +126,7 @@ def flow_noise(flow: CappedFlow | DPForwardCap, n: int, epsilon: Fraction) -> Ca
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPPushFlowCap(CappedFlow, LaplaceRows):
+class DPPushFlowCap(CappedFlow):
     """Capped push flow plus Laplace noise of scale sigma / epsilon on every node.
 
     Proof: docs/theory/dp-push-flow-cap.md. Parameters as for `CappedFlow`.
@@ -147,6 +147,22 @@ class DPPushFlowCap(CappedFlow, LaplaceRows):
         """The noise of the flow, for all of epsilon."""
         return flow_noise(self, n_nodes, exact_epsilon(self.epsilon))
 
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate once before the charge, so that it cannot fail after it."""
+        self.calibration(len(nodes))
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+        """The rows, before their noise."""
+        yield Statistic(self.exact_rows(graph, own.sources), self.calibration(graph.n_nodes))
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """The noised rows, unchanged."""
+        return noised[0].values
+
+    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
+        """Around the row without noise; what caps cut off is not covered."""
+        return laplace_uncertainty(rows, self.calibration(rows.shape[1]))
+
     @classmethod
     def tight_case(cls) -> tuple[DPPushFlowCap, Pair]:
         """With one round and prepush a wedge attains the bound."""
@@ -154,7 +170,7 @@ class DPPushFlowCap(CappedFlow, LaplaceRows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPForwardCap(LaplaceRows):
+class DPForwardCap(Mechanism):
     """Flow capped on the edges but not where it is absorbed, plus Laplace noise sigma / epsilon.
 
     For the same noise a node's own value is not cut at its cap, which is what the paper's
@@ -195,6 +211,22 @@ class DPForwardCap(LaplaceRows):
         """One edge moves a row by at most sigma in L1."""
         return flow_noise(self, n_nodes, exact_epsilon(self.epsilon))
 
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate once before the charge, so that it cannot fail after it."""
+        self.calibration(len(nodes))
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+        """The rows, before their noise."""
+        yield Statistic(self.exact_rows(graph, own.sources), self.calibration(graph.n_nodes))
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """The noised rows, unchanged."""
+        return noised[0].values
+
+    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
+        """Around the row without noise; what caps cut off is not covered."""
+        return laplace_uncertainty(rows, self.calibration(rows.shape[1]))
+
     def hard_pairs(self) -> Iterator[Pair]:
         """The shapes on which capped flows change most."""
         return capped_flow_pairs(self.model)
@@ -206,7 +238,7 @@ class DPForwardCap(LaplaceRows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSparsePPR(CappedFlow, PerSource):
+class DPSparsePPR(CappedFlow):
     """Choose the large coordinates privately, then noise those; all others are 0.
 
     Half of epsilon goes to the choice (DPSparsification), half to the values. Proof:
@@ -222,7 +254,7 @@ class DPSparsePPR(CappedFlow, PerSource):
         """Calibrate once before the charge, so that it cannot fail after it."""
         flow_noise(self, len(nodes), self.half_epsilon)
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
         """The flow twice: to choose coordinates, and for their values."""
         rows = self.flow(graph, own.sources)
         noise = flow_noise(self, graph.n_nodes, self.half_epsilon)
@@ -260,7 +292,7 @@ def embedding_noise(
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPInstantEmbedding(CappedFlow, LaplaceRows):
+class DPInstantEmbedding(CappedFlow):
     """InstantEmbedding of the capped flow plus Laplace noise of scale n log(1+sigma) / epsilon.
 
     Proof: docs/theory/instant-embedding.md.
@@ -294,6 +326,18 @@ class DPInstantEmbedding(CappedFlow, LaplaceRows):
         """All n coordinates may move: n log(1 + sigma) in L1."""
         return embedding_noise(self, n_nodes, max(n_nodes, 1), exact_epsilon(self.epsilon))
 
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate once before the charge, so that it cannot fail after it."""
+        self.calibration(len(nodes))
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+        """The rows, before their noise."""
+        yield Statistic(self.exact_rows(graph, own.sources), self.calibration(graph.n_nodes))
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """The noised rows, unchanged."""
+        return noised[0].values
+
     def hard_pairs(self) -> Iterator[Pair]:
         """Isolated nodes raise n: the embedding looks at max(n p, 1)."""
         return capped_flow_pairs(self.model, isolated=True)
@@ -307,7 +351,7 @@ class DPInstantEmbedding(CappedFlow, LaplaceRows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPEmbeddingSparse(CappedFlow, PerSource):
+class DPEmbeddingSparse(CappedFlow):
     """Choose the large coordinates privately, embed those, noise the embedding.
 
     Half of epsilon goes to the choice S, half to Laplace noise of scale m log(1 + sigma n / m)
@@ -329,7 +373,7 @@ class DPEmbeddingSparse(CappedFlow, PerSource):
         for chosen in (1, max(len(nodes), 1)):
             embedding_noise(self, len(nodes), chosen, self.half_epsilon)
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
         """The flow, to choose coordinates; then the embedding of those that were chosen."""
         n, rows = graph.n_nodes, self.flow(graph, own.sources)
         choice = yield Statistic(rows.copy(), flow_noise(self, n, self.half_epsilon))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, OnceForAll, OwnLists, Rows, check_parameters
+from edgeveil.mechanisms.base import Asking, Gives, OnceForAll, OwnLists, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
 from edgeveil.memory import total_memory
 from edgeveil.nodes import NodeSet
@@ -79,18 +79,18 @@ class EdgeFlipping(OnceForAll):
                 f"this machine has {available / 2**30:,.0f} GiB"
             )
 
-    def shared(self, graph: Graph) -> Bits:
+    def shared(self, graph: Graph) -> Asking:
         """One bit for every pair of nodes."""
         n = graph.n_nodes
         u = np.repeat(np.arange(n), graph.degrees)
         upper = u < graph.indices
         # Sorted, because rows and neighbours are.
         ones = _pair_number(u[upper], graph.indices[upper].astype(np.int64), n)
-        return Bits(ones, n * (n - 1) // 2, self.epsilon)
+        yield Bits(ones, n * (n - 1) // 2, self.epsilon)
 
-    def learn(self, noised: Noised, nodes: NodeSet) -> Graph:
+    def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> Graph:
         """The flipped graph."""
-        return Graph.from_edges(*_pair_ends(noised.values, len(nodes)), nodes)
+        return Graph.from_edges(*_pair_ends(noised[0].values, len(nodes)), nodes)
 
     def estimate(self, noised: tuple[Noised, ...], shared: Graph, own: OwnLists) -> Rows:
         """PageRank on the flipped graph; in the joint model with the member's own edges restored.

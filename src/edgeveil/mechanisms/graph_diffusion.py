@@ -14,7 +14,7 @@ from edgeveil._check import positive, whole
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, PerSource, Rows, check_parameters
+from edgeveil.mechanisms.base import Asking, Gives, Mechanism, OwnLists, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -23,7 +23,7 @@ from edgeveil.privacy.statistic import Noised, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphDiffusion(PerSource):
+class GraphDiffusion(Mechanism):
     """A baseline: power iteration with noise and degree clipping in every step.
 
     x <- clip((1-b) s + b W x + noise) on the lazy walk W, clipped to [0, eta d(v)], and to
@@ -77,7 +77,7 @@ class GraphDiffusion(PerSource):
         """Calibrate once before the charge, so that it cannot fail after it."""
         self._noise(len(nodes))
 
-    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Measuring:
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
         """Noise for every step but the last, then the last step."""
         n, m, draws = graph.n_nodes, len(own.sources), self._draws
         alpha = lazy_restart(self.restart)

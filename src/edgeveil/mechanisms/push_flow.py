@@ -16,15 +16,25 @@ from edgeveil.flow.bounds import Bound, float_error_bound
 from edgeveil.flow.push_flow import push_flow
 from edgeveil.flow.walk import check_rounds, lazy_restart
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, LaplaceRows, Rows, check_parameters
+from edgeveil.mechanisms.base import (
+    Asking,
+    Gives,
+    Mechanism,
+    OwnLists,
+    Rows,
+    check_parameters,
+    laplace_uncertainty,
+)
 from edgeveil.mechanisms.hard_pairs import Pair, two_cliques, wedge_with_cliques
+from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import Calibration, calibrate
+from edgeveil.privacy.statistic import Noised, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPPushFlow(LaplaceRows):
+class DPPushFlow(Mechanism):
     """Push flow plus Laplace noise for graphs that are promised to have minimum degree >= D.
 
     The promise is public knowledge, not something read off the graph; a graph that breaks it
@@ -99,10 +109,6 @@ class DPPushFlow(LaplaceRows):
                 "Use push-flow-cap, which needs no promise"
             )
 
-    def shared(self, graph: Graph) -> None:
-        """Nothing is shared; refuses a graph that breaks the promise on every path."""
-        self.check_promise(graph)
-
     def exact_rows(self, graph: Graph, sources: npt.NDArray[np.int64]) -> Rows:
         """The flow of `rounds` rounds; its L1 distance from PageRank is (1 - alpha)^rounds."""
         return push_flow(graph, sources, restart=self.restart, rounds=self.rounds)
@@ -115,6 +121,23 @@ class DPPushFlow(LaplaceRows):
             epsilon=exact_epsilon(self.epsilon),
             error=float_error_bound(n_nodes, lazy_restart(self.restart)),
         )
+
+    def check_nodes(self, nodes: NodeSet) -> None:
+        """Calibrate once before the charge, so that it cannot fail after it."""
+        self.calibration(len(nodes))
+
+    def measure(self, graph: Graph, shared: Any, own: OwnLists) -> Asking:
+        """The rows, before their noise."""
+        self.check_promise(graph)  # on every path
+        yield Statistic(self.exact_rows(graph, own.sources), self.calibration(graph.n_nodes))
+
+    def estimate(self, noised: tuple[Noised, ...], shared: Any, own: OwnLists) -> Rows:
+        """The noised rows, unchanged."""
+        return noised[0].values
+
+    def uncertainty(self, rows: Rows, shared: Any, own: OwnLists) -> Rows:
+        """Around the row without noise; what further rounds would add is not covered."""
+        return laplace_uncertainty(rows, self.calibration(rows.shape[1]))
 
     def hard_pairs(self) -> Iterator[Pair]:
         """Two cliques of the promised degree; joint: the edge starts beside the source."""

@@ -1,6 +1,6 @@
 """Run a mechanism: the only way from a graph to rows.
 
-    shared -> randomise -> learn, once; then for every group of sources
+    shared -> randomise (-> shared -> randomise ...) -> fit_shared, once; then for every group
     measure -> randomise (-> measure -> randomise ...) -> estimate
 
 A row's noise is derived from the noise key and its source, so any grouping or sharding of the
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +22,7 @@ from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.estimate.rows import OwnLists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Mechanism, check_directions, own_lists
+from edgeveil.mechanisms.base import Asking, Mechanism, check_directions, own_lists
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
@@ -59,36 +59,93 @@ def rows_at_once(n_nodes: int, room: int | None = None) -> int:
     return min(max(fitting // _LANES * _LANES, _LANES), _MAX_ROWS)
 
 
+def answers_to(asking: Asking, answer: Callable[[AnyStatistic, int], Noised]) -> list[Noised]:
+    """Drive `shared` or `measure` to its end; `answer` gets each statistic and its round."""
+    if not isinstance(asking, Generator):
+        raise ParameterError("`shared` and `measure` must yield their statistics, not return them")
+    released: list[Noised] = []
+    while True:
+        statistic = _next_statistic(asking, released[-1] if released else None)
+        if statistic is None:
+            return released
+        released.append(answer(statistic, len(released)))
+
+
+def _next_statistic(asking: Asking, outcome: Noised | None) -> AnyStatistic | None:
+    """The next statistic, given the last one's outcome (None for the first); None at the end."""
+    try:
+        # Read-only view: who asks sees private data and must not modify released values.
+        return asking.send(outcome and outcome.for_reading())  # type: ignore[arg-type]  # first: None
+    except StopIteration:
+        return None
+
+
+def _noised(
+    mechanism: Mechanism,
+    asking: Asking,
+    draw: Callable[[AnyStatistic, int], Noised] | None,
+    *,
+    shared: bool,
+    enforce_claim: bool,
+) -> tuple[Noised, ...]:
+    """All statistics of `shared` or `measure` with their noise, within the guarantee.
+
+    Without `draw` they are exact.
+    """
+    claim = mechanism.guarantee(1)
+    measured, sums = list[AnyStatistic](), list[tuple[int, int]]()
+
+    def answer(statistic: AnyStatistic, number: int) -> Noised:
+        measured.append(statistic)
+        if enforce_claim:
+            _check_within_guarantee(mechanism, claim, measured, shared=shared)
+        noised = without_noise(statistic) if draw is None else draw(statistic, number)
+        sums.append(_checksum(noised.values))
+        return noised
+
+    released = answers_to(asking, answer)
+    # A view made before the noise was added can still be written to. The digests detect that.
+    if draw is not None and [_checksum(numbers.values) for numbers in released] != sums:
+        raise ParameterError(f"{mechanism.name} wrote to numbers after their noise was added")
+    return tuple(released)
+
+
 def shared_part(
     mechanism: Mechanism, graph: Graph, noise: NoiseSource | None, *, enforce_claim: bool = True
 ) -> Any:
-    """Compute the shared statistic, add its noise, and learn from it. Without `noise`: exact.
+    """Compute the shared statistics, add their noise, and fit. Without `noise`: exact.
 
     With ``enforce_claim=False`` a mechanism that measures more than its guarantee allows is run
     all the same: for audits.
     """
     numbers = shared_numbers(mechanism, graph, noise, enforce_claim=enforce_claim)
-    return None if numbers is None else mechanism.learn(numbers, graph.nodes)
+    return mechanism.fit_shared(numbers, graph.nodes)
 
 
 def shared_numbers(
     mechanism: Mechanism, graph: Graph, noise: NoiseSource | None, *, enforce_claim: bool = True
-) -> Noised | None:
-    """The noised shared statistic, before `learn`; parameters as for `shared_part`.
+) -> tuple[Noised, ...]:
+    """The noised shared statistics, before `fit_shared`; parameters as for `shared_part`.
 
-    Under a secret, its noise depends on the very numbers: other numbers never get the same.
+    The first round draws from `noise`, every further one from a stream derived from it. Under a
+    secret, the noise depends on the very numbers: other numbers never get the same.
     """
     check_directions(mechanism, graph)
-    statistic = mechanism.shared(graph)
-    if statistic is None:
-        return None
-    if enforce_claim:
-        _check_within_guarantee(mechanism, mechanism.guarantee(1), [statistic], shared=True)
-    if noise is None:
-        return without_noise(statistic)
-    if noise.private:  # simulations may compare graphs under the same noise
-        noise = noise.derive("numbers", digest_of(statistic))
-    return randomise(statistic, noise)
+
+    def draw(statistic: AnyStatistic, number: int) -> Noised:
+        assert noise is not None
+        stream = noise.derive("round", number) if number else noise
+        if noise.private:  # simulations may compare graphs under the same noise
+            stream = stream.derive("numbers", digest_of(statistic))
+        return randomise(statistic, stream)
+
+    return _noised(
+        mechanism,
+        mechanism.shared(graph),
+        None if noise is None else draw,
+        shared=True,
+        enforce_claim=enforce_claim,
+    )
 
 
 def make_rows(
@@ -109,28 +166,20 @@ def make_rows(
     """
     claim = mechanism.guarantee(1)
     own = own_lists(graph, sources, claim.model, claim.own_edges)
-    measuring: Any = mechanism.measure(graph, shared, own)
-    measured, released, sums = list[AnyStatistic](), list[Noised](), list[tuple[int, int]]()
-    while True:
-        try:
-            # Read-only view: `measure` sees private data and must not modify released values.
-            last = released[-1].for_reading() if released else None
-            statistic: AnyStatistic = measuring.send(last)
-        except StopIteration:
-            break
-        measured.append(statistic)
-        if enforce_claim:
-            _check_within_guarantee(mechanism, claim, measured, shared=False)
-        if noise is None:
-            released.append(without_noise(statistic))
-        else:
-            stage = noise.derive("stage", len(released))  # no two statistics share noise
-            released.append(randomise(statistic, stage, own.sources if names is None else names))
-        sums.append(_checksum(released[-1].values))
-    # A view made before the noise was added can still be written to. The digests detect that.
-    if noise is not None and [_checksum(numbers.values) for numbers in released] != sums:
-        raise ParameterError(f"{mechanism.name} wrote to numbers after their noise was added")
-    return mechanism.estimate(tuple(released), shared, own), own
+
+    def draw(statistic: AnyStatistic, number: int) -> Noised:
+        assert noise is not None
+        stage = noise.derive("stage", number)  # no two statistics share noise
+        return randomise(statistic, stage, own.sources if names is None else names)
+
+    released = _noised(
+        mechanism,
+        mechanism.measure(graph, shared, own),
+        None if noise is None else draw,
+        shared=False,
+        enforce_claim=enforce_claim,
+    )
+    return mechanism.estimate(released, shared, own), own
 
 
 def _checksum(values: npt.NDArray[Any]) -> tuple[int, int]:
@@ -187,36 +236,35 @@ def exact_loss(mechanism: Mechanism, pair: Pair) -> float:
 
 
 def _loss(mechanism: Mechanism, graph: Graph, other: Graph, source: int, offset: float) -> float:
-    loss, shared, outcome = 0.0, None, None
-    first, second = mechanism.shared(graph), mechanism.shared(other)
-    if first is not None and second is not None:
-        loss, for_all = largest_loss(first, second, beyond=offset)
-        shared = mechanism.learn(for_all, graph.nodes)
-    elif first is not second:
-        return math.inf  # whether there is a statistic tells the graphs apart
     claim = mechanism.guarantee(1)
-    measurings = [
-        mechanism.measure(g, shared, own_lists(g, [source], claim.model, claim.own_edges))
-        for g in (graph, other)
-    ]
+    loss, outcomes = _loss_of_rounds(mechanism.shared(graph), mechanism.shared(other), offset)
+    if math.isinf(loss):
+        return loss
+    shared = mechanism.fit_shared(outcomes, graph.nodes)
+
+    def measured(g: Graph) -> Asking:
+        return mechanism.measure(g, shared, own_lists(g, [source], claim.model, claim.own_edges))
+
+    of_member, _ = _loss_of_rounds(measured(graph), measured(other), offset)
+    return loss + of_member
+
+
+def _loss_of_rounds(
+    first: Asking, second: Asking, offset: float
+) -> tuple[float, tuple[Noised, ...]]:
+    """The loss of all rounds, each given the outcomes of those before, and the outcomes."""
+    loss, outcomes = 0.0, list[Noised]()
     while not math.isinf(loss):
-        first, second = (_next_statistic(measuring, outcome) for measuring in measurings)
-        if first is None or second is None:  # and so does the number of statistics
-            return loss if first is second else math.inf
-        more, outcome = largest_loss(first, second, beyond=offset)
+        last = outcomes[-1] if outcomes else None
+        one, other = _next_statistic(first, last), _next_statistic(second, last)
+        if one is None or other is None:  # how many there are tells the graphs apart, too
+            return (loss if one is other else math.inf), tuple(outcomes)
+        more, outcome = largest_loss(one, other, beyond=offset)
         # An edge must not move a statistic that is declared to be noise alone.
-        noise_only = isinstance(first, Statistic) and first.noise_only
+        noise_only = isinstance(one, Statistic) and one.noise_only
         loss += math.inf if noise_only and more > 0 else more
-    return loss
-
-
-def _next_statistic(measuring: Any, outcome: Noised | None) -> AnyStatistic | None:
-    """The next statistic, given the last one's outcome (None for the first); None at the end."""
-    try:
-        statistic: AnyStatistic = measuring.send(outcome and outcome.for_reading())
-        return statistic
-    except StopIteration:
-        return None
+        outcomes.append(outcome)
+    return loss, tuple(outcomes)
 
 
 def _check_within_guarantee(
@@ -224,7 +272,7 @@ def _check_within_guarantee(
 ) -> None:
     """Refuse statistics whose epsilons exceed the guarantee; a function of public values.
 
-    The shared statistic may use the guarantee's shared epsilon, one member's statistics the rest.
+    The shared statistics may use the guarantee's shared epsilon, one member's statistics the rest.
     Exact values are allowed only if nothing is guaranteed.
     """
     if claim.model == "none":
@@ -235,7 +283,7 @@ def _check_within_guarantee(
     common = epsilon if claim.pooling == "shared" else exact_epsilon(claim.shared_epsilon)
     allowed = common if shared else epsilon - common
     if total_epsilon(statistics) > allowed + epsilon * _ROUNDING:
-        part = "its shared statistic" if shared else "one member's statistics"
+        part = "its shared statistics" if shared else "one member's statistics"
         raise ParameterError(
             f"{mechanism.name} uses epsilon {float(total_epsilon(statistics)):g} for {part}; its "
             f"guarantee allows {float(allowed):g}"

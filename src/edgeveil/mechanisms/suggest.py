@@ -15,7 +15,7 @@ from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence, Lists, Popularity
 from edgeveil.flow.two_hop import Windows, two_hop_tail_of_lists
 from edgeveil.graph import Graph
-from edgeveil.mechanisms.base import Gives, Measuring, OwnLists, partly_shared_guarantee
+from edgeveil.mechanisms.base import Asking, Gives, Mechanism, OwnLists, partly_shared_guarantee
 from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs, wedge
 from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
@@ -30,7 +30,7 @@ _BLOCK = 1 << 22  # entries that are counted at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suggest:
+class Suggest(Mechanism):
     """Suggestions from noisy degrees, shared by all, and noisy counts of common friends.
 
     The degrees have privacy loss e1. For each member, one statistic is measured: for every
@@ -62,6 +62,7 @@ class Suggest:
     name: ClassVar[str] = "suggest"
     gives: ClassVar[Gives] = "suggestions"
     when_to_use: ClassVar[str] = "the default for suggestions: whom a member may know"
+    theorem: ClassVar[str] = "docs/theory/suggestions.md"
 
     epsilon: float
     directed: bool = False
@@ -84,8 +85,7 @@ class Suggest:
 
     def guarantee(self, n_sources: int) -> Guarantee:
         """Epsilon for each member, of which the part for the degrees is shared by all."""
-        theorem = "docs/theory/suggestions.md"
-        claim = partly_shared_guarantee(self.epsilon, self.split[0], n_sources, theorem)
+        claim = partly_shared_guarantee(self.epsilon, self.split[0], n_sources, self.theorem)
         if self.directed and not self.knows_followers:
             return replace(claim, own_edges="starting")
         return claim
@@ -104,16 +104,16 @@ class Suggest:
         """One edge changes one stranger's sum, by at most 1; sums are exact."""
         return calibrate(coordinates=max(n, 1), sensitivity=1, epsilon=self.split[1])
 
-    def shared(self, graph: Graph) -> Statistic:
+    def shared(self, graph: Graph) -> Asking:
         """All degrees; directed: in-degrees."""
         degrees = graph.in_degrees.astype(np.float64)[None, :]
-        return Statistic(degrees, self._degree_noise(graph.n_nodes))
+        yield Statistic(degrees, self._degree_noise(graph.n_nodes))
 
-    def learn(self, noised: Noised, nodes: NodeSet) -> Popularity:
+    def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> Popularity:
         """Sort the nodes by released degree."""
-        return lists.learn(noised.values[0], noised.scale)
+        return lists.learn(noised[0].values[0], noised[0].scale)
 
-    def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Measuring:
+    def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Asking:
         """Strangers' sums of the weights of common friends."""
         yield self._tail(graph, shared, own)
 
@@ -186,7 +186,7 @@ class SuggestWindow(Suggest):
     since: npt.NDArray[np.integer]
     until: int
 
-    def shared(self, graph: Graph) -> Statistic:
+    def shared(self, graph: Graph) -> Asking:
         """All degrees by edges born up to `until`; directed: in-degrees."""
         assert graph.births is not None
         degrees = np.zeros(graph.n_nodes)
@@ -194,9 +194,9 @@ class SuggestWindow(Suggest):
             block = slice(first, first + _BLOCK)
             born = graph.indices[block][graph.births[block] <= self.until]
             degrees += np.bincount(born, minlength=graph.n_nodes)
-        return Statistic(degrees[None, :], self._degree_noise(graph.n_nodes))
+        yield Statistic(degrees[None, :], self._degree_noise(graph.n_nodes))
 
-    def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Measuring:
+    def measure(self, graph: Graph, shared: Popularity, own: OwnLists) -> Asking:
         """Strangers' sums over the paths of the window."""
         assert own.births is not None
         yield self._tail(graph, shared, own, Windows(own.births, self._since(own), self.until))

@@ -33,8 +33,9 @@ from edgeveil.estimate.uncertainty import (
 from edgeveil.flow.two_hop import two_hop_sums_of_lists
 from edgeveil.graph import Graph
 from edgeveil.mechanisms.base import (
+    Asking,
     Gives,
-    Measuring,
+    Mechanism,
     OnceForAll,
     OwnLists,
     Rows,
@@ -87,7 +88,7 @@ def degree_statistic(graph: Graph, epsilon: Fraction) -> Statistic:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoHop:
+class TwoHop(Mechanism):
     """Noisy degrees for everybody, plus each member's two-hop sums with noise of their own.
 
     With public weights w_u = min(1 / d_u, 1 / D0) from the released degrees, the sum of w_u
@@ -116,6 +117,7 @@ class TwoHop:
         "the default for rankings in the joint model: from epsilon 0.4 on it measures the second "
         "hop; below, it equals degree-prior"
     )
+    theorem: ClassVar[str] = "docs/theory/two-hop.md"
 
     epsilon: float
     degree_epsilon: float | None = None
@@ -133,23 +135,22 @@ class TwoHop:
 
     def guarantee(self, n_sources: int) -> Guarantee:
         """Epsilon to each member, of which the degrees' part is shared by all."""
-        theorem = "docs/theory/two-hop.md"
-        return partly_shared_guarantee(self.epsilon, self.split[0], n_sources, theorem)
+        return partly_shared_guarantee(self.epsilon, self.split[0], n_sources, self.theorem)
 
     def check_nodes(self, nodes: NodeSet) -> None:
         """Calibrate both parts once before the charge, so that it cannot fail after it."""
         degree_noise(len(nodes), self.split[0])
         second_hop_noise(len(nodes), self.split[1])
 
-    def shared(self, graph: Graph) -> Statistic:
+    def shared(self, graph: Graph) -> Asking:
         """All degrees."""
-        return degree_statistic(graph, self.split[0])
+        yield degree_statistic(graph, self.split[0])
 
-    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+    def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> DegreeEstimates:
         """Estimate the true degrees from the released ones."""
-        return estimate_all(noised.values[0], noised.scale)
+        return estimate_all(noised[0].values[0], noised[0].scale)
 
-    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Measuring:
+    def measure(self, graph: Graph, shared: DegreeEstimates, own: OwnLists) -> Asking:
         """Sums of the weights of common friends, in units of 1 / floor, friends' halved."""
         if noise := second_hop_noise(graph.n_nodes, self.split[1]):
             _, weights = two_hop_weights(own, shared.degrees, float(self.split[1]))
@@ -248,13 +249,13 @@ class DegreePrior(OnceForAll):
         """Calibrate once before the charge, so that it cannot fail after it."""
         degree_noise(len(nodes), exact_epsilon(self.epsilon))
 
-    def shared(self, graph: Graph) -> Statistic:
+    def shared(self, graph: Graph) -> Asking:
         """All degrees."""
-        return degree_statistic(graph, exact_epsilon(self.epsilon))
+        yield degree_statistic(graph, exact_epsilon(self.epsilon))
 
-    def learn(self, noised: Noised, nodes: NodeSet) -> DegreeEstimates:
+    def fit_shared(self, noised: tuple[Noised, ...], nodes: NodeSet) -> DegreeEstimates:
         """Estimate the true degrees from the released ones."""
-        return estimate_all(noised.values[0], noised.scale)
+        return estimate_all(noised[0].values[0], noised[0].scale)
 
     @property
     def _known_hops(self) -> int:

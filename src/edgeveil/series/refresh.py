@@ -460,8 +460,7 @@ def _batches(indices: list[int]) -> Iterator[list[int]]:
 
 def _degrees_in(stored: Batch) -> Noised:
     """The released degrees of a series."""
-    numbers = read_shared(stored.artifact)
-    assert numbers is not None
+    (numbers,) = read_shared(stored.artifact)
     return numbers
 
 

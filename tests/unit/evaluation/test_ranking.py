@@ -56,7 +56,7 @@ def test_all_scopes_by_hand(graph):
     for repeat in range(3):
         rows = release(graph, mechanism, sources, noise=NOISE.derive("repeat", repeat)).values
         stream = NOISE.derive("degrees", repeat)
-        [degrees] = randomise(DegreePrior(epsilon=2).shared(graph), stream).values
+        [degrees] = randomise(next(DegreePrior(epsilon=2).shared(graph)), stream).values
         found = {("recall@10", s): [] for s in ("all", "non-neighbours", "lift")}
         for source, truth, row in zip(sources, exact, rows, strict=True):
             others = np.setdiff1d(np.arange(300), [source, *graph.neighbours(source)])
@@ -101,7 +101,7 @@ def test_lift_divides_by_released_degrees_only(graph):
         degrees = graph.degrees + 0.0
 
     class WithDegrees(DegreePrior):
-        def learn(self, noised, nodes):
+        def fit_shared(self, noised, nodes):
             return Known()
 
         def estimate(self, noised, shared, own):
@@ -120,7 +120,7 @@ def test_lift_does_not_depend_on_whether_a_mechanism_releases_degrees(graph):
             return personalized_pagerank(graph, own.sources)
 
     class ScoresAlone(Scores):
-        def learn(self, noised, nodes):
+        def fit_shared(self, noised, nodes):
             return ()
 
     options = {"repeats": 3, "noise": NOISE, "k": 20}

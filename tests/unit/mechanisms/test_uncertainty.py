@@ -19,7 +19,7 @@ from edgeveil.mechanisms import (
     DPPushFlowCap,
     TwoHop,
 )
-from edgeveil.mechanisms.base import KnowsUncertainty, own_lists
+from edgeveil.mechanisms.base import Mechanism, own_lists
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.mechanisms.two_hop import split_epsilon
 from tests.flows import forward_flow
@@ -64,7 +64,7 @@ def test_which_mechanisms_know_their_uncertainty():
     knowing = {
         cls.name
         for cls in MECHANISMS
-        if issubclass(cls, KnowsUncertainty) and cls.gives == "scores"
+        if cls.uncertainty is not Mechanism.uncertainty and cls.gives == "scores"
     }
     assert knowing == {"push-flow-cap", "forward-cap", "push-flow", "two-hop", "degree-prior"}
 
