@@ -12,6 +12,7 @@ import edgeveil
 from docs.site.build import ROOT, BuildError, stage
 from docs.site.figures import SOURCES, digest
 from docs.site.links import complaints
+from docs.site.reference import api_table
 from docs.site.rst_tables import to_markdown
 from edgeveil.cli.app import COMMANDS
 
@@ -32,6 +33,11 @@ def test_the_reference_has_every_public_name_and_every_command(site):
     cli = (site / "cli.html").read_text("utf-8")
     assert [c for c in COMMANDS if f'id="edgeveil-{c}' not in cli] == []
     assert "====" not in api, "a table in a docstring was not understood"
+
+
+def test_reference_in_the_repository_is_current():
+    """Otherwise: paste what docs.site.reference.api_table gives between the marks of api.md."""
+    assert api_table() in (DOCS / "api.md").read_text("utf-8")
 
 
 def test_examples_and_figures_are_on_the_site(site):
