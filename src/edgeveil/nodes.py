@@ -37,7 +37,7 @@ INTEGER = r"(?:0|-?[1-9][0-9]{0,18})"
 _is_integer = re.compile(INTEGER).fullmatch
 
 LONGEST_ID = 256  # bytes of UTF-8; every list may show any id, so one long id makes all long
-MISSING = ("NULL", "Null", "null", "None", "NA", "N/A", "n/a", "<NA>", "\\N")
+MISSING: tuple[str, ...] = ("NULL", "Null", "null", "None", "NA", "N/A", "n/a", "<NA>", "\\N")
 MISSING += tuple(map("".join, product("nN", "aA", "nN")))
 """Text that other programs write for a missing value."""
 
