@@ -230,11 +230,11 @@ class Graph:
         """Indices of the nodes whose edges lead to node `index`, sorted."""
         if not self.directed:
             return self.neighbours(index)
-        indptr, indices = self._transposed
+        indptr, indices = self.transposed
         return indices[indptr[index] : indptr[index + 1]]
 
     @cached_property
-    def _transposed(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def transposed(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """The CSR structure of the reversed edges."""
         turned = self.adjacency().tocsc()
         return _read_only(turned.indptr), _read_only(turned.indices)

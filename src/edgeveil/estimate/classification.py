@@ -1,0 +1,523 @@
+"""Predict classes from noisy sums of what neighbours named. Sees no graph: released sums only.
+
+Everybody names one class, once. Listeners hear noisy sums (`edgeveil.flow.neighbour_sums`, with
+noise). This module decides who listens, what is said in each round, and what the sums tell. All of
+it is computed from public values (labels, features, a public seed) and from sums that were
+released before; docs/theory/classification.md rests on that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Matrix = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+SHARE_T, LEAST_T, MOST_T = 0.3, 300, 20_000  # labelled nodes that listen, to learn the weights
+SHARE_V, LEAST_V, MOST_V = 0.1, 100, 10_000  # labelled nodes that are treated like unlabelled ones
+SURE = 0.8  # an unlabelled node whose class is at least that likely speaks in round 1
+RIDGES = (10.0, 30.0, 100.0, 300.0)
+ROUNDS = 2
+_FOLDS_OF_FEATURES, _FOLDS_OF_T = 5, 3
+_FEATURE_RIDGES = (1.0, 3.0, 10.0)
+_MOST_DENOMINATOR = 1 << 20
+_TINY = 1e-12
+
+
+class Words(NamedTuple):
+    """What is said in one round: node v says `units[j]` of class `columns[j]`.
+
+    j runs over ``starts[v] : starts[v + 1]``.
+    """
+
+    starts: Indices
+    columns: Indices
+    units: Indices
+
+    @property
+    def speaks(self) -> Mask:
+        """Who says anything."""
+        return np.diff(self.starts) > 0
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Classes of the labelled nodes (public); node v has `classes[starts[v] : starts[v + 1]]`."""
+
+    starts: Indices  # (n + 1)
+    classes: Indices
+    n_classes: int
+
+    @classmethod
+    def single(cls, classes: npt.ArrayLike, n_classes: int | None = None) -> Labels:
+        """From one class per node; -1 if it has none."""
+        given = np.asarray(classes, dtype=np.int64)
+        known = given >= 0
+        count = int(given.max(initial=-1)) + 1 if n_classes is None else n_classes
+        return cls(_starts_of(known), given[known], count)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, labelled or not."""
+        return len(self.starts) - 1
+
+    @property
+    def counts(self) -> Indices:
+        """How many labels each node has."""
+        return np.diff(self.starts)
+
+    @property
+    def labelled(self) -> Mask:
+        """Who has a label."""
+        return self.counts > 0
+
+    @property
+    def several(self) -> bool:
+        """Whether some node has more than one label."""
+        return bool(self.counts.max(initial=0) > 1)
+
+    def shares(self, nodes: Indices) -> Matrix:
+        """One row for each of these nodes: its labels, which add up to 1 (0 if it has none)."""
+        counts = self.counts[nodes]
+        out = np.zeros((len(nodes), self.n_classes))
+        rows = np.repeat(np.arange(len(nodes)), counts)
+        out[rows, self.classes[_places(self.starts[nodes], counts)]] = 1 / np.repeat(counts, counts)
+        return out
+
+    def without(self, mask: Mask) -> Labels:
+        """The labels without those of some nodes."""
+        kept = np.repeat(~mask, self.counts)
+        counts = np.where(mask, 0, self.counts)
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        return Labels(starts, self.classes[kept], self.n_classes)
+
+    def first(self) -> Indices:
+        """The first label of each node; -1 if it has none."""
+        out = np.full(self.n_nodes, -1, dtype=np.int64)
+        out[self.labelled] = self.classes[self.starts[:-1][self.labelled]]
+        return out
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Who listens, and which labelled nodes do: public, and independent of the edges."""
+
+    listens: Mask
+    trains: Mask  # T: labelled nodes that listen; the weights are learnt from them
+    validates: Mask  # V: labelled nodes that are treated like unlabelled ones
+
+    @property
+    def listeners(self) -> Indices:
+        """The nodes whose sums are released, in the order of the rows."""
+        return np.flatnonzero(self.listens)
+
+
+def choose_roles(
+    labels: Labels, targets: Mask | None = None, *, seed: int = 0, validation: bool | None = None
+) -> Roles:
+    """Choose T and V by class, from a public seed; unlabelled targets listen, too.
+
+    Parameters
+    ----------
+    labels : Labels
+    targets : array of bool, optional
+        Who is to be predicted; by default everybody without a label.
+    seed : int
+        Public, and apart from the secret of the noise.
+    validation : bool, optional
+        Whether to set V aside; by default if a tenth of the labelled nodes is at least 100.
+    """
+    rng = np.random.default_rng([0x5EED, seed])
+    labelled = np.flatnonzero(labels.labelled)
+    classes = labels.first()
+    n_v = min(int(SHARE_V * len(labelled)), MOST_V)
+    if validation is None:
+        validation = n_v >= LEAST_V
+    validates = np.zeros(labels.n_nodes, dtype=bool)
+    if validation:
+        validates[_by_class(labelled, classes, max(n_v, 1), rng)] = True
+    rest = labelled[~validates[labelled]]
+    n_t = min(max(round(SHARE_T * len(labelled)), LEAST_T), len(rest), MOST_T)
+    trains = np.zeros(labels.n_nodes, dtype=bool)
+    trains[_by_class(rest, classes, n_t, rng)] = True
+    asked = ~labels.labelled if targets is None else targets & ~labels.labelled
+    return Roles(asked | trains | validates, trains, validates)
+
+
+def _by_class(nodes: Indices, classes: Indices, size: int, rng: Any) -> Indices:
+    """A random sample in which each class has its share, but for rounding.
+
+    Sorted by class with ties at random, every (len / size)-th node is taken.
+    """
+    if size <= 0:
+        return nodes[:0]
+    mixed = nodes[rng.permutation(len(nodes))]
+    ordered = mixed[np.argsort(classes[mixed], kind="stable")]
+    at = (np.arange(size) + rng.random()) * (len(nodes) / size)
+    chosen: Indices = ordered[np.minimum(at.astype(np.int64), len(nodes) - 1)]
+    return chosen
+
+
+# -- What is said ----------------------------------------------------------------------------------
+
+
+def denominator(labels: Labels) -> int:
+    """Units in a loudness of 1: even, and divisible by the numbers of labels if they are few."""
+    common = 1
+    for count in np.unique(labels.counts[labels.labelled]).tolist():
+        common = math.lcm(common, count)
+        if 2 * common > _MOST_DENOMINATOR:
+            return _MOST_DENOMINATOR
+    return 2 * common
+
+
+def first_words(labels: Labels, roles: Roles, log_prior: Matrix) -> Words:
+    """Round 1: labelled nodes but V name their labels; others speak if they are sure."""
+    unit = denominator(labels)
+    public = labels.without(roles.validates)
+    guess = np.where(public.labelled, -1, log_prior.argmax(axis=1))
+    guess[log_prior.max(axis=1) < math.log(SURE)] = -1
+    counts = np.where(public.labelled, public.counts, guess >= 0)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    columns = np.empty(starts[-1], dtype=np.int64)
+    labelled = np.repeat(public.labelled, counts)
+    columns[labelled], columns[~labelled] = public.classes, guess[guess >= 0]
+    loudness = np.where(roles.listens, unit // 2, unit)
+    each = loudness // np.maximum(counts, 1)  # rounded down: together at most the loudness
+    return Words(starts, columns, np.repeat(each, counts))
+
+
+def last_words(labels: Labels, roles: Roles, spoken: Mask, guess: Indices) -> Words:
+    """Round 2: everybody who has not spoken names the class that is guessed for it."""
+    speaks = ~spoken
+    unit = denominator(labels)
+    loudness = np.where(roles.listens, unit // 2, unit)
+    return Words(_starts_of(speaks), guess[speaks], loudness[speaks])
+
+
+# -- What features alone say -----------------------------------------------------------------------
+
+
+def frequencies(labels: Labels, n: int) -> Matrix:
+    """Log of the classes' shares among the labels, for each of n nodes."""
+    counts = np.bincount(labels.classes, minlength=labels.n_classes) + 1.0
+    return np.tile(np.log(counts / counts.sum()), (n, 1))
+
+
+def from_prior(prior: Matrix) -> Matrix:
+    """Log probabilities of a user's own model."""
+    clipped = np.maximum(prior, 1e-6)
+    logs: Matrix = np.log(clipped / clipped.sum(axis=1, keepdims=True))
+    return logs
+
+
+def from_features(features: Any, labels: Labels, *, seed: int = 0) -> Matrix:
+    """Log probabilities of a logistic regression on features; out of fold for labelled nodes.
+
+    The ridge is chosen by the likelihood out of fold.
+    """
+    known = np.flatnonzero(labels.labelled)
+    X, Y = _scaled(features), labels.shares(known)
+    rng = np.random.default_rng([0xF01D, seed])
+    fold = np.empty(len(known), dtype=np.int64)
+    order = rng.permutation(len(known))
+    order = order[np.argsort(labels.first()[known][order], kind="stable")]
+    fold[order] = np.arange(len(known)) % _FOLDS_OF_FEATURES
+    best, best_score, best_ridge = None, -math.inf, 0.0
+    for ridge in _FEATURE_RIDGES:
+        logs = np.empty_like(Y)
+        for k in range(_FOLDS_OF_FEATURES):
+            away = fold == k
+            model = logistic_regression(X[known[~away]], Y[~away], ridge)
+            logs[away] = model.log_probabilities(X[known[away]])
+        score = float((Y * logs).sum())
+        if score > best_score:
+            best, best_score, best_ridge = logs, score, ridge
+    assert best is not None
+    out = logistic_regression(X[known], Y, best_ridge).log_probabilities(X)
+    out[known] = best
+    return out
+
+
+class Logistic(NamedTuple):
+    """A fitted softmax regression."""
+
+    weights: Matrix  # (columns, classes)
+    bias: Matrix  # (classes)
+
+    def log_probabilities(self, X: Any) -> Matrix:
+        """Log of the probability of every class, for every row."""
+        return _log_softmax(np.asarray(X @ self.weights) + self.bias)
+
+
+def logistic_regression(X: Any, Y: Matrix, ridge: float) -> Logistic:
+    """Softmax regression under a ridge, on rows of class shares; the bias is nearly free."""
+    from scipy.optimize import minimize
+
+    d, c = X.shape[1], Y.shape[1]
+    turned = X.T.tocsr() if hasattr(X, "tocsr") else X.T
+
+    def loss(flat: Matrix) -> tuple[float, Matrix]:
+        W, b = flat[: d * c].reshape(d, c), flat[d * c :]
+        logs = _log_softmax(np.asarray(X @ W) + b)
+        E = np.exp(logs) - Y
+        value = -(Y * logs).sum() + ridge / 2 * (W * W).sum() + 5e-4 * (b @ b)
+        gradient = np.concatenate(
+            ((np.asarray(turned @ E) + ridge * W).ravel(), E.sum(axis=0) + 1e-3 * b)
+        )
+        return float(value), gradient
+
+    found = minimize(
+        loss, np.zeros((d + 1) * c), jac=True, method="L-BFGS-B",
+        options={"maxiter": 200, "ftol": 1e-7},
+    )  # fmt: skip
+    return Logistic(found.x[: d * c].reshape(d, c), found.x[d * c :])
+
+
+def _scaled(features: Any) -> Any:
+    """Columns in comparable units: dense ones standardised, sparse ones divided by their largest.
+
+    All rows count, labelled or not: features are public.
+    """
+    if hasattr(features, "tocsr"):
+        import scipy.sparse as sp
+
+        X = sp.csr_array(features, dtype=np.float64)
+        largest = np.ravel(abs(X).max(axis=0).toarray()) if X.shape[0] else np.ones(X.shape[1])
+        return sp.csr_array(X @ sp.diags_array(1 / np.where(largest > 0, largest, 1.0)))
+    dense = np.asarray(features, dtype=np.float64)
+    spread = dense.std(axis=0)
+    return (dense - dense.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+# -- What the sums say -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How a score is made: shared weights ("friends are alike") and a matrix for the rest."""
+
+    prior: float  # w0, of the log probabilities without the graph
+    sums: Matrix  # (blocks) w, of the sums in units of `scales`
+    shares: Matrix  # (blocks) v, of the sums as shares of what was heard
+    matrices: Matrix  # (blocks, classes, classes) D: row heard, column predicted
+    bias: Matrix  # (classes)
+    scales: Matrix  # (blocks)
+    noise: float  # b, the scale of the noise in units of loudness 1
+
+    def log_probabilities(self, log_prior: Matrix, heard: Sequence[Matrix]) -> Matrix:
+        """Log of the probability of every class, for each row of the prior and of the sums."""
+        Z = self.prior * log_prior + self.bias
+        for t, S in enumerate(heard):
+            A, B = _evidence(S, float(self.scales[t]), self.noise)
+            Z += A @ (self.matrices[t] + self.sums[t] * np.eye(len(self.bias)))
+            Z += self.shares[t] * B
+        return _log_softmax(Z)
+
+
+def _evidence(S: Matrix, scale: float, noise: float) -> tuple[Matrix, Matrix]:
+    """The sums in units of their scale, and as shares of what was heard."""
+    total = np.maximum(S.sum(axis=1, keepdims=True), 0.0) + 3 * noise
+    return S / scale, S / np.maximum(total, _TINY)
+
+
+def fit_weights(
+    log_prior: Matrix, heard: Sequence[Matrix], Y: Matrix, ridge: float, noise: float,
+    scales: Matrix, begin: Weights | None = None, row_weights: Matrix | None = None,
+) -> Weights:  # fmt: skip
+    """Fit a softmax to class shares Y by L-BFGS, under a ridge."""
+    from scipy.optimize import minimize
+
+    c, k = Y.shape[1], len(heard)
+    evidence = [_evidence(S, float(s), noise) for S, s in zip(heard, scales, strict=True)]
+    cuts = np.cumsum([1, k, k, k * c * c])
+    weight = np.ones((len(Y), 1)) if row_weights is None else row_weights[:, None]
+
+    def unpack(flat: Matrix) -> tuple[float, Matrix, Matrix, Matrix, Matrix]:
+        w0, w, v, D, bias = np.split(flat, cuts)
+        return float(w0[0]), w, v, D.reshape(k, c, c), bias
+
+    def loss(flat: Matrix) -> tuple[float, Matrix]:
+        w0, w, v, D, bias = unpack(flat)
+        Z = w0 * log_prior + bias
+        for t, (A, B) in enumerate(evidence):
+            Z += A @ (D[t] + w[t] * np.eye(c)) + v[t] * B
+        logs = _log_softmax(Z)
+        E = weight * (np.exp(logs) - Y)
+        value = -float((weight * Y * logs).sum()) + ridge / 2 * float((D * D).sum())
+        value += 0.5 * (w0 - 1) ** 2 + 0.5 * float(bias @ bias) + 0.05 * float(w @ w + v @ v)
+        dw, dv, dD = np.empty(k), np.empty(k), np.empty((k, c, c))
+        for t, (A, B) in enumerate(evidence):
+            moved = A.T @ E
+            dw[t], dv[t] = np.trace(moved) + 0.1 * w[t], float((E * B).sum()) + 0.1 * v[t]
+            dD[t] = moved + ridge * D[t]
+        first = [float((E * log_prior).sum()) + w0 - 1]
+        return value, np.concatenate((first, dw, dv, dD.ravel(), E.sum(axis=0) + bias))
+
+    at = np.zeros(cuts[-1] + c)
+    at[0] = 1.0
+    if begin is not None:
+        parts = (begin.sums, begin.shares, begin.matrices.ravel(), begin.bias)
+        at = np.concatenate(([begin.prior], *parts))
+    found = minimize(loss, at, jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-8})
+    w0, w, v, D, bias = unpack(found.x)
+    return Weights(w0, w, v, D, bias, np.asarray(scales, dtype=float), noise)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the labelled listeners say about the graph: whether it helps, and how sure that is."""
+
+    helps: bool
+    gain: float  # mean gain in log likelihood of a node, by V or out of fold in T
+    error: float  # its standard error
+    ridge: float
+    by: str  # "V" or "T"
+
+
+@dataclass(frozen=True)
+class Model:
+    """The weights, or None where the graph does not help: then the prior alone predicts."""
+
+    weights: Weights | None
+    judgement: Judgement
+
+    def log_probabilities(self, log_prior: Matrix, heard: Sequence[Matrix]) -> Matrix:
+        """Log of the probability of every class."""
+        if self.weights is None:
+            return log_prior
+        return self.weights.log_probabilities(log_prior, heard)
+
+
+def learn(
+    labels: Labels, roles: Roles, log_prior: Matrix, heard: Sequence[Matrix], noise: float,
+    *, ridges: Sequence[float] = RIDGES, seed: int = 0,
+) -> Model:  # fmt: skip
+    """Learn the weights from T; V, or else T by folds, chooses the ridge and whether to use them.
+
+    Parameters
+    ----------
+    labels, roles
+        As they were when the sums were asked for.
+    log_prior : array of shape (n, classes)
+        Out of fold for labelled nodes.
+    heard : sequence of arrays of shape (listeners, classes)
+        Noisy sums in units of loudness 1: rounds, and in directed graphs both directions of each.
+    noise : float
+        Scale of the noise in the same unit.
+    """
+    rows = roles.listeners
+    scales = np.array(
+        [max(float(np.sqrt(np.mean(S * S))), _TINY) if S.size else 1.0 for S in heard]
+    )
+    T, V = np.flatnonzero(roles.trains[rows]), np.flatnonzero(roles.validates[rows])
+    L_T, Y_T, S_T = log_prior[rows[T]], labels.shares(rows[T]), [S[T] for S in heard]
+    fits: dict[float, Weights] = {}
+    begin: Weights | None = None
+    for ridge in sorted(ridges, reverse=True):
+        begin = fits[ridge] = fit_weights(L_T, S_T, Y_T, ridge, noise, scales, begin)
+    gains: dict[float, Matrix] = {}
+    if len(V):
+        L, Y, S_V = log_prior[rows[V]], labels.shares(rows[V]), [S[V] for S in heard]
+        for ridge, weights in fits.items():
+            gains[ridge] = (Y * (weights.log_probabilities(L, S_V) - L)).sum(axis=1)
+    else:
+        fold = np.random.default_rng([0x3F01D, seed]).permutation(len(T)) % _FOLDS_OF_T
+        for ridge, weights in fits.items():
+            gain = gains[ridge] = np.zeros(len(T))
+            for k in range(_FOLDS_OF_T):
+                away, kept = fold == k, fold != k
+                if away.any() and kept.any():
+                    S_kept, S_away = [S[kept] for S in S_T], [S[away] for S in S_T]
+                    part = fit_weights(L_T[kept], S_kept, Y_T[kept], ridge, noise, scales, weights)
+                    logs = part.log_probabilities(L_T[away], S_away)
+                    gain[away] = (Y_T[away] * (logs - L_T[away])).sum(axis=1)
+    ridge = max(gains, key=lambda r: float(gains[r].mean()) if len(gains[r]) else 0.0)
+    gain = gains[ridge]
+    mean = float(gain.mean()) if len(gain) else 0.0
+    error = float(gain.std() / math.sqrt(len(gain))) if len(gain) else 0.0
+    helps = mean > (error if len(V) else 0.0)
+    judgement = Judgement(helps, mean, error, ridge, "V" if len(V) else "T")
+    return Model(fits[ridge] if helps else None, judgement)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the rounds gave: everything here may be published."""
+
+    log_prior: Matrix  # (n, classes)
+    heard: tuple[Matrix, ...]  # released sums by round, in units of loudness 1
+    noise: float
+    model: Model
+    log_probabilities: Matrix = field(repr=False)  # (n, classes); labelled nodes: as if unlabelled
+
+
+def converse(
+    labels: Labels, roles: Roles, log_prior: Matrix, noise: float, *, blocks: int = 1, seed: int = 0
+) -> Generator[Words, Matrix, Outcome]:
+    """Yield the words of each round, and take the noisy sums of the listeners in whole units.
+
+    Parameters
+    ----------
+    labels, roles, log_prior, noise
+        As for `learn`.
+    blocks : int
+        2 for a directed graph: sums of those whom a listener follows, then of its followers.
+    """
+    unit = denominator(labels)
+    words = first_words(labels, roles, log_prior)
+    heard: list[Matrix] = [np.asarray((yield words)) / unit]
+    spoken = words.speaks
+    model = learn(labels, roles, log_prior, _blocks(heard, blocks), noise, seed=seed)
+    guess = log_prior.argmax(axis=1)
+    rows = roles.listeners
+    logs = model.log_probabilities(log_prior[rows], _blocks(heard, blocks))
+    guess[rows] = logs.argmax(axis=1)
+    heard.append(np.asarray((yield last_words(labels, roles, spoken, guess))) / unit)
+    return conclude(labels, roles, log_prior, heard, noise, blocks=blocks, seed=seed)
+
+
+def conclude(
+    labels: Labels, roles: Roles, log_prior: Matrix, heard: Sequence[Matrix], noise: float,
+    *, blocks: int = 1, seed: int = 0,
+) -> Outcome:  # fmt: skip
+    """What the sums of all rounds tell, in units of loudness 1."""
+    split = _blocks(heard, blocks)
+    model = learn(labels, roles, log_prior, split, noise, seed=seed)
+    logs = log_prior.copy()
+    rows = roles.listeners
+    logs[rows] = model.log_probabilities(log_prior[rows], split)
+    return Outcome(log_prior, tuple(heard), noise, model, logs)
+
+
+def _blocks(heard: Sequence[Matrix], blocks: int) -> list[Matrix]:
+    return [part for S in heard for part in np.split(S, blocks, axis=1)]
+
+
+def _spread(S: Matrix) -> float:
+    """The root of the mean square, a public unit for sums."""
+    return max(float(np.sqrt(np.mean(S * S))), _TINY) if S.size else 1.0
+
+
+def _log_softmax(Z: Matrix) -> Matrix:
+    Z = Z - Z.max(axis=1, keepdims=True)
+    Z -= np.log(np.exp(Z).sum(axis=1, keepdims=True))
+    return Z
+
+
+def _starts_of(mask: Mask) -> Indices:
+    """Starts of one entry for every node in the mask."""
+    return np.concatenate(([0], np.cumsum(mask))).astype(np.int64)
+
+
+def _places(starts: Indices, counts: Indices) -> Indices:
+    """Positions of several ranges, one after the other."""
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))

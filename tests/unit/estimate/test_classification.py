@@ -1,0 +1,108 @@
+"""The estimator of classes: roles, words, and what it makes of sums."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edgeveil.estimate import classification as cl
+
+
+def _talk(graph_sums, labels, roles, log_prior, noise):  # type: ignore[no-untyped-def]
+    talk = cl.converse(labels, roles, log_prior, noise)
+    words = next(talk)
+    while True:
+        try:
+            words = talk.send(graph_sums(words))
+        except StopIteration as end:
+            return end.value
+
+
+def _planted(n: int, classes: int, seed: int):  # type: ignore[no-untyped-def]
+    """Classes, and an adjacency matrix in which friends are mostly of one class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    chance = np.where(y[:, None] == y[None, :], 0.12, 0.01)
+    upper = np.triu(rng.random((n, n)) < chance, 1)
+    return y, (upper | upper.T).astype(float), rng
+
+
+def _sums(adjacency, classes, roles, rng, scale):  # type: ignore[no-untyped-def]
+    def hear(words):  # type: ignore[no-untyped-def]
+        said = np.zeros((len(adjacency), classes))
+        speakers = np.repeat(np.arange(len(adjacency)), np.diff(words.starts))
+        np.add.at(said, (speakers, words.columns), words.units)
+        heard = (adjacency @ said)[roles.listens]
+        return heard + rng.laplace(0, scale, heard.shape) if scale else heard
+
+    return hear
+
+
+def test_roles_many_labels_are_stratified_and_apart() -> None:
+    y = np.repeat([0, 1, -1], [4000, 80, 1000])
+    labels = cl.Labels.single(y)
+    roles = cl.choose_roles(labels, seed=5)
+    assert not (roles.trains & roles.validates).any()
+    assert roles.validates.sum() == 408
+    assert abs(roles.trains.sum() - 1224) <= 1
+    assert abs(int(roles.trains[y == 1].sum()) - 24) <= 2
+    assert roles.listens[y == -1].all()
+    assert (roles.listens == (roles.trains | roles.validates | (y == -1))).all()
+
+
+def test_roles_few_labels_have_no_validation_sample() -> None:
+    roles = cl.choose_roles(cl.Labels.single(np.repeat([0, 1, -1], [50, 50, 400])))
+    assert not roles.validates.any()
+    assert roles.trains.sum() == 100
+
+
+def test_first_words_validation_sample_never_names_its_label() -> None:
+    labels = cl.Labels.single([0, 1, 0, -1])
+    roles = cl.Roles(*(np.array(m, dtype=bool) for m in ([0, 0, 1, 1], [0] * 4, [0, 0, 1, 0])))
+    words = cl.first_words(labels, roles, np.log(np.full((4, 2), 0.5)))
+    assert words.speaks.tolist() == [True, True, False, False]
+    assert words.units.tolist() == [2, 2]
+
+
+def test_several_labels_share_the_loudness() -> None:
+    starts = np.array([0, 2, 5, 5])
+    labels = cl.Labels(starts, np.array([0, 1, 0, 1, 2]), 3)
+    roles = cl.Roles(*(np.array(m, dtype=bool) for m in ([1, 0, 1], [1, 0, 0], [0, 0, 0])))
+    words = cl.first_words(labels, roles, np.log(np.full((3, 3), 1 / 3)))
+    assert cl.denominator(labels) == 12
+    assert words.units.tolist() == [3, 3, 4, 4, 4]
+
+
+def test_converse_alike_friends_beat_the_prior() -> None:
+    y, adjacency, rng = _planted(900, 3, 7)
+    shown = np.where(rng.random(900) < 0.5, y, -1)
+    labels = cl.Labels.single(shown, 3)
+    roles = cl.choose_roles(labels)
+    prior = cl.frequencies(labels, 900)
+    outcome = _talk(_sums(adjacency, 3, roles, rng, 2.0), labels, roles, prior, 1.0)
+    hidden = shown < 0
+    assert outcome.model.judgement.helps
+    assert (outcome.log_probabilities.argmax(axis=1) == y)[hidden].mean() > 0.9
+
+
+def test_converse_shuffled_graph_falls_back_to_the_prior() -> None:
+    y, adjacency, rng = _planted(2000, 3, 8)
+    features = np.eye(3)[np.where(rng.random(2000) < 0.7, y, rng.integers(3, size=2000))]
+    shown = np.where(rng.random(2000) < 0.6, y, -1)
+    labels = cl.Labels.single(shown, 3)
+    roles = cl.choose_roles(labels)
+    assert roles.validates.any()
+    prior = cl.from_features(features, labels.without(roles.validates))
+    order = rng.permutation(2000)
+    mixed = adjacency[np.ix_(order, order)]
+    outcome = _talk(_sums(mixed, 3, roles, rng, 2.0), labels, roles, prior, 1.0)
+    hidden = shown < 0
+    alone = (prior.argmax(axis=1) == y)[hidden].mean()
+    assert (outcome.log_probabilities.argmax(axis=1) == y)[hidden].mean() > alone - 0.02
+
+
+def test_logistic_regression_gradient_is_zero_at_the_fit() -> None:
+    rng = np.random.default_rng(4)
+    X, Y = rng.normal(size=(200, 3)), np.eye(2)[rng.integers(2, size=200)]
+    fit = cl.logistic_regression(X, Y, 2.0)
+    error = np.exp(fit.log_probabilities(X)) - Y
+    assert np.abs(X.T @ error + 2.0 * fit.weights).max() < 0.05
