@@ -10,7 +10,7 @@ from numba import njit
 
 from benchmarks.settings import Settings
 from edgeveil import Graph, NodeSet, open_graph, save_graph
-from edgeveil.datasets import load_blogcatalog, social_network
+from edgeveil.graph.datasets import load_blogcatalog, social_network
 
 __all__ = [
     "described",

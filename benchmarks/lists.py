@@ -24,11 +24,11 @@ from benchmarks.settings import Settings
 from edgeveil import Graph, NoiseSource
 from edgeveil.engine import Local
 from edgeveil.engine.tasks import About, Part, Task
-from edgeveil.flow.two_hop import two_hop_tail_of_lists
+from edgeveil.flow.common_neighbours import two_hop_tail_of_lists
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.mechanisms.suggest import Suggest
-from edgeveil.provenance import Provenance
+from edgeveil.results.provenance import Provenance
 
 __all__ = ["run"]
 

@@ -21,7 +21,7 @@ from benchmarks.graphs import draw_spread_ends
 from benchmarks.measure import load_average
 from benchmarks.settings import Settings
 from edgeveil import Graph, Ledger, NodeSet, open_graph, refresh, save_graph
-from edgeveil.datasets import social_network
+from edgeveil.graph.datasets import social_network
 
 __all__ = ["run"]
 

@@ -35,9 +35,9 @@ from jwt.algorithms import OKPAlgorithm
 
 from benchmarks.graphs import draw_edges
 from benchmarks.settings import Settings
-from edgeveil.datasets import social_network
-from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from tests.serve.running import Service, free_port, peak_bytes, request
 from tests.serve.test_faults import check, killed_again_and_again
 

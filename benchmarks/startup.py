@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.measure import summary
 from benchmarks.settings import Settings
 from edgeveil import save_graph
-from edgeveil.datasets import social_network
+from edgeveil.graph.datasets import social_network
 
 __all__ = ["run"]
 

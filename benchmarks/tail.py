@@ -18,10 +18,10 @@ from benchmarks.graphs import described, draw_edges
 from benchmarks.measure import interleaved, ratios, show, summary
 from benchmarks.scale import exponent
 from benchmarks.settings import Settings
-from edgeveil.flow.two_hop import two_hop_tail_of_lists
-from edgeveil.graph import Graph
+from edgeveil.flow.common_neighbours import two_hop_tail_of_lists
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import own_lists
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource, calibrate
 from edgeveil.privacy.statistic import Tail, randomise
 

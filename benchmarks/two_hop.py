@@ -11,7 +11,7 @@ from benchmarks.measure import interleaved, ratios, show, summary
 from benchmarks.ours import call
 from benchmarks.settings import Settings
 from edgeveil import Graph
-from edgeveil.flow.two_hop import two_hop_sums_of_lists
+from edgeveil.flow.common_neighbours import two_hop_sums_of_lists
 
 __all__ = ["run"]
 

@@ -21,7 +21,7 @@ from sklearn.preprocessing import normalize
 
 import edgeveil as ev
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate
-from edgeveil.postprocess import embed as hash_scores
+from edgeveil.results.postprocess import embed as hash_scores
 
 DIMENSION = 256
 

@@ -23,7 +23,7 @@ from experiments.results import write_machine_facts, write_results
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from edgeveil.datasets import LabelledGraph
+    from edgeveil.graph.datasets import LabelledGraph
 
 __all__ = ["EXPERIMENTS", "Experiment", "reproduce"]
 

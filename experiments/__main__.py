@@ -12,12 +12,12 @@ from pathlib import Path
 
 import scipy.sparse as sp
 
-from edgeveil._words import counted
+from edgeveil._internal.words import counted
 from edgeveil.cli.interrupts import watching
 from edgeveil.cli.output import say
-from edgeveil.datasets import LabelledGraph, load_blogcatalog, load_pos
 from edgeveil.errors import EdgeveilError
-from edgeveil.io import read_graph
+from edgeveil.graph.datasets import LabelledGraph, load_blogcatalog, load_pos
+from edgeveil.graph.io import read_graph
 from edgeveil.report import write_page
 from experiments import EXPERIMENTS, reproduce
 from experiments.page import reproduction_page

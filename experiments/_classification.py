@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from edgeveil.datasets import LabelledGraph
+from edgeveil.estimate.hashing import hash_nodes
 from edgeveil.evaluation.results import Result, estimate
-from edgeveil.hashing import hash_nodes
+from edgeveil.graph.datasets import LabelledGraph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.run import rows_of
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 from experiments.cells import Cells
 from experiments.classifier import F1, classify, majority_floor

@@ -9,7 +9,7 @@ import numpy as np
 
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.push_flow import push_flow_cap
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import NonPrivate
 from edgeveil.mechanisms.base import Asking, OwnLists
 from edgeveil.privacy.guarantee import Model

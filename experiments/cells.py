@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._files import flush, write_atomically
+from edgeveil._internal.files import flush, write_atomically
 from edgeveil.cli.output import counting
 
 __all__ = ["Cells"]

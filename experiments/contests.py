@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from edgeveil.cli.output import counting
-from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.ranking import Contender, Measured, Scores, measure_contest
 from edgeveil.evaluation.results import Result
+from edgeveil.graph.datasets import LabelledGraph
 from experiments.cells import Cells
 
 __all__ = ["as_json", "from_json", "measure_contests"]

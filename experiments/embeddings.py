@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from edgeveil.datasets import LabelledGraph, social_network
 from edgeveil.evaluation.results import Result
+from edgeveil.graph.datasets import LabelledGraph, social_network
 from edgeveil.mechanisms import OwnListEmbedding
 from edgeveil.mechanisms.run import rows_of
 from experiments._classification import (

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.ranking import Contender, RandomOrder
 from edgeveil.evaluation.results import Result
+from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.mechanisms import DPPushFlowCap, EdgeFlipping, NonPrivate, OwnNeighbours
 from edgeveil.mechanisms.base import Mechanism
 from experiments.baselines import CapWithoutNoise, OwnListWithDegrees

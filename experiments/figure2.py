@@ -30,9 +30,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.results import Result, estimate
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import LabelledGraph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import EdgeFlipping
 from edgeveil.mechanisms.run import shared_part
 from experiments._classification import (

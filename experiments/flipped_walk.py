@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import EdgeveilError
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.run import shared_part
 from edgeveil.privacy.noise import NoiseSource
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.datasets import LabelledGraph, social_network
 from edgeveil.evaluation.hits import (
     Group,
     HiddenEdges,
@@ -33,11 +32,12 @@ from edgeveil.evaluation.over_time import (
     lists_of_series,
 )
 from edgeveil.evaluation.results import Result, estimate
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import LabelledGraph, social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms import Suggest
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.run import rows_after, shared_part
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.series import WindowRule
 from experiments.cells import Cells

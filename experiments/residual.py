@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.ranking import choose_sources
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow import push_flow_cap
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import LabelledGraph
+from edgeveil.graph.graph import Graph
 from experiments.cells import Cells
 from experiments.figures import BLUE, ORANGE, VERMILION
 

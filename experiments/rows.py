@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil.evaluation.ranking import releases
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import DPForwardCap, DPInstantEmbedding, DPPushFlow, DPPushFlowCap
 from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.privacy.noise import NoiseSource

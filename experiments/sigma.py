@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.metrics import top_k_metrics
 from edgeveil.evaluation.ranking import choose_sources
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import LabelledGraph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import DPPushFlowCap
 from edgeveil.mechanisms.base import Rows
 from edgeveil.privacy.noise import NoiseSource

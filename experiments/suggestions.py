@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.hits import (
     ALL_GROUPS,
     DEGREE_GROUPS,
@@ -18,6 +17,7 @@ from edgeveil.evaluation.hits import (
     measure_suggestions,
 )
 from edgeveil.evaluation.results import Result
+from edgeveil.graph.datasets import LabelledGraph
 from edgeveil.mechanisms import Suggest
 from experiments.cells import Cells
 from experiments.figures import BLACK, BLUE, GREEN, GREY, LARGE, ORANGE, select

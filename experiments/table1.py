@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from edgeveil.datasets import LabelledGraph
 from edgeveil.evaluation.results import Result
+from edgeveil.graph.datasets import LabelledGraph
 from experiments.cells import Cells
 
 if TYPE_CHECKING:

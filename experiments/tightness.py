@@ -17,8 +17,8 @@ import numpy as np
 
 from edgeveil.evaluation.results import Result
 from edgeveil.flow import personalized_pagerank, push_flow_cap
-from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from experiments.cells import Cells
 from experiments.figures import BLUE, GREY, ORANGE, VERMILION
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from edgeveil.datasets import LabelledGraph
+    from edgeveil.graph.datasets import LabelledGraph
 
 __all__ = ["draw", "measure", "settings"]
 

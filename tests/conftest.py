@@ -52,7 +52,7 @@ if os.name == "nt":  # they use fork, POSIX signals, limits, terminals and file 
     collect_ignore_glob = [
         *("browser/*", "cli/*", "cluster/*", "docs/*", "fuzz/*", "serve/*"),
         *(
-            "unit/history/test_faults.py",
+            "unit/series/test_history_faults.py",
             "unit/ledger/test_crash.py",
             "unit/ledger/test_integrity.py",
         ),

@@ -9,7 +9,7 @@ from itertools import combinations, permutations
 import numpy as np
 
 from edgeveil.flow import lazy_restart
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 
 

@@ -29,10 +29,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 WORKER = "tests.unit.ledger.worker"
 EDGEVEIL = "edgeveil.cli.app"
-HISTORIAN = "tests.unit.history.worker"
+HISTORIAN = "tests.unit.series.history_worker"
 REFRESHER = "tests.unit.series.worker"
 LOADED = {  # a package stands for all of its modules
-    HISTORIAN: ["edgeveil.history", "polars"],
+    HISTORIAN: ["edgeveil.series.history", "polars"],
     REFRESHER: ["edgeveil.series", "edgeveil.privacy", "edgeveil.estimate", "polars", "psycopg"],
     WORKER: ["psycopg"],
     EDGEVEIL: [

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 
 __all__ = [
     "Trace",

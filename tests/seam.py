@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from edgeveil.estimate.lists import Evidence
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.base import OwnLists, own_lists
 from edgeveil.mechanisms.run import answers_to, make_rows, rows_of, shared_part

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgeveil.flow.two_hop import two_hop_sums_of_lists
-from edgeveil.graph import Graph
+from edgeveil.flow.common_neighbours import two_hop_sums_of_lists
+from edgeveil.graph.graph import Graph
 
 
 def two_hop_sums(graph: Graph, source: int, weights: np.ndarray) -> np.ndarray:

@@ -19,10 +19,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 # The order in which people meet things; what is not named here follows, so nothing is lost.
 _GROUPS = {
-    "Reading graphs": "as_graph read_graph open_graph save_graph io.build_graph Graph NodeSet "
-    "History history.Snapshot",
+    "Reading graphs": "as_graph read_graph open_graph save_graph graph.building.build_graph Graph NodeSet "
+    "History series.history.Snapshot",
     "Releasing": "refresh suggest rank embed release release_to price recommended PrivateEmbedding",
-    "Results": "Suggestions Release Guarantee release_folder.ReleaseFolder",
+    "Results": "Suggestions Release Guarantee results.release_folder.ReleaseFolder",
     "The budget": "Ledger NoiseSource",
     "For the curator only": "evaluate audit flow.personalized_pagerank flow.push_flow "
     "flow.push_flow_cap",
@@ -31,8 +31,8 @@ _GROUPS = {
     "mechanisms.DPPushFlow mechanisms.DPSparsePPR mechanisms.DPInstantEmbedding "
     "mechanisms.DPEmbeddingSparse mechanisms.EdgeFlipping mechanisms.GraphDiffusion "
     "mechanisms.OwnNeighbours mechanisms.NonPrivate mechanisms.Mechanism",
-    "Data sets": "datasets.LabelledGraph datasets.social_network "
-    "datasets.load_blogcatalog datasets.load_pos",
+    "Data sets": "graph.datasets.LabelledGraph graph.datasets.social_network "
+    "graph.datasets.load_blogcatalog graph.datasets.load_pos",
     "Errors": "errors.EdgeveilError errors.BudgetError errors.InputError errors.LedgerError "
     "errors.ParameterError errors.PromiseError errors.UnknownNodeError",
 }

@@ -17,28 +17,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgeveil import conformance as conformance
-    from edgeveil import datasets as datasets
     from edgeveil import engine as engine
     from edgeveil import errors as errors
     from edgeveil import flow as flow
     from edgeveil import mechanisms as mechanisms
-    from edgeveil.advice import recommended
-    from edgeveil.auditing import audit
     from edgeveil.engine import embed, price, rank, release, release_to
-    from edgeveil.estimators import PrivateEmbedding
+    from edgeveil.engine.advice import recommended
+    from edgeveil.engine.estimators import PrivateEmbedding
     from edgeveil.evaluation.own_graph import evaluate
-    from edgeveil.graph import Graph
-    from edgeveil.history import History
-    from edgeveil.io import as_graph, open_graph, read_graph, save_graph
+    from edgeveil.graph import datasets as datasets
+    from edgeveil.graph.graph import Graph
+    from edgeveil.graph.io import as_graph, open_graph, read_graph, save_graph
+    from edgeveil.graph.nodes import NodeSet
     from edgeveil.ledger import Ledger
-    from edgeveil.nodes import NodeSet
     from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.privacy.noise import NoiseSource
-    from edgeveil.releases import Release
+    from edgeveil.results.release import Release
+    from edgeveil.results.suggestions import Suggestions
+    from edgeveil.series.history import History
     from edgeveil.series.refresh import refresh
     from edgeveil.series.suggesting import suggest
-    from edgeveil.suggestions import Suggestions
+    from edgeveil.testing import audit
+    from edgeveil.testing import conformance as conformance
 
 __all__ = [
     "Graph",
@@ -66,31 +66,38 @@ __all__ = [
     "suggest",
 ]
 
-_PARTS = ("conformance", "datasets", "engine", "errors", "flow", "mechanisms")
+_PARTS = {
+    "conformance": "testing.conformance",
+    "datasets": "graph.datasets",
+    "engine": "engine",
+    "errors": "errors",
+    "flow": "flow",
+    "mechanisms": "mechanisms",
+}
 _HOMES = {
-    "advice": "recommended",
-    "auditing": "audit",
+    "engine.advice": "recommended",
+    "testing": "audit",
     "engine": "embed price rank release release_to",
-    "estimators": "PrivateEmbedding",
+    "engine.estimators": "PrivateEmbedding",
     "evaluation.own_graph": "evaluate",
-    "graph": "Graph",
-    "history": "History",
-    "io": "as_graph open_graph read_graph save_graph",
+    "graph.graph": "Graph",
+    "series.history": "History",
+    "graph.io": "as_graph open_graph read_graph save_graph",
     "ledger": "Ledger",
-    "nodes": "NodeSet",
+    "graph.nodes": "NodeSet",
     "privacy.guarantee": "Guarantee",
     "privacy.noise": "NoiseSource",
-    "releases": "Release",
+    "results.release": "Release",
     "series.refresh": "refresh",
     "series.suggesting": "suggest",
-    "suggestions": "Suggestions",
+    "results.suggestions": "Suggestions",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     if name in _PARTS:
-        return import_module(f"edgeveil.{name}")
+        return import_module(f"edgeveil.{_PARTS[name]}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'edgeveil' has no attribute {name!r}")
     value = getattr(import_module(f"edgeveil.{_HOME_OF[name]}"), name)

@@ -8,10 +8,6 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from edgeveil.auditing import AuditResult, Pair, audit, verdict
-from edgeveil.auditing.guessing import learn
-from edgeveil.auditing.verdict import draw
-from edgeveil.auditing.worst_pairs import worst_pair
 from edgeveil.errors import ParameterError
 from edgeveil.mechanisms import (
     MECHANISMS,
@@ -33,6 +29,10 @@ from edgeveil.mechanisms import (
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs, two_cliques, wedge
 from edgeveil.privacy import statistic
 from edgeveil.privacy.noise import NoiseSource, add_laplace_to_rows
+from edgeveil.testing import AuditResult, Pair, audit, verdict
+from edgeveil.testing.guessing import learn
+from edgeveil.testing.verdict import draw
+from edgeveil.testing.worst_pairs import worst_pair
 
 # For these parameters one edge moves the flow by sigma, to six digits.
 TIGHT = {"epsilon": 1.0, "sigma": 1e-7, "restart": 0.999, "rounds": 1, "prepush": True}

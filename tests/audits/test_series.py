@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.auditing.guessing import learn
 from edgeveil.estimate import lists
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.run import make_rows
 from edgeveil.mechanisms.suggest import SuggestWindow
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.testing.guessing import learn
 
 TRIALS, SURE = 8000, 0.999
 MEMBER, X, Y, N = 0, 1, 2, 5

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.auditing.guessing import learn
 from edgeveil.mechanisms import EdgeFlipping
 from edgeveil.mechanisms.hard_pairs import single_pair
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.testing.guessing import learn
 
 TRIALS, SURE = 700, 0.999
 FLIPPING = EdgeFlipping(epsilon=1.0)

@@ -9,11 +9,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from edgeveil.auditing import anneal
-from edgeveil.auditing.worst_pairs import loss_share, pairs_for, worst_pair
+from edgeveil.estimate.hashing import embedding_float_error
 from edgeveil.flow import lazy_restart, push_flow, push_flow_cap
 from edgeveil.flow.bounds import float_error_bound
-from edgeveil.hashing import embedding_float_error
 from edgeveil.mechanisms import (
     DegreePrior,
     DPEmbeddingSparse,
@@ -27,6 +25,8 @@ from edgeveil.mechanisms import (
     TwoHop,
 )
 from edgeveil.mechanisms.hard_pairs import two_cliques, wedge
+from edgeveil.testing import anneal
+from edgeveil.testing.worst_pairs import loss_share, pairs_for, worst_pair
 from tests.dense_flows import every_graph
 from tests.seam import run
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.engine import rank
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.report import page_from_releases
 from edgeveil.series.suggesting import suggest

@@ -329,7 +329,7 @@ def test_ctrl_c_while_a_charged_ranking_is_put_out_says_so(ledger, run, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"edgeveil.releases.Release.{place}", interrupted)
+        patch.setattr(f"edgeveil.results.release.Release.{place}", interrupted)
         done = run(f"{RANK}{option}")
     assert done.returncode == 130
     assert done.stderr.splitlines()[-1].startswith("edgeveil: interrupted; the release is charged")

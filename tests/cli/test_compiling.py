@@ -9,14 +9,15 @@ import sys
 
 import pytest
 
-from edgeveil import _loops, _source
+from edgeveil._internal import loops as _loops
+from edgeveil._internal import source as _source
 from edgeveil.cli.compiling import telling
 
 SUGGEST = ["suggest", "follows.csv", "--member", "alice", "--epsilon", "1"]
 CHECKED = """
 import importlib, sys
 from edgeveil.cli.app import main
-from edgeveil import _source
+from edgeveil._internal import source as _source
 code = main(["warmup"])
 from numba.extending import is_jitted
 lacking, seen = [], 0

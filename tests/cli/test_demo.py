@@ -11,12 +11,12 @@ from functools import partial
 
 import pytest
 
-import edgeveil.datasets
+import edgeveil.graph.datasets
 from edgeveil.cli.app import main
-from edgeveil.datasets import social_network
 from edgeveil.evaluation.hits import HiddenEdges, hide_edges
-from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 
 EPSILONS = ["0.25", "0.5", "1", "2", "4"]
 
@@ -41,7 +41,7 @@ def shown(tmp_path_factory):
         redirect_stdout(io.StringIO()) as printed,
         redirect_stderr(io.StringIO()) as said,
     ):
-        patch.setattr(edgeveil.datasets, "social_network", small)
+        patch.setattr(edgeveil.graph.datasets, "social_network", small)
         patch.chdir(out.parent)
         assert main(["demo", "--members", "3"]) == 0
     assert printed.getvalue().endswith(f"\n{out}\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeveil import _loops
+from edgeveil._internal import loops as _loops
 from edgeveil.cli import doctor
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"

@@ -10,7 +10,7 @@ import pytest
 from edgeveil.cli.mechanisms import make_mechanism
 from edgeveil.errors import ParameterError
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlow, DPPushFlowCap, EdgeFlipping
-from edgeveil.releases import Release
+from edgeveil.results.release import Release
 
 POPULAR = '''
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from edgeveil.ledger import Ledger
-from edgeveil.release_folder import ReleaseFolder
+from edgeveil.results.release_folder import ReleaseFolder
 
 WEEKLY = "refresh week{}.csv --nodes members.txt --label friends --ledger f.ledger --epsilon 1"
 

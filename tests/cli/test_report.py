@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeveil.datasets import social_network
+from edgeveil.graph.datasets import social_network
 
 KINDS = {"friends.csv": "", "follows_too.csv": "--directed keep"}
 

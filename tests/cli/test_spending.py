@@ -10,7 +10,7 @@ import re
 import pytest
 
 from edgeveil.cli.app import main
-from edgeveil.datasets import social_network
+from edgeveil.graph.datasets import social_network
 from edgeveil.ledger import Ledger
 from edgeveil.series import WindowRule, refresh
 from edgeveil.series.suggesting import suggest
@@ -57,7 +57,7 @@ def test_plan_names_the_epsilon_that_lasts(used, capsys):
 
 
 def test_plan_with_the_graph_says_what_each_epsilon_buys(used, capsys, tmp_path):
-    from edgeveil.io import save_graph
+    from edgeveil.graph.io import save_graph
 
     save_graph(social_network(400, average_degree=20).graph, tmp_path / "graph")
     words = "ledger plan friends.ledger --every month --for 3m --graph graph --format json"

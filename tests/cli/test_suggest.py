@@ -9,7 +9,7 @@ import json
 import pytest
 
 from edgeveil.ledger import Ledger
-from edgeveil.suggestions import Suggestions
+from edgeveil.results.suggestions import Suggestions
 
 
 def test_a_list_is_shown_without_the_member_and_its_friends(run):

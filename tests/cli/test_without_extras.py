@@ -20,9 +20,9 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 from functools import partial
-import edgeveil.datasets
-edgeveil.datasets.social_network = partial(
-    edgeveil.datasets.social_network, 800, average_degree=30
+import edgeveil.graph.datasets
+edgeveil.graph.datasets.social_network = partial(
+    edgeveil.graph.datasets.social_network, 800, average_degree=30
 )
 from edgeveil.cli.app import main
 sys.exit(main(sys.argv[1:]))

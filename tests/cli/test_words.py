@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeveil import _words
+from edgeveil._internal import words as _words
 from edgeveil.cli import output
 from edgeveil.cli.app import COMMANDS, make_app
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.engine import Local, Ray, embed, keys, ray_cluster, release, release_to
 from edgeveil.engine.ray_cluster import GraphFolder, _run_part
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
-from edgeveil.io import save_graph
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.io import save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, EdgeFlipping
 from edgeveil.privacy.noise import NoiseSource
@@ -183,7 +183,7 @@ import sys
 
 import ray
 from ray.cluster_utils import Cluster
-from edgeveil.datasets import social_network
+from edgeveil.graph.datasets import social_network
 from edgeveil.engine import Ray, release
 from edgeveil.mechanisms import DPInstantEmbedding
 from edgeveil.privacy.noise import NoiseSource
@@ -223,7 +223,7 @@ def test_a_lost_machine_with_its_object_store_costs_only_time(tmp_path):
 
 DRIVER = """
 import sys
-from edgeveil.datasets import social_network
+from edgeveil.graph.datasets import social_network
 from edgeveil.engine import Ray, release_to
 from edgeveil.mechanisms import DPInstantEmbedding
 from edgeveil.ledger import Ledger
@@ -381,7 +381,7 @@ def test_the_secret_is_on_no_disk_and_in_no_store(cluster, ledger, tmp_path):
 def test_a_cluster_of_its_own_for_one_call(tmp_path):
     """In a process of its own, because this one is connected to the tests' cluster."""
     program = (
-        "from edgeveil.datasets import social_network as s\n"
+        "from edgeveil.graph.datasets import social_network as s\n"
         "import edgeveil as ev\n"
         "from edgeveil.privacy.noise import NoiseSource as N\n"
         "import os, ray\n"
@@ -409,7 +409,7 @@ def test_an_address_without_a_cluster_is_a_plain_error_at_once():
     addresses = ["127.0.0.1:9", "nowhere.invalid:6379", "no port"]
     program = (
         "import sys\n"
-        "from edgeveil.datasets import social_network\n"
+        "from edgeveil.graph.datasets import social_network\n"
         "from edgeveil.engine import Ray, release\n"
         "from edgeveil.errors import EdgeveilError\n"
         "from edgeveil.mechanisms import TwoHop\n"

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeveil.conformance import Conformance
 from edgeveil.engine import release
 from edgeveil.errors import BudgetError, ParameterError, PromiseError, UnknownNodeError
 from edgeveil.estimate.lists import Evidence
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     MECHANISMS,
@@ -41,12 +41,12 @@ from edgeveil.mechanisms import (
     TwoHop,
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from edgeveil.nodes import NodeSet
-from edgeveil.postprocess import embed
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.release_folder import read_result
-from edgeveil.releases import Release
-from edgeveil.suggestions import Suggestions
+from edgeveil.results.postprocess import embed
+from edgeveil.results.release import Release
+from edgeveil.results.release_folder import read_result
+from edgeveil.results.suggestions import Suggestions
+from edgeveil.testing.conformance import Conformance
 from tests.seam import run
 from tests.strategies import graphs_with_source
 
@@ -131,7 +131,7 @@ def values_of(made: Release | Suggestions) -> np.ndarray:
 
 
 class TestEveryMechanism(Conformance):
-    """What holds for all of them, and for those from outside: `edgeveil.conformance`."""
+    """What holds for all of them, and for those from outside: `edgeveil.testing.conformance`."""
 
     mechanisms = tuple(INSTANCES.values())
 

@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 
 import edgeveil
-from edgeveil.auditing import audit
-from edgeveil.conformance import check
-from edgeveil.datasets import social_network
 from edgeveil.engine import making, price, release, release_to
 from edgeveil.errors import ParameterError
+from edgeveil.graph.datasets import social_network
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     MECHANISMS,
@@ -35,6 +33,8 @@ from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource, calibrate
 from edgeveil.privacy.statistic import Bits, Exact, Statistic, total_epsilon
+from edgeveil.testing import audit
+from edgeveil.testing.conformance import check
 from tests.conformance.test_every_mechanism import (
     CHARGED,
     INSTANCES,

@@ -11,18 +11,18 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from edgeveil.conformance import (
-    CHECKS,
-    ConformanceError,
-    check,
-    randomness_comes_from_the_engine,
-)
 from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence
 from edgeveil.mechanisms import DegreePrior, DPPushFlowCap, EdgeFlipping, OwnListEmbedding
 from edgeveil.mechanisms.base import Mechanism, OnceForAll
 from edgeveil.privacy.noise import calibrate
 from edgeveil.privacy.statistic import Statistic
+from edgeveil.testing.conformance import (
+    CHECKS,
+    ConformanceError,
+    check,
+    randomness_comes_from_the_engine,
+)
 from tests.docs.blocks import blocks_of
 from tests.docs.test_pages import DOCS
 
@@ -319,7 +319,7 @@ def test_an_author_runs_it_in_two_lines(tmp_path):
             (tmp_path / first.removeprefix("# ")).write_text(block.body)
     (tmp_path / "test_wrong.py").write_text(
         "from dataclasses import replace\n"
-        "from edgeveil.conformance import Conformance\n"
+        "from edgeveil.testing.conformance import Conformance\n"
         "from popular import Popular\n\n"
         "class Wrong(Popular):\n"
         "    def shared(self, graph):\n"

@@ -17,7 +17,7 @@ import atheris
 
 with atheris.instrument_imports(include=["edgeveil"]):
     import edgeveil as ev
-    from edgeveil.io import node_lists
+    from edgeveil.graph import node_lists
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".mtx", ".mat", ".nodes")
 FOLDER = Path(tempfile.mkdtemp())

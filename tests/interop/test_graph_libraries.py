@@ -1,6 +1,6 @@
 """Graphs of other libraries, all the way: their object -> private result -> their object.
 
-How each object is read, in detail, is tested in tests/unit/io.
+How each object is read, in detail, is tested in tests/unit/graph.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeveil.io import build_graph, open_graph, read_graph, save_graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.io import build_graph, open_graph, read_graph, save_graph
+from edgeveil.graph.nodes import NodeSet
 
 names = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Z")), min_size=1, max_size=4

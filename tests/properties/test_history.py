@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeveil.errors import ParameterError, UnknownNodeError
-from edgeveil.graph import NEVER, Graph
-from edgeveil.history import History, merging
-from edgeveil.io import open_graph, save_graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.graph import NEVER, Graph
+from edgeveil.graph.io import open_graph, save_graph
+from edgeveil.graph.nodes import NodeSet
+from edgeveil.series import merging
+from edgeveil.series.history import History
 
 NAMES: dict[str, Callable[[int], Any]] = {
     "range": lambda i: i,

@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from edgeveil.graph import Graph
-from edgeveil.io import as_graph, read_graph, save_graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.io import as_graph, read_graph, save_graph
 
 networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 

@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeveil.errors import InputError
-from edgeveil.graph import Graph
-from edgeveil.io import as_graph, open_graph, read_graph, save_graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.io import as_graph, open_graph, read_graph, save_graph
+from edgeveil.graph.nodes import NodeSet
 
 networkit = pytest.importorskip("networkit")  # not everywhere: see pyproject.toml
 

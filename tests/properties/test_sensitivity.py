@@ -10,9 +10,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from edgeveil.auditing import anneal
 from edgeveil.flow import lazy_restart, push_flow_cap
 from edgeveil.flow.bounds import edge_cap, float_error_bound
+from edgeveil.testing import anneal
 from tests.dense_flows import dense_flow, every_graph, flow_from_0, largest_change
 
 STARTS = [("joint", False), ("joint", True), ("public", False)]

@@ -18,17 +18,17 @@ import pytest
 
 from edgeveil.engine import Local
 from edgeveil.estimate import lists
-from edgeveil.graph import Graph
-from edgeveil.history import History
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import to_lattice
 from edgeveil.privacy.statistic import NoisedTail, Tail
 from edgeveil.series import WindowRule, refresh
+from edgeveil.series.history import History
 from edgeveil.series.state import Shard
 
 E1, E2 = map(float, Suggest(epsilon=1.0).split)

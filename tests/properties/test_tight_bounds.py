@@ -8,7 +8,6 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from edgeveil.auditing import anneal
 from edgeveil.flow import lazy_restart, personalized_pagerank, push_flow_cap
 from edgeveil.flow.bounds import (
     edge_cap,
@@ -19,6 +18,7 @@ from edgeveil.flow.bounds import (
     forward_edge_cap,
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from edgeveil.testing import anneal
 from tests import oracle
 from tests.dense_flows import all_adjacencies, dense_flow, flow_from_0, largest_change
 from tests.flows import forward_flow

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from edgeveil.engine import Local, making, release
 from edgeveil.errors import BudgetError
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DegreePrior, DPPushFlowCap, EdgeFlipping, Suggest, TwoHop
 from edgeveil.mechanisms import run as runner

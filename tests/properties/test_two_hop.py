@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.auditing import anneal
 from edgeveil.estimate.rows import exact_weights
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from edgeveil.testing import anneal
 from tests.dense_flows import every_graph
 from tests.strategies import graphs_with_source
 from tests.two_hop import two_hop_sums

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.evaluation.ranking import choose_sources, measure_ranking, releases
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, DPSparsePPR
 from edgeveil.mechanisms.run import rows_of
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 from experiments.baselines import CapWithoutNoise, OwnListWithDegrees
 from experiments.contests import as_json, from_json

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.engine import release
 from edgeveil.flow import personalized_pagerank
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms import EdgeFlipping
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 from experiments.flipped_walk import FlippedWalk, all_pairs, flipped_rows
 

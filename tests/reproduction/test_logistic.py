@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
-from edgeveil.datasets import load_pos
 from edgeveil.errors import EdgeveilError
-from edgeveil.hashing import hash_nodes, instant_embedding
+from edgeveil.estimate.hashing import hash_nodes, instant_embedding
+from edgeveil.graph.datasets import load_pos
 from edgeveil.mechanisms import NonPrivate
 from edgeveil.mechanisms.run import rows_of
 from edgeveil.privacy.noise import NoiseSource

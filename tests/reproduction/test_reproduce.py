@@ -9,8 +9,8 @@ from functools import cache
 import pytest
 
 import experiments
-from edgeveil.datasets import social_network
 from edgeveil.errors import ParameterError
+from edgeveil.graph.datasets import social_network
 from experiments import EXPERIMENTS, reproduce
 from experiments.__main__ import main
 from experiments.embeddings import own_list_of

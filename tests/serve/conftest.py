@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from edgeveil.datasets import social_network
-from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from tests.serve.running import Service
 
 

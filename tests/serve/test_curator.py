@@ -9,7 +9,7 @@ import time
 import pytest
 
 from edgeveil.errors import EdgeveilError, InputError
-from edgeveil.io import save_graph
+from edgeveil.graph.io import save_graph
 from edgeveil.ledger import Ledger
 from edgeveil.serve.curator import curator_key
 from tests.serve.running import request

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPException
 
-from edgeveil.io import save_graph
+from edgeveil.graph.io import save_graph
 from tests.serve.running import Service
 
 

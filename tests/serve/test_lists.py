@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 pytest.importorskip("starlette")
 
-from edgeveil.datasets import social_network
 from edgeveil.errors import InputError
-from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.series.suggesting import suggest
-from edgeveil.serve.lists import ListStore, render, slot_bytes
+from edgeveil.serve.list_files import ListStore, render, slot_bytes
 
 NODES = NodeSet.of(["ann", "bob", "cem", "dan"])
 ABOUT = {"snapshot": 1, "series": "x"}
@@ -107,7 +107,7 @@ def test_empty_slots_take_no_room_on_the_disk(path):
 @settings(max_examples=40)
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, unique=True), st.integers(1, 50))
 def test_the_public_size_holds_any_list(names, k):
-    from edgeveil.serve.lists import _json
+    from edgeveil.serve.list_files import _json
 
     longest = max(names, key=lambda name: len(_json(name)))
     line = {"rank": k, "node": longest, "strength": "popular", "common": 10**9 + 0.5}

@@ -13,12 +13,12 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from edgeveil.datasets import social_network
 from edgeveil.errors import LedgerError
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
-from edgeveil.ledger.tables import UnusableError
-from edgeveil.nodes import NodeSet
+from edgeveil.ledger.schema import UnusableError
 from edgeveil.serve.answers import Unavailable, UsedUp
 from edgeveil.serve.making import Making, Offer
 
@@ -140,7 +140,7 @@ def test_a_snapshot_whose_file_of_lists_could_not_be_made_does_not_become_the_on
         assert made(run(making.make(1))) == (1, 1)
         graphs.append(next_state(graphs[0]))
         with monkeypatch.context() as patch:
-            patch.setattr("edgeveil.serve.lists._make", disk_full)
+            patch.setattr("edgeveil.serve.list_files._make", disk_full)
             with pytest.raises(OSError, match="full"):
                 advance(making)
             with pytest.raises(Unavailable):
@@ -364,7 +364,7 @@ def test_a_disk_that_takes_no_copies_takes_nobody_s_list(tmp_path, graphs, monke
     making = service(tmp_path, graphs)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr("edgeveil.serve.lists.os.pwrite", disk_full)
+            patch.setattr("edgeveil.serve.list_files.os.pwrite", disk_full)
             first = run(making.make(1))
             assert making.edition.lists.get(1) is None
             assert "cannot be stored" in making.trouble

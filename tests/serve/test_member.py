@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 from starlette.routing import Route
 
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
-from edgeveil.nodes import NodeSet
-from edgeveil.serve.app import Metrics, application
+from edgeveil.serve.application import Metrics, application
 from edgeveil.serve.member import _asking, _member
 from tests.serve.running import request
 

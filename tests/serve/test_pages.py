@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from edgeveil.graph import Graph
-from edgeveil.io import save_graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.io import save_graph
+from edgeveil.graph.nodes import NodeSet
 from tests.serve.running import Service
 
 

@@ -14,16 +14,16 @@ import pytest
 
 import edgeveil as ev
 from edgeveil.errors import LedgerError
-from edgeveil.graph import Graph
-from edgeveil.history import History
-from edgeveil.io import save_graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.io import save_graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger.accounts import is_window
-from edgeveil.nodes import NodeSet
+from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder
-from edgeveil.serve.lists import ListStore
+from edgeveil.serve.list_files import ListStore
 from edgeveil.serve.making import Making, Offer
 from edgeveil.serve.member import _protection
-from edgeveil.serve.series import SeriesLists
+from edgeveil.serve.served_series import SeriesLists
 from tests.serve.running import Service
 
 NOT_YET = "gets the first one with the next refresh"

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.serve.answers import Unavailable, UsedUp
-from edgeveil.serve.app import Metrics
+from edgeveil.serve.application import Metrics
 from edgeveil.serve.making import Making
 from edgeveil.serve.member import member_app
 from tests.serve.running import Service

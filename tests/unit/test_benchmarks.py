@@ -22,8 +22,8 @@ from benchmarks.peers import MAKERS
 from benchmarks.problem import Problem
 from benchmarks.scale import exponent
 from benchmarks.settings import ERROR, ROUNDS, SIGMA
-from edgeveil.datasets import social_network
 from edgeveil.flow import push_flow_cap
+from edgeveil.graph.datasets import social_network
 
 ROOT = Path(__file__).resolve().parents[2]
 

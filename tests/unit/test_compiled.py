@@ -14,13 +14,20 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from numba.extending import is_jitted
 
-from edgeveil import _loops, _source
-from edgeveil._compiled import compiled
+from edgeveil._internal import loops as _loops
+from edgeveil._internal import source as _source
+from edgeveil._internal.compiled import compiled
 from edgeveil.engine import keys
 
-INLINED = "\nfrom edgeveil._compiled import inlined\n\n@inlined\ndef step(x):\n    return x + {}\n"
+INLINED = """
+from edgeveil._internal.compiled import inlined
+
+@inlined
+def step(x):
+    return x + {}
+"""
 CALLER = """
-from edgeveil._compiled import compiled
+from edgeveil._internal.compiled import compiled
 from edgeveil.privacy._a import step
 
 @compiled
@@ -107,7 +114,7 @@ def test_only_folders_of_this_installation_are_removed(copy, tmp_path):
 
 def test_a_process_that_is_older_than_a_change_keeps_nothing(copy):
     late = (
-        "import pathlib, edgeveil._compiled, edgeveil.privacy as p;"
+        "import pathlib, edgeveil._internal.compiled, edgeveil.privacy as p;"
         "f = pathlib.Path(p.__file__).with_name('_a.py');"
         "f.write_text(f.read_text().replace('+ 1', '+ 7'));" + CALL
     )
@@ -148,7 +155,7 @@ def test_loops_that_cannot_be_kept_are_compiled_all_the_same(copy):
 
 def test_a_numba_that_loops_cannot_be_kept_with_compiles_them_all_the_same(copy):
     """Whose parts that `_loop_cache` builds on are gone, or that was told to look elsewhere."""
-    gone = "import sys; sys.modules['edgeveil._loop_cache'] = None;"
+    gone = "import sys; sys.modules['edgeveil._internal.loop_cache'] = None;"
     assert copy.run(gone + CALL) == "20 0"
     assert not [file for folder in copy.folders() for file in folder.rglob("*.nb?")]
     assert copy.run(NUMBA_CACHE_LOCATOR_CLASSES="InTreeCacheLocator") == "20 0"
@@ -174,7 +181,7 @@ def test_the_code_of_a_batch_and_the_folder_of_loops_are_known_by_one_digest(cop
     keys._our_code.__wrapped__()
     loops = {path.relative_to(_source.PACKAGE).as_posix() for path in _source.loop_files()}
     assert asked[0] >= loops
-    assert loops >= {"_compiled.py", "privacy/_sampler.py", "flow/_lanes.py", "flow/two_hop.py"}
+    assert loops >= {"_internal/compiled.py", "privacy/_sampler.py", "flow/common_neighbours.py"}
 
 
 def test_a_process_whose_loops_have_changed_makes_no_batch(monkeypatch):

@@ -11,8 +11,9 @@ import pytest
 
 from edgeveil.engine import keys, making, price, release, release_to
 from edgeveil.errors import BudgetError, LedgerError, ParameterError, PromiseError
-from edgeveil.graph import Graph
-from edgeveil.io import read_graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.io import read_graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     DegreePrior,
@@ -26,10 +27,9 @@ from edgeveil.mechanisms import (
     TwoHop,
 )
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.releases import Release
-from edgeveil.suggestions import Suggestions
+from edgeveil.results.release import Release
+from edgeveil.results.suggestions import Suggestions
 
 GRAPH = graph_of_pairs(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4)])
 CAP = DPPushFlowCap(epsilon=0.5)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from edgeveil._files import move, sha256_of, sync_folder, write_atomically
+from edgeveil._internal.files import move, sha256_of, sync_folder, write_atomically
 
 
 def test_a_write_that_fails_leaves_what_was_there_and_nothing_else(tmp_path):

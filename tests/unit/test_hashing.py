@@ -15,13 +15,13 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from edgeveil.errors import ParameterError
-from edgeveil.hashing import hash_nodes, instant_embedding
-from edgeveil.nodes import NodeSet
+from edgeveil.estimate.hashing import hash_nodes, instant_embedding
+from edgeveil.graph.nodes import NodeSet
 
 KNOWN = """
 import numpy as np
-from edgeveil.hashing import hash_nodes
-from edgeveil.nodes import NodeSet
+from edgeveil.estimate.hashing import hash_nodes
+from edgeveil.graph.nodes import NodeSet
 
 for nodes, dimension, key in (
     (NodeSet.range(6), 1000, "edgeveil"),

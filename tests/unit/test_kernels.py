@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from numba import njit
 from scipy.sparse.csgraph import connected_components
 
-from edgeveil.datasets import social_network
 from edgeveil.estimate.rows import exact_weights
 from edgeveil.flow import _blocks, _kernels, personalized_pagerank, push_flow, push_flow_cap
 from edgeveil.flow._blocks import block_zeros, components_of, layout_of
@@ -22,7 +21,8 @@ from edgeveil.flow._lanes import load, store, sum_rows
 from edgeveil.flow.bounds import edge_cap, fixed_point_cap, fixed_point_rounds
 from edgeveil.flow.push_flow import CappedBlock, Recursion
 from edgeveil.flow.walk import lazy_restart
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from tests import oracle
 from tests.flows import forward_flow

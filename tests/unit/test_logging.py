@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import edgeveil as ev
-from edgeveil import _loops
+from edgeveil._internal import loops as _loops
 
 
 def test_no_record_names_a_member(caplog, tmp_path, monkeypatch):
@@ -29,7 +29,7 @@ def test_no_record_names_a_member(caplog, tmp_path, monkeypatch):
 
 def test_nothing_is_printed_unless_somebody_asks_for_it():
     code = (
-        "from edgeveil import _loops;"
+        "from edgeveil._internal import loops as _loops;"
         "_loops.kept = lambda: _loops.Kept(None, 'nobody can write here');"
         "_loops.tell('edgeveil.flow._kernels', 'reorder', ready=False)"
     )

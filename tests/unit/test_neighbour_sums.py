@@ -8,8 +8,8 @@ import pytest
 from edgeveil.errors import ParameterError
 from edgeveil.estimate import classification as cl
 from edgeveil.flow.neighbour_sums import neighbour_sums, neighbour_sums_by_matrix
-from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 
 
 def _random(rng: np.random.Generator, n: int, *, directed: bool) -> Graph:

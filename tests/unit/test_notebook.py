@@ -8,14 +8,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.provenance import Provenance
-from edgeveil.releases import Release
+from edgeveil.results.provenance import Provenance
+from edgeveil.results.release import Release
+from edgeveil.results.suggestions import chance_in_words
 from edgeveil.series.suggesting import suggest
-from edgeveil.suggestions import chance_in_words
 
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&lt;b&gt;", "x</td>"]
 GUARANTEE = Guarantee(epsilon=0.5, model="joint", theorem="docs/a.md")

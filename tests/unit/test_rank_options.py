@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.engine import rank, release
 from edgeveil.engine.api import known_to
 from edgeveil.errors import ParameterError, UnknownNodeError
+from edgeveil.graph.datasets import social_network
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DegreePrior, OwnListEmbedding, TwoHop
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.releases import Release
+from edgeveil.results.release import Release
 
 GRAPH = social_network(120, average_degree=8).graph
 SOURCE = 7

@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeveil._files import write_atomically
+from edgeveil._internal.files import write_atomically
 from edgeveil.engine import release
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms import NonPrivate, TwoHop
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from edgeveil.nodes import NodeSet
-from edgeveil.postprocess import embed
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.provenance import Provenance
-from edgeveil.releases import Release
+from edgeveil.results.postprocess import embed
+from edgeveil.results.provenance import Provenance
+from edgeveil.results.release import Release
 
 SUFFIXES = (".parquet", ".json")
 GUARANTEE = Guarantee(epsilon=0.1, model="joint", theorem="docs/a.md", n_sources=2)

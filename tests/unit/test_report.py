@@ -8,19 +8,19 @@ import re
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.engine import rank, release
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import hide_edges
 from edgeveil.evaluation.own_graph import evaluate
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours, TwoHop
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.report import page_from_releases
-from edgeveil.report.lists import _in_short
+from edgeveil.report.list_page import _in_short
 from edgeveil.series.suggesting import suggest
 
 

@@ -8,10 +8,10 @@ import stat
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.engine import Local, making, release, release_to
 from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import BudgetError, InputError, ParameterError, UnknownNodeError
+from edgeveil.graph.datasets import social_network
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     DPInstantEmbedding,
@@ -23,8 +23,8 @@ from edgeveil.mechanisms import (
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.run import shared_part
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.release_folder import ReleaseFolder
-from edgeveil.releases import Release
+from edgeveil.results.release import Release
+from edgeveil.results.release_folder import ReleaseFolder
 
 GRAPH = social_network(900, average_degree=12).graph
 EMBED = DPInstantEmbedding(epsilon=1.0, dimension=8, rounds=10)

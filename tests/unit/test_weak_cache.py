@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from edgeveil._weak_cache import WeakCache
+from edgeveil._internal.weak_cache import WeakCache
 
 
 class Thing:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from edgeveil import _loops
+from edgeveil._internal import loops as _loops
 from edgeveil.cli.output import plain, say
 
 # CPU seconds of compiling at a command's first call with nothing kept, by the default mechanism:

@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeveil._words import did_you_mean
+from edgeveil._internal.words import did_you_mean
 from edgeveil.cli.output import say
 from edgeveil.errors import InputError, ParameterError
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
-from edgeveil._words import counted
+from edgeveil._internal.words import counted
 from edgeveil.cli.options import GRAPH_FILE, Flag, GraphFile, default
 from edgeveil.cli.output import say
 
@@ -39,11 +39,11 @@ def convert(
     overwrite
         Replace a graph folder that exists.
     """
+    from edgeveil._internal.memory import total_memory
     from edgeveil.cli.reading import read_and_say, say_what_was_read
     from edgeveil.errors import ParameterError
-    from edgeveil.io import build_graph, open_graph, save_graph
-    from edgeveil.io.folder import check_target
-    from edgeveil.memory import total_memory
+    from edgeveil.graph.io import build_graph, open_graph, save_graph
+    from edgeveil.graph.saved import check_target
 
     if len(paths) < 2:
         raise ParameterError("name the graph file, or all its parts, and then the folder to write")
@@ -77,8 +77,8 @@ def convert(
 
 def _fits(path: Path, memory: int) -> bool:
     """Whether reading a file at once takes at most this much memory."""
-    from edgeveil.io.lines import TEXT, is_gzip, suffix_of
-    from edgeveil.io.tables import PARQUET
+    from edgeveil.graph.lines import TEXT, is_gzip, suffix_of
+    from edgeveil.graph.tables import PARQUET
 
     if not path.is_file() or suffix_of(path) not in (*TEXT, *PARQUET):
         return True  # a format that cannot be read in pieces

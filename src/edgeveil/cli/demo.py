@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import edgeveil as ev
-from edgeveil._check import whole
+from edgeveil._internal.checks import whole
 from edgeveil.cli.options import Flag
 from edgeveil.cli.output import say
 from edgeveil.cli.report import EPSILONS, measured
@@ -18,7 +18,7 @@ from edgeveil.cli.report import EPSILONS, measured
 if TYPE_CHECKING:
     from edgeveil.evaluation.hits import HiddenEdges
     from edgeveil.evaluation.results import Result
-    from edgeveil.nodes import NodeId
+    from edgeveil.graph.nodes import NodeId
     from edgeveil.report import MemberList
 
 _NAME = "built-in network"
@@ -59,7 +59,7 @@ def demo(
     from edgeveil.cli.reading import check_out
     from edgeveil.evaluation.hits import hide_edges
     from edgeveil.report import page_from_releases, write_page
-    from edgeveil.report.lists import member_lists
+    from edgeveil.report.list_page import member_lists
 
     whole("members", members, 1, 10_000)
     if out is None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-from edgeveil import _loops
-from edgeveil._words import counted
+from edgeveil._internal import loops as _loops
+from edgeveil._internal.words import counted
 from edgeveil.cli.options import Format
 from edgeveil.cli.output import print_table
 

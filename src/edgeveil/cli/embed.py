@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from edgeveil._words import counted
+from edgeveil._internal.words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError
@@ -71,6 +71,6 @@ def embed(
             f"In the public model every embedding costs: {counted(len(wanted), 'embedding')} cost "
             f"epsilon = {total:g}. For nothing: leave out --epsilon and --model public (each is "
             f"then a member's own list, for itself alone). For {one:g} in all: `rank --mechanism "
-            "edge-flipping --model public` and edgeveil.postprocess.embed of what it gives."
+            "edge-flipping --model public` and edgeveil.results.postprocess.embed of what it gives."
         )
     make_release(private, chosen, wanted, setup, out=out)

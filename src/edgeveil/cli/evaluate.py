@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 import edgeveil as ev
-from edgeveil._check import whole
+from edgeveil._internal.checks import whole
 from edgeveil.cli import options
 from edgeveil.cli.options import default
 from edgeveil.cli.output import counting, print_table, say

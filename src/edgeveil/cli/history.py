@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import App
 
 import edgeveil as ev
-from edgeveil._words import counted
+from edgeveil._internal.words import counted
 from edgeveil.cli import options
 from edgeveil.cli.options import Day, Flag, Format, GraphPath, default, option
 from edgeveil.cli.output import print_table, say

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 import edgeveil as ev
-from edgeveil._check import whole
-from edgeveil._words import some_of
+from edgeveil._internal.checks import whole
+from edgeveil._internal.words import some_of
 from edgeveil.cli import options
 from edgeveil.cli.options import Format, LedgerPlace, default, option
 from edgeveil.cli.output import counting, print_table, say
@@ -252,7 +252,7 @@ def report(
     member
         Only the charges that count for this member.
     """
-    from edgeveil._files import write_atomically
+    from edgeveil._internal.files import write_atomically
     from edgeveil.cli.reading import check_out
     from edgeveil.report import PageData, write_page
     from edgeveil.report.spending import COLUMNS, spending_of, spending_rows

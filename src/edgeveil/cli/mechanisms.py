@@ -17,8 +17,8 @@ from pkgutil import resolve_name
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from edgeveil._check import is_number
-from edgeveil._words import did_you_mean
+from edgeveil._internal.checks import is_number
+from edgeveil._internal.words import did_you_mean
 from edgeveil.cli.options import Format
 from edgeveil.cli.output import print_table
 from edgeveil.errors import ParameterError
@@ -141,7 +141,7 @@ def make_mechanism(
 
     Without a name it is the recommended one, for a public node set of this size.
     """
-    from edgeveil.advice import recommended
+    from edgeveil.engine.advice import recommended
 
     given = {option: value for option, value in options.items() if value is not None}
     if name is not None:

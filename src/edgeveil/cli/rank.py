@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from edgeveil._check import whole
+from edgeveil._internal.checks import whole
 from edgeveil.cli import options
 from edgeveil.errors import ParameterError
 

@@ -13,14 +13,14 @@ from tempfile import TemporaryFile
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._words import counted
+from edgeveil._internal.words import counted
 from edgeveil.cli.options import GraphFile, Releasing
 from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError, ReadingWarning, UnknownNodeError
-from edgeveil.graph import Graph
-from edgeveil.io import read_graph
-from edgeveil.io.node_lists import read_nodes
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.io import read_graph
+from edgeveil.graph.node_lists import read_nodes
+from edgeveil.graph.nodes import NodeSet
 
 TABLES = (".parquet", ".json", ".csv")
 

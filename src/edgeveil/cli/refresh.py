@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from edgeveil._check import whole
-from edgeveil._words import some_of
+from edgeveil._internal.checks import whole
+from edgeveil._internal.words import some_of
 from edgeveil.cli import options
 from edgeveil.cli.options import Day, default
 from edgeveil.cli.output import counting, print_table, say
@@ -62,10 +62,10 @@ def refresh(
     from edgeveil.cli.reading import check_folder
     from edgeveil.cli.releasing import Setup, confirm
     from edgeveil.mechanisms import Suggest
+    from edgeveil.results.suggestions import member_files
     from edgeveil.series import price_refresh
     from edgeveil.series import refresh as bring_up_to_date
     from edgeveil.series.campaign import series_folder
-    from edgeveil.suggestions import member_files
 
     if how.ledger is None:
         raise ParameterError("--ledger is required: it knows who was charged for the series")

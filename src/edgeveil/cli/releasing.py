@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil import Graph, Ledger, NoiseSource, Release, Suggestions
-from edgeveil._check import whole
-from edgeveil._files import move
-from edgeveil._words import counted, some_of
+from edgeveil._internal.checks import whole
+from edgeveil._internal.files import move
+from edgeveil._internal.words import counted, some_of
 from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.options import Lists, Releasing
 from edgeveil.cli.output import Format, counting, print_table, say, wrapped
@@ -31,10 +31,10 @@ from edgeveil.engine.making import make, make_folder
 from edgeveil.engine.question import Options, Question, ask
 from edgeveil.engine.tasks import ListOptions
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
+from edgeveil.graph.nodes import NodeId
 from edgeveil.ledger import Price
 from edgeveil.mechanisms import Mechanism
-from edgeveil.nodes import NodeId
-from edgeveil.suggestions import member_files
+from edgeveil.results.suggestions import member_files
 
 # By what a mechanism gives: the word for a row, and for whom or what it is.
 _ROWS = {"scores": "ranking", "embeddings": "embedding", "suggestions": "list"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
-from edgeveil._words import counted
+from edgeveil._internal.words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import counting, say
 from edgeveil.errors import ParameterError
@@ -110,7 +110,7 @@ def _write_per_member(made: ev.Suggestions, folder: Path, ledger: ev.Ledger | No
     """Write a page for each member, with its own list and what it was charged in all."""
     from edgeveil.cli.releasing import filling
     from edgeveil.report import page_from_releases, write_page
-    from edgeveil.suggestions import member_files
+    from edgeveil.results.suggestions import member_files
 
     files = member_files(made.members, ".html")
     with filling(folder) as place:

@@ -15,13 +15,13 @@ from edgeveil.cli import options
 from edgeveil.cli.options import Flag, LedgerAt, default
 from edgeveil.cli.output import say
 from edgeveil.errors import EdgeveilError, ParameterError
-from edgeveil.serve.files import own_folder
+from edgeveil.serve.watched_files import own_folder
 
 if TYPE_CHECKING:
-    from edgeveil.graph import Graph
+    from edgeveil.graph.graph import Graph
     from edgeveil.ledger import Ledger
     from edgeveil.serve.making import Making
-    from edgeveil.serve.series import SeriesLists
+    from edgeveil.serve.served_series import SeriesLists
     from edgeveil.serve.tokens import Tokens as Checker
 
 _TRIAL_MEMBERS = 3
@@ -126,7 +126,7 @@ def serve(
     from edgeveil.ledger import Ledger
     from edgeveil.series import is_series
     from edgeveil.serve.making import Making, Offer
-    from edgeveil.serve.series import SeriesLists
+    from edgeveil.serve.served_series import SeriesLists
     from edgeveil.serve.tokens import Tokens as Checker
 
     opened = Ledger.open(ledger, artifacts=artifacts)
@@ -219,7 +219,7 @@ def _serve(
     started: Callable[[str, str], None],
 ) -> None:
     """Serve until told to stop; call `started` with both addresses ("" for a closed one)."""
-    from edgeveil.serve.app import Metrics
+    from edgeveil.serve.application import Metrics
     from edgeveil.serve.curator import curator_app, curator_key
     from edgeveil.serve.member import member_app
     from edgeveil.serve.server import Address, serve
@@ -250,7 +250,7 @@ def _serve_trial(folder: Path, sockets: Sockets, k: int) -> None:
     from edgeveil.cli.demo import named_network
     from edgeveil.ledger import Ledger
     from edgeveil.series import refresh
-    from edgeveil.serve.series import SeriesLists
+    from edgeveil.serve.served_series import SeriesLists
     from edgeveil.serve.server import Address
     from edgeveil.serve.tokens import Tokens as Checker
     from edgeveil.serve.tokens import new_key, sign

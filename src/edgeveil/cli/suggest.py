@@ -7,7 +7,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from edgeveil._words import counted
+from edgeveil._internal.words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError
@@ -53,7 +53,7 @@ def suggest(
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
     from edgeveil.cli.releasing import filling, make_release, print_lists, read_for_lists
-    from edgeveil.cli.series import put_out_series
+    from edgeveil.cli.series_lists import put_out_series
     from edgeveil.engine.tasks import ListOptions
     from edgeveil.series import is_series
 

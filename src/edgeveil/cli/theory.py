@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from edgeveil._words import did_you_mean
+from edgeveil._internal.words import did_you_mean
 from edgeveil.errors import EdgeveilError, ParameterError
 
 

@@ -12,7 +12,7 @@ from cyclopts import (
     UnusedCliTokensError,
 )
 
-from edgeveil._words import did_you_mean
+from edgeveil._internal.words import did_you_mean
 
 # Options, and other words for them, from other programs and from our other commands. An unknown
 # word means the first of these options that the command has.

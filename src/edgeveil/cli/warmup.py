@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from edgeveil import _loops
-from edgeveil._words import counted
+from edgeveil._internal import loops as _loops
+from edgeveil._internal.words import counted
 from edgeveil.cli.compiling import only
 from edgeveil.cli.output import counting, say
 from edgeveil.errors import EdgeveilError
@@ -51,9 +51,10 @@ def warmup() -> None:
 
 def _calls() -> Iterator[Callable[[], object]]:
     """Calls that together need every loop for every kind of array that graphs have."""
-    from edgeveil.datasets import social_network
     from edgeveil.engine import release
-    from edgeveil.graph import Graph
+    from edgeveil.graph.datasets import social_network
+    from edgeveil.graph.graph import Graph
+    from edgeveil.graph.nodes import NodeSet
     from edgeveil.mechanisms import (
         DegreePrior,
         DPForwardCap,
@@ -63,7 +64,6 @@ def _calls() -> Iterator[Callable[[], object]]:
         Suggest,
         TwoHop,
     )
-    from edgeveil.nodes import NodeSet
 
     yield _number_and_deal
     small = social_network(200, average_degree=8).graph
@@ -86,8 +86,8 @@ def _number_and_deal() -> None:
     """The loops of readers: they are used for millions of entries only."""
     import polars as pl
 
-    from edgeveil import _csr
-    from edgeveil.io.edges import _LARGE, IdIndex
+    from edgeveil.graph import _csr
+    from edgeveil.graph.edges import _LARGE, IdIndex
 
     numbers = IdIndex(pl.String(), _LARGE)
     numbers.add(pl.Series(["ann", "bob"]))

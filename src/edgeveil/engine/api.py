@@ -10,18 +10,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
-from edgeveil.advice import recommended
+from edgeveil.engine.advice import recommended
 from edgeveil.engine.making import release, release_to
 from edgeveil.engine.question import Options, ask, graph_of
 from edgeveil.errors import ParameterError
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeId
 from edgeveil.ledger import Ledger, Price
 from edgeveil.mechanisms.base import Mechanism, check_mechanism
 from edgeveil.mechanisms.own_list import OwnListEmbedding
 from edgeveil.mechanisms.suggest import Suggest
-from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
-from edgeveil.releases import Release
+from edgeveil.results.release import Release
 
 __all__ = [
     "ReleasePrice",
@@ -110,7 +110,7 @@ def rank(
 
     Examples
     --------
-    >>> from edgeveil.datasets import social_network
+    >>> from edgeveil.graph.datasets import social_network
     >>> graph = social_network(300, average_degree=12).graph
     >>> rank(graph, 7, epsilon=1.0).top(1)[0][0]
     7
@@ -189,7 +189,7 @@ def embed(
 
     Examples
     --------
-    >>> from edgeveil.datasets import social_network
+    >>> from edgeveil.graph.datasets import social_network
     >>> graph = social_network(300, average_degree=12).graph
     >>> vectors = embed(graph)
     >>> vectors.values.shape, vectors.guarantee.brief
@@ -205,7 +205,7 @@ def embed(
         mechanism = own_list(graph, dimension)
     elif check_mechanism(mechanism).gives != "embeddings":
         raise ParameterError(
-            f"{mechanism.name} gives {mechanism.gives}; edgeveil.postprocess.embed makes "
+            f"{mechanism.name} gives {mechanism.gives}; edgeveil.results.postprocess.embed makes "
             "embeddings of scores"
         )
     else:
@@ -261,7 +261,7 @@ def price(
 
     Examples
     --------
-    >>> from edgeveil.datasets import social_network
+    >>> from edgeveil.graph.datasets import social_network
     >>> from edgeveil.mechanisms import DegreePrior
     >>> graph = social_network(300, average_degree=12).graph
     >>> price(graph, DegreePrior(epsilon=0.5), [7, 8]).guarantee.epsilon

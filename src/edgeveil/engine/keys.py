@@ -25,16 +25,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edgeveil._source import digest_of, loop_files, loops_changed
+from edgeveil._internal.source import digest_of, loop_files, loops_changed
 from edgeveil.errors import EdgeveilError, ParameterError
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.privacy.noise import NoiseSource
 
 # Modules that released values depend on; not readers of files, commands, reports, audits.
 _MAKES_VALUES = (
-    *("estimate", "flow", "mechanisms", "privacy", "hashing.py", "graph.py", "nodes.py"),
-    *("engine/tasks.py", "history", "series"),
+    *("estimate", "flow", "mechanisms", "privacy", "graph/graph.py", "graph/nodes.py"),
+    *("engine/tasks.py", "series"),
 )
 
 

@@ -19,17 +19,17 @@ from edgeveil.engine.question import Question, ReleaseOptions, ask
 from edgeveil.engine.tasks import About, Made, Part, Parts, Task
 from edgeveil.errors import BudgetError, InputError, LedgerError, ParameterError
 from edgeveil.estimate.lists import Evidence
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.ledger import Batch, Price
 from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest
-from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.privacy.statistic import Noised, NoisedTail, digest_of
-from edgeveil.release_folder import ReleaseFolder, Result, file_of, part_name
-from edgeveil.releases import Release
-from edgeveil.suggestions import Suggestions
+from edgeveil.results.release import Release
+from edgeveil.results.release_folder import ReleaseFolder, Result, file_of, part_name
+from edgeveil.results.suggestions import Suggestions
 
 # A part is sent to a worker and back: much larger than the groups of rows that fit into a cache,
 # so that a cluster is not busy with sending; small enough that a few fit into memory.

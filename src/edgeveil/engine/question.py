@@ -13,21 +13,21 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._check import whole
+from edgeveil._internal.checks import whole
+from edgeveil._internal.memory import total_memory
 from edgeveil.engine.keys import code_of, describe, parameters_of
 from edgeveil.engine.tasks import About, Engine, ListOptions, Local
 from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.estimate.lists import STORED
-from edgeveil.graph import Graph
-from edgeveil.io import as_graph, read_graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.io import as_graph, read_graph
+from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.ledger import Campaign, Ledger, Price
 from edgeveil.mechanisms.base import Mechanism, check_directions, check_mechanism
 from edgeveil.mechanisms.run import rows_at_once
-from edgeveil.memory import total_memory
-from edgeveil.nodes import NodeId, NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.provenance import Provenance
+from edgeveil.results.provenance import Provenance
 
 Progress = Callable[[int, int], None]
 

@@ -17,18 +17,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._check import whole
+from edgeveil._internal.checks import whole
 from edgeveil.estimate.lists import Evidence
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import Mechanism, Rows, own_lists
 from edgeveil.mechanisms.run import groups_of, make_rows
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import NoiseKey, NoiseSource
-from edgeveil.provenance import Provenance
-from edgeveil.release_folder import Result, file_of
-from edgeveil.releases import Release
-from edgeveil.suggestions import Suggestions
+from edgeveil.results.provenance import Provenance
+from edgeveil.results.release import Release
+from edgeveil.results.release_folder import Result, file_of
+from edgeveil.results.suggestions import Suggestions
 
 
 @dataclass(frozen=True)

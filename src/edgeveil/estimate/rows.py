@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.estimate.degrees import DegreeEstimates
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.nodes import NodeSet
 
 Vector = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float64]

@@ -24,7 +24,7 @@ from edgeveil.estimate.lists import Lists
 from edgeveil.evaluation.metrics import hits_at_k
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.privacy.noise import NoiseSource

@@ -35,12 +35,12 @@ from edgeveil.evaluation.hits import (
     with_entries,
 )
 from edgeveil.evaluation.results import Result, estimate
-from edgeveil.graph import Graph
-from edgeveil.history import History
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.run import rows_after, shared_numbers
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.series.history import History
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import no_evidence
 

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from edgeveil import mechanisms as private
-from edgeveil._check import one_of, whole
+from edgeveil._internal.checks import one_of, whole
+from edgeveil._internal.notebook import html_card, html_table
 from edgeveil.engine.question import graph_of
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import (
@@ -24,11 +25,10 @@ from edgeveil.evaluation.hits import (
 from edgeveil.evaluation.over_time import measure_history
 from edgeveil.evaluation.ranking import SCOPES, Contender, RandomOrder, measure_contest
 from edgeveil.evaluation.results import Result, draw
-from edgeveil.graph import Graph
-from edgeveil.history import History
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import Mechanism, check_mechanism
-from edgeveil.notebook import html_card, html_table
 from edgeveil.privacy.epsilon import check_epsilon
+from edgeveil.series.history import History
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +85,7 @@ class Evaluation:
 
     def to_pandas(self) -> pd.DataFrame:
         """The table of `to_polars` for pandas; the warning is in ``attrs["edgeveil"]``."""
-        from edgeveil.io.exports import KEY, load_library
+        from edgeveil.graph.exports import KEY, load_library
 
         frame = load_library("pandas", "to_pandas").DataFrame(self._records())
         frame.attrs[KEY] = {"statement": _WARNING}
@@ -191,7 +191,7 @@ def evaluate(
 
     Examples
     --------
-    >>> from edgeveil.datasets import social_network
+    >>> from edgeveil.graph.datasets import social_network
     >>> graph = social_network(300, average_degree=12).graph
     >>> found = evaluate(graph, 1.0, sources=5, k=10)
     >>> [row[0] for row in found.rows()][0], [row[0] for row in found.rows()][-2:]

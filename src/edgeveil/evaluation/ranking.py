@@ -33,7 +33,7 @@ from edgeveil.evaluation.hits import strangers
 from edgeveil.evaluation.metrics import top_k_metrics
 from edgeveil.evaluation.results import Estimate, Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import Asking, Mechanism, OwnLists, Rows
 from edgeveil.mechanisms.baselines import NonPrivate
 from edgeveil.mechanisms.run import rows_after, shared_part

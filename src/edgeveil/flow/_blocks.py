@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._weak_cache import WeakCache
+from edgeveil._internal.weak_cache import WeakCache
 from edgeveil.errors import InputError
 from edgeveil.flow._kernels import (
     LANES,
@@ -33,7 +33,7 @@ from edgeveil.flow._kernels import (
     label_components,
     reorder,
 )
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 
 _LARGEST_COPY = 1 << 26  # graphs with more stored entries are not copied
 _CACHE_LINE = 64

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from edgeveil._compiled import compiled
+from edgeveil._internal.compiled import compiled
 from edgeveil.flow._lanes import (
     absolute,
     load,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from edgeveil._check import one_of, positive
+from edgeveil._internal.checks import one_of, positive
 from edgeveil.errors import ParameterError
 from edgeveil.flow.walk import check_restart, lazy_restart
 

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._compiled import compiled
+from edgeveil._internal.compiled import compiled
 from edgeveil.errors import ParameterError
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 
 Sums = npt.NDArray[np.float64]
 Hear = Literal["neighbours", "followed", "followers", "both"]

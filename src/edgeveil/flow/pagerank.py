@@ -21,7 +21,7 @@ import numpy.typing as npt
 from edgeveil.flow._blocks import Block, Lanes, block_zeros, components_of, layout_of, solve
 from edgeveil.flow._kernels import Kernels, unload_exact
 from edgeveil.flow.walk import check_restart, check_sources, check_tol
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 
 _OPTIMISTIC_SWEEPS = 16
 

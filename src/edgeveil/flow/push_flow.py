@@ -29,7 +29,7 @@ from functools import cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._check import one_of
+from edgeveil._internal.checks import one_of
 from edgeveil.errors import ParameterError
 from edgeveil.flow._blocks import Block, Lanes, block_zeros, layout_of, solve
 from edgeveil.flow._kernels import Kernels, Layout, blocks, unload
@@ -43,7 +43,7 @@ from edgeveil.flow.bounds import (
     forward_edge_cap,
 )
 from edgeveil.flow.walk import check_restart, check_rounds, check_sources, lazy_restart
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 
 _FLOAT_SLACK = 1 - 2.0**-16  # covers the rounding error of a computed residual
 _ENTRIES_PER_CALL = 1 << 28  # per compiled call, so that a long run can be interrupted

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._check import is_number, whole
+from edgeveil._internal.checks import is_number, whole
 from edgeveil.errors import ParameterError
 
 SMALLEST_TOL = 1e-13

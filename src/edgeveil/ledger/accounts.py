@@ -9,13 +9,13 @@ import json
 import math
 from dataclasses import dataclass
 
-from edgeveil._words import counted
-from edgeveil.ledger import tables as sql
+from edgeveil._internal.words import counted
+from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import expect
 from edgeveil.ledger.charges import Charges
 from edgeveil.ledger.prices import NANO, in_words
+from edgeveil.ledger.schema import Transaction
 from edgeveil.ledger.snapshots import all_snapshots, plain_label
-from edgeveil.ledger.tables import Transaction
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from edgeveil._files import flush, sha256_of, sync_folder
+from edgeveil._internal.files import flush, sha256_of, sync_folder
 from edgeveil.errors import LedgerError
 
 # An artifact is named by its key, and its drafts are in a folder named by the key, behind a dot.

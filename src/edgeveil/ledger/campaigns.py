@@ -16,15 +16,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from edgeveil._words import counted, some_of
+from edgeveil._internal.words import counted, some_of
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import artifacts as files
-from edgeveil.ledger import tables as sql
+from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import chained, expect, first_hash, now
 from edgeveil.ledger.charges import Charges
 from edgeveil.ledger.prices import MOST_NANO, NANO, BatchPrice, in_words, note_text, price_of_growth
+from edgeveil.ledger.schema import ChargeRow, ReleaseRow, Transaction
 from edgeveil.ledger.snapshots import plain_label, snapshot_for
-from edgeveil.ledger.tables import ChargeRow, ReleaseRow, Transaction
 from edgeveil.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 
 from edgeveil.errors import LedgerError
-from edgeveil.ledger import tables as sql
-from edgeveil.ledger.tables import ChargeRow, Header, ReleaseRow, SnapshotRow, Transaction
+from edgeveil.ledger import schema as sql
+from edgeveil.ledger.schema import ChargeRow, Header, ReleaseRow, SnapshotRow, Transaction
 
 Row = TypeVar("Row", ChargeRow, ReleaseRow, SnapshotRow)
 

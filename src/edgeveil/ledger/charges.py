@@ -6,10 +6,10 @@ import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from edgeveil.ledger import tables as sql
+from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import chained, expect, first_hash, members_digest, now
 from edgeveil.ledger.prices import BatchPrice
-from edgeveil.ledger.tables import ChargeRow, Transaction
+from edgeveil.ledger.schema import ChargeRow, Transaction
 
 SECRET_BYTES = 32
 

@@ -22,11 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from edgeveil._files import move
+from edgeveil._internal.files import move
+from edgeveil._internal.notebook import html_pre
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.ledger import accounts, chain, snapshots
 from edgeveil.ledger import artifacts as files
-from edgeveil.ledger import tables as sql
+from edgeveil.ledger import schema as sql
 from edgeveil.ledger.accounts import Account, Charge
 from edgeveil.ledger.campaigns import (
     Batch,
@@ -39,9 +40,8 @@ from edgeveil.ledger.campaigns import (
 )
 from edgeveil.ledger.postgres import PostgresStore
 from edgeveil.ledger.prices import NANO, cap_nano, check_text, note_text
+from edgeveil.ledger.schema import Transaction
 from edgeveil.ledger.sqlite import SqliteStore
-from edgeveil.ledger.tables import Transaction
-from edgeveil.notebook import html_pre
 
 __all__ = ["Account", "Batch", "Campaign", "Charge", "Charged", "Ledger", "Price"]
 

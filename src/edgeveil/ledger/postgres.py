@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from edgeveil.errors import LedgerError
-from edgeveil.ledger import tables as sql
-from edgeveil.ledger.tables import BUSY_SECONDS, Transaction, UnusableError
+from edgeveil.ledger import schema as sql
+from edgeveil.ledger.schema import BUSY_SECONDS, Transaction, UnusableError
 
 
 class PostgresStore:

@@ -9,9 +9,9 @@ import json
 import unicodedata
 
 from edgeveil.errors import LedgerError
-from edgeveil.ledger import tables as sql
+from edgeveil.ledger import schema as sql
 from edgeveil.ledger.chain import chained, first_hash, now
-from edgeveil.ledger.tables import SnapshotRow, Transaction
+from edgeveil.ledger.schema import SnapshotRow, Transaction
 
 SERIES = "history "  # begins the fingerprint of a label whose lists are a series
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from edgeveil._files import sync_folder
+from edgeveil._internal.files import sync_folder
 from edgeveil.errors import LedgerError
-from edgeveil.ledger import tables as sql
-from edgeveil.ledger.tables import BUSY_SECONDS, Transaction, UnusableError
+from edgeveil.ledger import schema as sql
+from edgeveil.ledger.schema import BUSY_SECONDS, Transaction, UnusableError
 
 _APPLICATION_ID = 0x45_64_4C_67  # "EdLg", in the header of the file
 MOUNTINFO = Path("/proc/self/mountinfo")

@@ -9,10 +9,10 @@ from edgeveil.mechanisms.capped_flow import (
     DPPushFlowCap,
     DPSparsePPR,
 )
+from edgeveil.mechanisms.dp_push_flow import DPPushFlow
 from edgeveil.mechanisms.edge_flipping import EdgeFlipping
 from edgeveil.mechanisms.graph_diffusion import GraphDiffusion
 from edgeveil.mechanisms.own_list import OwnListEmbedding
-from edgeveil.mechanisms.push_flow import DPPushFlow
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.mechanisms.two_hop import DegreePrior, TwoHop
 

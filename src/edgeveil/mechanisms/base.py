@@ -23,21 +23,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._check import one_of
+from edgeveil._internal.checks import one_of
 from edgeveil.errors import ParameterError
+from edgeveil.estimate.hashing import check_dimension, check_hash_key
 from edgeveil.estimate.lists import Evidence, Lists
 from edgeveil.estimate.rows import OwnLists as OwnLists
 from edgeveil.flow.bounds import check_bound
 from edgeveil.flow.walk import check_restart, check_tol
-from edgeveil.graph import Graph
-from edgeveil.hashing import check_dimension, check_hash_key
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.hard_pairs import Pair
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model, OwnEdges
 from edgeveil.privacy.noise import Calibration
 from edgeveil.privacy.statistic import AnyStatistic, Noised
-from edgeveil.provenance import Gives as Gives
+from edgeveil.results.provenance import Gives as Gives
 
 Rows = npt.NDArray[np.float64]
 

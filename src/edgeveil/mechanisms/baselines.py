@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import (
     Asking,
     Gives,

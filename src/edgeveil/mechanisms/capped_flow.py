@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil.estimate.hashing import embedding_float_error, hash_nodes, instant_embedding
 from edgeveil.flow.bounds import Bound, flow_error_bound
 from edgeveil.flow.push_flow import Recursion, capped_recursion, capped_rows
-from edgeveil.graph import Graph
-from edgeveil.hashing import embedding_float_error, hash_nodes, instant_embedding
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
     Asking,
     Gives,
@@ -28,7 +29,6 @@ from edgeveil.mechanisms.base import (
     laplace_uncertainty,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge, wedge_with_leaves
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.noise import Calibration, calibrate

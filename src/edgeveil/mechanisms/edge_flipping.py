@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from edgeveil._internal.memory import total_memory
 from edgeveil.errors import ParameterError
 from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import Asking, Gives, OnceForAll, OwnLists, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, single_pair
-from edgeveil.memory import total_memory
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.guarantee import Model
 from edgeveil.privacy.statistic import Bits, Noised
 

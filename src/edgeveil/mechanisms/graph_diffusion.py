@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._check import positive, whole
+from edgeveil._internal.checks import positive, whole
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.walk import lazy_restart
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import Asking, Gives, Mechanism, OwnLists, Rows, check_parameters
 from edgeveil.mechanisms.hard_pairs import Pair, capped_flow_pairs, wedge
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import exact_epsilon
 from edgeveil.privacy.noise import Calibration, calibrate
 from edgeveil.privacy.statistic import Noised, Statistic

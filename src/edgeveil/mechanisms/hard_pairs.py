@@ -1,6 +1,6 @@
 """Neighbouring graphs on which mechanisms come near their bounds: the shapes, by name.
 
-Each shape was found by search (`edgeveil.auditing.anneal`), then explained. None depends on data.
+Each shape was found by search (`edgeveil.testing.anneal`), then explained. None depends on data.
 Each mechanism names the shapes that are worst for it.
 """
 
@@ -13,8 +13,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 
 
 @dataclass(frozen=True, kw_only=True)

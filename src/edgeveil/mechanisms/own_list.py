@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edgeveil.errors import ParameterError
-from edgeveil.hashing import NodeHash, hash_nodes, unhashed
+from edgeveil.estimate.hashing import NodeHash, hash_nodes, unhashed
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import Gives, OwnListOnly, OwnLists, Rows, check_parameters
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.statistic import Noised
 
 

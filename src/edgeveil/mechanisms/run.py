@@ -21,7 +21,7 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.estimate.rows import OwnLists
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.mechanisms.base import Asking, Mechanism, check_directions, own_lists
 from edgeveil.mechanisms.hard_pairs import Pair
 from edgeveil.privacy.epsilon import exact_epsilon

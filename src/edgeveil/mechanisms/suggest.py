@@ -13,11 +13,11 @@ import numpy.typing as npt
 from edgeveil.errors import ParameterError
 from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence, Lists, Popularity
-from edgeveil.flow.two_hop import Windows, two_hop_tail_of_lists
-from edgeveil.graph import Graph
+from edgeveil.flow.common_neighbours import Windows, two_hop_tail_of_lists
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import Asking, Gives, Mechanism, OwnLists, partly_shared_guarantee
 from edgeveil.mechanisms.hard_pairs import Pair, two_followed, two_hubs, wedge
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.noise import Calibration, calibrate

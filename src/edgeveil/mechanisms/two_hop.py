@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from edgeveil._check import positive
+from edgeveil._internal.checks import positive
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.degrees import DegreeEstimates, estimate_all
 from edgeveil.estimate.rows import (
@@ -30,8 +30,9 @@ from edgeveil.estimate.uncertainty import (
     prior_uncertainty,
     two_hop_uncertainty,
 )
-from edgeveil.flow.two_hop import two_hop_sums_of_lists
-from edgeveil.graph import Graph
+from edgeveil.flow.common_neighbours import two_hop_sums_of_lists
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import (
     Asking,
     Gives,
@@ -43,7 +44,6 @@ from edgeveil.mechanisms.base import (
     partly_shared_guarantee,
 )
 from edgeveil.mechanisms.hard_pairs import Pair, two_hubs, wedge
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.epsilon import check_epsilon, exact_epsilon
 from edgeveil.privacy.guarantee import Guarantee, Model
 from edgeveil.privacy.noise import Calibration, calibrate

@@ -17,7 +17,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-from edgeveil._check import is_whole, whole
+from edgeveil._internal.checks import is_whole, whole
 from edgeveil.errors import ParameterError
 
 SECRET_BYTES = 32

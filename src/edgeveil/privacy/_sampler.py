@@ -25,7 +25,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from edgeveil._compiled import compiled, inlined
+from edgeveil._internal.compiled import compiled, inlined
 
 PREFIX_BITS = 52
 ACCEPT_BITS = 24

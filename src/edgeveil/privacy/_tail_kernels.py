@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._compiled import compiled, inner
+from edgeveil._internal.compiled import compiled, inner
 
 
 @compiled

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from edgeveil._check import positive
+from edgeveil._internal.checks import positive
 
 
 def check_epsilon(epsilon: float) -> float:

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
 
-from edgeveil._check import one_of
+from edgeveil._internal.checks import one_of
+from edgeveil._internal.notebook import html_card
 from edgeveil.errors import InputError, ParameterError
-from edgeveil.notebook import html_card
 from edgeveil.privacy.epsilon import exact_epsilon
 
 Model = Literal["joint", "public", "none"]

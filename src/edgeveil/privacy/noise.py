@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeveil._check import whole
+from edgeveil._internal.checks import whole
 from edgeveil.errors import ParameterError
 from edgeveil.privacy._key_stream import NoiseKey, NoiseRows, NoiseSource
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgeveil.report.lists import page_from_releases
+from edgeveil.report.list_page import page_from_releases
 from edgeveil.report.page import ListedNode, MemberList, PageData, render_page, write_page
 
 __all__ = [

@@ -23,7 +23,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from edgeveil._files import write_atomically
+from edgeveil._internal.files import write_atomically
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.results import Result
 

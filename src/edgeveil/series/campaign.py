@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from edgeveil.engine.keys import code_of, describe, parameters_of
 from edgeveil.errors import LedgerError, ParameterError
-from edgeveil.history import History
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.ledger.prices import NANO
 from edgeveil.ledger.snapshots import SERIES, plain_label
 from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.series.history import History
 from edgeveil.series.state import About, SeriesFolder
 
 

@@ -11,12 +11,12 @@ import json
 
 import numpy as np
 
-from edgeveil._files import write_note
+from edgeveil._internal.files import write_note
 from edgeveil.errors import LedgerError, ParameterError
-from edgeveil.history import History
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.accounts import Charge
 from edgeveil.ledger.snapshots import plain_label
+from edgeveil.series.history import History
 from edgeveil.series.state import About, SeriesFolder
 
 NOTE = "refreshed.json"  # in the history: the snapshot that was worked on last

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.series.campaign import series_campaign, series_to_refresh

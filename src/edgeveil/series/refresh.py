@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from edgeveil._files import move, sync_all
-from edgeveil._words import counted
+from edgeveil._internal.files import move, sync_all
+from edgeveil._internal.words import counted
 from edgeveil.engine.keys import noise_for, parameters_of
 from edgeveil.engine.making import read_shared, stored_shared
 from edgeveil.engine.question import Progress, graph_of, guarantee_for
@@ -38,21 +38,21 @@ from edgeveil.engine.tasks import Engine, Local, Made, Part, Parts, Task
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence
-from edgeveil.graph import Graph
-from edgeveil.history import History
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeId
 from edgeveil.ledger import Batch, Campaign, Ledger
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
-from edgeveil.nodes import NodeId
 from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.privacy.statistic import Noised, digest_of
-from edgeveil.provenance import Provenance
-from edgeveil.release_folder import ReleaseFolder, file_of
+from edgeveil.results.provenance import Provenance
+from edgeveil.results.release_folder import ReleaseFolder, file_of
+from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.campaign import series_campaign, series_folder, series_to_refresh
 from edgeveil.series.copies import check_copies, check_folder, note_work, token_of
+from edgeveil.series.history import History
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import About, SeriesFolder, Shard
-from edgeveil.suggestions import Suggestions
 
 _BATCH = 8192  # members that are charged together
 _PART = 1024  # members that a worker takes at a time

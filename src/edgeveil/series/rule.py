@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._check import whole
+from edgeveil._internal.checks import whole
 from edgeveil.errors import ParameterError
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
 
 Mask = npt.NDArray[np.bool_]
 

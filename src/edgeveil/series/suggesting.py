@@ -8,19 +8,19 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from edgeveil._check import whole
+from edgeveil._internal.checks import whole
 from edgeveil.engine.api import mechanism_for_lists
 from edgeveil.engine.making import release
 from edgeveil.engine.question import Options, graph_of
 from edgeveil.errors import LedgerError, ParameterError
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeId
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
-from edgeveil.nodes import NodeId
+from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.campaign import Current, current_series, series_campaign
 from edgeveil.series.refresh import Series, popularity
-from edgeveil.suggestions import Suggestions
 
 _TRIES = 3  # a refresh that ends meanwhile replaces the files that this reads
 
@@ -71,7 +71,7 @@ def suggest(
 
     Examples
     --------
-    >>> from edgeveil.datasets import social_network
+    >>> from edgeveil.graph.datasets import social_network
     >>> graph = social_network(300, average_degree=12).graph
     >>> lists = suggest(graph, [7, 8], epsilon=1.0, k=5)
     >>> len(lists.for_member(7)), lists.table().columns[:3]

@@ -18,16 +18,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from edgeveil._files import flush
+from edgeveil._internal.files import flush
 from edgeveil.errors import EdgeveilError, InputError
 from edgeveil.ledger.accounts import is_window
 from edgeveil.ledger.plan import plan, share_of
 from edgeveil.ledger.snapshots import plain_label
-from edgeveil.serve.app import Metrics, application, error
-from edgeveil.serve.files import read_own
+from edgeveil.serve.application import Metrics, application, error
 from edgeveil.serve.making import Making
-from edgeveil.serve.series import SeriesLists
+from edgeveil.serve.served_series import SeriesLists
 from edgeveil.serve.tokens import Tokens
+from edgeveil.serve.watched_files import read_own
 
 _PAGES = ("curator.html", "curator.js", "service.css", "icon.svg")
 _MIN_KEY = 32  # characters

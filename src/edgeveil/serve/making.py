@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from edgeveil.errors import BudgetError, LedgerError
 from edgeveil.ledger import Account, Ledger
-from edgeveil.ledger.tables import UnusableError
+from edgeveil.ledger.schema import UnusableError
 from edgeveil.serve.answers import Unavailable, UsedUp, check_price, words_of
-from edgeveil.serve.lists import ListStore, kept_lists, path_of, render
+from edgeveil.serve.list_files import ListStore, kept_lists, path_of, render
 
 if TYPE_CHECKING:
-    from edgeveil.graph import Graph
+    from edgeveil.graph.graph import Graph
+    from edgeveil.graph.nodes import NodeId, NodeSet
     from edgeveil.mechanisms.suggest import Suggest
-    from edgeveil.nodes import NodeId, NodeSet
     from edgeveil.privacy.guarantee import Guarantee
 
 # Lists in a batch. A member waits for at most one batch of others.
@@ -341,7 +341,7 @@ class Making:
 
 def _load_kernels() -> None:
     """Make a list for a tiny graph, so that no member waits for the compiler."""
-    from edgeveil.datasets import social_network
+    from edgeveil.graph.datasets import social_network
     from edgeveil.series.suggesting import suggest
 
     suggest(social_network(150).graph, [0], epsilon=1.0)

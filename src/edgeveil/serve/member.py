@@ -16,11 +16,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from edgeveil.errors import EdgeveilError
-from edgeveil.nodes import NodeId, NodeSet
-from edgeveil.serve import making, series
+from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.serve import making
+from edgeveil.serve import served_series as series
 from edgeveil.serve.answers import NotYet, Unavailable, UsedUp
-from edgeveil.serve.app import Metrics, application, error
-from edgeveil.serve.lists import is_list_of
+from edgeveil.serve.application import Metrics, application, error
+from edgeveil.serve.list_files import is_list_of
 from edgeveil.serve.tokens import Refused, Tokens
 
 _PAGES = ("member.html", "member.js", "service.css", "icon.svg", "openapi.json")

@@ -19,7 +19,7 @@ from typing import Any
 import jwt
 
 from edgeveil.errors import EdgeveilError, InputError
-from edgeveil.serve.files import check_secret, read_unchanged
+from edgeveil.serve.watched_files import check_secret, read_unchanged
 
 _LEEWAY = 30  # seconds that two clocks may differ
 _CHECK_FILE_EVERY = 1.0  # seconds

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from edgeveil.estimate import lists
 from edgeveil.estimate.lists import Evidence, Reason
 from edgeveil.estimate.rows import OwnLists
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.nodes import NodeSet
 
 
 def released(seed: int, n: int, m: int, *, followers: bool = False):

@@ -11,7 +11,7 @@ from edgeveil.estimate import rows as blocks
 from edgeveil.estimate import uncertainty
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.rows import OwnLists, expected_sums, shrink, two_hop_shares
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.nodes import NodeSet
 from tests.unit.estimate import plain_walk_model as plain
 
 SAME = {"rtol": 1e-12, "atol": 0}

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.estimate.degrees import DegreeEstimates
 from edgeveil.estimate.rows import (
     OwnLists,
@@ -13,8 +12,9 @@ from edgeveil.estimate.rows import (
     two_hop_weights,
 )
 from edgeveil.flow import personalized_pagerank
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
-from edgeveil.nodes import NodeSet
 from tests.two_hop import two_hop_sums
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation import hits as measured
 from edgeveil.evaluation.hits import HiddenEdges, hide_edges
-from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from edgeveil.datasets import social_network
 from edgeveil.evaluation import hits as measured
 from edgeveil.evaluation.hits import HiddenEdges, hide_edges, limit_of
-from edgeveil.graph import Graph
-from edgeveil.nodes import NodeSet
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 
 
 def test_all_alike_each_common_friend_is_worth_a_factor_of_e_to_the_epsilon():

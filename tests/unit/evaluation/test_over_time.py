@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import edgeveil as ev
-from edgeveil.datasets import social_network
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import hide_edges, with_entries
 from edgeveil.evaluation.over_time import BASE_ONLY, born_until, lists_of_series
 from edgeveil.evaluation.own_graph import evaluate
-from edgeveil.history import History
+from edgeveil.graph.datasets import social_network
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.series import WindowRule, refresh
+from edgeveil.series.history import History
 
 SNAPSHOTS = 6
 MEMBERS = np.arange(0, 120, 3)

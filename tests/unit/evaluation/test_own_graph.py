@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.errors import EdgeveilError, ParameterError
 from edgeveil.evaluation.own_graph import evaluate
+from edgeveil.graph.datasets import social_network
 from edgeveil.mechanisms import DegreePrior, NonPrivate, OwnListEmbedding, Suggest, TwoHop
 
 GRAPH = social_network(400, average_degree=16).graph

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.engine import release
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.metrics import top_k_metrics
@@ -17,6 +16,7 @@ from edgeveil.evaluation.ranking import (
     releases,
 )
 from edgeveil.flow import personalized_pagerank
+from edgeveil.graph.datasets import social_network
 from edgeveil.mechanisms import (
     DegreePrior,
     DPInstantEmbedding,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.datasets import social_network
 from edgeveil.errors import BudgetError, ParameterError
+from edgeveil.graph.datasets import social_network
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.accounts import Account
 from edgeveil.ledger.plan import days_of, plan

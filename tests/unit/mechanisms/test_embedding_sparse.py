@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from edgeveil.hashing import hash_nodes, instant_embedding
+from edgeveil.estimate.hashing import hash_nodes, instant_embedding
 from edgeveil.mechanisms import DPEmbeddingSparse
 from tests.seam import run, statistics_of
 

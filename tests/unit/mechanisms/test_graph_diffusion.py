@@ -7,12 +7,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from edgeveil.auditing import anneal
 from edgeveil.errors import ParameterError
 from edgeveil.flow import lazy_restart, personalized_pagerank
 from edgeveil.flow.bounds import forward_edge_cap
 from edgeveil.mechanisms import GraphDiffusion
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
+from edgeveil.testing import anneal
 from tests.dense_flows import every_graph
 from tests.flows import forward_flow
 from tests.seam import calibrations_of, run

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from edgeveil.hashing import hash_nodes, instant_embedding
+from edgeveil.estimate.hashing import hash_nodes, instant_embedding
 from edgeveil.mechanisms import DPInstantEmbedding
 from tests.seam import calibrations_of, run
 

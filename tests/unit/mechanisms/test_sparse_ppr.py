@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgeveil.auditing.verdict import draw
 from edgeveil.mechanisms import DPSparsePPR, capped_flow
 from edgeveil.mechanisms.capped_flow import CappedFlow
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.testing.verdict import draw
 from tests.seam import run
 
 GRAPHS = {

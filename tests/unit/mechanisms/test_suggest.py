@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import edgeveil as ev
-from edgeveil.datasets import social_network
 from edgeveil.errors import ParameterError, UnknownNodeError
 from edgeveil.estimate.lists import Reason
+from edgeveil.graph.datasets import social_network
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import Suggest, TwoHop
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import exact_loss, rows_of
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.suggesting import suggest
-from edgeveil.suggestions import Suggestions
 from tests.dense_flows import every_graph
 
 NETWORK = social_network(600, average_degree=12)

@@ -8,21 +8,21 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.engine import price, release
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.evaluation.hits import hide_edges, hits, members_by_degree, popularity
 from edgeveil.evaluation.own_graph import evaluate
+from edgeveil.flow.common_neighbours import two_hop_tail_of_lists
 from edgeveil.flow.pagerank import personalized_pagerank
-from edgeveil.flow.two_hop import two_hop_tail_of_lists
-from edgeveil.graph import Graph
+from edgeveil.graph.datasets import social_network
+from edgeveil.graph.graph import Graph
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import MECHANISMS, DPPushFlow, Suggest
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs
 from edgeveil.mechanisms.run import exact_loss, rows_of
 from edgeveil.privacy.noise import NoiseSource
+from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.suggesting import suggest
-from edgeveil.suggestions import Suggestions
 from tests.seam import statistics_of
 
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.estimate.rows import exact_weights
-from edgeveil.flow.two_hop import two_hop_sums_of_lists
+from edgeveil.flow.common_neighbours import two_hop_sums_of_lists
+from edgeveil.graph.datasets import social_network
 from edgeveil.mechanisms import DegreePrior, TwoHop
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs

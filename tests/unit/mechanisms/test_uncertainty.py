@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from edgeveil.datasets import social_network
 from edgeveil.estimate.rows import exact_weights
 from edgeveil.flow import push_flow, push_flow_cap
+from edgeveil.graph.datasets import social_network
 from edgeveil.mechanisms import (
     MECHANISMS,
     DegreePrior,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.flow.two_hop import (
+from edgeveil.flow.common_neighbours import (
     two_hop_sums_of_lists,
     two_hop_tail_of_lists,
 )
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.mechanisms.base import own_lists
-from edgeveil.nodes import NodeSet
 
 
 def heavy_tailed(n, entries, seed=1):

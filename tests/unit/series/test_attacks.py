@@ -14,13 +14,13 @@ import pytest
 
 from edgeveil.engine import Local
 from edgeveil.errors import BudgetError, LedgerError, ParameterError
-from edgeveil.graph import NEVER, Graph
-from edgeveil.history import History
+from edgeveil.graph.graph import NEVER, Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import run as runner
-from edgeveil.nodes import NodeSet
 from edgeveil.privacy.statistic import Tail
 from edgeveil.series import WindowRule, refresh
+from edgeveil.series.history import History
 from edgeveil.series.state import SeriesFolder, Shard
 
 refreshing = sys.modules["edgeveil.series.refresh"]  # the package has a function of that name

@@ -8,8 +8,8 @@ import os
 import pytest
 
 import edgeveil as ev
-from edgeveil.datasets import social_network
 from edgeveil.errors import LedgerError
+from edgeveil.graph.datasets import social_network
 
 GRAPH = social_network(60, average_degree=8).graph
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import edgeveil as ev
-from edgeveil.datasets import social_network
 from edgeveil.errors import BudgetError, LedgerError, ParameterError, UnknownNodeError
+from edgeveil.graph.datasets import social_network
 from edgeveil.series import state
 
 GRAPH = social_network(120, average_degree=16).graph

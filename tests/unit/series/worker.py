@@ -16,9 +16,9 @@ from pathlib import Path
 
 from edgeveil.engine import Local
 from edgeveil.errors import EdgeveilError
-from edgeveil.graph import Graph
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
-from edgeveil.nodes import NodeSet
 from edgeveil.series import Refreshed, WindowRule, refresh
 
 EAGER = WindowRule(first=1, patience=1, least=1, share=0.0, latest=1)  # a window every time

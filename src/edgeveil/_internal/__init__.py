@@ -1,0 +1,1 @@
+"""Checks, files, words, compiled loops and their cache. Nothing here knows a graph."""

@@ -1,0 +1,111 @@
+"""Compiled loops: where they are kept between processes, and who is told that one is compiled.
+
+The folder is named by a digest of the source of all loops: after a change in any of them, older
+machine code is never loaded, and is removed. Later processes run what is in the folder. So it must
+belong to the user that runs this process (also if that is root), and nobody else may be able to
+write to it or to replace it.
+
+This module does not load numba.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from edgeveil._internal import source as _source
+from edgeveil._internal.files import is_own_folder, user_cache, why_replaceable
+
+VARIABLE = "NUMBA_CACHE_DIR"  # numba's own, for a folder of the user's choice
+
+log = logging.getLogger("edgeveil")
+log.addHandler(logging.NullHandler())
+
+# Called with a loop's module, its name, and whether it is ready or only begins to be compiled.
+Watcher = Callable[[str, str, bool], None]
+watchers: list[Watcher] = []
+
+_told: set[str] = set()
+
+
+class Kept(NamedTuple):
+    """The folder of compiled loops, if there is one, and why none can be added, if that is so."""
+
+    folder: Path | None
+    problem: str = ""
+
+
+@cache
+def kept() -> Kept:
+    """Where this process keeps compiled loops.
+
+    In the folder that NUMBA_CACHE_DIR names, if it is set; else in the package, or if that is not
+    possible in the user's cache.
+    """
+    digest = _source.loops().digest
+    if not digest:
+        return Kept(None, "edgeveil's source is not in files")
+    # By installation: two that share a parent folder must not remove each other's.
+    place = hashlib.sha256(str(_source.PACKAGE).encode()).hexdigest()[:12]
+    prefix = f"edgeveil-loops-{place}-"
+    if chosen := os.environ.get(VARIABLE):
+        return _in(Path(chosen), prefix, digest)
+    found = _in(_source.PACKAGE / "__pycache__", prefix, digest, inside=True)
+    if found.folder is not None:
+        return found
+    own = user_cache()
+    other = Kept(None, "this user has no home") if own is None else _in(own, prefix, digest)
+    return other if other.folder else Kept(None, f"{found.problem}, and {other.problem}")
+
+
+def _in(parent: Path, prefix: str, digest: str, *, inside: bool = False) -> Kept:
+    """The folder in `parent`, made if need be.
+
+    `inside` the package the folders above are not checked: who can write there can change the code.
+    """
+    folder = parent / f"{prefix}{digest[:32]}"
+    try:
+        if not inside:
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not folder.is_dir():
+            parent.mkdir(exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _remove_others(folder, prefix)
+        if not is_own_folder(folder):
+            return Kept(None, f"{folder} belongs to another user, or others can write to it")
+        if not inside and (problem := why_replaceable(folder)):
+            return Kept(None, problem)
+    except OSError as error:
+        return Kept(None, f"{parent} cannot be written to ({error.strerror})")
+    if not os.access(folder, os.W_OK):  # for instance in a container image
+        return Kept(folder, f"{folder} cannot be written to")
+    return Kept(folder)
+
+
+def _remove_others(folder: Path, prefix: str) -> None:
+    """Remove this installation's folders of older source, and nothing else."""
+    for other in folder.parent.glob(f"{prefix}{'[0-9a-f]' * 32}"):
+        if other != folder and is_own_folder(other):
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def tell(module: str, loop: str, *, ready: bool) -> None:
+    """Tell the watchers that a loop begins to be compiled, or is ready."""
+    if module not in _told:
+        _told.add(module)
+        log.info("compiling loops of %s for this machine", module)
+        if kept().problem and len(_told) == 1:
+            log.warning("compiled loops are not kept: %s", not_kept())
+    for watcher in watchers:
+        watcher(module, loop, ready)
+
+
+def not_kept() -> str:
+    """Why loops are not kept, and what to do."""
+    return f"{kept().problem}. Set {VARIABLE} to a folder of yours that nobody else can write to"

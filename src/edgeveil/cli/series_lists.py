@@ -1,0 +1,53 @@
+"""``edgeveil suggest`` for a label whose lists are a series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from edgeveil._internal.words import counted
+from edgeveil.cli.output import say
+from edgeveil.cli.releasing import Setup, deliver, say_guarantee
+from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.graph.nodes import NodeId
+from edgeveil.mechanisms import Mechanism
+from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.series.suggesting import lists_of_series
+
+
+def put_out_series(
+    setup: Setup,
+    mechanism: Mechanism,
+    members: list[NodeId] | None,
+    put_out: Callable[[Any], None],
+    out: Path | None,
+    k: int,
+    candidates: list[NodeId] | None,
+) -> None:
+    """Print or write lists of a label's series, without a charge; by default of all members."""
+    how, name = setup.how, setup.how.label or "this graph"
+    if out is not None and not out.suffix:
+        raise ParameterError(
+            f"the lists of {name} are a series: edgeveil refresh --out writes everybody's to a "
+            "folder; name a file here (.parquet, .json or .csv)"
+        )
+    if not isinstance(mechanism, Suggest):
+        raise ParameterError(
+            f"the lists of {name} are a series: another mechanism needs another label"
+        )
+    assert setup.ledger is not None
+    made = lists_of_series(setup.ledger, how.label, mechanism, members, k=k, candidates=candidates)
+    if made is None:
+        raise LedgerError(f"the series of {name} was renewed meanwhile: refresh it first")
+    about = made.provenance
+    words = (
+        f"From the series of {name}, as of its snapshot {about.parameters['snapshot']} "
+        f"({about.created}): nobody is charged for it."
+    )
+    if how.dry_run:
+        say(f"Dry run. {words}")
+        return
+    deliver(made, out, counted(len(made.members), "list"), put_out)
+    say(words)
+    say_guarantee(made, out, how)

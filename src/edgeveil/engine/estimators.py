@@ -1,0 +1,281 @@
+"""PrivateEmbedding: private node embeddings as an estimator of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.engine import release
+from edgeveil.engine.advice import recommended
+from edgeveil.engine.api import own_list
+from edgeveil.engine.question import graph_of
+from edgeveil.errors import EdgeveilError, InputError, ParameterError
+from edgeveil.graph.graph import Directed, Graph, check_directed
+from edgeveil.graph.matrices import read_matrix
+from edgeveil.privacy.noise import NoiseSource
+from edgeveil.results.postprocess import embed
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from edgeveil.ledger import Ledger
+    from edgeveil.mechanisms.base import Mechanism
+    from edgeveil.privacy.guarantee import Guarantee
+    from edgeveil.results.release import Release
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+except ImportError:
+    # The name must exist, or `from edgeveil import *` would fail. (mypy sees scikit-learn's
+    # classes, or none, and objects to a second definition.)
+    class BaseEstimator:  # type: ignore[no-redef]
+        """Placeholder for scikit-learn's class."""
+
+        def __new__(cls, *_: Any, **__: Any) -> Any:
+            """Say what is missing."""
+            raise EdgeveilError(
+                f"{cls.__name__} needs scikit-learn: pip install 'edgeveil[sklearn]'"
+            )
+
+    ClassNamePrefixFeaturesOutMixin = type("ClassNamePrefixFeaturesOutMixin", (), {})
+    TransformerMixin = type("TransformerMixin", (), {})
+
+
+Rows: TypeAlias = "npt.NDArray[np.float64] | csr_array"
+
+
+_ANOTHER_GRAPH = (
+    "PrivateEmbedding embeds the nodes of the graph it was fitted on, and this is another graph; "
+    "to predict labels of some nodes, embed the whole graph and split its rows: "
+    "X = PrivateEmbedding().fit_transform(graph), then "
+    "model.fit(X[train], y[train]).predict(X[test])"
+)
+
+
+class PrivateEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Embed the nodes of a private graph; every fit is a release.
+
+    By default a row is its member's own friend list, hashed: joint model, epsilon 0, no budget.
+
+    Like `sklearn.manifold.SpectralEmbedding`, it embeds the nodes that it is fitted on:
+    ``fit_transform`` returns one row per node, and ``transform`` returns the same rows again for
+    the same graph. So it can be a step of a pipeline if the labels of all nodes are known. To
+    predict the labels of some nodes, embed first and split the rows, not the graph::
+
+        X = PrivateEmbedding(sparse=True).fit_transform(graph)
+        model.fit(X[train], y[train]).predict(X[test])
+
+    **With** ``model="public"`` **the price of a fit is n times epsilon by default**, where n is
+    the number of nodes: for 1,000 nodes at epsilon 1, a ledger charges 1,000; without a ledger,
+    only ``guarantee_`` says so. See `model` for a mechanism whose price is epsilon for all rows.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        Privacy loss of one embedding. Not allowed for the own list, which needs none; otherwise
+        required, because there is no safe default.
+    dimension : int or "nodes", optional
+        Length of an embedding; the default is that of the mechanism (1,024 for the own list).
+        ``"nodes"``: the own list without a hash, one column per node.
+    sparse : bool
+        Return ``embedding_`` as a sparse scipy matrix. An own list has at most as many non-zero
+        values as its member has friends, so linear models train much faster.
+    model : {"joint", "public"}
+        Who may see a row: only its member, or anyone. **The joint model does not cover training
+        one classifier on the rows of many members**: its predictions are for the curator only.
+        In the public model each of the n rows has the price epsilon by default;
+        ``mechanism=EdgeFlipping(epsilon=..., model="public")`` has the price epsilon for all rows
+        together, and is useful where n / (1 + e^epsilon) is small compared with the degrees.
+    mechanism : Mechanism, optional
+        Use this instead of `edgeveil.recommended`. It has its own parameters; `epsilon` and
+        `model` must then equal its own, and rows of scores are hashed to `dimension` columns.
+    ledger : Ledger, optional
+        The budget to charge. A clone of the estimator has the same ledger. Fitting again on the
+        same graph returns the stored release and charges nothing; when the graph has changed,
+        declare a new snapshot (`Ledger.advance`). **Without a ledger every fit draws fresh noise
+        and is not counted**: a grid search makes many releases.
+    label : str
+        With a ledger: the public name of the graph, if the ledger holds several.
+    directed : {"refuse", "ignore"}
+        How to treat a matrix that is not symmetric: refuse it, or read every arc as an undirected
+        edge.
+    insecure_seed : int, optional
+        Seeded noise, for tests and demonstrations: **then nothing is private**, and
+        ``guarantee_`` says so. There is no ``random_state``, because noise that can be repeated
+        protects nothing.
+
+    Attributes
+    ----------
+    embedding_ : array or csr_array of shape (n_nodes, dimension)
+        One row per node.
+    guarantee_ : Guarantee
+        What is protected, from whom, and how strongly.
+    release_ : Release
+        The rows with their guarantee; its `write` keeps both together.
+    n_features_in_ : int
+        Number of nodes.
+    feature_names_in_ : array of str
+        Names of the columns, if the matrix came as a table with names.
+
+    Examples
+    --------
+    >>> from edgeveil.graph.datasets import social_network
+    >>> graph = social_network(120, average_degree=8).graph
+    >>> private = PrivateEmbedding()
+    >>> private.fit_transform(graph.adjacency()).shape
+    (120, 1024)
+    >>> private.guarantee_.brief
+    'joint, epsilon = 0'
+    >>> PrivateEmbedding(epsilon=1.0, dimension=16, model="public").fit(graph).guarantee_.brief
+    'public, epsilon = 120'
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        dimension: int | Literal["nodes"] | None = None,
+        sparse: bool = False,
+        model: Literal["joint", "public"] = "joint",
+        mechanism: Mechanism | None = None,
+        ledger: Ledger | None = None,
+        label: str = "",
+        directed: Directed = "refuse",
+        insecure_seed: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.dimension = dimension
+        self.sparse = sparse
+        self.model = model
+        self.mechanism = mechanism
+        self.ledger = ledger
+        self.label = label
+        self.directed = directed
+        self.insecure_seed = insecure_seed
+
+    def fit(self, X: Any, y: object = None) -> PrivateEmbedding:
+        """Release embeddings of all nodes.
+
+        Parameters
+        ----------
+        X : Graph, or array or sparse matrix of shape (n_nodes, n_nodes)
+            The private graph; also anything else that `edgeveil.as_graph` takes (a graph of
+            networkx and other libraries, an edge_index, a table or list of edges), or a path. In a
+            matrix every non-zero entry is an edge; weights and the diagonal are ignored.
+        y : ignored
+            Only for compatibility with scikit-learn.
+        """
+        graph = self._graph(X)
+        seed = self.insecure_seed
+        made = release(
+            graph,
+            self._mechanism(graph),
+            graph.nodes,
+            ledger=self.ledger,
+            label=self.label,
+            noise=None if seed is None else NoiseSource.insecure(seed),
+        )
+        width: dict[str, Any] = {} if self.dimension is None else {"dimension": self.dimension}
+        self.release_: Release = made if made.gives == "embeddings" else embed(made, **width)
+        self.embedding_: Rows = (
+            self.release_.to_scipy() if self.sparse else self.release_.to_numpy()
+        )
+        self.guarantee_: Guarantee = made.guarantee
+        self._fitted_on = graph.fingerprint
+        return self
+
+    def fit_transform(self, X: Any, y: object = None) -> Rows:
+        """`fit`, then give ``embedding_``."""
+        return self.fit(X).embedding_
+
+    def transform(self, X: Any) -> Rows:
+        """Return ``embedding_`` for the graph it was fitted on; nothing new is released.
+
+        Raises
+        ------
+        ParameterError
+            If X is another graph. A pickle keeps nothing about the edges, so after unpickling only
+            the number of nodes is compared.
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        try:
+            graph = self._graph(X, fitting=False)
+        except InputError as error:  # some rows of a matrix, for instance: a part of a split
+            raise ParameterError(_ANOTHER_GRAPH) from error
+        same = graph.fingerprint == getattr(self, "_fitted_on", graph.fingerprint)
+        if not same or graph.n_nodes != self.embedding_.shape[0]:
+            raise ParameterError(_ANOTHER_GRAPH)
+        return self.embedding_
+
+    def __getstate__(self) -> dict[str, Any]:
+        # With a digest of the edges, a reader of the pickle could confirm guesses about them.
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_fitted_on"}
+
+    def _graph(self, X: Any, *, fitting: bool = True) -> Graph:
+        if not _is_matrix(X):
+            graph = graph_of(X)
+            if fitting:
+                self.n_features_in_ = graph.n_nodes
+            return graph
+        from sklearn.utils.validation import validate_data
+
+        matrix = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=fitting)
+        return read_matrix(matrix, nodes=None, directed=check_directed(self.directed), what="X")
+
+    def _mechanism(self, graph: Graph) -> Mechanism:
+        chosen = self.mechanism
+        if chosen is None and self.model == "joint":
+            if self.epsilon is not None:
+                raise ParameterError(
+                    "an embedding of a member's own list costs nothing: leave epsilon out, or "
+                    "name the mechanism to charge it for (mechanism=)"
+                )
+            return own_list(graph, self.dimension)
+        if self.dimension == "nodes":
+            raise ParameterError('dimension="nodes" is for the own list, the default mechanism')
+        if chosen is None:
+            best = recommended(epsilon=self.epsilon, model=self.model, gives="embeddings")
+            if self.dimension is None:
+                return best
+            # Every mechanism is a dataclass, which its protocol cannot say.
+            return replace(best, dimension=self.dimension)  # type: ignore[type-var]
+        claimed = chosen.guarantee(1)
+        if (claimed.epsilon, claimed.model) != (self.epsilon or 0.0, self.model):
+            raise ParameterError(
+                f"the mechanism has epsilon = {claimed.epsilon:g} in the {claimed.model} model, "
+                f"the estimator {self.epsilon!r} in the {self.model} model"
+            )
+        return chosen
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        tags.input_tags.sparse = True
+        own_list = self.mechanism is None and self.model == "joint"  # without noise
+        tags.non_deterministic = self.insecure_seed is None and not own_list
+        return tags
+
+
+def _is_matrix(X: Any) -> bool:
+    """Whether X is an adjacency matrix, or wrong in a way that scikit-learn reports.
+
+    Everything else is for `edgeveil.as_graph`: edge lists, two columns or two rows, are not square.
+    """
+    if isinstance(X, list | tuple):
+        return not (len(X) and isinstance(X[0], tuple) and len(X[0]) == 2)
+    shape: Sequence[int] = getattr(X, "shape", ())
+    if len(shape) != 2 or shape[0] == shape[1]:
+        return hasattr(X, "shape") or hasattr(X, "__array__")
+    is_table = hasattr(X, "__arrow_c_stream__") and shape[1] in (2, 3)
+    return not (is_table or shape[0] == 2)

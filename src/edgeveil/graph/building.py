@@ -1,0 +1,322 @@
+"""Files of edges that are larger than memory -> a graph folder.
+
+Three steps, in a work folder ``.NAME.building`` beside the result. Their files are written
+atomically, so the same call resumes after an interruption.
+
+    read   every part in chunks: the endpoints of its edges as indices in the node list; without
+           one, ids are numbered in the order in which they occur, and each chunk's new ids are
+           saved (`part-*.json` is written last)
+    nodes  the ids are sorted: the node set, and the rank of every number in it
+    rows   the rows of the graph, by groups of buckets that fit into memory
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil._internal.files import write_atomically, write_note
+from edgeveil._internal.memory import total_memory
+from edgeveil.errors import EdgeveilError, InputError, ParameterError
+from edgeveil.graph._csr import MOST_NODES
+from edgeveil.graph.edges import IdIndex, index_of, sort_ids, sorted_nodes
+from edgeveil.graph.graph import Directed, Intake, check_directed
+from edgeveil.graph.node_lists import Nodes, read_nodes
+from edgeveil.graph.nodes import Ids, NodeSet, check_ids
+from edgeveil.graph.picking import Columns, Reading
+from edgeveil.graph.read import check_edge_list, chunks_of
+from edgeveil.graph.rows_on_disk import write_rows
+from edgeveil.graph.saved import (
+    check_target,
+    describe_folder,
+    is_private_folder,
+    locked,
+    remove_folder,
+    replace_folder,
+    save_array,
+)
+
+Array = npt.NDArray[Any]
+Progress = Callable[[str, int, int], None]
+
+_MANY = 1 << 62  # expected number of ids: unknown
+
+
+def build_graph(
+    parts: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    *,
+    nodes: Nodes | None = None,
+    directed: Directed = "refuse",
+    header: bool | None = None,
+    columns: Columns | None = None,
+    delimiter: str | None = None,
+    ids: Ids = "auto",
+    memory: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Path:
+    r"""Build a graph folder from files of edges that may be larger than memory.
+
+    The folder is the one that `save_graph` writes of what `read_graph` reads, had all edges been
+    in one file. It appears whole or not at all. After an interruption the same call resumes, and
+    repeats at most one part, or one step over all nodes.
+
+    Parameters
+    ----------
+    parts : path or sequence of paths
+        Text (``.csv .tsv .txt .edges .edgelist``, each also ``.gz``) and Parquet, in any order.
+    path : path
+        The folder to make. Its parent must exist, and have room: 16 bytes for every line or row
+        of the parts (12 if directions are kept), beside the parts, until it is done.
+    nodes, directed, header, columns, delimiter, ids
+        As in `read_graph`, for every part.
+    memory : int, optional
+        Bytes to use, beside about 0.3 GB for Python and its libraries, and up to 200 bytes for
+        each node id. Default: half of the machine's memory. With less, the edges are read more
+        often. At least the largest bucket must fit: 32 bytes for each line or row that names a
+        node of one 2,000th of the node set.
+    overwrite : bool
+        Replace a graph that was saved there before. Nothing else is ever replaced.
+    progress : callable, optional
+        Called with the name of the step, how much is done, and the total.
+
+    Returns
+    -------
+    Path
+        The folder, for `open_graph`.
+
+    Raises
+    ------
+    InputError
+        If a part cannot be read, or changed since an interrupted call.
+    ParameterError
+        If the folder exists, or an option is wrong.
+    EdgeveilError
+        If the disk is full, or another process builds the same graph.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from edgeveil.graph.io import open_graph
+    >>> with TemporaryDirectory() as folder:
+    ...     for name, edges in (("a.csv", "ann,bob\nbob,cem\n"), ("b.csv", "bob,ann\n")):
+    ...         _ = Path(folder, name).write_text(edges)
+    ...     parts = sorted(Path(folder).glob("*.csv"))
+    ...     open_graph(build_graph(parts, Path(folder, "friends")))
+    Graph(3 nodes, 2 edges)
+    """
+    path = Path(path)
+    given = [parts] if isinstance(parts, (str, os.PathLike)) else parts
+    listed = list(map(Path, given))
+    if not listed:
+        raise ParameterError("there is no part to read edges from")
+    for part in listed:
+        check_edge_list(part)
+    if memory is not None and memory < 1:
+        raise ParameterError(f"memory must be a positive number of bytes, got {memory}")
+    check_target(path, overwrite)
+    reading = Reading(
+        nodes=read_nodes(nodes, ids=ids),
+        header=header,
+        columns=columns,
+        delimiter=delimiter,
+        text=check_ids(ids),
+    )
+    build = _Build(
+        folder=path.parent / f".{path.name}.building",
+        parts=listed,
+        reading=reading,
+        directed=check_directed(directed) == "keep",
+        memory=total_memory() // 2 if memory is None else memory,
+        progress=progress or (lambda what, done, total: None),
+    )
+    try:
+        with build.locked_folder():
+            build.run()
+            replace_folder(build.folder, path)
+            remove_folder(build.folder)
+    except KeyboardInterrupt as interrupt:
+        raise KeyboardInterrupt(
+            f"progress is kept in {build.folder}; run the same call again to resume"
+        ) from interrupt
+    except OSError as error:
+        reason = error.strerror or "the disk refused"
+        raise EdgeveilError(
+            f"the graph was not built in {path}: {reason}; run the same call again to resume"
+        ) from error
+    return path
+
+
+class _TextError(Exception):
+    """An id is text, and earlier chunks or the node list were read as integers."""
+
+
+@dataclass
+class _Build:
+    folder: Path
+    parts: list[Path]
+    reading: Reading
+    directed: bool
+    memory: int
+    progress: Progress
+
+    @contextmanager
+    def locked_folder(self) -> Iterator[None]:
+        """Create the work folder, or resume in it, under a lock."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        if not is_private_folder(self.folder):  # it will hold the private graph
+            raise EdgeveilError(f"{self.folder} must be a folder that only its owner can read")
+        with locked(self.folder / "lock", f"another process builds in {self.folder}"):
+            if (self.folder / "done").exists() and not (self.folder / "new").exists():
+                # interrupted after the graph was moved to its place: start afresh
+                for file in self.folder.iterdir():
+                    if file.name != "lock":
+                        shutil.rmtree(file) if file.is_dir() else file.unlink()
+            self._check_plan()
+            yield
+
+    def _check_plan(self) -> None:
+        nodes, options = self.reading.nodes, self.reading
+        plan = {
+            "version": 4,  # of the files in the folder
+            "parts": [str(part.absolute()) for part in self.parts],
+            "options": [
+                options.header,
+                options.columns,
+                options.delimiter,
+                self.directed,
+                options.text,
+            ],
+            "nodes": None if nodes is None else nodes.digest().hexdigest(),
+        }
+        file = self.folder / "plan.json"
+        if not file.exists():
+            write_note(file, plan)
+        elif json.loads(file.read_text()) != json.loads(json.dumps(plan)):
+            raise InputError(
+                f"{self.folder} was begun with other parts or options, or by another version of "
+                "edgeveil; delete it to begin anew"
+            )
+
+    # -- the steps ------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run the steps that are left, until ``new`` is the folder of the graph."""
+        new, done = self.folder / "new", self.folder / "done"
+        if not done.exists():
+            new.mkdir(mode=0o700, exist_ok=True)
+            found, known, nodes = self._read_parts()
+            kind, n, rank = self._make_nodes(known, nodes, new)
+            del known
+            entries = sum(part["entries"] for part in found)
+            files = [self.folder / f"{name}.ends" for part in found for name in part["chunks"]]
+            memory, directed = self.memory * 3 // 4, self.directed
+            tally = write_rows(files, rank, n, new, memory, self.progress, directed=directed)
+            intake = Intake(
+                entries=entries,
+                self_loops=tally.self_loops,
+                repeated=tally.repeated // (2 - self.directed),
+                both_directions=(tally.dropped - tally.repeated) // 2,
+                weighted=sum(part["weighted"] for part in found),
+                nodes_from_edges=self.reading.nodes is None,
+            )
+            self.progress("folder described", 0, 1)
+            describe_folder(new, kind, n, intake, directed=self.directed)
+            write_note(done, True)
+        for file in self.folder.glob("part-*"):
+            file.unlink()
+
+    def _read_parts(self) -> tuple[list[dict[str, Any]], IdIndex | None, NodeSet | None]:
+        """Read all edges.
+
+        Returns the notes of every part, the ids in order of occurrence, and the node list; its
+        ids are text if one of the edges has an id that is text.
+        """
+        note, nodes = self.folder / "text", self.reading.nodes
+        while True:
+            reading = self.reading
+            if note.exists():
+                listed = None if nodes is None else nodes.as_text()
+                reading = replace(self.reading, nodes=listed, text=True)
+            known = None if reading.nodes is None else index_of(reading.nodes, _MANY)
+            found = []
+            try:
+                for number in range(len(self.parts)):
+                    self.progress("parts read", number, len(self.parts))
+                    part, known = self._read_part(number, reading, known)
+                    found.append(part)
+            except _TextError:  # read everything again as text
+                # last part first: its endpoints are numbers of ids in all parts before it
+                for number in reversed(range(len(self.parts))):
+                    (self.folder / f"part-{number}.json").unlink(missing_ok=True)
+                write_note(note, True)
+            else:
+                self.progress("parts read", len(self.parts), len(self.parts))
+                return found, known, reading.nodes
+
+    def _read_part(
+        self, number: int, reading: Reading, known: IdIndex | None
+    ) -> tuple[dict[str, Any], IdIndex | None]:
+        """Read a part, or the notes of an earlier call; return the ids with the new ones added."""
+        import polars as pl
+
+        note, path = self.folder / f"part-{number}.json", self.parts[number]
+        file = [path.stat().st_size, path.stat().st_mtime_ns]
+        if note.exists():
+            before: dict[str, Any] = json.loads(note.read_text())
+            if before["file"] != file:
+                raise InputError(f"{path} was changed; delete {self.folder} to begin anew")
+            if reading.nodes is None and before["chunks"]:
+                kept = [self.folder / f"{name}.ids" for name in before["chunks"]]
+                ids = pl.concat(pl.read_parquet(file, glob=False).to_series() for file in kept)
+                known = known or IdIndex(ids.dtype, _MANY)
+                known.add(ids)
+            return before, known
+        found: dict[str, Any] = {"file": file, "entries": 0, "weighted": 0, "chunks": []}
+        for chunk in chunks_of(path, reading, self.memory):
+            name = f"part-{number}-{len(found['chunks'])}"
+            if chunk.is_text and not reading.as_text:
+                raise _TextError
+            if reading.nodes is not None and known is not None:
+                ends = np.array(chunk.indices_in(reading.nodes, known), dtype=np.int32)
+            else:
+                ids, u, v = chunk.index()
+                known = known or IdIndex(ids.dtype, _MANY)
+                so_far, place = len(known.ids), known.add(ids)
+                new = known.ids.slice(so_far).to_frame()
+                write_atomically(self.folder / f"{name}.ids", new.write_parquet)
+                ends = np.array([place[u], place[v]])
+            save_array(self.folder / f"{name}.ends", ends)
+            found["chunks"].append(name)
+            found["entries"] += ends.shape[1]
+            found["weighted"] += chunk.weighted
+            self.progress("parts read", number, len(self.parts))
+        write_note(note, found)
+        return found, known
+
+    def _make_nodes(
+        self, known: IdIndex | None, nodes: NodeSet | None, new: Path
+    ) -> tuple[str, int, Array | None]:
+        """Write the arrays of the node set; return its kind, size, and the rank of every id."""
+        rank = None
+        if nodes is None:
+            if known is None:
+                raise InputError("the parts hold no edge; give nodes= to build a graph without any")
+            rank = np.arange(len(known.ids), dtype=np.int32)
+            nodes = sorted_nodes(sort_ids(known.ids, rank))
+        if len(nodes) > MOST_NODES:
+            raise InputError(f"{len(nodes)} nodes: a graph has at most {MOST_NODES:,}")
+        if nodes.kind != "range":
+            for name, array in nodes.arrays.items():
+                save_array(new / f"{name}.npy", array)
+        return nodes.kind, len(nodes), rank

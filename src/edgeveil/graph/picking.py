@@ -1,0 +1,200 @@
+"""Options for reading edge lists, and which columns are the ids; refuses if that is ambiguous."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from edgeveil.errors import InputError, ParameterError
+from edgeveil.graph.lines import is_integer
+from edgeveil.graph.nodes import NodeSet, integer_of
+
+Columns = tuple[str | int, str | int]
+
+SAMPLE = 20  # rows from which columns are detected
+
+# Usual names of id columns, and of columns with numbers or times
+_IDS = """
+source target src dst from to source_id target_id from_id to_id fromnodeid tonodeid node1 node2
+node_1 node_2 id1 id2 id_1 id_2 follower followed followee following user friend user_id friend_id
+user1 user2 user_1 user_2 person1 person2 member1 member2 caller callee sender receiver recipient
+payer payee node_a node_b origin destination head tail person_1 person_2 member_1 member_2
+"""
+_OTHERS = """
+weight strength count rating score value amount number duration time timestamp ts date datetime
+day year created created_at createdat since start end unixtime unix_time epoch event_time
+"""
+IDS, OTHERS = set(_IDS.split()), set(_OTHERS.split())
+_TIME = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2}|$)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}:\d\d")
+# Seconds and milliseconds since 1970, from 2001 to 2039
+_SECONDS = (1_000_000_000, 2_200_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Options; see `edgeveil.read_graph`.
+
+    `text`: ids are text in any case. `time`: the column with times, if asked for.
+    """
+
+    nodes: NodeSet | None = None
+    header: bool | None = None
+    columns: Columns | None = None
+    delimiter: str | None = None
+    text: bool = False
+    time: str | int | None = None
+
+    def __post_init__(self) -> None:
+        columns, delimiter = self.columns, self.delimiter
+        if columns is not None:
+            pair = not isinstance(columns, str) and len(columns) == 2 and columns[0] != columns[1]
+            if not (pair and all(isinstance(c, (str, int)) for c in columns)):
+                raise ParameterError(
+                    f"columns must be two different names or positions, got {columns!r}"
+                )
+        if self.header is False and self.by_name:
+            raise ParameterError("columns by name need a header; give positions with header=False")
+        if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
+            raise ParameterError(f"delimiter must be one ASCII character, got {delimiter!r}")
+
+    @property
+    def as_text(self) -> bool:
+        """Whether ids are read as text in any case."""
+        return self.text or (self.nodes is not None and self.nodes.kind == "str")
+
+    @property
+    def by_name(self) -> bool:
+        """Whether a column is given by name, so that there must be a header."""
+        return any(isinstance(column, str) for column in (*(self.columns or ()), self.time))
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_time(text: str) -> bool:
+    """Whether the text is a date or a time of day."""
+    return _TIME.match(text) is not None
+
+
+class Picked(NamedTuple):
+    """Positions of columns; None: there is no weight, or times were not asked for."""
+
+    first: int
+    second: int
+    weight: int | None = None
+    time: int | None = None
+
+
+def pick_columns(
+    names: Sequence[str] | None,
+    rows: Sequence[Sequence[str]],
+    reading: Reading,
+    where: str,
+    *,
+    in_memory: bool = False,
+) -> Picked:
+    """Pick the columns of the two ids, of the weight, and of the times if they are asked for.
+
+    By default the first two columns, and the third is a weight if it is numeric; with `columns`,
+    one called ``weight`` is. `rows` are the first ones. `in_memory`: a table, not a file.
+    """
+    width, listed = len(rows[0] if names is None else names), list(names or ())
+    time = None if reading.time is None else _position(reading.time, listed, width, where)
+    if reading.columns is not None:
+        first, second = (_position(column, listed, width, where) for column in reading.columns)
+        if time in (first, second):
+            raise ParameterError(f"the times cannot be in a column of ids, got {reading.time!r}")
+        weight = listed.index("weight") if "weight" in listed else None
+        return Picked(first, second, None if weight in (first, second) else weight, time)
+    others = [i for i in range(width) if i != time]
+    if len(others) < 2:
+        raise InputError(f"{where} has {len(others)} column, an edge needs two")
+    if len(others) > 2:
+        left = None if names is None else [names[i] for i in others]
+        shown = [[row[i] for i in others if i < len(row)] for row in rows]
+        _refuse_ambiguous(left, shown, reading.nodes, where, in_memory)
+    return Picked(others[0], others[1], others[2] if len(others) > 2 else None, time)
+
+
+def _position(column: str | int, names: list[str], width: int, where: str) -> int:
+    if isinstance(column, int) and not 0 <= column < width:
+        raise InputError(f"{where} has no column {column}: there are {width}, from 0")
+    if isinstance(column, str) and column not in names:
+        known = ", ".join(names) or "none"
+        raise InputError(f"{where} has no column {column!r}; its columns are: {known}")
+    return column if isinstance(column, int) else names.index(column)
+
+
+def _refuse_ambiguous(
+    names: Sequence[str] | None,
+    rows: Sequence[Sequence[str]],
+    nodes: NodeSet | None,
+    where: str,
+    in_memory: bool,
+) -> None:
+    """Raise unless there is a reason to take the first two columns.
+
+    Reasons: their names; the node list contains the first row; or the first rows have two
+    integers and then anything, or two names and then a number, and no times.
+    """
+    if names is not None and _name_ids(names[:2]):
+        return
+    whole = [row for row in rows if len(row) > 2]
+    if nodes is not None and whole and all(_is_node(text, nodes) for text in whole[0][:2]):
+        return
+    named = [pair for pair in combinations(names or (), 2) if _name_ids(pair)]
+    if not named and (not whole or _first_two_are_ids(whole)):
+        return
+    example: list[str] | list[int]
+    if names is None:  # the first line may be an edge, so it is not quoted
+        asked, example = f"{len(rows[0])} columns", [1, 2]
+    else:
+        asked, example = f"the columns {', '.join(names)}", list(named[0] if named else names[1:3])
+    how = (
+        f"Say columns={tuple(example)!r}, or on the command line --columns "
+        f"{','.join(map(str, example))} (names in the first line, or positions from 0)"
+    )
+    if in_memory:
+        how = f"Pass these two only: table[{example!r}]"
+    raise InputError(f"{where} has {asked}. Which two are the ids? {how}")
+
+
+def _name_ids(names: Sequence[str]) -> bool:
+    return all(name.lower() in IDS for name in names)
+
+
+def _is_node(text: str, nodes: NodeSet) -> bool:
+    if nodes.kind == "str":
+        return text in nodes
+    return integer_of(text) in nodes
+
+
+def _first_two_are_ids(rows: Sequence[Sequence[str]]) -> bool:
+    first, second, third = ([row[i] for row in rows if row[i]] for i in range(3))
+    if any(map(is_time, first + second)):
+        return False
+    integers = [all(map(is_integer, column)) for column in (first, second, third)]
+    if all(integers) and _are_seconds(first) and not _are_seconds(second):
+        return False
+    return integers[0] == integers[1] and (integers[0] or all(map(is_number, third)))
+
+
+def _are_seconds(column: Sequence[str]) -> bool:
+    """Whether integers are times since 1970, in seconds or milliseconds."""
+    numbers = [int(text) for text in column if len(text) < 20]
+    return any(are_seconds(numbers, factor) for factor in (1, 1000))
+
+
+def are_seconds(numbers: Sequence[int], factor: int) -> bool:
+    """Whether integers, divided by the factor, are seconds since 1970."""
+    low, high = _SECONDS
+    return all(low * factor < number < high * factor for number in numbers)

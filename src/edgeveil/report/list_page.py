@@ -1,0 +1,206 @@
+"""`page_from_releases`: lists as released, and for the curator only, their accuracy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from edgeveil.errors import ParameterError
+from edgeveil.evaluation.hits import Scorer, pagerank, popularity, resource_allocation
+from edgeveil.evaluation.results import Result
+from edgeveil.graph.graph import Graph
+from edgeveil.graph.nodes import NodeId
+from edgeveil.ledger import Ledger
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.report.page import ListedNode, MemberList, PageData
+from edgeveil.report.spending import factor, spending_of
+from edgeveil.results.release import Release
+from edgeveil.results.suggestions import Suggestions
+
+_TOP = 20
+_LINES = {"suggest": "private lists", "resource allocation": "without privacy"}
+_OTHERS = ("common neighbours", "pagerank")  # one line without privacy is enough
+_NOTE = (
+    "A tenth of the edges was hidden, and lists were made from the others. {metric}: of a member's "
+    "hidden friends, the share that is on a list of {k}. Popularity gives nearly the same list to "
+    "everybody. Without privacy, strangers are ordered by resource allocation, a usual score of "
+    "common friends. No private list finds more than the limit on average, as long as popularity "
+    "is the best guide beside common friends (docs/theory/limits.md)."
+)
+
+
+def page_from_releases(
+    releases: Sequence[Release | Suggestions],
+    graph: Graph | None = None,
+    *,
+    title: str,
+    name: str = "graph",
+    hidden: Graph | None = None,
+    results: Iterable[Result] = (),
+    ledger: Ledger | None = None,
+    summary: Sequence[str] = (),
+) -> PageData:
+    """What the report page shows of some releases.
+
+    Without `graph`, `results` and `ledger`, the page is made only from what was released, so
+    anyone who may see all of `releases` may see the page.
+
+    Parameters
+    ----------
+    releases : sequence of Release or Suggestions
+        Suggestions and rankings that were released, for any members.
+    graph : Graph, optional
+        The private graph. The page is then for the curator only: it shows every list beside one
+        without privacy and one by popularity, and rankings leave out the member's friends.
+    title : str
+        Heading of the page.
+    name : str
+        The graph's name on the page.
+    hidden : Graph, optional
+        With `graph`: edges that were hidden from the releases. Friends by these edges are marked;
+        without `hidden`, names that are also on the list without privacy are.
+    results : iterable of Result
+        Measured accuracy, for the curator only: ``edgeveil.evaluate(graph).results``.
+    ledger : Ledger, optional
+        The ledger whose charges are shown, for the curator only.
+    summary : sequence of str
+        Paragraphs below the heading.
+
+    Examples
+    --------
+    >>> import edgeveil as ev
+    >>> graph = ev.datasets.social_network(200, average_degree=10).graph
+    >>> lists = ev.suggest(graph, 7, 1.0)
+    >>> [one.mechanism for one in page_from_releases([lists], title="For member 7").lists]
+    ['suggest']
+    >>> page = page_from_releases([lists], graph, title="For the curator")
+    >>> [one.mechanism for one in page.lists]
+    ['suggest', 'without privacy', 'popularity']
+    """
+    # Of the results for suggestions, show only hits, and only one line without privacy.
+    shown = [
+        replace(r, mechanism=_LINES.get(r.mechanism, r.mechanism))
+        for r in results
+        if r.experiment != "suggestions"
+        or (r.metric.startswith("hits@") and r.mechanism not in _OTHERS)
+    ]
+    metrics = dict.fromkeys(r.metric for r in shown if r.experiment == "suggestions")
+    return PageData(
+        title=title,
+        summary=summary,
+        lists=member_lists(releases, graph, name, hidden),
+        results=shown,
+        notes=[_NOTE.format(metric=metric, k=metric.removeprefix("hits@")) for metric in metrics],
+        spending=None if ledger is None else spending_of(ledger),
+    )
+
+
+def member_lists(
+    releases: Sequence[Release | Suggestions],
+    graph: Graph | None = None,
+    name: str = "graph",
+    hidden: Graph | None = None,
+) -> list[MemberList]:
+    """Released lists; with the graph also lists without privacy, and marks of right names."""
+    kinds = {release.gives for release in releases}
+    if not kinds <= {"scores", "suggestions"}:
+        raise ParameterError("a page shows suggestions and rankings: embeddings have no order")
+    members = dict.fromkeys(m for release in releases for m in release.sources)
+    if graph is None:
+        return [_released(r, name, m) for m in members for r in releases if m in r.sources]
+    exact = resource_allocation(graph) if kinds == {"suggestions"} else pagerank(graph)
+    popular = popularity(graph)
+    lists = []
+    for member in members:
+        own = [release for release in releases if member in release.sources]
+        at = graph.nodes.index(member)
+        # In a public ranking, leaving out whom the member knows would reveal them to all readers.
+        public = any(release.guarantee.model == "public" for release in own)
+        known = [] if public else [at, *graph.neighbours(at).tolist()]
+        left_out = graph.nodes.take(known)
+        made = [_released(release, name, member, left_out) for release in own]
+        longest = max(len(one.rows) for one in made)
+        best, common = (_best(graph, at, score, known, longest) for score in (exact, popular))
+        made += [
+            MemberList(dataset=name, member=member, mechanism=mechanism, rows=rows)
+            for mechanism, rows in (("without privacy", best), ("popularity", common))
+        ]
+        if hidden is None:
+            right, truth = {row.node for row in best}, "also on the list without privacy"
+        else:
+            right = set(graph.nodes.take(hidden.neighbours(at)))
+            truth = (
+                f"one of {len(right)} hidden friends" if len(right) != 1 else "the hidden friend"
+            )
+        for one in made:
+            rows = [replace(row, right=row.node in right) for row in one.rows]
+            lists.append(replace(one, rows=rows, truth=truth))
+    return lists
+
+
+def _released(
+    release: Release | Suggestions, name: str, member: NodeId, left_out: Sequence[NodeId] = ()
+) -> MemberList:
+    """One list as it was released."""
+    remark = in_short = ""
+    if isinstance(release, Suggestions):
+        rows = [
+            ListedNode(node=s.node, score=s.score, chance=s.chance, why=s.why, strength=s.strength)
+            for s in release.for_member(member)
+        ]
+        if words := release.remark(member):
+            remark = f"{words[0].upper()}{words[1:]}."
+        in_short = _in_short(release.guarantee)
+    else:
+        without = set(left_out) & set(release.columns)
+        rows = [
+            ListedNode(node=place.node, score=place.score, first=place.first, last=place.last)
+            for place in release.ranking(_TOP, member, without=without)
+        ]
+    loss = release.guarantee.epsilon
+    return MemberList(
+        dataset=name,
+        member=member,
+        mechanism=release.provenance.mechanism,
+        epsilon=loss if math.isfinite(loss) else None,
+        private=release.guarantee.protects,
+        alone=release.guarantee.model == "joint",
+        rows=rows,
+        promise=str(release.guarantee),
+        in_short=in_short,
+        remark=remark,
+    )
+
+
+def _in_short(claim: Guarantee) -> str:
+    """What is protected, in everyday words for a member; "" if only the exact statement will do."""
+    if not claim.protects or claim.model != "joint" or claim.delta or not 0 < claim.epsilon <= 10:
+        return ""
+    what = "between other people"
+    if claim.own_edges == "starting":
+        what = "that the member has not made itself"
+    words = (
+        "Show this list only to the member it was made for. Noise protects every connection "
+        f"{what}: with or without it, no list is more than {factor(claim.epsilon):,.2f} times as "
+        "likely."
+    )
+    if claim.promise:
+        words += " This holds under a public promise, which the exact guarantee names."
+    return words
+
+
+def _best(
+    graph: Graph, member: int, score: Scorer, left_out: Sequence[int], k: int
+) -> list[ListedNode]:
+    """The k nodes with the highest scores for a member."""
+    scores = score(member).copy()
+    scores[left_out] = -np.inf
+    order = np.argsort(-scores, kind="stable")[:k]
+    return [
+        ListedNode(node=graph.nodes[int(v)], score=float(scores[v]))
+        for v in order
+        if np.isfinite(scores[v])
+    ]

@@ -1,0 +1,327 @@
+"""Release: released values with their guarantee and provenance. Immutable."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil._internal.notebook import html_table
+from edgeveil._internal.words import counted
+from edgeveil.errors import InputError, ParameterError
+from edgeveil.estimate.places import Place, in_words, places
+from edgeveil.graph import exports
+from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.results.provenance import Gives, Provenance, gives_of
+from edgeveil.results.tabular import Tabular, about_of, read_only
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_FIRST_FORMAT = 1  # has no shared_epsilon: all of epsilon adds up
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Release(Tabular):
+    """Rows of scores or embeddings, one per source, with their guarantee.
+
+    Attributes
+    ----------
+    values : array of shape (sources, columns), read-only
+        Row i belongs to source i.
+    sources : tuple of ids
+        The source nodes.
+    columns : NodeSet
+        The nodes that the columns belong to, or the dimensions 0, 1, ... of embeddings.
+    gives : {"scores", "embeddings"}
+        What the values are.
+    guarantee : Guarantee
+        What is protected; everything made from the release keeps it.
+    provenance : Provenance
+        How it was made.
+    uncertainty : array of shape (sources, 1) or (sources, columns), read-only, or None
+        Scores only: half-width of a 95 % interval for the change of a score by noise. The
+        mechanism's ``uncertainty`` says exactly what that covers. None: unknown.
+    shown : array of bool of shape (columns,), read-only, or None
+        Scores only: the nodes that `top` and `ranking` choose from; None for all. `values` always
+        has all nodes.
+    """
+
+    formats: ClassVar[tuple[int, ...]] = (_FIRST_FORMAT, 2)
+
+    values: npt.NDArray[np.float64]
+    sources: tuple[NodeId, ...]
+    columns: NodeSet
+    gives: Gives
+    guarantee: Guarantee
+    provenance: Provenance
+    uncertainty: npt.NDArray[np.float64] | None = None
+    shown: npt.NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        values = read_only(self.values, np.float64)
+        if values.shape != (len(self.sources), len(self.columns)):
+            raise ParameterError("a release needs one row per source and one value per column")
+        if self.gives not in ("scores", "embeddings"):
+            raise ParameterError(f"gives must be 'scores' or 'embeddings', got {self.gives!r}")
+        object.__setattr__(self, "values", values)
+        if self.uncertainty is not None:
+            half = read_only(self.uncertainty, np.float64)
+            if self.gives != "scores" or half.shape not in (values.shape, (len(values), 1)):
+                raise ParameterError("uncertainty needs one value per score, or one per row")
+            if not (half >= 0).all():
+                raise ParameterError("uncertainty must not be negative")
+            object.__setattr__(self, "uncertainty", half)
+        if self.shown is not None:
+            shown = read_only(np.array(self.shown))
+            if self.gives != "scores" or shown.dtype != bool or shown.shape != values.shape[1:]:
+                raise ParameterError("shown needs one truth value per node")
+            object.__setattr__(self, "shown", shown)
+
+    def row(self, source: NodeId) -> npt.NDArray[np.float64]:
+        """The row of one source."""
+        row: npt.NDArray[np.float64] = self.values[self._at(source)]
+        return row
+
+    def only(self, source: NodeId) -> Release:
+        """The part of the release that the member at this source may see."""
+        at, half = self._at(source), self.uncertainty
+        half = None if half is None else half[at : at + 1]
+        return replace(self, values=self.values[at : at + 1], sources=(source,), uncertainty=half)
+
+    def top(
+        self,
+        k: int = 10,
+        source: NodeId | None = None,
+        *,
+        without: Iterable[NodeId] = (),
+        candidates: Iterable[NodeId] | None = None,
+    ) -> list[tuple[NodeId, float]]:
+        """The k nodes with the highest scores and their scores, best first.
+
+        Parameters
+        ----------
+        k : int
+            Number of nodes.
+        source : id, optional
+            The source of the row; not needed if there is only one row.
+        without : iterable of ids
+            Nodes to leave out, for example the source and its friends.
+        candidates : iterable of ids, optional
+            Choose only from these nodes. Nodes that are not `shown` are left out in any case.
+        """
+        row, order = self._ordered(source, without, candidates)
+        scores = self.values[row]
+        return [(self.columns[int(i)], float(scores[i])) for i in order[: max(0, k)]]
+
+    def ranking(
+        self,
+        k: int = 10,
+        source: NodeId | None = None,
+        *,
+        without: Iterable[NodeId] = (),
+        candidates: Iterable[NodeId] | None = None,
+    ) -> list[Place]:
+        """The k best nodes, each with the range of ranks that is possible given the noise.
+
+        Two nodes can be told apart if their scores differ by more than sqrt(h^2 + g^2), where h
+        and g are their uncertainties: then they have the same order without noise, with
+        probability 95 % for each pair separately. `first` and `last` are the best and the worst
+        rank among all nodes that cannot be told apart from this one. They, and `uncertainty`, are
+        None if nothing is known about the noise.
+
+        Parameters
+        ----------
+        k, source, without, candidates
+            As for `top`.
+        """
+        row, order = self._ordered(source, without, candidates)
+        half = self.uncertainty
+        if half is not None:
+            half = np.broadcast_to(half[row], len(self.columns))[order]
+        first = self.columns.take(order[: max(0, k)])
+        return places(first, self.values[row][order], half)
+
+    def showing(
+        self, *, without: Iterable[NodeId] = (), candidates: Iterable[NodeId] | None = None
+    ) -> Release:
+        """The same release with `shown` set, so that `top` and `ranking` leave nodes out.
+
+        Only for a release of one row, because the nodes left out may be known to its member only.
+        """
+        if len(self.sources) != 1:
+            raise ParameterError("this release has several rows: take one with only(source)")
+        return replace(self, shown=self._chosen(without, candidates))
+
+    def _chosen(
+        self, without: Iterable[NodeId], candidates: Iterable[NodeId] | None
+    ) -> npt.NDArray[np.bool_]:
+        """Which nodes may be in a ranking."""
+        if self.gives != "scores":
+            raise ParameterError("an embedding has no ranking; use a mechanism that gives scores")
+        chosen = np.ones(len(self.columns), dtype=np.bool_)
+        if candidates is not None:
+            chosen[:] = False
+            chosen[self.columns.indices(candidates)] = True
+        chosen[self.columns.indices(without)] = False
+        return chosen if self.shown is None else chosen & self.shown
+
+    def _ordered(
+        self,
+        source: NodeId | None,
+        without: Iterable[NodeId],
+        candidates: Iterable[NodeId] | None,
+    ) -> tuple[int, npt.NDArray[np.int64]]:
+        """The row of a source, and the nodes that may be in its ranking, best first."""
+        chosen = self._chosen(without, candidates)
+        if source is None:
+            if len(self.sources) != 1:
+                raise ParameterError("this release has several rows: name one with source=")
+            source = self.sources[0]
+        row = self._at(source)
+        # Stable: equal scores are in the order of the public node set.
+        order = np.argsort(-self.values[row], kind="stable")
+        return row, order[chosen[order]]
+
+    def with_values(
+        self,
+        values: npt.NDArray[np.float64],
+        columns: NodeSet,
+        gives: Gives,
+        step: str,
+    ) -> Release:
+        """A new release with values from post-processing; the guarantee stays the same."""
+        provenance = replace(self.provenance, mechanism=f"{self.provenance.mechanism} > {step}")
+        return replace(
+            self,
+            values=values,
+            columns=columns,
+            gives=gives,
+            provenance=provenance,
+            uncertainty=None,  # belongs to the old values
+            shown=None,
+        )
+
+    def _what(self) -> str:
+        what = "scores of" if self.gives == "scores" else "embeddings in"
+        unit = "nodes" if self.gives == "scores" else "dimensions"
+        rows = counted(len(self.sources), "row")
+        return f"{self.provenance.mechanism}: {rows}, {what} {len(self.columns)} {unit}."
+
+    def _shown(self) -> str:
+        if self.gives != "scores" or len(self.sources) != 1:
+            return ""
+        lines = [(p.place, p.node, p.score, in_words(p.first, p.last)) for p in self.ranking()]
+        return html_table(("rank", "node", "score", "could be place"), lines)
+
+    # -- tables of other libraries -------------------------------------------------------------
+
+    def to_numpy(self) -> npt.NDArray[np.float64]:
+        """The rows as a new array, one per source."""
+        return self.values.copy()
+
+    def to_scipy(self) -> csr_array:
+        """Embeddings as a sparse scipy matrix, one row per source.
+
+        Most values of an embedding are 0, so this takes less memory, and scikit-learn's linear
+        models train much faster. A matrix cannot carry the guarantee: keep the release as well.
+        """
+        from scipy.sparse import csr_array
+
+        return csr_array(self._embeddings())
+
+    def to_word2vec(self, path: str | os.PathLike[str]) -> None:
+        """Write embeddings as word2vec text, which gensim and many other tools read.
+
+        The format cannot carry the guarantee. A warning says so if the release is not private. Ids
+        with white space are refused, because the format cannot hold them.
+        """
+        warning = "" if self.guarantee.protects else f"{path} cannot say: {self.guarantee}"
+        exports.write_word2vec(Path(path), self.sources, self._embeddings(), warning=warning)
+
+    def _embeddings(self) -> npt.NDArray[np.float64]:
+        if self.gives != "embeddings":
+            raise ParameterError("this release holds scores; make embeddings with edgeveil.embed")
+        return self.values
+
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        """One line per source and node that is `shown`, or per source: source, x0, x1, ..."""
+        if self.gives == "embeddings":
+            return exports.embedding_columns(self.sources, self.values)
+        scores = (self.sources, self.columns, self.values, self.uncertainty, self.shown)
+        return exports.score_columns(*scores)
+
+    # -- files ----------------------------------------------------------------------------
+
+    def labelled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The table of a file, and its label."""
+        label = {"sources": list(self.sources), **self._label()}
+        if self.gives == "scores":
+            table: dict[str, Any] = {"node": list(self.columns)}
+            named, half = zip(self.sources, self.values, strict=True), self.uncertainty
+            table |= {f"score of {source}": row for source, row in named}
+            table |= {} if self.shown is None else {"shown": self.shown}
+            if half is not None and half.shape[1] == 1:  # one number per row goes to the label
+                label["uncertainty"] = half[:, 0].tolist()
+            elif half is not None:
+                table |= {f"uncertainty of {s}": h for s, h in zip(self.sources, half, strict=True)}
+        else:
+            table = {"source": list(self.sources)}
+            table |= {f"x{i}": self.values[:, i] for i in range(len(self.columns))}
+        return table, label
+
+    @classmethod
+    def joined(cls, parts: Sequence[Release]) -> Release:
+        """Join several parts of one release."""
+        halves = [part.uncertainty for part in parts if part.uncertainty is not None]
+        return replace(
+            parts[0],
+            values=np.concatenate([part.values for part in parts]),
+            uncertainty=np.concatenate(halves) if halves else None,
+            sources=tuple(source for part in parts for source in part.sources),
+        )
+
+    @classmethod
+    def _from_parts(cls, table: Mapping[str, Any], label: Mapping[str, Any]) -> Release:
+        """The inverse of `labelled`. Columns are found by name, in any order."""
+        gives = gives_of(label["kind"])
+        if label["format"] == _FIRST_FORMAT:
+            # The first format did not record a shared part: all of epsilon adds up.
+            label = {**label, "guarantee": label["guarantee"] | {"shared_epsilon": 0.0}}
+        sources = tuple(NodeSet.of(label["sources"]))
+        if gives == "scores":
+            columns = NodeSet.of(table["node"])
+            names = [f"score of {source}" for source in sources]
+        else:
+            columns = NodeSet.range(len(table) - 1)
+            names = [f"x{i}" for i in range(len(columns))]
+            if tuple(NodeSet.of(table["source"])) != sources:
+                raise InputError("the rows do not belong to the sources")
+        values = np.array([table[name] for name in names], dtype=np.float64)
+        return cls(
+            values=values.reshape(len(names), -1) if gives == "scores" else values.T,
+            sources=sources,
+            columns=columns,
+            gives=gives,
+            **about_of(label),
+            uncertainty=cls._uncertainty_from(table, label, sources),
+            shown=np.array(table["shown"]) if gives == "scores" and "shown" in table else None,
+        )
+
+    @staticmethod
+    def _uncertainty_from(
+        table: Mapping[str, Any], label: Mapping[str, Any], sources: Iterable[NodeId]
+    ) -> npt.NDArray[np.float64] | None:
+        """The uncertainty in a table or its label, if any; LookupError if some is missing."""
+        if "uncertainty" in label:
+            return np.array(label["uncertainty"], dtype=np.float64)[:, None]
+        names = [f"uncertainty of {source}" for source in sources]
+        if not any(name in table for name in names):
+            return None
+        return np.array([table[name] for name in names], dtype=np.float64)

@@ -1,0 +1,235 @@
+"""ReleaseFolder: a release larger than memory, as a folder of Parquet files.
+
+    release.json                    guarantee, provenance, and every part with its SHA-256
+    index.parquet                   the part of each source
+    part-000000-....parquet, ...    a complete release of some sources each
+
+``release.json`` is written last, so a folder that has it is complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeveil._internal.files import move, sha256_of, write_atomically
+from edgeveil._internal.words import counted
+from edgeveil.errors import InputError, UnknownNodeError
+from edgeveil.graph.exports import (
+    as_json,
+    parquet_bytes,
+    read_labelled_table,
+    write_labelled_table,
+)
+from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.privacy.guarantee import Guarantee
+from edgeveil.results.provenance import Gives, Provenance, gives_of, label_of
+from edgeveil.results.release import Release
+from edgeveil.results.suggestions import Suggestions
+from edgeveil.results.tabular import about_of
+
+Result = Release | Suggestions
+
+_MANIFEST = "release.json"
+_INDEX = "index.parquet"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class PartFile:
+    """One file of the folder."""
+
+    name: str
+    sha256: str
+    rows: int
+
+
+def part_name(number: int, batch: str) -> str:
+    """The name of a part's file."""
+    return f"part-{number:06d}-{batch[:12]}.parquet"
+
+
+def file_of(result: Result) -> bytes:
+    """A part's file, as bytes."""
+    return parquet_bytes(*result.labelled())
+
+
+def read_result(path: Path, gives: Gives) -> Result:
+    """Read a file of rows, or of lists."""
+    return Suggestions.read(path) if gives == "suggestions" else Release.read(path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFolder:
+    """Rows of many sources on disk, with their guarantee. Iterating gives one part at a time.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    gives : {"scores", "embeddings"}
+        What a column is, as in `Release`.
+    guarantee : Guarantee
+        What is protected.
+    provenance : Provenance
+        How it was made.
+    parts : tuple of PartFile
+        The files, in the order of the sources.
+    """
+
+    path: Path
+    gives: Gives
+    guarantee: Guarantee
+    provenance: Provenance
+    parts: tuple[PartFile, ...]
+
+    @classmethod
+    def write(
+        cls,
+        path: Path,
+        gives: Gives,
+        guarantee: Guarantee,
+        provenance: Provenance,
+        parts: Iterable[tuple[int, str, Sequence[NodeId], bytes]],
+        *,
+        overwrite: bool = False,
+    ) -> ReleaseFolder:
+        """Write a folder from numbered files, each of a batch and some sources, in any order.
+
+        It is written under another name, and renamed when it is complete. What is in its place is
+        removed then, if `overwrite` allows it.
+        """
+        place = path.resolve()
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = place.with_name(f"{place.name}.unfinished-{secrets.token_hex(4)}")
+        unfinished.mkdir(mode=0o700)
+        try:
+            written = []
+            for number, batch, sources, file in parts:
+                name = part_name(number, batch)
+                write_atomically(unfinished / name, partial(Path.write_bytes, data=file))
+                about = PartFile(name, hashlib.sha256(file).hexdigest(), len(sources))
+                written.append((number, about, sources))
+            _, files, listed = zip(*sorted(written), strict=True)
+            made = cls(
+                path=unfinished,
+                gives=gives,
+                guarantee=guarantee,
+                provenance=provenance,
+                parts=files,
+            )
+            made.verify()
+            numbers = np.repeat(np.arange(len(files)), [part.rows for part in files])
+            index = {"source": list(chain.from_iterable(listed)), "part": numbers}
+            write_labelled_table(unfinished / _INDEX, index, {})
+            text = json.dumps(as_json(made.manifest), indent=1)
+            write_atomically(unfinished / _MANIFEST, lambda path: path.write_text(text))
+            if place.exists() and overwrite:
+                shutil.rmtree(place)
+            elif place.exists():
+                place.rmdir()  # fails unless empty: nothing is replaced
+            move(unfinished, place)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> ReleaseFolder:
+        """Open a finished folder.
+
+        Raises
+        ------
+        InputError
+            If it is not such a folder.
+        """
+        folder = Path(path)
+        try:
+            text = (folder / _MANIFEST).read_text()
+        except OSError:
+            raise InputError(f"{folder} is not a folder with a release") from None
+        try:
+            manifest = json.loads(text)
+            if manifest["format"] != _FORMAT:
+                raise InputError(f"{folder} was written by another version of edgeveil")
+            return cls(
+                path=folder,
+                gives=gives_of(manifest["kind"]),
+                **about_of(manifest),
+                parts=tuple(PartFile(**part) for part in manifest["parts"]),
+            )
+        except InputError:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InputError(f"{folder / _MANIFEST} is damaged") from error
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What `release.json` says."""
+        return {
+            "format": _FORMAT,
+            "rows": len(self),
+            **label_of(self.gives, self.guarantee, self.provenance),
+            "parts": [vars(part) for part in self.parts],
+        }
+
+    def verify(self) -> None:
+        """Compare the digest of every part with the manifest's; InputError at the first change."""
+        for part in self.parts:
+            self._check(part)
+
+    def _check(self, part: PartFile) -> Path:
+        path = self.path / part.name
+        if path.name != part.name or not path.is_file():
+            raise InputError(f"{path} is missing")
+        if sha256_of(path) != part.sha256:
+            raise InputError(f"{path} was changed since it was released")
+        return path
+
+    def __len__(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    def __iter__(self) -> Iterator[Result]:
+        for part in self.parts:
+            yield read_result(self._check(part), self.gives)
+
+    @property
+    def sources(self) -> tuple[NodeId, ...]:
+        """The sources, in the order of the parts."""
+        return tuple(self._index()[0])
+
+    def _index(self) -> tuple[NodeSet, Any]:
+        table, _ = read_labelled_table(self.path / _INDEX)
+        return NodeSet.of(table["source"]), table["part"]
+
+    def only(self, source: NodeId) -> Result:
+        """The part of the release that the member at this source may see."""
+        ids, parts = self._index()
+        if source not in ids:
+            raise UnknownNodeError(f"the release has no row for {source!r}")
+        number = int(parts[ids.index(source)])
+        return read_result(self._check(self.parts[number]), self.gives).only(source)
+
+    def read(self) -> Result:
+        """All rows as one release in memory."""
+        parts: list[Any] = list(self)
+        joined: Result = parts[0].joined(parts)
+        return joined
+
+    def __str__(self) -> str:
+        made = f"{self.provenance.mechanism}: {counted(len(self), 'row')}"
+        files = counted(len(self.parts), "file")
+        return f"{made} in {files} in {self.path}. {self.guarantee}"
+
+    __repr__ = __str__

@@ -1,0 +1,474 @@
+"""`History`: the union of all snapshots of a label, and the birth of every edge."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil._internal.words import counted
+from edgeveil.errors import InputError, ParameterError
+from edgeveil.graph.graph import MOST_BIRTHS, NEVER, Directed, Graph
+from edgeveil.graph.node_lists import Nodes
+from edgeveil.graph.nodes import Ids, NodeId, NodeSet
+from edgeveil.graph.picking import Columns
+from edgeveil.series.history_ids import IntArray, grow, without_ids
+from edgeveil.series.history_state import (
+    About,
+    Snapshot,
+    State,
+    create_folder,
+    read_state,
+    refuse_leftovers,
+    tidy_up,
+    write_state,
+    writing,
+)
+from edgeveil.series.merging import Merge, Rows, rows_anew, rows_without, stored_rows
+from edgeveil.series.timed import Periods, read_timed
+
+_BLOCK = 1 << 20  # births counted at a time
+
+
+class _UnchangedError(Exception):
+    """The new snapshot equals the last one."""
+
+
+class History:
+    """All edges of a label so far, with the number of the snapshot in which each was first seen.
+
+    A history is a folder that only the user who made it can read. It holds every edge of every
+    snapshot: keep it at least as private as the graph. Members keep their index for ever, whoever
+    joins or leaves. An edge that ends and begins again keeps its first birth, unless the history
+    started anew in between. Make a history with `create` or `from_edges`, and open it with `open`.
+
+    An object shows the history as of when it was opened, or was last written to through this
+    object, even if other processes add snapshots meanwhile.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> nodes = NodeSet.of(["ann", "bob", "cem"])
+    >>> with TemporaryDirectory() as folder:
+    ...     history = History.create(f"{folder}/friends.history")
+    ...     first = history.add(Graph.from_edges([0], [1], nodes), date="2026-11-02")
+    ...     second = history.add(Graph.from_edges([1], [2], nodes), date="2026-11-09")
+    ...     history
+    ...     history.graph.neighbours(1), history.births(1), history.friends(1)
+    History(2 snapshots, 3 nodes)
+    (array([0, 2], dtype=int32), array([1, 2], dtype=uint16), array([2], dtype=int32))
+    """
+
+    def __init__(self, path: Path, state: State) -> None:
+        self.path = path
+        self._state = state
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> History:
+        """Make a history without a snapshot, in a new folder whose parent exists.
+
+        Raises
+        ------
+        ParameterError
+            If the path exists already.
+        EdgeveilError
+            If the folder cannot be written.
+        """
+        nothing = Graph.from_edges([], [], NodeSet.range(0))
+        return cls._create(path, (), replace(nothing, births=np.zeros(0, np.uint16)))
+
+    @classmethod
+    def _create(
+        cls, path: str | os.PathLike[str], snapshots: tuple[Snapshot, ...], graph: Graph
+    ) -> History:
+        """Make a history of a graph with births, all of which is in the latest snapshot."""
+        path = Path(path)
+        create_folder(path)
+        with writing(path):
+            if (path / "history.json").exists():
+                raise ParameterError(f"{path} exists; nothing was written")
+            rows = stored_rows(graph, np.ones(len(graph.indices), np.bool_))
+            write_state(
+                path,
+                About(secrets.token_hex(16), "", snapshots, ()),
+                graph.nodes,
+                np.ones(graph.n_nodes, np.bool_),
+                (some for _, some in rows),
+                directed=graph.directed,
+                nodes_from_edges=graph.intake.nodes_from_edges,
+            )
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify: bool = False) -> History:
+        """Open a history; its arrays are mapped into memory, not read.
+
+        Parameters
+        ----------
+        path : path
+            The folder. It must belong to this user, and nobody else may have access to it.
+        verify : bool
+            Check everything, as `edgeveil.open_graph` does, and that no birth is after the latest
+            snapshot.
+
+        Raises
+        ------
+        InputError
+            If the folder is not a history, is damaged, belongs to another user, or is open to
+            others.
+        """
+        path = Path(path)
+        state = read_state(path, verify=verify)
+        tidy_up(path)
+        return cls(path, state)
+
+    @classmethod
+    def from_edges(
+        cls,
+        path: str | os.PathLike[str],
+        edges: str | os.PathLike[str],
+        *,
+        time: str | int,
+        periods: Periods = "weekly",
+        nodes: Nodes | None = None,
+        directed: Directed = "refuse",
+        header: bool | None = None,
+        columns: Columns | None = None,
+        delimiter: str | None = None,
+        ids: Ids = "auto",
+    ) -> History:
+        r"""Make a history from one edge list, text or Parquet, with a column of times.
+
+        Every period becomes a snapshot with all edges up to its end, on all nodes. An edge that
+        occurs more than once is born at its earliest time. The whole file is read into memory, as
+        by `edgeveil.read_graph`.
+
+        Parameters
+        ----------
+        path : path
+            The new folder.
+        edges : path
+            The edge list.
+        time : str or int
+            The column with times, by name or by position from 0: dates, dates with a time of day
+            (ISO 8601; UTC if no zone is given), seconds or milliseconds since 1970, or any numbers.
+        periods : "weekly", "monthly", int, or sequence
+            Weeks from Monday to Sunday, or months, in UTC; this many periods of equal length; or
+            strictly increasing cut points: an edge belongs to the first cut point that is not
+            before its time, and edges after the last cut point form a last period. **Without cut
+            points, the periods depend on the first and last time of all edges, which are treated
+            as public.**
+        nodes, directed, header, columns, delimiter, ids
+            As in `edgeveil.read_graph`.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or a time is missing or invalid.
+        ParameterError
+            If the path exists already, or the periods do not match the times.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     file = Path(folder, "friends.csv")
+        ...     _ = file.write_text("a,b,since\n1,2,2026-01-30\n2,3,2026-02-11\n1,2,2026-03-01\n")
+        ...     history = History.from_edges(
+        ...         f"{folder}/friends.history", file, time="since", periods="monthly"
+        ...     )
+        ...     [one.date for one in history.snapshots], history.births(1).tolist()
+        (['2026-02-01', '2026-03-01', '2026-04-01'], [1, 2])
+        """
+        graph, dates = read_timed(
+            Path(edges),
+            time=time,
+            periods=periods,
+            nodes=nodes,
+            directed=directed,
+            header=header,
+            columns=columns,
+            delimiter=delimiter,
+            ids=ids,
+        )
+        digest = graph.nodes.digest().hexdigest()
+        snapshots = (
+            Snapshot(number, when, graph.n_nodes, digest, secrets.token_hex(8))
+            for number, when in enumerate(dates, 1)
+        )
+        return cls._create(path, tuple(snapshots), graph)
+
+    # -- what is public -------------------------------------------------------------------
+
+    @property
+    def identity(self) -> str:
+        """A random id, unique to this history; it changes when the history starts anew."""
+        return self._state.about.identity
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The public data of every snapshot; number i is ``snapshots[i - 1]``."""
+        return self._state.about.snapshots
+
+    def __len__(self) -> int:
+        """Number of snapshots: the number of the latest one."""
+        return len(self.snapshots)
+
+    @property
+    def nodes(self) -> NodeSet:
+        """Everybody who was ever in a snapshot. Indices never change.
+
+        A forgotten member keeps its index, with a placeholder instead of its id.
+        """
+        return self._state.graph.nodes
+
+    @property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """For every node, whether it is in the latest snapshot; read-only."""
+        return self._state.present
+
+    @property
+    def forgotten(self) -> IntArray:
+        """Indices of forgotten members, in increasing order: without edges or id, never reused."""
+        return np.array(self._state.about.forgotten, dtype=np.int64)
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges have a direction; decided by the first snapshot."""
+        return self._state.graph.directed
+
+    # -- what is private ------------------------------------------------------------------
+
+    @property
+    def graph(self) -> Graph:
+        """All edges ever seen, with their births, over `nodes` (private; mapped)."""
+        return self._state.graph
+
+    @property
+    def current(self) -> npt.NDArray[np.bool_]:
+        """For every entry of ``graph.indices``, whether the latest snapshot has it (private)."""
+        return self._state.current
+
+    def friends(self, index: int) -> npt.NDArray[np.int32]:
+        """Neighbours of a node in the latest snapshot, sorted; directed: whom it follows."""
+        row = slice(*self.graph.indptr[index : index + 2].tolist())
+        return self.graph.indices[row][self.current[row]]
+
+    def births(self, index: int) -> npt.NDArray[np.uint16]:
+        """Births of the edges of a node, in the order of ``graph.neighbours(index)``."""
+        assert self.graph.births is not None
+        return self.graph.births[slice(*self.graph.indptr[index : index + 2].tolist())]
+
+    def new_edges(self) -> IntArray:
+        """Number of edges first seen in each snapshot. For the curator only.
+
+        Those that had ended when the history started anew are not counted.
+        """
+        assert self.graph.births is not None
+        counts = np.zeros(NEVER + 1, dtype=np.int64)
+        for start in range(0, len(self.graph.births), _BLOCK):  # takes 8 bytes for each
+            block = self.graph.births[start : start + _BLOCK]
+            counts += np.bincount(block, minlength=len(counts))
+        return counts[1 : len(self) + 1] // (1 if self.directed else 2)
+
+    @property
+    def current_edges(self) -> int:
+        """Number of edges in the latest snapshot. For the curator only."""
+        return int(np.count_nonzero(self.current)) // (1 if self.directed else 2)
+
+    # -- writing --------------------------------------------------------------------------
+
+    def add(
+        self, graph: Graph, date: str | date | datetime | None = None, *, again: bool = False
+    ) -> int:
+        """Merge the next snapshot, and return its number.
+
+        The merge is atomic: if it is interrupted, repeat the call. Memory: a few numbers per node,
+        and a block of entries.
+
+        Parameters
+        ----------
+        graph : Graph
+            The snapshot: all edges of today, on the members of today. A node with an id that was
+            there before is the same node; the order of ids does not matter.
+        date : str, date or datetime, optional
+            Date of the snapshot, later than that of the last one; now (UTC) by default. The same
+            graph with the date of the last snapshot is that snapshot, and nothing is added: so an
+            interrupted call can be repeated safely.
+        again : bool
+            Add a graph that equals the last snapshot as a new snapshot.
+
+        Raises
+        ------
+        ParameterError
+            If the graph equals the last snapshot, or the date is not later. Whether the graph has
+            changed is private: for the curator only.
+        InputError
+            If the kind of ids, or directed or undirected, differs from the history.
+        EdgeveilError
+            If another process is writing, or the disk is full; nothing was changed.
+        """
+        when = None if date is None else _as_date(date)
+        with writing(self.path):
+            old = read_state(self.path, verify=False)
+            about, number = old.about, len(old.about.snapshots) + 1
+            last = about.snapshots[-1] if about.snapshots else None
+            repeated = _is_repeated(last, when)
+            if number > 1 and graph.directed != old.graph.directed:
+                kinds = ("without directions", "with directions")
+                raise InputError(
+                    f"the history is {kinds[old.graph.directed]}, the snapshot "
+                    f"{kinds[graph.directed]}"
+                )
+            if number > MOST_BIRTHS and not repeated:
+                raise ParameterError(f"a history has at most {MOST_BIRTHS:,} snapshots")
+            nodes, places = grow(old.graph.nodes, graph.nodes)
+            present = np.zeros(len(nodes), np.bool_)
+            present[places] = True
+            same_members = len(nodes) == len(old.present) and np.array_equal(present, old.present)
+            merge = Merge(old.graph, old.current, graph, places, len(nodes), number)
+
+            def rows() -> Iterator[Rows]:
+                yield from merge.rows()
+                same = last is not None and same_members and not merge.changed
+                if same and (repeated or not again):
+                    raise _UnchangedError
+                if repeated:
+                    raise ParameterError(
+                        f"snapshot {number - 1} has this date already, and is another graph; "
+                        "give a later date"
+                    )
+
+            digest = graph.nodes.digest().hexdigest()
+            made = Snapshot(number, when or _now(), graph.n_nodes, digest, secrets.token_hex(8))
+            intakes = old.graph.intake, graph.intake
+            try:
+                write_state(
+                    self.path,
+                    replace(about, snapshots=(*about.snapshots, made)),
+                    nodes,
+                    present,
+                    rows(),
+                    directed=graph.directed,
+                    nodes_from_edges=any(intake.nodes_from_edges for intake in intakes),
+                )
+            except _UnchangedError:
+                self._state = old
+                if repeated:
+                    return number - 1
+                raise ParameterError(
+                    f"the graph is the same as snapshot {number - 1}: nothing was added; pass "
+                    f"again=True (--again) to count it as snapshot {number}"
+                ) from None
+        self._state = read_state(self.path, verify=False)
+        return number
+
+    def start_anew(self) -> None:
+        """Forget when edges were first seen that are not in the latest snapshot.
+
+        They stay, as former friends, with the birth 65,535 (`NEVER`); one that begins again is born
+        with that snapshot. The history has another identity from then on, so a series that began
+        before cannot go on with it. `edgeveil.refresh` calls this where a series starts.
+
+        Raises
+        ------
+        EdgeveilError
+            If another process is writing, or the disk is full; nothing was changed.
+        """
+        with writing(self.path):
+            old = read_state(self.path, verify=False)
+            about = replace(old.about, identity=secrets.token_hex(16))
+            self._rewrite(old, about, old.graph.nodes, rows_anew(old.graph, old.current))
+        self._state = read_state(self.path, verify=False)
+
+    def _rewrite(self, old: State, about: About, nodes: NodeSet, rows: Iterator[Rows]) -> None:
+        """Write a state with the same snapshots."""
+        write_state(
+            self.path,
+            about,
+            nodes,
+            old.present,
+            rows,
+            directed=old.graph.directed,
+            nodes_from_edges=old.graph.intake.nodes_from_edges,
+        )
+
+    def forget(self, members: NodeId | Iterable[NodeId]) -> None:
+        """Erase all edges, and the ids, of members who have left.
+
+        Their indices stay, without an edge, and are never reused: a member who comes back is a
+        new node. The old files are removed. This does not reach processes that have the history
+        open, traces on the disk, backups, or the files that snapshots were read from.
+
+        Parameters
+        ----------
+        members : id or ids
+            The members to forget. None of them may be in the latest snapshot.
+
+        Raises
+        ------
+        UnknownNodeError
+            If an id is not in the history.
+        ParameterError
+            If one of them is still in the latest snapshot. Then nobody is forgotten.
+        EdgeveilError
+            If another process is writing, or the disk is full; nothing was changed. Or if the old
+            files cannot be removed.
+        """
+        with writing(self.path):
+            old = read_state(self.path, verify=False)
+            wanted: Sequence[NodeId]
+            wanted = [members] if isinstance(members, (str, int)) else list(members)
+            gone = np.unique(old.graph.nodes.indices(wanted))
+            if old.present[gone].any():
+                raise ParameterError(
+                    "only members who have left can be forgotten, and one of these is in the "
+                    "latest snapshot: add a snapshot without them first"
+                )
+            mask = np.zeros(old.graph.n_nodes, np.bool_)
+            mask[gone] = True
+            if len(gone):
+                forgotten = tuple(sorted({*old.about.forgotten, *gone.tolist()}))
+                about = replace(old.about, forgotten=forgotten)
+                nodes = without_ids(old.graph.nodes, gone)
+                self._rewrite(old, about, nodes, rows_without(old.graph, old.current, mask))
+                refuse_leftovers(self.path)
+        self._state = read_state(self.path, verify=False)
+
+    def __repr__(self) -> str:
+        return f"History({counted(len(self), 'snapshot')}, {counted(len(self.nodes), 'node')})"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _as_date(given: str | date | datetime) -> str:
+    """The date as text: a day, or a time in UTC."""
+    text = given if isinstance(given, str) else given.isoformat()
+    try:
+        if len(text) == len("2026-11-16"):
+            return date.fromisoformat(text).isoformat()
+        return _in_utc(text).isoformat(timespec="seconds")
+    except ValueError:
+        raise ParameterError(f"date must be like 2026-11-16, got {text!r}") from None
+
+
+def _in_utc(text: str) -> datetime:
+    read = datetime.fromisoformat(text)
+    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+
+
+def _is_repeated(last: Snapshot | None, when: str | None) -> bool:
+    """Whether this is the date of the last snapshot; refuse an earlier one."""
+    if last is None or last.date is None or when is None:
+        return False
+    if _in_utc(when) < _in_utc(last.date):
+        raise ParameterError(f"snapshot {last.number} is of {last.date}: give a later date")
+    return when == last.date

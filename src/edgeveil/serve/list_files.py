@@ -1,0 +1,244 @@
+"""Stored lists: one file for each snapshot, with a slot of the same size for every member.
+
+A slot holds a list as the JSON that is sent. The size of a slot follows from public values (k, the
+longest name), so that the length of an answer reveals nothing about the list. The file is a copy
+of what the ledger's artifacts hold, and can be made again from them. A slot with a wrong checksum
+counts as empty: an interrupted write leaves no list. A second file holds the public ids of the
+members, because a later snapshot may have others.
+
+The header names an entry of the ledger's chain that is not older than the charge of any list in
+the file. A ledger without that entry was restored from an older copy and does not know these lists.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import struct
+import weakref
+import zlib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edgeveil._internal.files import write_atomically
+from edgeveil.errors import InputError, LedgerError
+from edgeveil.estimate.lists import Reason
+from edgeveil.graph.nodes import NodeSet
+
+if TYPE_CHECKING:
+    from edgeveil.graph.nodes import NodeId
+    from edgeveil.ledger import Ledger
+    from edgeveil.results.suggestions import Suggestion, Suggestions
+
+_HEADER = 4096
+_NEW = {"slot": 0, "entry": None}  # header fields that `about` does not determine
+_CHECKSUM = struct.Struct("<I")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_LINE_BYTES = 192  # one line of a list, without the name
+_FRAME_BYTES = 512  # everything else, without the member's name
+
+
+def slot_bytes(nodes: NodeSet, k: int) -> int:
+    """Bytes of one slot: enough for any list of length k, by the longest public name."""
+    longest = max((len(_json(node)) for node in nodes), default=0)
+    return -(-(_FRAME_BYTES + longest + k * (_LINE_BYTES + longest)) // 1024) * 1024
+
+
+def render(made: Suggestions, snapshot: int) -> list[bytes]:
+    """Each member's list as JSON, from released and public values alone."""
+    day = made.provenance.created[:10]
+    return [
+        _json(
+            {
+                "member": member,
+                "snapshot": snapshot,
+                "made": day,
+                "remark": made.remark_at(at),
+                "suggestions": [_line(one) for one in made.at(at)],
+            }
+        )
+        for at, member in enumerate(made.members)
+    ]
+
+
+def is_list_of(member: NodeId, body: bytes) -> bool:
+    """Whether a list made by `render` is for this member."""
+    return body.startswith(b'{"member":%s,' % _json(member))
+
+
+def _line(one: Suggestion) -> dict[str, Any]:
+    return {
+        "rank": one.rank,
+        "node": one.node,
+        "strength": "weak" if one.reason == Reason.FOLLOWS_YOU else one.strength,
+        "why": one.why,
+        "common": round(one.common, 1),
+        "chance": round(one.chance, 3),
+    }
+
+
+def _json(value: Any) -> bytes:
+    return _ENCODER.encode(value).encode()
+
+
+def path_of(folder: Path, about: Mapping[str, Any]) -> Path:
+    """The file for lists with this header, which has the snapshot and everything they depend on."""
+    name = hashlib.sha256(_json(about)).hexdigest()[:16]
+    return folder / f"{about['snapshot']:06d}-{name}.lists"
+
+
+class ListStore:
+    """The lists of one snapshot, by the index of their member. Use `open` or `open_earlier`."""
+
+    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+        self.about, self.slot, self.path = about, int(about["slot"]), path
+        self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._file)  # not while a request may read from it
+
+    @classmethod
+    def open(cls, path: Path, about: Mapping[str, Any], nodes: NodeSet, k: int) -> ListStore:
+        """Open the file at `path`, or create it (mode 0600).
+
+        `about` says what the lists are (snapshot, parameters), in at most 4 KB of JSON. A file
+        with another `about` is replaced.
+        """
+        known = _header_of(path)
+        wanted = {**about, "members": len(nodes), "k": k}
+        if known is None or known | _NEW != wanted | _NEW:
+            known = wanted | _NEW | {"slot": slot_bytes(nodes, k)}
+            _make(path, known, nodes)
+        return cls(path, known)
+
+    @classmethod
+    def open_earlier(cls, path: Path) -> ListStore | None:
+        """Open what an earlier run left at `path`; None if it is incomplete."""
+        known = _header_of(path)
+        return None if known is None else cls(path, known)
+
+    @cached_property
+    def nodes(self) -> NodeSet | None:
+        """The members; None if their file cannot be read."""
+        try:
+            with np.load(_members_file(self.path), allow_pickle=False) as kept:
+                arrays = dict(kept)
+            return NodeSet.from_arrays(str(arrays.pop("kind")), arrays)
+        except (OSError, ValueError, LookupError, InputError):
+            return None
+
+    def get(self, index: int) -> bytes | None:
+        """The list of one member, padded with spaces; None if there is none or it is damaged."""
+        try:
+            found = os.pread(self._file, self.slot, self._at(index))
+        except OSError:
+            return None
+        body = found[_CHECKSUM.size :]
+        fits = _CHECKSUM.pack(zlib.crc32(body, index)) == found[: _CHECKSUM.size]
+        return body if fits and body.startswith(b"{") else None  # an empty slot holds zeros
+
+    def padded(self, body: bytes) -> bytes:
+        """A list padded with spaces to the size of a slot; InputError if it is longer."""
+        room = self.slot - _CHECKSUM.size
+        if len(body) > room:
+            raise InputError("a list is longer than its public size")
+        return body.ljust(room)
+
+    @property
+    def entry(self) -> tuple[int, str] | None:
+        """Number and hash of the ledger's entry that the file is bound to; None without lists."""
+        bound = self.about["entry"]
+        return None if bound is None else (bound[0], bound[1])
+
+    def bind(self, entry: tuple[int, str] | None) -> None:
+        """Bind the file to an entry of the ledger, durably: before a list with a later charge."""
+        if entry != self.entry:
+            bound = {**self.about, "entry": entry}
+            os.pwrite(self._file, _header(bound), 0)
+            os.fdatasync(self._file)
+            self.about = bound
+
+    def flush(self) -> None:
+        """Return when everything written so far is on disk."""
+        os.fdatasync(self._file)
+
+    def refuse_unknown(self, ledger: Ledger) -> None:
+        """Raise LedgerError for lists that the ledger has not charged."""
+        bound = self.entry
+        if bound is not None and ledger.entry(bound[0]) != bound:
+            raise LedgerError(
+                f"{self.path} holds lists that the ledger does not know: its entry {bound[0]} is "
+                "missing or another one, so the ledger was restored from an older copy. Put the "
+                "newest ledger and its artifacts back. If they are lost, members may have seen "
+                "lists that this ledger has not charged: read Backup in docs/ledger.md, and move "
+                f"the files *.lists out of {self.path.parent} before you start again"
+            )
+
+    def remove(self) -> None:
+        """Remove the files; a process that has them open can still read them."""
+        self.path.unlink(missing_ok=True)
+        _members_file(self.path).unlink(missing_ok=True)
+
+    def put(self, index: int, padded: bytes) -> None:
+        """Store the padded list of one member; OSError if the disk takes only a part of it."""
+        # The checksum covers the index: a list that was moved to another slot is not accepted.
+        whole = _CHECKSUM.pack(zlib.crc32(padded, index)) + padded
+        if os.pwrite(self._file, whole, self._at(index)) < len(whole):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+
+    def _at(self, index: int) -> int:
+        if not 0 <= index < self.about["members"]:
+            raise IndexError(index)
+        return _HEADER + index * self.slot
+
+
+def kept_lists(folder: Path, series: str, ledger: Ledger) -> list[ListStore]:
+    """The lists of this series from earlier runs, oldest first; LedgerError if unknown."""
+    found = [ListStore.open_earlier(path) for path in sorted(folder.glob("*.lists"))]
+    kept = [one for one in found if one and one.about.get("series") == series]
+    for lists in kept:
+        lists.refuse_unknown(ledger)
+    return kept
+
+
+def _header(about: Mapping[str, Any]) -> bytes:
+    header = _json(about)
+    if len(header) > _HEADER:
+        raise InputError("the label is too long for the header of a file of lists")
+    return header.ljust(_HEADER, b"\0")
+
+
+def _header_of(path: Path) -> dict[str, Any] | None:
+    try:
+        with path.open("rb") as handle:
+            known = json.loads(handle.read(_HEADER).rstrip(b"\0"))
+        whole = path.stat().st_size == _HEADER + known["members"] * known["slot"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return known if isinstance(known, dict) and "entry" in known and whole else None
+
+
+def _members_file(path: Path) -> Path:
+    return path.with_suffix(".members.npz")
+
+
+def _make(path: Path, known: Mapping[str, Any], nodes: NodeSet) -> None:
+    header = _header(known)
+
+    def members(draft: Path) -> None:
+        with draft.open("wb") as handle:
+            np.savez(handle, kind=np.array(nodes.kind), **nodes.arrays)  # type: ignore[arg-type]
+
+    def lists(draft: Path) -> None:
+        with draft.open("wb") as handle:
+            handle.write(header)
+            # A sparse file: empty slots take no space.
+            handle.truncate(_HEADER + len(nodes) * int(known["slot"]))
+
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_atomically(_members_file(path), members)
+    write_atomically(path, lists)

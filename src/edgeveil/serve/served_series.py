@@ -1,0 +1,313 @@
+"""The lists of a series for the service: copies from the last refresh, and a refresh on request.
+
+Nothing is charged, drawn or computed when a member asks. A thread checks every second whether any
+process has refreshed the series, and copies everybody's lists to slots of one size; when the copy
+is complete, it replaces the lists before.
+
+    <state>/000007-*.lists      the lists of snapshot 7; bound to the ledger when it is complete
+
+Copies of earlier snapshots, and those with the names of the forgotten, are removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from edgeveil.engine.question import guarantee_for
+from edgeveil.errors import EdgeveilError, LedgerError
+from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.ledger import Ledger
+from edgeveil.ledger.schema import UnusableError
+from edgeveil.series.campaign import Current, current_series, series_folder
+from edgeveil.series.copies import check_copies, check_folder
+from edgeveil.serve.answers import NotYet, Unavailable, check_price, words_of
+from edgeveil.serve.list_files import ListStore, kept_lists, path_of, render
+
+if TYPE_CHECKING:
+    from edgeveil.graph.graph import Graph
+
+_CHECK_EVERY = 1.0  # seconds between two checks of the series
+_CHECK_EVERY_IN_TROUBLE = 5.0  # checking all charges may take long
+_WATCHED = ("series.json", "pending.json", "history/history.json", "history/refreshed.json")
+_log = logging.getLogger("edgeveil.serve")
+_Files = list[tuple[int, int, int] | None]
+
+
+@dataclass(frozen=True)
+class Edition:
+    """The lists of a snapshot, by the index of their member in the history."""
+
+    snapshot: int
+    history: str  # identity of the history that the indices belong to
+    nodes: NodeSet
+    present: npt.NDArray[np.bool_]  # whether each node is a member now
+    lists: ListStore
+
+    def get(self, at: int) -> bytes | None:
+        """The list of the member with this index; None if it has none."""
+        return self.lists.get(at) if at < self.lists.about["members"] and self.present[at] else None
+
+
+@dataclass(frozen=True)
+class Refreshing:
+    """Progress of a refresh by the curator; `words` may hold exact counts of windows."""
+
+    running: bool = False
+    done: int = 0  # members done
+    members: int = 0  # all members
+    words: str = ""  # how it ended
+
+
+class SeriesLists:
+    """Serves the lists of the series that a label has.
+
+    `read` reads the graph as it is now; `copies` is the folder for copies of lists; `folder` is
+    that of the series, if it is not beside the ledger.
+
+    Raises
+    ------
+    LedgerError
+        If the label has no series, or if ledger, history and state do not match.
+    """
+
+    everybody = True  # anyone with a valid token may ask: a newcomer is not in a snapshot yet
+
+    def __init__(
+        self,
+        read: Callable[[], Graph],
+        ledger: Ledger,
+        label: str,
+        k: int,
+        copies: Path,
+        folder: Path | None = None,
+    ) -> None:
+        self._read, self.ledger, self.label, self.k = read, ledger, label, k
+        self._copies, self._folder = copies, series_folder(ledger, label, folder)
+        self._series = ledger.key_of(json.dumps(["series", label]))
+        self._seen: tuple[tuple[_Files, str | None], object] | None = None  # at the last look,
+        self._now: Current | None = None  # and the series of that time
+        self._stopped, self._wake = threading.Event(), threading.Event()
+        self._one_at_a_time = threading.Lock()
+        self.refreshing = Refreshing()
+        self.left = 0  # lists that are still to be copied
+        self.trouble = ""  # why lists cannot be shown, for the curator
+        self.edition: Edition | None = None  # None: none can be shown now
+        kept_lists(copies, self._series, ledger)
+        now = self._checked()
+        if now is None or not now.about.state:
+            raise LedgerError(
+                f"the series of {label or 'this graph'} has no lists yet: edgeveil refresh makes "
+                "them, and then the service can start"
+            )
+        self._describe(now)
+        self._take_copies(now)
+        self._thread = threading.Thread(target=self._work, name="series", daemon=True)
+
+    def start(self) -> None:
+        """Begin to copy lists, and to look for new ones."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop. The next run repeats what was not finished."""
+        self._stopped.set()
+        self._wake.set()
+
+    async def make(self, member: NodeId) -> NoReturn:
+        """Raise the reason why there is no list: in a series, no list is made on request."""
+        raise Unavailable if self.edition is None else NotYet
+
+    # -- following the series -------------------------------------------------------------
+
+    def _work(self) -> None:
+        while not self._stopped.is_set():
+            pause = _CHECK_EVERY
+            try:
+                self._follow()
+                self.trouble = ""
+            except Exception as error:  # noqa: BLE001  (the thread must go on)
+                pause = _CHECK_EVERY_IN_TROUBLE
+                words = words_of(error)
+                if words != self.trouble:  # log a lasting problem once
+                    _log.error("lists cannot be shown or renewed: %s", words)
+                self.trouble = words
+            self._wake.wait(pause)
+            self._wake.clear()
+
+    def _follow(self) -> None:
+        """Follow what was refreshed or forgotten since the last check."""
+        try:
+            seen = (self._files(), self.ledger.fingerprint(self.label)), self.ledger.entry()
+            if seen == self._seen:
+                return
+            # Opened anew only if its files are others: the ledger grows while others are charged.
+            same = self._now if self._seen is not None and self._seen[0] == seen[0] else None
+            now = self._now = self._checked(same)
+            # Renewed, and not refreshed since: the lists of the old series stay until then.
+            ready = now is None or not now.about.state or self._take_copies(now)
+        except EdgeveilError as error:
+            if not isinstance(error, UnusableError):  # the ledger may not know what would be shown
+                self.edition, self._seen = None, None
+            raise
+        if ready or (now is not None and self._copy(now, seen[0][0])):
+            self._seen = seen
+        else:  # changed while it was copied
+            self._wake.set()
+
+    def _files(self) -> _Files:
+        """What changes whenever one of the watched files is replaced."""
+        found = _Files()
+        for name in _WATCHED:
+            try:
+                about = (self._folder / name).stat()
+                found.append((about.st_mtime_ns, about.st_ino, about.st_size))
+            except FileNotFoundError:
+                found.append(None)
+        return found
+
+    def _checked(self, now: Current | None = None) -> Current | None:
+        """The current series (`now`, if unchanged); LedgerError if it does not match the ledger."""
+        while True:
+            files = self._files()
+            try:
+                now = now or current_series(self.ledger, self.label, self._folder)
+                if now is not None:
+                    about = now.about
+                    check_folder(self.ledger, now.place, now.history, self.label)
+                    check_copies(self.ledger, now.place, now.history, about.series, about.until)
+                return now
+            except EdgeveilError:
+                if self._files() == files:
+                    raise
+                now = None  # replaced while it was read: look again
+
+    def _describe(self, now: Current) -> None:
+        self.mechanism = now.mechanism
+        claim = guarantee_for(now.history.graph, now.mechanism, 1)
+        self.guarantee = replace(claim, theorem="docs/theory/series.md")
+
+    def _header(self, now: Current) -> dict[str, Any]:
+        """What the copies of a state depend on."""
+        gone = now.history.forgotten.tobytes()
+        return {
+            "series": self._series,
+            "snapshot": now.about.until,
+            "state": now.about.state,
+            "length": self.k,
+            "forgotten": hashlib.sha256(gone).hexdigest(),
+        }
+
+    def _take_copies(self, now: Current) -> bool:
+        """Serve the copies of this state if they are complete, and return whether they are.
+
+        If not, members who have left or were forgotten lose their lists now all the same.
+        """
+        history, edition = now.history, self.edition
+        history.nodes.find("" if history.nodes.kind == "str" else 0)  # builds the index of ids
+        kept = ListStore.open_earlier(path_of(self._copies, self._header(now)))
+        if kept is None or kept.entry is None:
+            if edition is not None and edition.history == history.identity:
+                self.edition = replace(edition, nodes=history.nodes, present=history.present)
+            return False
+        kept.refuse_unknown(self.ledger)
+        self._describe(now)
+        self.edition = Edition(
+            now.about.until, history.identity, history.nodes, history.present, kept
+        )
+        for other in kept_lists(self._copies, self._series, self.ledger):
+            if other.path != kept.path:
+                other.remove()
+        return True
+
+    def _copy(self, now: Current, files: _Files) -> bool:
+        """Copy everybody's lists; False if the files of the series changed meanwhile."""
+        from edgeveil.series.suggesting import open_series  # compiled code
+
+        history, header = now.history, self._header(now)
+        lists = ListStore.open(path_of(self._copies, header), header, history.nodes, self.k)
+        series = open_series(now, self.ledger, self.label)
+        self.left = series.n_lists
+        try:
+            for part in series.parts(self.k):
+                indices = history.nodes.indices(list(part.members))
+                bodies = render(part, now.about.until)
+                for index, body in zip(indices.tolist(), bodies, strict=True):
+                    lists.put(index, lists.padded(body))
+                self.left -= len(part.members)
+                if self._stopped.is_set() or self._files() != files:
+                    return False
+        except LedgerError:  # the state was replaced by the next one
+            if self._files() == files:
+                raise
+            return False
+        lists.flush()
+        lists.bind(now.about.entry)  # from here on they are complete
+        return self._take_copies(now)
+
+    # -- a refresh, by the curator --------------------------------------------------------
+
+    def price(self) -> dict[str, Any]:
+        """The price of a refresh with the graph as it is now."""
+        return self._price(self._read())
+
+    def _price(self, graph: Graph) -> dict[str, Any]:
+        from edgeveil.series import price_refresh
+
+        price = price_refresh(graph, **self._how())
+        snapshot = self.edition.snapshot if self.edition else None
+        return {"snapshot": snapshot, **asdict(price)}
+
+    def _how(self) -> dict[str, Any]:
+        """The arguments of a refresh, and of its price."""
+        return {
+            "ledger": self.ledger,
+            "epsilon": self.mechanism.epsilon,
+            "label": self.label,
+            "folder": self._folder,
+            "knows_followers": self.mechanism.knows_followers,
+        }
+
+    def refresh(self, shown: object) -> Refreshing:
+        """Refresh the series with the graph as it is now, in the background.
+
+        PriceChanged unless the price is the one that was shown.
+        """
+        if not self._one_at_a_time.acquire(blocking=False):
+            raise EdgeveilError("a refresh is running already")
+        try:
+            graph = self._read()
+            check_price(shown, self._price(graph))
+            self.refreshing = begun = Refreshing(running=True, members=graph.n_nodes)
+            work = threading.Thread(target=self._refresh, args=[graph], name="refresh", daemon=True)
+            work.start()
+        except BaseException:
+            self._one_at_a_time.release()
+            raise
+        return begun
+
+    def _refresh(self, graph: Graph) -> None:
+        from edgeveil.series import refresh
+
+        def progress(done: int, members: int) -> None:
+            self.refreshing = Refreshing(running=True, done=done, members=members)
+
+        words = "Not finished."
+        try:
+            done = refresh(graph, **self._how(), progress=progress, purpose="service")
+            words = done.summary
+        except Exception as error:  # noqa: BLE001  (the curator is told)
+            words = f"Not finished: {words_of(error)}"
+            _log.error("a refresh failed: %s", words_of(error))
+        finally:
+            self.refreshing = Refreshing(words=words)
+            self._one_at_a_time.release()
+            self._wake.set()
