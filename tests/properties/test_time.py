@@ -217,6 +217,8 @@ def test_a_shared_part_that_is_drawn_twice_is_noticed(create, monkeypatch):
 class _NoNoise:
     """Stands where a source of noise is passed on and never used."""
 
+    private = True  # as one from a stored secret
+
     def derive(self, *_):
         return self
 

@@ -316,8 +316,7 @@ class Paid:
     @cached_property
     def task(self) -> Task:
         """The task, with what was learned from the shared statistics; after the first charge."""
-        assert self._shared is not None
-        return _task(self._question, _fitted(self._question, self._shared)[0])
+        return _task(self._question, self._common[0])
 
     @cached_property
     def batches(self) -> list[Batch]:
@@ -393,10 +392,17 @@ class Paid:
 
     def _key(self, batch: Batch) -> NoiseSource:
         """The noise of a batch's rows."""
-        assert self._shared is not None
         mechanism, graph = self._question.mechanism, self._question.graph
-        released = _fitted(self._question, self._shared)[1]
-        return noise_for(batch.secret, "rows", mechanism, graph, released=released)
+        return noise_for(batch.secret, "rows", mechanism, graph, released=self._common[1])
+
+    @cached_property
+    def _common(self) -> tuple[Any, str]:
+        """What `_fitted` gives, after the first charge.
+
+        Once: `_shared` does not learn that it was stored, so its noise would be drawn again.
+        """
+        assert self._shared is not None
+        return _fitted(self._question, self._shared)
 
     def _rows_in(self, batch: Batch) -> Made:
         """The requested rows of a batch, read from the stored artifact.
