@@ -175,14 +175,14 @@ def csv_frame(columns: Columns, guarantee: str) -> pl.DataFrame:
 
     Most readers fail on a comment line, and a second file gets lost. Text that a spreadsheet would
     run as a formula gets an apostrophe in front: a member may have chosen its own name, and other
-    members open the file.
+    members open the file. So does text that looks like the result: two names stay two.
     """
     import polars as pl
 
     frame = polars_frame(columns).with_columns(pl.lit(guarantee).alias("guarantee"))
     text = pl.col(pl.String)
     return frame.with_columns(
-        pl.when(text.str.contains(r"^[=+\-@\t\r]")).then("'" + text).otherwise(text).name.keep()
+        pl.when(text.str.contains(r"^'*[=+\-@\t\r]")).then("'" + text).otherwise(text).name.keep()
     )
 
 
