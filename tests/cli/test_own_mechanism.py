@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from edgeveil.estimate.lists import Evidence, learn, make_lists
-from edgeveil.mechanisms.base import OnceForAll
+from edgeveil.mechanisms.base import Mechanism, OnceForAll
 from edgeveil.privacy.noise import calibrate
 from edgeveil.privacy.statistic import Statistic
 
@@ -90,9 +90,23 @@ class Needs(Scores):
     threshold: float
 
 
-class Plain:
-    name = gives = when_to_use = "x"
-    guarantee = shared = learn = measure = estimate = None
+@dataclass(frozen=True, kw_only=True)
+class Lacking(Mechanism):
+    name: ClassVar[str] = "outside-lacking"
+    gives: ClassVar[str] = "scores"
+    when_to_use: ClassVar[str] = "never"
+
+
+class Plain(Mechanism):
+    name = gives = when_to_use = theorem = "x"
+
+    def estimate(self, noised, shared, own):
+        return None
+
+
+class Stranger:
+    name = gives = when_to_use = theorem = "x"
+    guarantee = shared = fit_shared = measure = estimate = None
 
 
 NUMBER = 3
@@ -143,10 +157,12 @@ def test_every_command_that_takes_a_mechanism_takes_one_from_outside(outside, ru
     [
         ("nowhere_at_all:Thing", "No module named 'nowhere_at_all'"),
         ("OUTSIDE:Thing", "has no attribute 'Thing'"),
-        ("OUTSIDE:NUMBER", "is not a mechanism: it lacks name, gives"),
-        ("OUTSIDE:NoLists", "is not a mechanism: it lacks lists"),
+        ("OUTSIDE:NUMBER", "is not a mechanism: it must inherit from edgeveil.mechanisms.Mec"),
+        ("OUTSIDE:Lacking", "is not a mechanism: it lacks theorem, estimate\n"),
+        ("OUTSIDE:NoLists", "is not a mechanism: it lacks lists\n"),
         ("OUTSIDE:Plain", "it must be a frozen dataclass"),
-        ("collections:Counter", "is not a mechanism: it lacks name, gives"),
+        ("OUTSIDE:Stranger", "it must inherit from edgeveil.mechanisms.Mechanism"),
+        ("collections:Counter", "it must inherit from edgeveil.mechanisms.Mechanism"),
         (":Thing", "not of the form package.module:Class"),
         ("module:", "not of the form package.module:Class"),
         ("OUTSIDE:Vectors", "gives embeddings; scores are asked for"),

@@ -118,15 +118,21 @@ def _loaded(place: str) -> type[Mechanism]:
     except Exception as error:  # this runs code from outside
         told = f"{place} cannot be imported: {type(error).__name__}: {error}"
         raise ParameterError(told) from error
-    wanted = [name for name in vars(Mechanism) if not name.startswith("_")]
-    wanted += ["lists"] * (getattr(found, "gives", None) == "suggestions")
-    lacks = [name for name in [*Mechanism.__annotations__, *wanted] if not hasattr(found, name)]
+    inherits = isinstance(found, type) and issubclass(found, Mechanism)
+    if not inherits:
+        raise ParameterError(
+            f"{place} is not a mechanism: it must inherit from edgeveil.mechanisms.Mechanism"
+        )
+    lacks = [name for name in Mechanism.__annotations__ if not hasattr(found, name)]
+    lacks += sorted(found.__abstractmethods__)
+    if getattr(found, "gives", None) == "suggestions" and found.lists is Mechanism.lists:
+        lacks.append("lists")
     if lacks:
         raise ParameterError(f"{place} is not a mechanism: it lacks {', '.join(lacks)}")
+    kind: type[Mechanism] = found
     if not is_dataclass(found):
         raise ParameterError(f"{place} is not a mechanism: it must be a frozen dataclass")
-    kind: Any = found
-    return kind  # type: ignore[no-any-return]  # it has what a mechanism has
+    return kind
 
 
 def make_mechanism(
