@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from edgeveil._internal.words import counted
 from edgeveil.cli.compiling import only
 from edgeveil.cli.output import counting, say
 from edgeveil.errors import EdgeveilError
+
+if TYPE_CHECKING:
+    from edgeveil.flow.neighbour_sums import Hear
+    from edgeveil.graph.graph import Graph
 
 # Up to 2**16 nodes an index has 16 bits, which needs loops of its own.
 _MANY = (1 << 16) + 1
@@ -80,6 +85,20 @@ def _calls() -> Iterator[Callable[[], object]]:
         for mechanism in mechanisms:
             for count in (1, 40):  # a single source has loops of its own
                 yield partial(release, graph, mechanism, list(range(count)))
+    for directed in (False, True):
+        yield partial(_sum_over_neighbours, ring(directed=directed))
+
+
+def _sum_over_neighbours(graph: Graph) -> None:
+    """The loop of classification; the sums of both directions are parts of wider rows."""
+    from edgeveil.flow.neighbour_sums import neighbour_sums
+
+    n = graph.n_nodes
+    one, first = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    listens = np.ones(n, dtype=np.bool_)
+    heard: tuple[Hear, ...] = ("followed", "both") if graph.directed else ("neighbours",)
+    for hear in heard:
+        neighbour_sums(graph, np.arange(n + 1), first, one, 1, listens, hear=hear)
 
 
 def _number_and_deal() -> None:
