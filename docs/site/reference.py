@@ -19,8 +19,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 # The order in which people meet things; what is not named here follows, so nothing is lost.
 _GROUPS = {
-    "Reading graphs": "as_graph read_graph open_graph save_graph graph.building.build_graph Graph NodeSet "
-    "History series.history.Snapshot",
+    "Reading graphs": "as_graph read_graph open_graph save_graph graph.building.build_graph Graph "
+    "NodeSet History series.history.Snapshot",
     "Releasing": "refresh suggest rank embed release release_to price recommended PrivateEmbedding",
     "Results": "Suggestions Release Guarantee results.release_folder.ReleaseFolder",
     "The budget": "Ledger NoiseSource",

@@ -46,7 +46,7 @@ def born_again(birth, until):
 
 def exact(births, of=kept):
     """The largest loss of the degrees, and of all windows given an outcome that has it."""
-    first, second = (mechanism(0, 3).shared(of(birth, 1)) for birth in births)
+    first, second = (next(mechanism(0, 3).shared(of(birth, 1))) for birth in births)
     loss, outcome = largest_loss(first, second)
     popularity = mechanism(0, 3).fit_shared((outcome,), NodeSet.range(N))
     for since, until in WINDOWS:

@@ -40,6 +40,7 @@ from edgeveil.mechanisms import (
     Suggest,
     TwoHop,
 )
+from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.results.postprocess import embed
@@ -312,7 +313,7 @@ def test_a_broken_promise_is_refused_before_anything_is_drawn_and_without_quotin
     if keeps_promise(mechanism, graph):
         return
     with pytest.raises(PromiseError, match="at least 1 neighbours; nothing was drawn") as caught:
-        mechanism.shared(graph)
+        next(mechanism.measure(graph, None, own_lists(graph, [1], mechanism.guarantee(1).model)))
     assert "4" not in str(caught.value)
 
 

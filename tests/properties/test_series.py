@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from edgeveil.engine import Local
+from edgeveil.errors import LedgerError
 from edgeveil.estimate import lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
@@ -27,7 +28,7 @@ from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
 from edgeveil.privacy.loss import largest_loss
 from edgeveil.privacy.noise import to_lattice
 from edgeveil.privacy.statistic import NoisedTail, Tail
-from edgeveil.series import WindowRule, refresh
+from edgeveil.series import WindowRule, copies, refresh
 from edgeveil.series.history import History
 from edgeveil.series.state import Shard
 
@@ -572,11 +573,18 @@ def test_each_of_two_series_of_such_a_life_costs_what_one_does(tmp_path, monkeyp
 
 
 def test_a_life_without_memory_is_noticed(tmp_path, monkeypatch):
-    """A control of the one above: every week all windows begin at 0 again."""
+    """A control of the one above: every week all windows begin at 0 again.
+
+    The ledger knows the windows, too, and refuses; so it must not be asked.
+    """
     monkeypatch.setattr(
         Shard, "read",
         classmethod(lambda cls, folder, first, size: _only_charged(first, size)),
     )  # fmt: skip
+    (tmp_path / "refused").mkdir()
+    with pytest.raises(LedgerError, match="do not hold the same windows"):
+        lived(World(), tmp_path / "refused", 1, 1, monkeypatch, renewed=0)
+    monkeypatch.setattr(copies, "_check_windows", lambda *_: None)
     (windows,), _ = losses_of_life(tmp_path, monkeypatch, 1, 1)
     assert max(windows.values()) > 1.5 * E2
 
