@@ -67,7 +67,6 @@ def convert(
                 header=reading.header,
                 columns=reading.pair,
                 ids=reading.ids,
-                one_kind=reading.one_kind,
                 memory=bytes_of_memory,
                 overwrite=overwrite,
                 progress=progress,

@@ -20,10 +20,10 @@ Matrix = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
-SHARE_T, LEAST_T, MOST_T = 0.3, 300, 20_000  # labelled nodes that listen, to learn the weights
+SHARE_T, LEAST_T, MOST_T = 0.3, 100, 20_000  # labelled nodes that listen, to learn the weights
 SHARE_V, LEAST_V, MOST_V = 0.1, 100, 10_000  # labelled nodes that are treated like unlabelled ones
-SURE = 0.8  # an unlabelled node whose class is at least that likely speaks in round 1
-RIDGES = (10.0, 30.0, 100.0, 300.0)
+SURE = 0.5  # who is that far from its class's share to certainty speaks in round 1, label or not
+RIDGES = (1.0, 10.0, 100.0)
 ROUNDS = 2
 _FOLDS_OF_FEATURES, _FOLDS_OF_T = 5, 3
 _FEATURE_RIDGES = (1.0, 3.0, 10.0)
@@ -183,7 +183,8 @@ def first_words(labels: Labels, roles: Roles, log_prior: Matrix) -> Words:
     unit = denominator(labels)
     public = labels.without(roles.validates)
     guess = np.where(public.labelled, -1, log_prior.argmax(axis=1))
-    guess[log_prior.max(axis=1) < math.log(SURE)] = -1
+    share = np.exp(frequencies(public, 1)[0])  # where nothing else is known, nobody is sure
+    guess[np.exp(log_prior.max(axis=1)) < share[guess] + SURE * (1 - share[guess])] = -1
     counts = np.where(public.labelled, public.counts, guess >= 0)
     starts = np.concatenate(([0], np.cumsum(counts)))
     columns = np.empty(starts[-1], dtype=np.int64)
@@ -306,69 +307,58 @@ class Weights:
 
     prior: float  # w0, of the log probabilities without the graph
     sums: Matrix  # (blocks) w, of the sums in units of `scales`
-    shares: Matrix  # (blocks) v, of the sums as shares of what was heard
     matrices: Matrix  # (blocks, classes, classes) D: row heard, column predicted
     bias: Matrix  # (classes)
     scales: Matrix  # (blocks)
-    noise: float  # b, the scale of the noise in units of loudness 1
 
     def log_probabilities(self, log_prior: Matrix, heard: Sequence[Matrix]) -> Matrix:
         """Log of the probability of every class, for each row of the prior and of the sums."""
         Z = self.prior * log_prior + self.bias
         for t, S in enumerate(heard):
-            A, B = _evidence(S, float(self.scales[t]), self.noise)
-            Z += A @ (self.matrices[t] + self.sums[t] * np.eye(len(self.bias)))
-            Z += self.shares[t] * B
+            Z += S @ (self.matrices[t] + self.sums[t] * np.eye(len(self.bias))) / self.scales[t]
         return _log_softmax(Z)
 
 
-def _evidence(S: Matrix, scale: float, noise: float) -> tuple[Matrix, Matrix]:
-    """The sums in units of their scale, and as shares of what was heard."""
-    total = np.maximum(S.sum(axis=1, keepdims=True), 0.0) + 3 * noise
-    return S / scale, S / np.maximum(total, _TINY)
-
-
 def fit_weights(
-    log_prior: Matrix, heard: Sequence[Matrix], Y: Matrix, ridge: float, noise: float,
-    scales: Matrix, begin: Weights | None = None, row_weights: Matrix | None = None,
+    log_prior: Matrix, heard: Sequence[Matrix], Y: Matrix, ridge: float, scales: Matrix,
+    begin: Weights | None = None,
 ) -> Weights:  # fmt: skip
     """Fit a softmax to class shares Y by L-BFGS, under a ridge."""
     from scipy.optimize import minimize
 
     c, k = Y.shape[1], len(heard)
-    evidence = [_evidence(S, float(s), noise) for S, s in zip(heard, scales, strict=True)]
-    cuts = np.cumsum([1, k, k, k * c * c])
-    weight = np.ones((len(Y), 1)) if row_weights is None else row_weights[:, None]
+    evidence = [S / scale for S, scale in zip(heard, scales, strict=True)]
+    cuts = np.cumsum([1, k, k * c * c])
 
-    def unpack(flat: Matrix) -> tuple[float, Matrix, Matrix, Matrix, Matrix]:
-        w0, w, v, D, bias = np.split(flat, cuts)
-        return float(w0[0]), w, v, D.reshape(k, c, c), bias
+    def unpack(flat: Matrix) -> tuple[float, Matrix, Matrix, Matrix]:
+        w0, w, D, bias = np.split(flat, cuts)
+        return float(w0[0]), w, D.reshape(k, c, c), bias
 
     def loss(flat: Matrix) -> tuple[float, Matrix]:
-        w0, w, v, D, bias = unpack(flat)
+        w0, w, D, bias = unpack(flat)
         Z = w0 * log_prior + bias
-        for t, (A, B) in enumerate(evidence):
-            Z += A @ (D[t] + w[t] * np.eye(c)) + v[t] * B
+        for t, A in enumerate(evidence):
+            Z += A @ (D[t] + w[t] * np.eye(c))
         logs = _log_softmax(Z)
-        E = weight * (np.exp(logs) - Y)
-        value = -float((weight * Y * logs).sum()) + ridge / 2 * float((D * D).sum())
-        value += 0.5 * (w0 - 1) ** 2 + 0.5 * float(bias @ bias) + 0.05 * float(w @ w + v @ v)
-        dw, dv, dD = np.empty(k), np.empty(k), np.empty((k, c, c))
-        for t, (A, B) in enumerate(evidence):
+        E = np.exp(logs) - Y
+        value = -float((Y * logs).sum()) + ridge / 2 * float((D * D).sum())
+        value += 0.5 * (w0 - 1) ** 2 + 0.5 * float(bias @ bias) + 0.05 * float(w @ w)
+        dw, dD = np.empty(k), np.empty((k, c, c))
+        for t, A in enumerate(evidence):
             moved = A.T @ E
-            dw[t], dv[t] = np.trace(moved) + 0.1 * w[t], float((E * B).sum()) + 0.1 * v[t]
+            dw[t] = np.trace(moved) + 0.1 * w[t]
             dD[t] = moved + ridge * D[t]
         first = [float((E * log_prior).sum()) + w0 - 1]
-        return value, np.concatenate((first, dw, dv, dD.ravel(), E.sum(axis=0) + bias))
+        return value, np.concatenate((first, dw, dD.ravel(), E.sum(axis=0) + bias))
 
     at = np.zeros(cuts[-1] + c)
     at[0] = 1.0
     if begin is not None:
-        parts = (begin.sums, begin.shares, begin.matrices.ravel(), begin.bias)
+        parts = (begin.sums, begin.matrices.ravel(), begin.bias)
         at = np.concatenate(([begin.prior], *parts))
     found = minimize(loss, at, jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-8})
-    w0, w, v, D, bias = unpack(found.x)
-    return Weights(w0, w, v, D, bias, np.asarray(scales, dtype=float), noise)
+    w0, w, D, bias = unpack(found.x)
+    return Weights(w0, w, D, bias, np.asarray(scales, dtype=float))
 
 
 @dataclass(frozen=True)
@@ -414,15 +404,13 @@ def learn(
         Scale of the noise in the same unit.
     """
     rows = roles.listeners
-    scales = np.array(
-        [max(float(np.sqrt(np.mean(S * S))), _TINY) if S.size else 1.0 for S in heard]
-    )
+    scales = np.array([_spread(S) for S in heard])
     T, V = np.flatnonzero(roles.trains[rows]), np.flatnonzero(roles.validates[rows])
     L_T, Y_T, S_T = log_prior[rows[T]], labels.shares(rows[T]), [S[T] for S in heard]
     fits: dict[float, Weights] = {}
     begin: Weights | None = None
     for ridge in sorted(ridges, reverse=True):
-        begin = fits[ridge] = fit_weights(L_T, S_T, Y_T, ridge, noise, scales, begin)
+        begin = fits[ridge] = fit_weights(L_T, S_T, Y_T, ridge, scales, begin)
     gains: dict[float, Matrix] = {}
     if len(V):
         L, Y, S_V = log_prior[rows[V]], labels.shares(rows[V]), [S[V] for S in heard]
@@ -436,7 +424,7 @@ def learn(
                 away, kept = fold == k, fold != k
                 if away.any() and kept.any():
                     S_kept, S_away = [S[kept] for S in S_T], [S[away] for S in S_T]
-                    part = fit_weights(L_T[kept], S_kept, Y_T[kept], ridge, noise, scales, weights)
+                    part = fit_weights(L_T[kept], S_kept, Y_T[kept], ridge, scales, weights)
                     logs = part.log_probabilities(L_T[away], S_away)
                     gain[away] = (Y_T[away] * (logs - L_T[away])).sum(axis=1)
     ridge = max(gains, key=lambda r: float(gains[r].mean()) if len(gains[r]) else 0.0)

@@ -63,6 +63,16 @@ def test_first_words_validation_sample_never_names_its_label() -> None:
     assert words.units.tolist() == [2, 2]
 
 
+def test_first_words_class_shares_alone_make_nobody_sure() -> None:
+    labels = cl.Labels.single(np.repeat([0, 1, -1], [98, 2, 50]))
+    roles = cl.choose_roles(labels)
+    alone = cl.first_words(labels, roles, cl.frequencies(labels, 150))
+    assert not alone.speaks[100:].any()
+    known = cl.frequencies(labels, 150)
+    known[100] = np.log([0.4, 0.6])  # far from its share of 2 %
+    assert cl.first_words(labels, roles, known).speaks[100:].sum() == 1
+
+
 def test_several_labels_share_the_loudness() -> None:
     starts = np.array([0, 2, 5, 5])
     labels = cl.Labels(starts, np.array([0, 1, 0, 1, 2]), 3)
