@@ -67,6 +67,7 @@ def convert(
                 header=reading.header,
                 columns=reading.pair,
                 ids=reading.ids,
+                one_kind=reading.one_kind,
                 memory=bytes_of_memory,
                 overwrite=overwrite,
                 progress=progress,

@@ -72,6 +72,7 @@ def create(
         header=reading.header,
         columns=reading.pair,
         ids=reading.ids,
+        one_kind=reading.one_kind,
         directed=reading.directed,
     )
     if reading.nodes is None:

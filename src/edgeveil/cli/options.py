@@ -109,6 +109,8 @@ class GraphFile:
     ids
         auto: ids are integers if each is spelt as an integer is (007 and +7 are not), else text.
         text: always.
+    one_kind
+        Both columns hold the same kind of nodes, although their names differ or they share no id.
     directed
         refuse: a matrix that is not symmetric is an error. ignore: every arc is an undirected edge.
         Either reads a line of an edge list as an undirected edge. keep: a line, or an entry of a
@@ -122,6 +124,7 @@ class GraphFile:
     header: Annotated[bool | None, default("guessed")] = None
     columns: Annotated[str | None, default("the first two, if that is clear")] = None
     ids: Literal["auto", "text"] = "auto"
+    one_kind: Flag = False
     directed: Literal["refuse", "ignore", "keep"] = "refuse"
 
     @property

@@ -44,6 +44,7 @@ def read_and_say(path: Path, reading: GraphFile, *, counts: bool) -> Graph:
             header=header,
             columns=reading.pair,
             ids=reading.ids,
+            one_kind=reading.one_kind,
         )
     for doubt in warned:
         say(str(doubt.message))

@@ -32,7 +32,7 @@ from edgeveil.graph.edges import IdIndex, index_of, sort_ids, sorted_nodes
 from edgeveil.graph.graph import Directed, Intake, check_directed
 from edgeveil.graph.node_lists import Nodes, read_nodes
 from edgeveil.graph.nodes import Ids, NodeSet, check_ids
-from edgeveil.graph.picking import Columns, Reading
+from edgeveil.graph.picking import Columns, Reading, refuse_two_kinds
 from edgeveil.graph.read import check_edge_list, chunks_of
 from edgeveil.graph.rows_on_disk import write_rows
 from edgeveil.graph.saved import (
@@ -61,6 +61,7 @@ def build_graph(
     columns: Columns | None = None,
     delimiter: str | None = None,
     ids: Ids = "auto",
+    one_kind: bool = False,
     memory: int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -78,7 +79,7 @@ def build_graph(
     path : path
         The folder to make. Its parent must exist, and have room: 16 bytes for every line or row
         of the parts (12 if directions are kept), beside the parts, until it is done.
-    nodes, directed, header, columns, delimiter, ids
+    nodes, directed, header, columns, delimiter, ids, one_kind
         As in `read_graph`, for every part.
     memory : int, optional
         Bytes to use, beside about 0.3 GB for Python and its libraries, and up to 200 bytes for
@@ -131,6 +132,7 @@ def build_graph(
         columns=columns,
         delimiter=delimiter,
         text=check_ids(ids),
+        one_kind=one_kind,
     )
     build = _Build(
         folder=path.parent / f".{path.name}.building",
@@ -220,6 +222,10 @@ class _Build:
             del known
             entries = sum(part["entries"] for part in found)
             files = [self.folder / f"{name}.ends" for part in found for name in part["chunks"]]
+            if not self.reading.one_kind:
+                refuse_two_kinds(
+                    "the parts", n, lambda: (np.load(file, mmap_mode="r") for file in files)
+                )
             memory, directed = self.memory * 3 // 4, self.directed
             tally = write_rows(files, rank, n, new, memory, self.progress, directed=directed)
             intake = Intake(

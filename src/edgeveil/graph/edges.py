@@ -14,6 +14,7 @@ from edgeveil.errors import InputError
 from edgeveil.graph._csr import MOST_NODES
 from edgeveil.graph.graph import Graph, index_type
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.graph.picking import Reading, refuse_two_kinds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,9 +94,12 @@ class Chunk:
         return u, v
 
 
-def graph_of(chunk: Chunk, nodes: NodeSet | None, *, directed: bool) -> Graph:
-    """Build the graph; without `nodes` the node set is the ids that occur, sorted."""
+def graph_of(chunk: Chunk, reading: Reading, where: str, *, directed: bool) -> Graph:
+    """Build the graph; without a node list the node set is the ids that occur, sorted."""
+    nodes = reading.nodes
     listed, u, v = endpoints_of(chunk, nodes)
+    if not reading.one_kind:
+        refuse_two_kinds(where, len(listed), lambda: [(u, v)])
     return Graph.from_edges(
         u, v, listed, weighted=chunk.weighted, nodes_from_edges=nodes is None, directed=directed
     )

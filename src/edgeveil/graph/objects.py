@@ -17,14 +17,20 @@ from edgeveil.graph.lines import refuse_url
 from edgeveil.graph.matrices import read_array, read_matrix, row_nodes
 from edgeveil.graph.node_lists import Nodes, node_set, read_nodes
 from edgeveil.graph.nodes import Ids, NodeId, NodeSet, check_ids
-from edgeveil.graph.picking import Reading
+from edgeveil.graph.picking import Columns, Reading
 from edgeveil.graph.tables import collect, read_pairs, read_table
 
 Array = npt.NDArray[np.int64]
 
 
 def as_graph(
-    obj: Any, *, nodes: Nodes | None = None, directed: Directed = "refuse", ids: Ids = "auto"
+    obj: Any,
+    *,
+    nodes: Nodes | None = None,
+    directed: Directed = "refuse",
+    columns: Columns | None = None,
+    ids: Ids = "auto",
+    one_kind: bool = False,
 ) -> Graph:
     """Make a `Graph` from an object of another library, or from edges in memory.
 
@@ -61,9 +67,14 @@ def as_graph(
         list of pairs, which does not say whether it is directed, holds undirected edges. "keep":
         keep directions, from row to column, or from the first id of a row or pair to the second
         (a follows b). Only `edgeveil.suggest` and `edgeveil.refresh` take such a graph.
+    columns : pair of str or int, optional
+        The two id columns of a table, by name or by position from 0. Default: the first two, if
+        that is clear.
     ids : {"auto", "text"}
         "auto": ids are of the kind that the object has; if the node list has another kind, or one
         column of a table, all are text. "text": ids are text in any case.
+    one_kind : bool
+        Both columns of a table or of pairs hold the same kind of nodes; see `edgeveil.read_graph`.
 
     Returns
     -------
@@ -91,7 +102,9 @@ def as_graph(
             raise InputError("a Graph has its node set already; nodes= cannot change it")
         graph = obj
     else:
-        reading = Reading(nodes=read_nodes(nodes, ids=ids), text=as_text)
+        reading = Reading(
+            nodes=read_nodes(nodes, ids=ids), columns=columns, text=as_text, one_kind=one_kind
+        )
         graph = _read(obj, reading, directed)
     return with_text_ids(graph) if as_text else graph
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph.lines import is_integer
@@ -29,6 +32,14 @@ day year created created_at createdat since start end unixtime unix_time epoch e
 """
 IDS, OTHERS = set(_IDS.split()), set(_OTHERS.split())
 _TIME = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2}|$)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}:\d\d")
+# Words in the names of columns for things that are nobody's friends
+_THINGS = """
+item product movie film book song track artist album page url website group event tag category
+article video game app restaurant business store shop merchant isbn sku asin paper course topic
+keyword hashtag venue hotel recipe brand
+"""
+THINGS = set(_THINGS.split())
+_MANY = 20  # edges; fewer may share no id by chance
 # Seconds and milliseconds since 1970, from 2001 to 2039
 _SECONDS = (1_000_000_000, 2_200_000_000)
 
@@ -37,7 +48,8 @@ _SECONDS = (1_000_000_000, 2_200_000_000)
 class Reading:
     """Options; see `edgeveil.read_graph`.
 
-    `text`: ids are text in any case. `time`: the column with times, if asked for.
+    `text`: ids are text in any case. `one_kind`: both columns hold the same kind of nodes.
+    `time`: the column with times, if asked for.
     """
 
     nodes: NodeSet | None = None
@@ -45,6 +57,7 @@ class Reading:
     columns: Columns | None = None
     delimiter: str | None = None
     text: bool = False
+    one_kind: bool = False
     time: str | int | None = None
 
     def __post_init__(self) -> None:
@@ -101,6 +114,65 @@ def pick_columns(
     where: str,
     *,
     in_memory: bool = False,
+) -> Picked:
+    """Pick the columns as `_pick` does, and refuse two whose names are of two kinds of nodes."""
+    picked = _pick(names, rows, reading, where, in_memory=in_memory)
+    if names is not None and not reading.one_kind:
+        pair = names[picked.first], names[picked.second]
+        if _things(pair[0]) != _things(pair[1]):
+            named = f"the columns {pair[0]!r} and {pair[1]!r} name"
+            raise InputError(f"{where}: {named} {_TWO_KINDS}")
+    return picked
+
+
+_TWO_KINDS = (
+    "two kinds of nodes (a bipartite graph). A list of friends needs one kind: user 7 and item 7 "
+    "would become one node. docs/faq.md says what can be done with such data. If both columns "
+    "hold ids of one kind, say one_kind=True (--one-kind)"
+)
+
+
+def _things(name: str) -> set[str]:
+    """Words for things in the name of a column: {"item"} for itemId, item_id, ITEMS."""
+    found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
+    words = {word.lower() for word in found}
+    return {w for word in words for w in (word, word[:-1], word.removesuffix("id")) if w in THINGS}
+
+
+def refuse_two_kinds(
+    where: str, n: int, ends: Callable[[], Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]]]
+) -> None:
+    """Refuse edges between indices below `n` whose two columns share no id, as of users and items.
+
+    Stars share no id either, and are of one kind: so each column must have two ids or more that
+    stand beside different ids.
+    """
+    sides, count = np.zeros(n, dtype=np.uint8), 0
+    for u, v in ends():
+        sides[u] |= 1
+        sides[v] |= 2
+        if np.any(sides[u] == 3) or np.any(sides[v] == 3):
+            return
+        count += len(u)
+    if count < _MANY:
+        return
+    beside, several = np.full(n, -1, dtype=np.int32), np.zeros(n, dtype=np.bool_)
+    for edges in ends():
+        for own, other in (edges, edges[::-1]):
+            new = beside[own] < 0
+            beside[own[new]] = other[new]
+            several[own[beside[own] != other]] = True
+    if all(np.count_nonzero(several & (sides == side)) >= 2 for side in (1, 2)):
+        raise InputError(f"{where}: the two columns share no id, so they seem to hold {_TWO_KINDS}")
+
+
+def _pick(
+    names: Sequence[str] | None,
+    rows: Sequence[Sequence[str]],
+    reading: Reading,
+    where: str,
+    *,
+    in_memory: bool,
 ) -> Picked:
     """Pick the columns of the two ids, of the weight, and of the times if they are asked for.
 
@@ -164,7 +236,7 @@ def _refuse_ambiguous(
         f"{','.join(map(str, example))} (names in the first line, or positions from 0)"
     )
     if in_memory:
-        how = f"Pass these two only: table[{example!r}]"
+        how = f"Say columns={tuple(example)!r}"
     raise InputError(f"{where} has {asked}. Which two are the ids? {how}")
 
 

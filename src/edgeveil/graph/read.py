@@ -30,6 +30,7 @@ def read_graph(
     delimiter: str | None = None,
     key: str | None = None,
     ids: Ids = "auto",
+    one_kind: bool = False,
 ) -> Graph:
     r"""Read a graph from a file.
 
@@ -84,6 +85,9 @@ def read_graph(
         The name of the matrix in a ``.mat`` file. Default: ``network``.
     ids : {"auto", "text"}
         "text": ids are strings in any case.
+    one_kind : bool
+        Both columns of an edge list hold the same kind of nodes. By default columns with names of
+        two kinds (``userId,itemId``), or 20 edges or more whose columns share no id, are refused.
 
     Returns
     -------
@@ -151,11 +155,16 @@ def read_graph(
         _only(given, ("columns",), "a Parquet file")
     _only(given, ("header", "columns", "delimiter"), "a text file")
     reading = Reading(
-        nodes=node_set, header=header, columns=columns, delimiter=delimiter, text=as_text
+        nodes=node_set,
+        header=header,
+        columns=columns,
+        delimiter=delimiter,
+        text=as_text,
+        one_kind=one_kind,
     )
     chunk = next(chunks_of(path, reading), None)
     if chunk is not None:
-        graph = graph_of(chunk, node_set, directed=directed == "keep")
+        graph = graph_of(chunk, reading, str(path), directed=directed == "keep")
         return graph if chunk.layout is None else with_notes(graph, chunk.layout)
     if node_set is None:
         raise InputError(f"{path} holds no edge; give nodes= to read a graph without edges")

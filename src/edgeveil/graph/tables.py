@@ -38,7 +38,7 @@ def read_table(table: Any, reading: Reading, *, directed: bool) -> Graph:
     # pandas passes a named index as the last column; it is no weight
     edges = frame.select(n for n in frame.columns if not n.startswith("__index_level_"))
     picked = pick_columns(edges.columns, _sample_of(edges), reading, where, in_memory=True)
-    return graph_of(_chunk(edges, picked, where, reading), reading.nodes, directed=directed)
+    return graph_of(_chunk(edges, picked, where, reading), reading, where, directed=directed)
 
 
 def read_pairs(pairs: Sequence[Any], reading: Reading, *, directed: bool) -> Graph:
@@ -65,7 +65,7 @@ def read_pairs(pairs: Sequence[Any], reading: Reading, *, directed: bool) -> Gra
     except Exception as error:
         raise InputError(f"{where} mixes ids of several kinds; ids are integers or text") from error
     chunk = _chunk(pl.DataFrame(ids), Picked(0, 1), where, reading)
-    return graph_of(chunk, reading.nodes, directed=directed)
+    return graph_of(chunk, reading, where, directed=directed)
 
 
 def collect(frame: pl.LazyFrame, otherwise: str = "the polars LazyFrame cannot be read") -> Any:

@@ -142,6 +142,7 @@ class History:
         columns: Columns | None = None,
         delimiter: str | None = None,
         ids: Ids = "auto",
+        one_kind: bool = False,
     ) -> History:
         r"""Make a history from one edge list, text or Parquet, with a column of times.
 
@@ -164,7 +165,7 @@ class History:
             before its time, and edges after the last cut point form a last period. **Without cut
             points, the periods depend on the first and last time of all edges, which are treated
             as public.**
-        nodes, directed, header, columns, delimiter, ids
+        nodes, directed, header, columns, delimiter, ids, one_kind
             As in `edgeveil.read_graph`.
 
         Raises
@@ -196,6 +197,7 @@ class History:
             columns=columns,
             delimiter=delimiter,
             ids=ids,
+            one_kind=one_kind,
         )
         digest = graph.nodes.digest().hexdigest()
         snapshots = (

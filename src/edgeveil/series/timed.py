@@ -17,7 +17,7 @@ from edgeveil.graph.edges import Chunk, RowError, endpoints_of
 from edgeveil.graph.graph import MOST_BIRTHS, Directed, Graph, check_directed
 from edgeveil.graph.node_lists import Nodes, read_nodes
 from edgeveil.graph.nodes import Ids, check_ids
-from edgeveil.graph.picking import Columns, Reading, are_seconds
+from edgeveil.graph.picking import Columns, Reading, are_seconds, refuse_two_kinds
 from edgeveil.graph.read import check_edge_list, chunks_of
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def read_timed(
     columns: Columns | None,
     delimiter: str | None,
     ids: Ids,
+    one_kind: bool,
 ) -> tuple[Graph, list[str | None]]:
     """Read an edge list with times; see `History.from_edges`.
 
@@ -68,12 +69,15 @@ def read_timed(
         delimiter=delimiter,
         time=time,
         text=check_ids(ids),
+        one_kind=one_kind,
     )
     piece = next(chunks_of(path, reading), None)
     if piece is None:
         raise InputError(f"{path} holds no edge")
     born, dates = _number(_read_times(piece), periods)
     found, u, v = endpoints_of(piece, node_set)
+    if not one_kind:
+        refuse_two_kinds(str(path), len(found), lambda: [(u, v)])
     graph = Graph.from_edges(
         u, v, found, weighted=piece.weighted, nodes_from_edges=node_set is None, directed=keep
     )

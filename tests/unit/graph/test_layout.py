@@ -99,7 +99,7 @@ def test_parquet_and_tables_ask_too(tmp_path):
     with pytest.raises(InputError, match="--columns from,to"):
         read_graph(tmp_path / "edges.parquet")
     assert read_graph(tmp_path / "edges.parquet", columns=("from", "to")).n_nodes == 3
-    with pytest.raises(InputError, match=r"table\[\['from', 'to'\]\]"):
+    with pytest.raises(InputError, match=r"columns=\('from', 'to'\)"):
         as_graph(pd.DataFrame(frame.to_dict(as_series=False)))
     assert as_graph(frame[["from", "to"]]).n_nodes == 3
 
