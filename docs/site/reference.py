@@ -34,7 +34,7 @@ _GROUPS = {
     "Data sets": "graph.datasets.LabelledGraph graph.datasets.social_network "
     "graph.datasets.load_blogcatalog graph.datasets.load_pos",
     "Errors": "errors.EdgeveilError errors.BudgetError errors.InputError errors.LedgerError "
-    "errors.ParameterError errors.PromiseError errors.UnknownNodeError",
+    "errors.LossError errors.ParameterError errors.PromiseError errors.UnknownNodeError",
 }
 
 

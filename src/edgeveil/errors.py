@@ -6,6 +6,7 @@
       PromiseError        the graph breaks a public promise          (CLI exit code 1)
       InputError          a file or object cannot be read as a graph (CLI exit code 4)
       BudgetError         the privacy budget does not allow it       (CLI exit code 3)
+      LossError           a refresh would lose too many edges        (CLI exit code 5)
       LedgerError         the ledger itself cannot be used           (CLI exit code 1)
 
 An error is an output too: no message quotes an edge or a degree.
@@ -18,6 +19,7 @@ __all__ = [
     "EdgeveilError",
     "InputError",
     "LedgerError",
+    "LossError",
     "ParameterError",
     "PromiseError",
     "ReadingWarning",
@@ -54,6 +56,14 @@ class ReadingWarning(UserWarning):
 
 class BudgetError(EdgeveilError):
     """The privacy budget does not allow the release. Nothing was charged, nothing was drawn."""
+
+
+class LossError(EdgeveilError):
+    """Today's graph has far fewer members or edges than the last snapshot of its series.
+
+    Nothing was merged, charged or drawn. This refusal depends on the edges: it is for the curator
+    only, and outside of the guarantee.
+    """
 
 
 class LedgerError(EdgeveilError):

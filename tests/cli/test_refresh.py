@@ -55,6 +55,16 @@ def test_newcomers_pay_when_they_join_and_nobody_else(weeks, run):
     assert (charged("newcomer"), charged()) == (1.0, 1.0)
 
 
+def test_a_file_cut_short_is_refused_with_a_code_of_its_own(weeks, run):
+    run(f"{WEEKLY.format(3)} --date 2026-11-01")
+    done = run(f"{WEEKLY.format(1)} --date 2026-11-08 --out lists")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "over 10% fewer edges than snapshot 1" in done.stderr
+    assert not (weeks / "lists").exists()
+    done = run(f"{WEEKLY.format(1)} --date 2026-11-08 --accept-loss")
+    assert (done.returncode, charged()) == (0, 1.0)
+
+
 def test_the_guarantee_of_a_series_says_if_nodes_were_read_off_the_edges(weeks, run):
     run(f"{WEEKLY.format(1)} --out listed")
     run(f"{WEEKLY.format(1)} --out found".replace("--nodes members.txt --label friends", ""))

@@ -517,7 +517,7 @@ def lived(world, folder, seed, pair_from, monkeypatch, *, renewed, weeks=5):
             ledger.advance("f")
         result = refresh(
             today, ledger=ledger, epsilon=1.0, label="f", date=f"2026-01-{week:02d}",
-            rule=EAGER, engine=Local(threads=1),
+            rule=EAGER, engine=Local(threads=1), most_loss=1,
         )  # fmt: skip
         found = result.suggestions(k=1)
         for i, member in enumerate(found.members):

@@ -1,6 +1,7 @@
 """The `edgeveil` command: its subcommands, its entry point, and its exit codes.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 budget refused, 4 input unreadable, 130 Ctrl-C.
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 budget refused, 4 input unreadable, 5 edges lost,
+130 Ctrl-C.
 Data goes to standard output, messages to standard error. At the top this module imports only what
 Python has loaded anyway, so that a Ctrl-C while the rest is loading is handled inside `main`.
 """
@@ -119,6 +120,7 @@ def _run(words: list[str]) -> int:
         BudgetError,
         EdgeveilError,
         InputError,
+        LossError,
         ParameterError,
         UnknownNodeError,
     )
@@ -139,8 +141,8 @@ def _run(words: list[str]) -> int:
     except CycloptsError as error:
         code, told = 2, explain(error, app, words)
     except EdgeveilError as error:
-        kinds = {BudgetError: 3, InputError: 4, ParameterError: 2, UnknownNodeError: 2}
-        code = next((code for kind, code in kinds.items() if isinstance(error, kind)), 1)
+        kinds = ((ParameterError, UnknownNodeError), BudgetError, InputError, LossError)
+        code = next((code for code, kind in enumerate(kinds, 2) if isinstance(error, kind)), 1)
         told = str(error)
     except KeyboardInterrupt:
         raise

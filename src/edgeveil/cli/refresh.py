@@ -30,6 +30,7 @@ def refresh(
     per_member: Path | None = None,
     date: Annotated[Day | None, default("today")] = None,
     knows_followers: options.Flag = False,
+    accept_loss: options.Flag = False,
     folder: Annotated[Path | None, default("beside the ledger")] = None,
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
     how: options.Releasing = options.RELEASING,
@@ -54,6 +55,9 @@ def refresh(
     knows_followers
         With --directed keep: members know who follows them. Edges to a member are then not
         protected from it, and its followers may rank higher.
+    accept_loss
+        Go on although members or edges are over 10 % fewer than in the last snapshot. This is
+        refused otherwise (exit code 5), because the file may be cut short.
     folder
         Folder for the history of the series and for what was drawn so far.
     artifacts
@@ -66,6 +70,7 @@ def refresh(
     from edgeveil.series import price_refresh
     from edgeveil.series import refresh as bring_up_to_date
     from edgeveil.series.campaign import series_folder
+    from edgeveil.series.loss import MOST_LOSS
 
     if how.ledger is None:
         raise ParameterError("--ledger is required: it knows who was charged for the series")
@@ -109,6 +114,7 @@ def refresh(
                 date=None if date is None else date.isoformat(),
                 engine=setup.engine,
                 progress=progress,
+                most_loss=1.0 if accept_loss else MOST_LOSS,
                 purpose=how.purpose,
                 operator=how.operator,
             )

@@ -51,6 +51,7 @@ from edgeveil.results.suggestions import Suggestions
 from edgeveil.series.campaign import series_campaign, series_folder, series_to_refresh
 from edgeveil.series.copies import check_copies, check_folder, note_work, token_of
 from edgeveil.series.history import History
+from edgeveil.series.loss import MOST_LOSS, check_loss
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import About, SeriesFolder, Shard
 
@@ -69,6 +70,7 @@ def refresh(
     date: str | None = None,
     rule: WindowRule | None = None,
     knows_followers: bool = False,
+    most_loss: float = MOST_LOSS,
     engine: Engine | None = None,
     progress: Progress | None = None,
     purpose: str = "",
@@ -99,11 +101,17 @@ def refresh(
         When a member's next window opens; public.
     knows_followers : bool
         Directed graphs: as for `edgeveil.suggest`.
+    most_loss : float
+        The share of members or edges of the last snapshot that today's graph may lack, public. A
+        file cut short is a normal week otherwise; 1 accepts any graph.
     engine, progress, purpose, operator
         As for `edgeveil.suggest`.
 
     Raises
     ------
+    LossError
+        If today's graph lacks more than `most_loss`; nothing was merged or charged. This depends
+        on the edges: for the curator only.
     LedgerError
         If ledger, history and state do not match: one of them was restored from an older copy.
     """
@@ -130,6 +138,7 @@ def refresh(
             note={"purpose": purpose, "operator": operator},
         )
         check_folder(ledger, place, history, label)
+        check_loss(history, today, most_loss)
         pending, finished = place.pending(), None
         if pending is not None and now is not None:
             # First finish the interrupted refresh: the history has what it needs.

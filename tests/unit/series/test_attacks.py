@@ -56,7 +56,7 @@ class Weeks:
     def refresh(self, edges, members=range(8), *, again=False, **how):
         self.week += not again
         options = {"ledger": self.ledger, "epsilon": 1.0, "rule": EAGER, "label": "friends"}
-        options |= {"date": f"2026-01-{self.week:02d}", "engine": Local(threads=1)}
+        options |= {"date": f"2026-01-{self.week:02d}", "engine": Local(threads=1), "most_loss": 1}
         return refresh(graph(edges, members), **options | how)
 
     def charged(self, member):
