@@ -141,7 +141,8 @@ def _run(words: list[str]) -> int:
     except CycloptsError as error:
         code, told = 2, explain(error, app, words)
     except EdgeveilError as error:
-        kinds = ((ParameterError, UnknownNodeError), BudgetError, InputError, LossError)
+        kinds: list[type | tuple[type, ...]] = [(ParameterError, UnknownNodeError)]
+        kinds += [BudgetError, InputError, LossError]  # exit codes 2 to 5
         code = next((code for code, kind in enumerate(kinds, 2) if isinstance(error, kind)), 1)
         told = str(error)
     except KeyboardInterrupt:
