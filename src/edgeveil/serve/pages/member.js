@@ -55,8 +55,9 @@ function showList(answer) {
 }
 
 async function show() {
+  let list;
   try {
-    showList(await ask("me/suggestions"));
+    list = await ask("me/suggestions");
   } catch (problem) {
     at("about").textContent = `No list: ${problem.message}.`;
     at("about").className = "alarm";
@@ -70,6 +71,7 @@ async function show() {
     at("full").textContent = in_full;
     at("protection").hidden = false;
   }
+  showList(list); // below what is said about protection
   if (budget.status === "fulfilled") {
     const { charged, cap, in_words } = budget.value;
     const number = (value) => Number(value.toPrecision(3)).toString();
