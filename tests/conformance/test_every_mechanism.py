@@ -323,7 +323,7 @@ def test_a_broken_promise_is_refused_before_anything_is_drawn_and_without_quotin
 @each(NOISY)
 def test_two_secure_releases_differ(mechanism):
     graph = a_graph()
-    first, second = (release(graph, mechanism, [0, 4]) for _ in range(2))
+    first, second = (release(graph, mechanism, graph.nodes) for _ in range(2))
     assert not np.array_equal(values_of(first), values_of(second))
 
 
@@ -355,7 +355,8 @@ graph = a_graph()
 
 
 def digests():
-    made = [values_of(release(graph, m, [0, 4])).tobytes() for m in NOISY.values()]
+    # Everybody's lists: two lists at a small epsilon are equal by chance in one of 600 pairs.
+    made = [values_of(release(graph, m, graph.nodes)).tobytes() for m in NOISY.values()]
     return [hashlib.sha256(m).hexdigest() for m in made]
 
 
