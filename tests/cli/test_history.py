@@ -86,8 +86,8 @@ def test_integers_are_forgotten_by_what_is_typed(weeks, run):
     (weeks / "n.csv").write_text("5,7\n7,9\n")
     (weeks / "m.csv").write_text("5,7\n")
     run("history create n.history")
-    run("history add n.history n.csv")
-    run("history add n.history m.csv")
+    run("history add n.history n.csv --nodes-from-edges")
+    run("history add n.history m.csv --nodes-from-edges")
     assert run("history forget n.history 9").returncode == 0
     assert ev.History.open("n.history").graph.n_edges == 1
 

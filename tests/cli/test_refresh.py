@@ -67,10 +67,15 @@ def test_a_file_cut_short_is_refused_with_a_code_of_its_own(weeks, run):
 
 def test_the_guarantee_of_a_series_says_if_nodes_were_read_off_the_edges(weeks, run):
     run(f"{WEEKLY.format(1)} --out listed")
-    run(f"{WEEKLY.format(1)} --out found".replace("--nodes members.txt --label friends", ""))
+    line = f"{WEEKLY.format(1)} --out found".replace("--nodes members.txt --label friends", "")
+    for more in ("", " --dry-run"):
+        done = run(line + more)
+        assert (done.returncode, "--nodes-from-edges" in done.stderr) == (2, True), done.stderr
+        assert (charged(), (weeks / "found").exists()) == (1.0, False)
+    run(f"{line} --nodes-from-edges")
     listed, found = (ReleaseFolder.open(f"{name}/0001").guarantee for name in ("listed", "found"))
     assert listed.promise == ""
-    assert "who appears here at all is not protected" in found.promise
+    assert "the end of the last one show exactly" in found.promise
 
 
 def test_what_was_written_before_is_not_replaced_silently(weeks, run):
@@ -152,7 +157,7 @@ def test_a_renewal_charges_again_and_is_refused_where_nobody_could_pay(weeks, ru
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_charged(weeks, run, words, told):
-    done = run(f"refresh week1.csv {words}")
+    done = run(f"refresh week1.csv --nodes members.txt {words}")
     assert done.returncode == 2
     assert told in done.stderr
     assert charged() == 0.0

@@ -425,9 +425,16 @@ def test_members_are_told_if_who_is_a_member_was_read_off_the_edges(tmp_path):
     (tmp_path / "friends.csv").write_text("ann,bob\nbob,cem\ncem,dan\n")
     ledger = ev.Ledger.create(tmp_path / "ledger", epsilon=2.0)
     graph = ev.read_graph(tmp_path / "friends.csv")
-    ev.refresh(graph, ledger=ledger, epsilon=1.0, label="friends")
+    how = {"epsilon": 1.0, "label": "friends", "nodes_from_edges": True}
+    ev.refresh(graph, ledger=ledger, **how, date="2026-01-01")
     served = SeriesLists(lambda: graph, ledger, "friends", 5, tmp_path / "copies")
-    assert "public promise" in _protection(served, "ann")["in_full"]
+    said = _protection(served, "ann")["in_full"]
+    assert "the end of the last one show exactly" in said
+    assert "This covers all lists of the series together" in said
+    shown = served.price()
+    served.refresh(shown)  # the word that began the series stays
+    wait_until(lambda: not served.refreshing.running)
+    assert "Snapshot" in served.refreshing.words
     one_by_one = Making(lambda: graph, ledger, Offer(0.5, label="other"), tmp_path / "copies")
     assert "public promise" in _protection(one_by_one, "ann")["in_full"]
 

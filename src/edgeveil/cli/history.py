@@ -111,13 +111,14 @@ def add(
     *,
     date: Annotated[Day | None, default("now")] = None,
     again: Flag = False,
+    nodes_from_edges: Flag = False,
     reading: options.GraphFile = options.GRAPH_FILE,
 ) -> None:
     """Add today's graph as the next snapshot, and print its number.
 
     The graph holds all edges and all members of today. Members who stayed must
     have kept their id. If the command is interrupted, nothing was added.
-    Example: edgeveil history add friends.history friends.csv
+    Example: edgeveil history add friends.history friends.csv --nodes members.txt
 
     Parameters
     ----------
@@ -125,13 +126,15 @@ def add(
         Date of the snapshot. It must be later than that of the last one.
     again
         Add a graph that is the same as the last snapshot, too.
+    nodes_from_edges
+        Needed without --nodes: who has any friend at all, and when, is then public.
     """
     from edgeveil.cli.reading import read_and_say
 
     opened = ev.History.open(location)
     read = read_and_say(graph, reading, counts=True)
     before = len(opened)
-    number = opened.add(read, date, again=again)
+    number = opened.add(read, date, again=again, nodes_from_edges=nodes_from_edges)
     sys.stdout.write(f"{number}\n")
     if number == before:
         say(f"{location}: snapshot {number} is this graph, of this date: nothing was added")

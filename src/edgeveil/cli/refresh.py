@@ -30,6 +30,7 @@ def refresh(
     per_member: Path | None = None,
     date: Annotated[Day | None, default("today")] = None,
     knows_followers: options.Flag = False,
+    nodes_from_edges: options.Flag = False,
     accept_loss: options.Flag = False,
     folder: Annotated[Path | None, default("beside the ledger")] = None,
     artifacts: Annotated[Path | None, default("beside the ledger")] = None,
@@ -39,7 +40,7 @@ def refresh(
 
     Run the same command every week. After an interruption, run it again: it goes on
     where it was.
-    Example: edgeveil refresh friends.csv --label friends --ledger f.ledger --epsilon 1 --out lists
+    Example: edgeveil refresh f.csv --nodes members.txt --ledger f.ledger --epsilon 1
 
     Parameters
     ----------
@@ -55,6 +56,9 @@ def refresh(
     knows_followers
         With --directed keep: members know who follows them. Edges to a member are then not
         protected from it, and its followers may rank higher.
+    nodes_from_edges
+        Needed without --nodes: who has any friend at all, and from when until when, is then public.
+        Others' lists show exactly when somebody's first friendship begins and the last one ends.
     accept_loss
         Go on although members or edges are over 10 % fewer than in the last snapshot. This is
         refused otherwise (exit code 5), because the file may be cut short.
@@ -94,6 +98,7 @@ def refresh(
         "label": how.label,
         "folder": folder,
         "knows_followers": knows_followers,
+        "nodes_from_edges": nodes_from_edges,
     }
     price = price_refresh(today, **series)
     if how.dry_run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +15,15 @@ from edgeveil.ledger import Campaign, Ledger
 from edgeveil.ledger.prices import NANO
 from edgeveil.ledger.snapshots import SERIES, plain_label
 from edgeveil.mechanisms.suggest import Suggest
+from edgeveil.privacy.guarantee import Guarantee
 from edgeveil.series.history import History
 from edgeveil.series.state import About, SeriesFolder
+
+_NODES_FROM_EDGES = (
+    "who has any connection at all, and from when until when, is public knowledge (no node list "
+    "was given, so members were read off the edges: the start of somebody's first connection and "
+    "the end of the last one show exactly)"
+)
 
 
 class Current(NamedTuple):
@@ -43,6 +51,18 @@ def series_campaign(
             "series": history.identity,
             **note,
         },
+    )
+
+
+def guarantee_of_series(history: History, mechanism: Suggest, n_members: int) -> Guarantee:
+    """The guarantee of all lists of a series together, for this many members."""
+    claim = mechanism.guarantee(n_members)
+    promises = [claim.promise, _NODES_FROM_EDGES * history.graph.intake.nodes_from_edges]
+    return replace(
+        claim,
+        theorem="docs/theory/series.md",
+        over="series",
+        promise="; ".join(filter(None, promises)),
     )
 
 

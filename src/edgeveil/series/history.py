@@ -287,7 +287,12 @@ class History:
     # -- writing --------------------------------------------------------------------------
 
     def add(
-        self, graph: Graph, date: str | date | datetime | None = None, *, again: bool = False
+        self,
+        graph: Graph,
+        date: str | date | datetime | None = None,
+        *,
+        again: bool = False,
+        nodes_from_edges: bool = False,
     ) -> int:
         """Merge the next snapshot, and return its number.
 
@@ -305,17 +310,20 @@ class History:
             interrupted call can be repeated safely.
         again : bool
             Add a graph that equals the last snapshot as a new snapshot.
+        nodes_from_edges : bool
+            Accept a graph that was read without a node list; see `edgeveil.refresh`.
 
         Raises
         ------
         ParameterError
             If the graph equals the last snapshot, or the date is not later. Whether the graph has
-            changed is private: for the curator only.
+            changed is private: for the curator only. Or if the graph has no node list.
         InputError
             If the kind of ids, or directed or undirected, differs from the history.
         EdgeveilError
             If another process is writing, or the disk is full; nothing was changed.
         """
+        check_node_list(graph, allowed=nodes_from_edges)
         when = None if date is None else _as_date(date)
         with writing(self.path):
             old = read_state(self.path, verify=False)
@@ -445,6 +453,20 @@ class History:
 
     def __repr__(self) -> str:
         return f"History({counted(len(self), 'snapshot')}, {counted(len(self.nodes), 'node')})"
+
+
+def check_node_list(graph: Graph, *, allowed: bool) -> None:
+    """Refuse nodes that were read off the edges, unless that is allowed.
+
+    Over time they show more than once: who has lost the last friend is gone from the next lists.
+    """
+    if graph.intake.nodes_from_edges and not allowed:
+        raise ParameterError(
+            "no node list was given, so nodes were read off the edges: in lists over time the end "
+            "of somebody's last friendship would show exactly. Read the graph with its members "
+            "(nodes=, --nodes FILE); or pass nodes_from_edges=True (--nodes-from-edges) if who "
+            "appears at all, and when, is public"
+        )
 
 
 def _now() -> str:

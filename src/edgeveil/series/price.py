@@ -9,6 +9,7 @@ from edgeveil.graph.graph import Graph
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.series.campaign import series_campaign, series_to_refresh
+from edgeveil.series.history import check_node_list
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,10 @@ def price_refresh(
     label: str = "",
     folder: str | os.PathLike[str] | None = None,
     knows_followers: bool = False,
+    nodes_from_edges: bool = False,
 ) -> RefreshPrice:
     """The price of `refresh` with the same arguments. Only the ids of the graph are read."""
+    check_node_list(graph, allowed=nodes_from_edges)
     mechanism = Suggest(epsilon=epsilon, directed=graph.directed, knows_followers=knows_followers)
     now = series_to_refresh(ledger, label, folder, mechanism)
     names = [str(node) for node in graph.nodes.ids.tolist()]

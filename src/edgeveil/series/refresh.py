@@ -33,7 +33,7 @@ from edgeveil._internal.files import move, sync_all
 from edgeveil._internal.words import counted
 from edgeveil.engine.keys import noise_for, parameters_of
 from edgeveil.engine.making import read_shared, stored_shared
-from edgeveil.engine.question import Progress, graph_of, guarantee_for
+from edgeveil.engine.question import Progress, graph_of
 from edgeveil.engine.tasks import Engine, Local, Made, Part, Parts, Task
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.estimate import lists
@@ -48,9 +48,14 @@ from edgeveil.privacy.statistic import Noised, digest_of
 from edgeveil.results.provenance import Provenance
 from edgeveil.results.release_folder import ReleaseFolder, file_of
 from edgeveil.results.suggestions import Suggestions
-from edgeveil.series.campaign import series_campaign, series_folder, series_to_refresh
+from edgeveil.series.campaign import (
+    guarantee_of_series,
+    series_campaign,
+    series_folder,
+    series_to_refresh,
+)
 from edgeveil.series.copies import check_copies, check_folder, note_work, token_of
-from edgeveil.series.history import History
+from edgeveil.series.history import History, check_node_list
 from edgeveil.series.loss import MOST_LOSS, check_loss
 from edgeveil.series.rule import WindowRule
 from edgeveil.series.state import About, SeriesFolder, Shard
@@ -70,6 +75,7 @@ def refresh(
     date: str | None = None,
     rule: WindowRule | None = None,
     knows_followers: bool = False,
+    nodes_from_edges: bool = False,
     most_loss: float = MOST_LOSS,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -101,6 +107,11 @@ def refresh(
         When a member's next window opens; public.
     knows_followers : bool
         Directed graphs: as for `edgeveil.suggest`.
+    nodes_from_edges : bool
+        Accept a graph that was read without a node list. Its members are those with an edge, so
+        the start of somebody's first edge and the end of the last one show exactly in the lists of
+        others: the guarantee then says that who appears at all, and when, is public. Needed again
+        for every later refresh of the same history.
     most_loss : float
         The share of members or edges of the last snapshot that today's graph may lack, public. A
         file cut short is a normal week otherwise; 1 accepts any graph.
@@ -109,6 +120,8 @@ def refresh(
 
     Raises
     ------
+    ParameterError
+        If the graph was read without a node list, or the series has other parameters.
     LossError
         If today's graph lacks more than `most_loss`; nothing was merged or charged. This depends
         on the edges: for the curator only.
@@ -119,6 +132,7 @@ def refresh(
     today = graph_of(graph)
     if today.nodes.kind == "str" and not today.nodes.arrays["text"].all():
         raise ParameterError("a member's name must be text without NUL characters")
+    check_node_list(today, allowed=nodes_from_edges)
     mechanism = Suggest(epsilon=epsilon, directed=today.directed, knows_followers=knows_followers)
     place = SeriesFolder(series_folder(ledger, label, folder))
     with place.writing():
@@ -138,12 +152,13 @@ def refresh(
             note={"purpose": purpose, "operator": operator},
         )
         check_folder(ledger, place, history, label)
+        check_node_list(history.graph, allowed=nodes_from_edges)
         check_loss(history, today, most_loss)
         pending, finished = place.pending(), None
         if pending is not None and now is not None:
             # First finish the interrupted refresh: the history has what it needs.
             finished = job.run(pending.until)
-        number = history.add(today, date=date or _today(), again=True)
+        number = history.add(today, date=date or _today(), again=True, nodes_from_edges=True)
         if finished is not None and finished.snapshot == number:
             return finished
         if now is None and number > 1:
@@ -624,8 +639,7 @@ class Series:
     def _about(self, n_members: int) -> tuple[Guarantee, Provenance]:
         from importlib.metadata import version
 
-        claim = guarantee_for(self._history.graph, self._mechanism, max(n_members, 1))
-        guarantee = replace(claim, theorem="docs/theory/series.md", over="series")
+        guarantee = guarantee_of_series(self._history, self._mechanism, max(n_members, 1))
         assert self._state is not None  # there was a refresh
         snapshot = self._history.snapshots[self._state.until - 1]
         return guarantee, Provenance(

@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.engine.question import guarantee_for
 from edgeveil.errors import EdgeveilError, LedgerError
 from edgeveil.graph.nodes import NodeId, NodeSet
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.schema import UnusableError
-from edgeveil.series.campaign import Current, current_series, series_folder
+from edgeveil.series.campaign import Current, current_series, guarantee_of_series, series_folder
 from edgeveil.series.copies import check_copies, check_folder
 from edgeveil.serve.answers import NotYet, Unavailable, check_price, words_of
 from edgeveil.serve.list_files import ListStore, kept_lists, path_of, render
@@ -192,8 +191,9 @@ class SeriesLists:
 
     def _describe(self, now: Current) -> None:
         self.mechanism = now.mechanism
-        claim = guarantee_for(now.history.graph, now.mechanism, 1)
-        self.guarantee = replace(claim, theorem="docs/theory/series.md")
+        self.guarantee = guarantee_of_series(now.history, now.mechanism, 1)
+        # Said when the series was begun, and in its guarantee since
+        self._nodes_from_edges = now.history.graph.intake.nodes_from_edges
 
     def _header(self, now: Current) -> dict[str, Any]:
         """What the copies of a state depend on."""
@@ -274,6 +274,7 @@ class SeriesLists:
             "label": self.label,
             "folder": self._folder,
             "knows_followers": self.mechanism.knows_followers,
+            "nodes_from_edges": self._nodes_from_edges,
         }
 
     def refresh(self, shown: object) -> Refreshing:

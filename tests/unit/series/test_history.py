@@ -155,7 +155,7 @@ def test_ids_of_another_kind_and_marks_are_refused(tmp_path, history):
 
 def test_who_is_taken_from_edges_stays_known(history):
     found = Graph.from_edges([0], [1], FIRST.nodes, nodes_from_edges=True)
-    history.add(found)
+    history.add(found, nodes_from_edges=True)
     history.add(FIRST)
     assert history.graph.intake.nodes_from_edges
 
