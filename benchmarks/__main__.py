@@ -32,9 +32,9 @@ def main(words: list[str] | None = None) -> None:
     """Read the command line and do what it says."""
     arguments = _parser().parse_args(words)
     if arguments.parts == ["docs"]:
-        from benchmarks.page import write_page
+        from benchmarks.page import write_pages
 
-        write_page()
+        write_pages()
         return
     for part in arguments.parts:
         if part not in (*PARTS, *MORE):

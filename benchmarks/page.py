@@ -1,6 +1,7 @@
-"""docs/benchmarks.md, from the figures in benchmarks/results alone: ``./run bench docs``.
+"""The pages of the benchmarks, from the figures in benchmarks/results alone: ``./run bench docs``.
 
-A section is a heading, what was measured, and tables: of each, its rows and, for each column, what
+docs/benchmarks.md has a line per part; benchmarks/results/README.md has every figure. There, a
+section is a heading, what was measured, and tables: of each, its rows and, for each column, what
 stands in a row. A figure that a run did not have is a dash.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["committed", "page", "write_page"]
+__all__ = ["committed", "overview", "page", "write_pages"]
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -19,18 +20,31 @@ RESULTS = ROOT / "benchmarks" / "results"
 Figures = dict[str, Any]
 Columns = dict[str, Callable[[Figures], str]]
 
-HEAD = """# Benchmarks
+HEAD = """# Benchmarks in full
+
+<!-- Written by `./run bench docs` from the files beside this page. -->
+
+The [summary](../../docs/benchmarks.md) says how we measure. Figures are CPU seconds of all threads, with one thread per library, unless stated otherwise. *Times ours* is computed per round and given as median (smallest … largest)."""  # noqa: E501  (a paragraph is a line)
+
+OVERVIEW = """# Benchmarks
 
 <!-- Written by `./run bench docs` from benchmarks/results. -->
 
-edgeveil and its peers run in one process and take turns: every round measures each of them once, so other work on the machine affects all alike. Unless stated otherwise, figures are CPU seconds of all threads, with one thread per library. Ratios are computed per round and given as median (smallest … largest). Peers run in the setting that is fastest for them: the walk matrix is scaled once, outside the timed part, products use 32-bit indices, and the number of rounds is the smallest that reaches the wanted error, found with the exact result at hand. edgeveil must guarantee the error, which takes some more rounds; a second figure shows edgeveil tuned like the peers.
+edgeveil and its peers run in one process and take turns, so other work on the machine affects all alike. Peers run in the setting that is fastest for them: the walk matrix is scaled once, outside the timed part, and the number of rounds is the smallest that reaches the wanted error, found with the exact result at hand. edgeveil must guarantee the error. Figures are CPU time of all threads, with one thread per library, unless the table says otherwise; ratios are medians over rounds. Every figure, with its spread and its machine: [benchmarks in full](../benchmarks/results/README.md).
 
-To repeat: `./run bench --install-peers`, then `./run bench --data FOLDER --json benchmarks/results/benchmarks.json` with the folder of blogcatalog.mat, then `./run bench docs`. Some parts have their own file: `./run bench PART --json benchmarks/results/PART.json`. Libraries that are not installed are named and left out."""  # noqa: E501  (a paragraph is a line)
+"""  # noqa: E501  (a paragraph is a line)
+
+REPEAT = """
+
+To repeat: `./run bench --install-peers`, then `./run bench --data FOLDER --json benchmarks/results/benchmarks.json` with the folder of blogcatalog.mat, then `./run bench docs`. Some parts have their own file: `./run bench PART --json benchmarks/results/PART.json`. Libraries that are not installed are named and left out.
+"""  # noqa: E501  (a paragraph is a line)
 
 
-def write_page() -> None:
-    """Write the page."""
-    (ROOT / "docs" / "benchmarks.md").write_text(page(committed()), "utf-8")
+def write_pages() -> None:
+    """Write both pages."""
+    parts = committed()
+    (ROOT / "docs" / "benchmarks.md").write_text(overview(parts), "utf-8")
+    (RESULTS / "README.md").write_text(page(parts), "utf-8")
 
 
 def committed() -> dict[str, Figures]:
@@ -58,6 +72,18 @@ def page(parts: dict[str, Figures]) -> str:
         blocks += [f"## {heading}", *body, said]
         machine = where
     return "\n\n".join(blocks) + "\n"
+
+
+def overview(parts: dict[str, Figures]) -> str:
+    """A line per part, with what it is compared with."""
+    columns: Columns = {
+        "what": lambda r: f"[{r['what']}](../benchmarks/results/README.md#{r['section']})",
+        "edgeveil": lambda r: r["ours"],
+        "beside it": lambda r: r["beside"],
+    }
+    rows = [line for name, lines in LINES.items() if name in parts for line in lines(parts[name])]
+    text = table(rows, columns).replace("---:", "---")
+    return OVERVIEW + text + REPEAT
 
 
 def table(rows: Iterable[Figures], columns: Columns) -> str:
@@ -496,4 +522,122 @@ SECTIONS: dict[str, Callable[[Figures], Iterator[str]]] = {
     "series": _series,
     "ledger": _ledger,
     "service": _service,
+}
+
+
+# -- the overview -------------------------------------------------------------------------
+
+
+def _line(section: str, what: str, ours: str, beside: str = "") -> Figures:
+    return {"section": section, "what": what, "ours": ours, "beside": beside}
+
+
+def _times(graph: Figures, names: Iterable[str], key: str = "times_ours") -> str:
+    """How many times longer the named contenders take, as far as they were run."""
+    found = {c["name"]: c for c in graph["contenders"]}
+    said = [f"{name} {number(found[name][key]['median'])}" for name in names if name in found]
+    return "; ".join(said)
+
+
+def _exact_lines(part: Figures) -> Iterator[Figures]:
+    peers = ("MKL, block, single precision", "scipy, block", "scikit-network, power iteration")
+    peers += ("igraph (PRPACK)", "networkx")
+    for graph in part["graphs"]:
+        ours = next(c for c in graph["contenders"] if c["name"] == "edgeveil")
+        what = f"exact PageRank, one row of 64, {graph['graph']['name']}"
+        said = f"times as long: {_times(graph, peers)}"
+        yield _line("exact-pagerank", what, f"{ms(ours['seconds'])} ms", said)
+
+
+def _capped_lines(part: Figures) -> Iterator[Figures]:
+    for graph in part["graphs"]:
+        ours, fixed = graph["contenders"][:2]
+        said = f"times as long: {_times(graph, ('MKL, block', 'scipy, block'))}"
+        if "plain_python" in graph:
+            fastest = min(r["times_ours"] for r in graph["plain_python"])
+            said += f"; plain Python {number(fastest)}"
+        what = f"capped flow, 100 rounds, {graph['graph']['name']}"
+        took = f"{ms(ours['seconds'])} ms; fixed point {ms(fixed['seconds'])} ms"
+        yield _line("capped-flow", what, took, said)
+
+
+def _noise_lines(part: Figures) -> Iterator[Figures]:
+    size, rows = list(part["sizes"].items())[-1]
+    ours = rows["discrete_laplace"]
+    said = f"times as long: numpy, not exact, {number(ours['speed_to_numpy']['median'])}"
+    what = f"exact Laplace noise, {int(size):,} values"
+    yield _line("noise", what, f"{ms(ours['seconds'])} ms", said)
+
+
+def _lists_lines(part: Figures) -> Iterator[Figures]:
+    for row in part["sizes"].values():
+        took = f"{ms(row['lazy, 20 places'])} ms"
+        everybody = (
+            f"all members on two threads: {number(60 * row['all']['all_members_minutes'])} s"
+        )
+        what = f"a list of 20, {row['nodes']:,} nodes"
+        yield _line("lists-of-suggestions", what, took, everybody)
+
+
+def _reading_lines(part: Figures) -> Iterator[Figures]:
+    for row in part["files"]:
+        if row["polars_threads"] != "all":
+            said = (
+                f"times as long: polars, parsing only, {number(1 / row['cpu']['ratio']['median'])}"
+            )
+            what = f"reading {part['edges']:,} edges, {row['what']}"
+            yield _line("reading", what, f"{seconds(row['cpu']['edgeveil'])} s", said)
+
+
+def _startup_lines(part: Figures) -> Iterator[Figures]:
+    for row in named(part["commands"]):
+        if row["name"].startswith("edgeveil"):
+            yield _line("start", f"`{row['name']}`, wall time", f"{seconds(row['wall'])} s")
+
+
+def _billion_lines(part: Figures) -> Iterator[Figures]:
+    row = part["sizes"][-1]
+    took = f"{number(row['building']['seconds'])} s, {gigabytes(row['building']['peak_bytes'])} GB"
+    said = f"then a list: {ms(row['lists']['list_cpu'])} ms"
+    yield _line("a-billion-edges", f"building {row['edges']:,} edges, wall time", took, said)
+
+
+def _cluster_lines(part: Figures) -> Iterator[Figures]:
+    said = f"times as long: one worker {number(part['speedup']['median'])}"
+    took = f"{seconds(part['two'])} s"
+    yield _line("ray-cluster", f"{part['members']:,} lists, two Ray workers, wall time", took, said)
+
+
+def _series_lines(part: Figures) -> Iterator[Figures]:
+    took = f"{number(part['second_seconds'])} s"
+    said = f"the first week: {number(part['first_seconds'])} s"
+    yield _line("series", f"weekly refresh, {part['members']:,} members, wall time", took, said)
+
+
+def _ledger_lines(part: Figures) -> Iterator[Figures]:
+    row = part["stores"]["SQLite"][-1]
+    took = f"{number(row['first']['wall_seconds'])} s"
+    said = f"a balance: {ms(row['balance_seconds'])} ms"
+    yield _line("ledger", f"charging {row['members']:,} members, wall time", took, said)
+
+
+def _service_lines(part: Figures) -> Iterator[Figures]:
+    rates = {key: sorted(part[key])[len(part[key]) // 2] for key in
+             ("stored_per_second", "bare_per_second")}  # fmt: skip
+    ours, bare = (f"{number(rate)} a second" for rate in rates.values())
+    yield _line("service", "stored lists over HTTP", ours, f"bare endpoint: {bare}")
+
+
+LINES: dict[str, Callable[[Figures], Iterator[Figures]]] = {
+    "exact": _exact_lines,
+    "capped": _capped_lines,
+    "noise": _noise_lines,
+    "lists": _lists_lines,
+    "reading": _reading_lines,
+    "startup": _startup_lines,
+    "billion": _billion_lines,
+    "cluster": _cluster_lines,
+    "series": _series_lines,
+    "ledger": _ledger_lines,
+    "service": _service_lines,
 }

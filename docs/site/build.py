@@ -2,7 +2,7 @@
 
 Pages are staged because two things must hold at once: the Markdown files read well where the
 repository is browsed, and the site has what only a program can write (the references) or what
-lies outside of ``docs/`` (figures of ``results/``, the examples, pages about the project).
+lies outside of ``docs/`` (figures and pages of results, the examples, pages about the project).
 """
 
 from __future__ import annotations
@@ -82,6 +82,11 @@ def stage(pages: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         depth = len(place.relative_to(pages).parents) - 1
         place.write_text(_fill(source.read_text("utf-8"), depth), "utf-8")
+    for source in (*ROOT.glob("results/**/README.md"), ROOT / "benchmarks/results/README.md"):
+        place = pages / source.relative_to(ROOT)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        text = source.read_text("utf-8")
+        place.write_text(re.sub(r"\]\(((?:\.\./)+)docs/", r"](\1", text), "utf-8")
     left_out = {p.relative_to(pages).as_posix() for p in pages.rglob("*.md")} - pages_in_nav()
     if left_out:
         raise BuildError(f"the navigation in {CONFIG.relative_to(ROOT)} lacks {sorted(left_out)}")

@@ -16,7 +16,7 @@ from benchmarks.__main__ import _known
 from benchmarks.exact import _tune
 from benchmarks.graphs import draw_edges, draw_spread_ends
 from benchmarks.measure import interleaved, machine_facts, ratios, summary
-from benchmarks.page import SECTIONS, committed, page, table
+from benchmarks.page import LINES, SECTIONS, committed, overview, page, table
 from benchmarks.paper_python import as_lists, push_lists, push_rows
 from benchmarks.peers import MAKERS
 from benchmarks.problem import Problem
@@ -61,11 +61,13 @@ def test_all_parts_on_tiny_graphs(tmp_path: Path) -> None:
     assert len(figures["parts"]) == 9
     assert not any(str(path) in file.read_text() for path in (ROOT, tmp_path))
     _check_contenders(figures["parts"])
-    text = page(
-        {name: part | {"machine": figures["machine"]} for name, part in figures["parts"].items()}
-    )
+    parts = {
+        name: part | {"machine": figures["machine"]} for name, part in figures["parts"].items()
+    }
+    text = page(parts)
     for title in ("Exact PageRank", "Capped flow", "Noise", "Reading", "Scale"):
         assert f"\n## {title}\n" in text
+    assert "exact PageRank, one row of 64" in overview(parts)
 
 
 def _check_contenders(parts: dict[str, Any]) -> None:
@@ -93,10 +95,13 @@ def test_file_without_figures_is_refused_by_its_name(tmp_path: Path, text: str) 
         _known(file)
 
 
-def test_committed_page_is_that_of_the_committed_figures() -> None:
+def test_committed_pages_are_those_of_the_committed_figures() -> None:
+    """Otherwise: ./run bench docs."""
     parts = committed()
     assert len([name for name in SECTIONS if name in parts]) >= 14
-    assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == page(parts)
+    assert set(LINES) <= set(parts)
+    assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == overview(parts)
+    assert (ROOT / "benchmarks" / "results" / "README.md").read_text("utf-8") == page(parts)
 
 
 def test_a_figure_that_was_not_measured_is_a_dash() -> None:
