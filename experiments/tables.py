@@ -1,7 +1,7 @@
-"""The tables of docs/reproduction.md, made from results/: ``python -m experiments.tables``.
+"""The tables of the experiments, made from results/: ``python -m experiments.tables``.
 
-A table stands on the page between ``<!-- table NAME -->`` and ``<!-- end -->``. A test fails if
-the page has others than these.
+docs/reproduction.md has a short table per experiment, between ``<!-- table NAME -->`` and
+``<!-- end -->``; results/NAME/README.md has all of it. A test fails if a page has others.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from edgeveil.evaluation.over_time import BASE, POPULARITY, SERIES
@@ -17,7 +18,7 @@ from experiments.figures import select
 from experiments.over_time import ABOVE, END, FOUR, WEEKLY, YEAR
 from experiments.results import read_results
 
-__all__ = ["TABLES", "fill", "found"]
+__all__ = ["FULL", "TABLES", "fill", "found", "full_page"]
 
 Row = Sequence[str]
 _BOTH = ("POS", "BlogCatalog")
@@ -62,7 +63,8 @@ def _table1(folder: Path) -> str:
     return _markdown(["", "POS", "paper", "BlogCatalog", "paper"], rows())
 
 
-def _figure1(folder: Path) -> str:
+def _figure1(folder: Path, epsilons: Sequence[float] | None = None) -> str:
+    """The table of Figure 1, at some epsilons or all."""
     results = read_results(folder / "figure1/results.csv")
     names = {"non-private": None, "push-flow-cap without noise (not private)": "–"}
     names["own list + exact degrees (not private)"] = "–"
@@ -70,7 +72,7 @@ def _figure1(folder: Path) -> str:
     def rows() -> Iterator[Row]:
         for mechanism, epsilon in _lines(results):
             at = names.get(mechanism, _at(epsilon))
-            if at is None:
+            if at is None or (at != "–" and epsilon and epsilons and epsilon not in epsilons):
                 continue
             cells = [
                 _spread(found(results, mechanism=mechanism, epsilon=epsilon, scope="all", **at_), 3)
@@ -93,7 +95,8 @@ _FIGURE2 = {
 }
 
 
-def _figure2(folder: Path) -> str:
+def _figure2(folder: Path, epsilons: Sequence[float] | None = None) -> str:
+    """The table of Figure 2, at some epsilons or all; 0 and infinity are always there."""
     results = read_results(folder / "figure2/results.csv")
     metric = "micro-F1 x 100"
     # Line by line, as in the figure.
@@ -103,6 +106,8 @@ def _figure2(folder: Path) -> str:
 
     def rows() -> Iterator[Row]:
         for mechanism, epsilon in lines:
+            if epsilons and epsilon not in (*epsilons, 0.0, None, float("inf")):
+                continue
             pos, blog = (
                 found(results, mechanism=mechanism, epsilon=epsilon, metric=metric, dataset=d)
                 for d in _BOTH
@@ -128,7 +133,8 @@ def _residual(folder: Path) -> str:
     return _markdown([*head, "BlogCatalog: public", *head[2:]], rows())
 
 
-def _beyond(folder: Path) -> str:
+def _beyond(folder: Path, epsilons: Sequence[float] = (0.1, 1.0, 5.0, 10.0)) -> str:
+    """Recall of all mechanisms, by scope and epsilon."""
     results = read_results(folder / "beyond/results.csv")
     names = {"two-hop": "two-hop", "degree-prior": "degree prior", "forward-cap": "forward cap"}
     names |= {"push-flow-cap (paper)": "push-flow-cap (paper)"}
@@ -136,7 +142,7 @@ def _beyond(folder: Path) -> str:
 
     def rows() -> Iterator[Row]:
         for scope in ("all", "non-neighbours", "lift"):
-            for epsilon in (0.1, 1.0, 5.0, 10.0):
+            for epsilon in epsilons:
                 key = {"scope": scope, "epsilon": epsilon, "metric": "recall@100"}
                 cells = [
                     [found(results, mechanism=m, dataset=d, **key).mean for d in _BOTH]
@@ -166,12 +172,15 @@ def _embeddings(folder: Path) -> str:
 _LOSSES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of private lists
 
 
-def _suggestions(folder: Path) -> str:
+def _suggestions(folder: Path, scopes: Sequence[str] | None = None) -> str:
+    """What lists find, for some groups of members or all."""
     hits = select(read_results(folder / "suggestions/results.csv"), metric="hits@20")
     scores = ("common neighbours", "resource allocation", "pagerank")
 
     def rows() -> Iterator[Row]:
         for dataset, scope in dict.fromkeys((r.dataset, r.scope) for r in hits):
+            if scopes and scope not in scopes:
+                continue
             here = select(hits, dataset=dataset, scope=scope)
             cells = [
                 found(here, mechanism="popularity"),
@@ -212,12 +221,15 @@ def _groups(folder: Path) -> str:
     return _markdown(["network", "friends", "members", "measured", *popular_at, *limit_at], rows())
 
 
-def _over_time(folder: Path) -> str:
+def _over_time(folder: Path, epsilons: Sequence[float] | None = None) -> str:
+    """What lists find over a year, by use of the total epsilon."""
     results = read_results(folder / "time/results.csv")
     year, before, last = (f"hits@20, {when}" for when in (YEAR, "week 51", "week 52"))
 
     def rows() -> Iterator[Row]:
         for told in select(results, metric=f"{year}, {ABOVE}"):
+            if epsilons and told.epsilon not in epsilons:
+                continue
             here = select(results, dataset=told.dataset, scope=told.scope)
             at = {"epsilon": told.epsilon}
             cells = [
@@ -250,18 +262,73 @@ def _time(folder: Path) -> str:
     return _markdown(["", "seconds", "processor", "version of edgeveil"], rows())
 
 
+def _time_list(folder: Path) -> str:
+    """Every experiment with a link to its folder and its computing time."""
+    lines = _time(folder).splitlines()
+    there = {file.parent.name for file in folder.glob("*/README.md")} | set(FULL)
+    return "\n".join(
+        re.sub(r"^\| (\w+) ", lambda m: f"| [{m[1]}]({m[1]}/README.md) ", line)
+        if line.split(" ")[1] in there
+        else line
+        for line in lines
+    )
+
+
+# On docs/reproduction.md.
 TABLES: dict[str, Callable[[Path], str]] = {
     "table1": _table1,
-    "figure1": _figure1,
-    "figure2": _figure2,
+    "figure1": partial(_figure1, epsilons=(0.1, 1.0, 5.0)),
+    "figure2": partial(_figure2, epsilons=(0.01, 0.1, 1.0, 3.0, 5.0, 10.0)),
     "residual": _residual,
-    "beyond": _beyond,
+    "beyond": partial(_beyond, epsilons=(0.1, 1.0, 5.0)),
     "embeddings": _embeddings,
-    "suggestions": _suggestions,
-    "groups": _groups,
-    "over_time": _over_time,
-    "time": _time,
+    "suggestions": partial(
+        _suggestions, scopes=("5-20 friends", "20-50 friends", "50-200 friends")
+    ),
+    "over_time": partial(_over_time, epsilons=(1.0,)),
 }
+
+# Beside the results: title, anchor of the experiment on docs/reproduction.md, tables.
+FULL: dict[str, tuple[str, str, dict[str, Callable[[Path], str]]]] = {
+    "figure1": ("Figure 1", "figure-1-accuracy-of-rankings", {"All nodes": _figure1}),
+    "figure2": (
+        "Figure 2",
+        "figure-2-node-classification",
+        {"Micro-F1 x 100, dimension 256, 10 splits, each with its own hash": _figure2},
+    ),
+    "beyond": ("Rankings", "rankings", {"Recall@100, POS / BlogCatalog": _beyond}),
+    "suggestions": (
+        "Suggestions",
+        "suggestions",
+        {
+            "hits@20; the last column is the widest half of an interval in its row": _suggestions,
+            "The groups, the share of lists that are mostly popular names, and the "
+            "[limit](../../docs/theory/limits.md), an upper bound for private lists that use "
+            "common friends and popularity": _groups,
+        },
+    ),
+    "time": ("Over time", "over-time", {"hits@20": _over_time}),
+}
+
+_NOTE = "<!-- Written by `python -m experiments.tables` from the files beside this page. -->"
+
+
+def full_page(name: str, folder: Path) -> str:
+    """The page of one experiment with all its numbers; the name "" is the list of experiments."""
+    if not name:
+        said = (
+            "Every experiment has its numbers (`results.csv`), its figure and the facts of the run "
+            "(`machine.json`) in a folder of its own; what they mean is in "
+            "[Reproducing the paper](../docs/reproduction.md). Computing time on 2 shared cores "
+            "that did other work at the same time:"
+        )
+        return "\n\n".join(["# Results in full", _NOTE, said, _time_list(folder)]) + "\n"
+    title, anchor, tables = FULL[name]
+    about = f"[Protocol and reading](../../docs/reproduction.md#{anchor})."
+    blocks = [f"# {title} in full", _NOTE, about, f"![{title}]({name}.png)"]
+    for caption, table in tables.items():
+        blocks += [f"{caption}:", table(folder)]
+    return "\n\n".join(blocks) + "\n"
 
 
 def fill(page: str, folder: Path) -> str:
@@ -274,5 +341,7 @@ def fill(page: str, folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    place = Path("docs/reproduction.md")
-    place.write_text(fill(place.read_text("utf-8"), Path("results")), "utf-8")
+    page, results = Path("docs/reproduction.md"), Path("results")
+    page.write_text(fill(page.read_text("utf-8"), results), "utf-8")
+    for name in ("", *FULL):
+        (results / name / "README.md").write_text(full_page(name, results), "utf-8")
