@@ -136,7 +136,11 @@ def test_a_renewal_charges_again_and_is_refused_where_nobody_could_pay(weeks, ru
     code, said = on_a_terminal("ledger renew f.ledger friends", "n\n")
     assert (code, "40 of 40 members have as much left" in " ".join(said.split())) == (1, True)
     assert "Nobody was charged" in run(f"{WEEKLY.format(2)} --date 2026-11-02").stderr
-    assert "charges epsilon = 1 again" in run("ledger renew f.ledger friends").stderr
+    for _ in range(2):  # a second renewal changes nothing
+        assert "charges epsilon = 1 again" in run("ledger renew f.ledger friends").stderr
+    done = run(f"{SINGLE} --member member3")
+    assert (done.returncode, "has no list yet" in done.stderr) == (1, True), done.stderr
+    assert charged("member3") == 1.0
     assert "40 members joined" in run(f"{WEEKLY.format(3)} --date 2026-11-03").stderr
     assert charged() == 2.0
     done = run("ledger renew f.ledger friends")

@@ -9,7 +9,7 @@ from typing import Any
 from edgeveil._internal.words import counted
 from edgeveil.cli.output import say
 from edgeveil.cli.releasing import Setup, deliver, say_guarantee
-from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.errors import ParameterError
 from edgeveil.graph.nodes import NodeId
 from edgeveil.mechanisms import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
@@ -38,8 +38,7 @@ def put_out_series(
         )
     assert setup.ledger is not None
     made = lists_of_series(setup.ledger, how.label, mechanism, members, k=k, candidates=candidates)
-    if made is None:
-        raise LedgerError(f"the series of {name} was renewed meanwhile: refresh it first")
+    assert made is not None  # the label has or had a series
     about = made.provenance
     words = (
         f"From the series of {name}, as of its snapshot {about.parameters['snapshot']} "

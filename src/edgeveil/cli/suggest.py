@@ -55,7 +55,7 @@ def suggest(
     from edgeveil.cli.releasing import filling, make_release, print_lists, read_for_lists
     from edgeveil.cli.series_lists import put_out_series
     from edgeveil.engine.tasks import ListOptions
-    from edgeveil.series import is_series
+    from edgeveil.series import had_series
 
     if (lists.member is not None) + (lists.members is not None) + all != 1:
         raise ParameterError("say for whom: --member alice, --members FILE or --all, one of them")
@@ -102,7 +102,7 @@ def suggest(
         if len(made.members) == 1 and (remark := made.remark(made.members[0])):
             say(f"{remark[0].upper()}{remark[1:]}.")
 
-    if setup.ledger is not None and is_series(setup.ledger, how.label):
+    if setup.ledger is not None and had_series(setup.ledger, how.label):
         members = None if all else private.nodes.take(wanted)
         others = None if among is None else private.nodes.take(among)
         put_out_series(setup, chosen, members, put_out, out, lists.k, others)

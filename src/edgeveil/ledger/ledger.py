@@ -157,6 +157,11 @@ class Ledger:
             current = snapshots.current_snapshot(transaction, label)
             return current.fingerprint if current else None
 
+    def last_fingerprint(self, label: str = "") -> str | None:
+        """The fingerprint that a label was last used with, in this snapshot or an earlier one."""
+        with self._transaction() as transaction:
+            return snapshots.last_fingerprint(transaction, label)
+
     def advance(
         self, label: str = "", *, check: Callable[[str | None], None] = lambda fingerprint: None
     ) -> int:

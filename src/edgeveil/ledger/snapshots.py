@@ -33,6 +33,14 @@ def current_snapshot(transaction: Transaction, label: str) -> SnapshotRow | None
     return of_label[-1] if of_label else None
 
 
+def last_fingerprint(transaction: Transaction, label: str) -> str | None:
+    """The fingerprint that a label was last used with; None before its first release."""
+    same = plain_label(label)
+    of_label = [row for row in all_snapshots(transaction) if plain_label(row.label) == same]
+    used = [row.fingerprint for row in of_label if row.fingerprint is not None]
+    return used[-1] if used else None
+
+
 def _add_snapshot(transaction: Transaction, row: SnapshotRow) -> None:
     rows = all_snapshots(transaction)
     previous = rows[-1].hash if rows else first_hash(transaction.header, "snapshots")
@@ -71,13 +79,16 @@ def snapshot_for(
     price of a new snapshot (`price`), where these are known.
     """
     found = current_snapshot(transaction, label) or SnapshotRow(0, label, 1, None, "")
+    of_label = f" of {label!r}" if label else ""
+    last = last_fingerprint(transaction, label) or ""
+    # A renewed series has no fingerprint yet, and stays a series
+    begins = found.fingerprint is None and fingerprint.startswith(SERIES)
+    if last.startswith(SERIES) and fingerprint != found.fingerprint and not begins:
+        raise LedgerError(
+            f"the lists{of_label} are a series, which edgeveil refresh and edgeveil suggest know; "
+            "anything else needs another label"
+        )
     if found.fingerprint not in (None, fingerprint):
-        of_label = f" of {label!r}" if label else ""
-        if found.fingerprint is not None and found.fingerprint.startswith(SERIES):
-            raise LedgerError(
-                f"the lists{of_label} are a series, which edgeveil refresh and edgeveil suggest "
-                "know; anything else needs another label"
-            )
         known = _nodes_of(transaction, found)
         differs = ""
         if nodes and known and nodes != known:

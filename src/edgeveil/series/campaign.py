@@ -78,13 +78,25 @@ def series_folder(ledger: Ledger, label: str, folder: str | os.PathLike[str] | N
 
 
 def is_series(ledger: Ledger, label: str) -> bool:
-    """Whether the current lists of a label are a series."""
+    """Whether the current lists of a label are a series; not if it was renewed."""
     return (ledger.fingerprint(label) or "").startswith(SERIES)
 
 
+def had_series(ledger: Ledger, label: str) -> bool:
+    """Whether a label has a series, also one that was renewed, or begun and not charged yet."""
+    if (ledger.last_fingerprint(label) or "").startswith(SERIES):
+        return True
+    if ledger.fingerprint(label) is not None:  # lists that were made one by one
+        return False
+    try:
+        return (series_folder(ledger, label) / "history" / "history.json").exists()
+    except (ParameterError, LedgerError):  # a label, or a ledger, that no series has
+        return False
+
+
 def last_series(ledger: Ledger, label: str) -> float | None:
-    """The epsilon of the series that a label has; None if it has none."""
-    if not is_series(ledger, label):
+    """The epsilon of the series that a label has or had; None if there was none."""
+    if not (ledger.last_fingerprint(label) or "").startswith(SERIES):
         return None
     same = plain_label(label)
     charges = ledger.charges()

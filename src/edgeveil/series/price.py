@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from edgeveil.graph.graph import Graph
 from edgeveil.ledger import Campaign, Ledger
+from edgeveil.ledger.snapshots import SERIES
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.series.campaign import series_campaign, series_to_refresh
 from edgeveil.series.history import check_node_list
@@ -53,7 +54,12 @@ def price_refresh(
     now = series_to_refresh(ledger, label, folder, mechanism)
     names = [str(node) for node in graph.nodes.ids.tolist()]
     if now is None:
-        campaign = Campaign(question="a new series", guarantee=mechanism.guarantee, label=label)
+        campaign = Campaign(
+            question="a new series",
+            guarantee=mechanism.guarantee,
+            label=label,
+            fingerprint=SERIES,
+        )
     else:
         campaign = series_campaign(mechanism, now.history, label, {})
     found = ledger.newcomers(campaign, names)

@@ -19,7 +19,7 @@ from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.results.suggestions import Suggestions
-from edgeveil.series.campaign import Current, current_series, series_campaign
+from edgeveil.series.campaign import Current, current_series, had_series, series_campaign
 from edgeveil.series.refresh import Series, popularity
 
 _TRIES = 3  # a refresh that ends meanwhile replaces the files that this reads
@@ -43,7 +43,8 @@ def suggest(
     to follow, and every edge that does not start at the member is protected.
 
     If the label has a series in the ledger (`edgeveil.refresh`), the lists are those of its last
-    refresh, and nobody is charged.
+    refresh, and nobody is charged. If there is no list yet, for example after a renewal, that is
+    an error.
 
     Parameters
     ----------
@@ -84,9 +85,15 @@ def suggest(
         members = [members] if single else list(members)  # type: ignore[list-item, arg-type]
         graph.nodes.indices(members)
     ledger = how.get("ledger")
-    if ledger is not None and mechanism is None:
+    label = how.get("label", "")
+    if ledger is not None and mechanism is not None:
+        if had_series(_opened(ledger), label):
+            raise LedgerError(
+                f"the lists of {label or 'this graph'} are a series: another mechanism needs "
+                "another label"
+            )
+    elif ledger is not None:
         assert isinstance(chosen, Suggest)
-        label = how.get("label", "")
         found = lists_of_series(ledger, label, chosen, members, k=k, candidates=candidates)
         if found is not None:
             return found
@@ -113,14 +120,21 @@ def lists_of_series(
         If the parameters differ from those of the series.
     BudgetError
         If one of the members is not in the series.
+    LedgerError
+        If the series has no list yet.
     """
-    ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    ledger = _opened(ledger)
     length = 20 if k is None else k
     whole("k", length, 1, 10_000)
     among = None if candidates is None else list(candidates)
     for left in reversed(range(_TRIES)):
         now = current_series(ledger, label)
         if now is None:
+            if had_series(ledger, label):
+                raise LedgerError(
+                    f"the series of {label or 'this graph'} has no list yet: it was begun or "
+                    "renewed, and not refreshed since. Run edgeveil refresh; nobody was charged"
+                )
             return None
         if now.mechanism != asked:
             raise ParameterError(
@@ -134,6 +148,10 @@ def lists_of_series(
             if not left or now.place.about() == now.about:
                 raise
     raise AssertionError  # the last try returns or raises
+
+
+def _opened(ledger: Ledger | str | os.PathLike[str]) -> Ledger:
+    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
 
 def open_series(now: Current, ledger: Ledger, label: str) -> Series:
