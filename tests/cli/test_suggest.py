@@ -110,3 +110,11 @@ def test_an_error_after_the_charge_says_what_was_charged_and_one_before_it_does_
     refused = run(line.replace("epsilon 1", "epsilon 0.9 --overwrite"))
     assert refused.returncode == 3
     assert len(refused.stderr.splitlines()) == 1
+
+
+def test_the_table_has_no_strength_for_a_name_that_does_not_stand_out(run):
+    done = run("suggest follows.csv --all --epsilon 0.01")
+    rows = [line.split("│")[1:-1] for line in done.stdout.splitlines() if "│" in line]
+    popular = [[cell.strip() for cell in row] for row in rows if "popular" in "".join(row)]
+    assert popular
+    assert {tuple(row[3:]) for row in popular} == {("-", "popular", "")}

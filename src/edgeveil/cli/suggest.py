@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -11,6 +12,7 @@ from edgeveil._internal.words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import say
 from edgeveil.errors import ParameterError
+from edgeveil.results.suggestions import Suggestion
 
 
 def suggest(
@@ -87,13 +89,14 @@ def suggest(
             say(f"{per_member}: {files}. Show each only to its member.")
         if out is None and per_member is None:
             columns = ["rank", "node", "score", "common", "chance", "why"]
+            line: Callable[[Suggestion], tuple[Any, ...]] = attrgetter(*columns)
             if how.format == "table":  # for people
-                columns = ["rank", "node", "strength", "why", "by_chance"]
+                columns, line = ["rank", "node", "strength", "why", "by_chance"], _for_people
             print_lists(
                 made,
                 "member",
                 columns,
-                lambda v: map(attrgetter(*columns), made.for_member(v)),
+                lambda v: map(line, made.for_member(v)),
                 style=how.format,
                 title="suggestions for",
                 summary=made.summary,
@@ -109,3 +112,9 @@ def suggest(
         return
     options_of_lists = ListOptions(lists.k, among)
     make_release(private, chosen, wanted, setup, put_out, out=out, lists=options_of_lists)
+
+
+def _for_people(line: Suggestion) -> tuple[Any, ...]:
+    """One row; a name that does not stand out has a reason, and no word for its strength."""
+    strength = line.strength if line.stands_out else None
+    return line.rank, line.node, strength, line.why, line.by_chance
