@@ -6,7 +6,13 @@ import { distinct, isLevel, type Result } from "./data";
 import { atWidth, h } from "./dom";
 import { levelLook, type Look, lookOf, swatch } from "./series";
 
-export function accuracy(results: Result[]): HTMLElement {
+export interface Accuracy {
+  element: HTMLElement;
+  /** Show this scope, if it was measured. */
+  open(scope: string): void;
+}
+
+export function accuracy(results: Result[]): Accuracy {
   const grouped = (mechanism: string): Result[] => results.filter((row) => row.mechanism === mechanism);
   const mechanisms = distinct(results, (row) => row.mechanism);
   const [curves, levels] = [false, true].map((level) => mechanisms.filter((m) => isLevel(grouped(m)) === level)) as [string[], string[]];
@@ -31,10 +37,13 @@ export function accuracy(results: Result[]): HTMLElement {
     const inside = results.filter((row) => row.experiment === wanted);
     const offered = metric.offer(distinct(inside, (row) => row.metric));
     state.metric = wantedMetric ?? offered;
-    const measured = inside.filter((row) => row.metric === state.metric);
-    const offeredScope = scope.offer(distinct(measured, (row) => row.scope));
-    state.scope = wantedScope ?? offeredScope;
+    state.scope = scope.offer(scopes(), wantedScope);
     redraw();
+  }
+
+  function scopes(): string[] {
+    const measured = results.filter((row) => row.experiment === state.experiment && row.metric === state.metric);
+    return distinct(measured, (row) => row.scope);
   }
 
   function redraw(): void {
@@ -109,7 +118,7 @@ export function accuracy(results: Result[]): HTMLElement {
 
   const first = experiment.offer(distinct(results, (row) => row.experiment));
   show(first, undefined, undefined);
-  return h(
+  const element = h(
     "div",
     { class: "accuracy" },
     h("div", { class: "controls" }, experiment.element, metric.element, scope.element),
@@ -117,4 +126,10 @@ export function accuracy(results: Result[]): HTMLElement {
     legend,
     key,
   );
+  return {
+    element,
+    open(wanted) {
+      if (wanted !== state.scope && scopes().includes(wanted)) show(state.experiment, state.metric, wanted);
+    },
+  };
 }

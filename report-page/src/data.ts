@@ -37,6 +37,7 @@ export interface MemberList {
   in_short: string;
   charged: string;
   remark: string;
+  group: string;
   truth: string;
   rows: Listed[];
 }

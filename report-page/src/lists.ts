@@ -7,12 +7,17 @@ import { samePlace } from "./selection";
 /** Lists that may leave the curator: noise that nobody can subtract, and an epsilon. */
 export const mayLeave = (list: MemberList): boolean => list.private && list.epsilon !== null;
 
-/** A released list: suggestions with their reasons, a ranking with the places that are left open. */
-export function releasedList(list: MemberList, lists: MemberList[]): HTMLElement[] {
+/** A released list: suggestions with their reasons, a ranking with the places that are left open.
+ *
+ * What is protected is said first to members; beside the curator's chart the list is at the top.
+ */
+export function releasedList(list: MemberList, lists: MemberList[], promiseFirst: boolean): HTMLElement[] {
   const suggested = list.rows.some((row) => row.why);
   const made = suggested ? suggestions(list) : ranking(list);
   made.classList.add("released");
-  return [made, h("p", { class: "quiet" }, list.remark), suggested && howSure(list), promise(list, lists)].filter(
+  const said = promise(list, lists);
+  const below = [h("p", { class: "quiet" }, list.remark), suggested && howSure(list)];
+  return (promiseFirst ? [said, made, ...below] : [made, ...below, said]).filter(
     (part): part is HTMLElement => Boolean(part),
   );
 }

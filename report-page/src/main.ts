@@ -4,7 +4,7 @@ import { accuracy } from "./accuracy";
 import { distinct, type MemberList, type Page, unpack } from "./data";
 import { type Child, fresh, h, name } from "./dom";
 import { besideTruth, lossOf, mayLeave, releasedList } from "./lists";
-import { picker } from "./selection";
+import { picker, samePlace } from "./selection";
 import { spending } from "./spending";
 import { numbers } from "./table";
 
@@ -25,17 +25,22 @@ function build(page: Page): void {
   const measured = page.results.length > 0 || page.lists.some((one) => one.truth);
   const several = distinct(chosen, (one) => one.epsilon).length > 1;
   const more = also(chosen, measured, page.spending !== null);
+  const chart = page.results.length ? accuracy(page.results) : null;
+  let shown: MemberList | null = null;
   const released = zone("releasable", "", "", chosen.length ? [{ id: "list", title: "", content: list }] : []);
   const picked = chosen.length
     ? picker(chosen, (one: MemberList) => {
-        list.replaceChildren(...releasedList(one, page.lists));
+        list.replaceChildren(...releasedList(one, page.lists, chart === null));
         truth.replaceChildren(...besideTruth(one, page.lists));
+        // The chart follows from member to member, and not while one is looked at.
+        if (one.group && !(shown && samePlace(one, shown))) chart?.open(one.group);
+        shown = one;
         if (released) headed(released, one, more, several);
       })
     : null;
 
-  const picture: Part[] = page.results.length
-    ? [{ id: "accuracy", title: "What privacy costs", content: accuracy(page.results) }]
+  const picture: Part[] = chart
+    ? [{ id: "accuracy", title: "What privacy costs", content: chart.element }]
     : [];
   const curator: Part[] = [];
   if (chosen.some((one) => one.truth)) {

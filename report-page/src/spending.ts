@@ -10,12 +10,17 @@ const HALF_DAY = 12 * 3600_000;
 export function spending({ words, cap, steps, columns, rows }: Spending): HTMLElement {
   const said = words.map((text) => h("p", {}, text));
   if (!steps.length) return h("div", { class: "prose" }, ...said, h("p", {}, "Nothing was charged so far."));
+  // A column without a word is not drawn; parameters stand below the mechanism's name.
+  const parameters = columns.indexOf("parameters");
+  const shown = columns.map((_, i) => i).filter((i) => i !== parameters && rows.some((row) => row[i] !== null && row[i] !== ""));
+  const [time, members] = [columns.indexOf("time"), columns.indexOf("members")];
+  const charged = rows.map((row): [string, string] => [String(row[time]), whom(row[members] ?? "")]);
   const chart = h("div", { class: "chart steps" });
-  atWidth(chart, (width) => chart.replaceChildren(overTime(width, cap, steps)));
+  atWidth(chart, (width) => chart.replaceChildren(overTime(width, cap, steps, charged)));
   return h(
     "div",
     {},
-    h("p", { class: "quiet" }, "Highest epsilon charged to any member over time, and the cap."),
+    h("p", { class: "quiet" }, "Highest epsilon charged to any member over time, and the cap. A dot is a charge: of those who were there, or of newcomers."),
     chart,
     h("div", { class: "prose" }, ...said),
     h(
@@ -24,24 +29,47 @@ export function spending({ words, cap, steps, columns, rows }: Spending): HTMLEl
       h(
         "table",
         { class: "spends" },
-        h("thead", {}, h("tr", {}, ...columns.map((title) => h("th", { scope: "col" }, title.replaceAll("_", " "))))),
-        h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((value, i) => cell(columns[i] as string, value))))),
+        h("thead", {}, h("tr", {}, ...shown.map((i) => head(columns[i] as string, typeof rows[0]?.[i])))),
+        h("tbody", {}, ...rows.map((row) => h("tr", {}, ...shown.map((i) => cell(columns[i] as string, row[i] ?? null, row[parameters]))))),
       ),
     ),
   );
 }
 
-function cell(column: string, value: string | number | null): HTMLElement {
-  if (typeof value === "number") return h("td", { class: "number" }, value.toLocaleString("en", { maximumFractionDigits: 9 }));
-  return h("td", {}, column === "time" ? String(value).slice(0, 16).replace("T", " ") : (value ?? ""));
+function head(column: string, kind: string): HTMLElement {
+  return h("th", { scope: "col", class: kind === "number" ? "number" : undefined }, column.replaceAll("_", " "));
 }
 
-function overTime(width: number, cap: number, steps: [string, number][]): SVGElement | HTMLElement {
+function cell(column: string, value: string | number | null, parameters: string | number | null | undefined): HTMLElement {
+  if (typeof value === "number") return h("td", { class: "number" }, value.toLocaleString("en", { maximumFractionDigits: 9 }));
+  if (column === "time") return h("td", { class: "time" }, String(value).slice(0, 16).replace("T", " "));
+  if (column !== "mechanism") return h("td", {}, value);
+  return h("td", { class: "mechanism" }, value, parameters ? h("div", { class: "quiet" }, inWords(String(parameters))) : null);
+}
+
+/** Parameters as `name value`, where they are an object; else as they were noted. */
+function inWords(parameters: string): string {
+  try {
+    const found: unknown = JSON.parse(parameters);
+    if (typeof found !== "object" || found === null) return parameters;
+    return Object.entries(found).map(([key, value]) => `${key.replaceAll("_", " ")} ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
+  } catch {
+    return parameters;
+  }
+}
+
+const whom = (members: string | number): string =>
+  typeof members === "string" ? `${members} was charged` : members === 1 ? "1 member was charged" : `${members.toLocaleString("en")} members were charged`;
+
+/** `charged` are the times of charges, and who was charged: newcomers do not move the line. */
+function overTime(width: number, cap: number, steps: [string, number][], charged: [string, string][]): SVGElement | HTMLElement {
   const spent = steps.map(([time, total]) => ({ time: new Date(time), total }));
   const [first, last] = [spent[0] as (typeof spent)[0], spent.at(-1) as (typeof spent)[0]];
   const margin = Math.max((+last.time - +first.time) / 20, HALF_DAY);
   const [from, to] = [new Date(+first.time - margin), new Date(+last.time + margin)];
   const line = [{ time: from, total: 0 }, { time: first.time, total: 0 }, ...spent, { ...last, time: to }];
+  const at = (when: Date): number => spent.filter(({ time }) => time <= when).at(-1)?.total ?? 0;
+  const dots = charged.map(([when, words]) => ({ time: new Date(when), total: at(new Date(when)), words: `${when.slice(0, 10)}: ${words}` }));
   const picture = Plot.plot({
     width,
     height: 220,
@@ -57,6 +85,7 @@ function overTime(width: number, cap: number, steps: [string, number][]): SVGEle
       Plot.ruleY([cap], { stroke: "var(--warn)", strokeDasharray: "6 4" }),
       Plot.text([`cap ${plain(cap)}`], { x: () => from, y: cap, dy: -10, textAnchor: "start", fill: "var(--warn)" }),
       Plot.line(line, { x: "time", y: "total", curve: "step-after", stroke: "var(--accent)", strokeWidth: 2.5, className: "spent" }),
+      Plot.dot(dots, { x: "time", y: "total", r: 4, fill: "var(--accent)", stroke: "var(--surface)", title: "words", className: "charged" }),
     ],
   });
   picture.setAttribute("role", "img");

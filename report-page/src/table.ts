@@ -29,13 +29,14 @@ const COLUMNS: Column[] = [
 ];
 
 export function numbers(results: Result[]): HTMLElement {
+  const columns = COLUMNS.filter(({ key }) => results.some((row) => row[key] !== null && row[key] !== ""));
   const state = { dataset: ALL, metric: ALL, sort: -1, falling: false, whole: false };
   const dataset = choice<string>({ label: "Data set", changed: (v) => update({ dataset: v }) });
   const metric = choice<string>({ label: "Measure", changed: (v) => update({ metric: v }) });
   const body = h("tbody");
   const more = h("button", { type: "button", class: "plain", click: () => update({ whole: true }) });
   const count = h("span", { class: "quiet", "aria-live": "polite" });
-  const heads = COLUMNS.map((column, i) =>
+  const heads = columns.map((column, i) =>
     h(
       "th",
       { scope: "col", class: column.number ? "number" : undefined },
@@ -67,7 +68,7 @@ export function numbers(results: Result[]): HTMLElement {
         (state.dataset === ALL || row.dataset === state.dataset) &&
         (state.metric === ALL || row.metric === state.metric),
     );
-    const column = COLUMNS[state.sort];
+    const column = columns[state.sort];
     return column ? rows.sort((a, b) => (state.falling ? -1 : 1) * compare(a[column.key], b[column.key])) : rows;
   }
 
@@ -84,7 +85,7 @@ export function numbers(results: Result[]): HTMLElement {
         h(
           "tr",
           {},
-          ...COLUMNS.map((column) =>
+          ...columns.map((column) =>
             h("td", column.number ? { class: "number" } : { title: cell(row, column) }, cell(row, column)),
           ),
         ),

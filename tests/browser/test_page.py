@@ -105,7 +105,7 @@ def test_a_ranking_shows_the_places_that_are_left_open(visit):
     assert page.locator(".sure, .strength").count() == 0
 
 
-def test_the_promise_stands_below_the_list_and_the_exact_one_can_be_opened(sample):
+def test_the_exact_promise_can_be_opened(sample):
     data, page = sample_page(), sample
     covered, rest = data.lists[0].promise.split(" Not covered: ")
     promise = page.locator(".promise")
@@ -433,3 +433,34 @@ def test_one_point_levels_only_and_missing_intervals_are_drawn(visit):
     page = visit(PageData(title="few", results=rows)).page
     page.locator(".chart svg").nth(3).wait_for()
     assert "NaN" not in page.locator(".panels").inner_html()
+
+
+def test_the_chart_opens_on_the_degree_group_of_the_member(visit):
+    data = sample_page()
+    rows = [r for r in data.results if (r.experiment, r.metric) == ("ranking", "Recall@100")]
+    groups = {7: "non-neighbours", 412: "lift"}
+    lists = [replace(one, group=groups[one.member]) for one in data.lists]
+    page = visit(replace(data, lists=lists, results=rows)).page
+
+    def shown() -> str:
+        page.locator(".chart svg").first.wait_for()
+        return page.locator(".panel figcaption span").first.inner_text()
+
+    assert shown() == "Recall@100 · non-neighbours"
+    controls = page.locator("main > .controls")
+    page.locator("#accuracy").get_by_role("radio", name="all nodes", exact=True).check()
+    controls.get_by_role("radio", name="5", exact=True).check()
+    assert shown() == "Recall@100 · all nodes", "another epsilon of the same member changes nothing"
+    controls.get_by_role("radio", name="412", exact=True).check()
+    assert shown() == "Recall@100 · lift"
+
+
+def test_a_column_without_values_is_not_drawn_and_stays_in_the_csv(visit):
+    data = sample_page()
+    rows = [replace(row, paper_value=None) for row in data.results]
+    page = visit(replace(data, results=rows)).page
+    heads = page.locator("#numbers th").all_inner_texts()
+    assert "paper" not in " ".join(heads)
+    assert len(heads) == 11
+    assert page.locator("#numbers tbody tr").first.locator("td").count() == 11
+    assert "paper_value" in _downloaded(page)[0]

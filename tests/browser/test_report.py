@@ -12,7 +12,9 @@ from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
 from edgeveil.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
-from edgeveil.report import page_from_releases
+from edgeveil.report import PageData, page_from_releases
+from edgeveil.report.spending import spending_of
+from edgeveil.series import refresh
 from edgeveil.series.suggesting import suggest
 
 
@@ -37,6 +39,10 @@ def own(request) -> Own:
 def test_a_list_says_why_in_a_members_words(visit, own):
     made = suggest(own.graph, own.names[:2], epsilon=2.0, k=8)
     page = visit(page_from_releases([made], title="Two members"), width=1280, height=800).page
+    promise, table = (
+        page.locator(f"#list {part}").bounding_box() for part in (".promise", "table")
+    )
+    assert promise["y"] < table["y"], "protection is said before the names"
     for name in own.names[:2]:
         page.get_by_role("radio", name=name, exact=True).check()
         lines = made.for_member(name)
@@ -115,3 +121,20 @@ def test_a_public_ranking_is_for_anyone_and_a_seeded_one_for_nobody(visit):
     page = visit(page_from_releases([seeded], title="t")).page
     assert page.locator(".releasable").count() == 0
     assert page.locator("h2").inner_text() == "Not private: do not pass it on"
+
+
+def test_no_column_of_a_ledger_is_cut_off_at_1200_pixels(visit, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=4)
+    graph = social_network(100, average_degree=8).graph
+    words = {"purpose": "weekly suggestions for the newsletter", "operator": "data team"}
+    refresh(graph, ledger=ledger, epsilon=1.0, label="friends", **words)
+    rank(graph, 3, 0.5, ledger=ledger, label="payments of last year")
+    page = visit(PageData(title="t", spending=spending_of(ledger)), width=1200).page
+    page.locator(".spent path").wait_for()
+    cut = page.locator(".scroll").evaluate("e => e.scrollWidth - e.clientWidth")
+    assert cut <= 0
+    heads = page.locator(".spends th").all_inner_texts()
+    assert (heads[4], len(heads)) == ("mechanism", 11)
+    cell = page.locator(".spends tbody tr").first.locator(".mechanism")
+    assert cell.inner_text().startswith("series of lists\nepsilon 1, directed false")
+    assert page.locator(".charged circle").count() == 2

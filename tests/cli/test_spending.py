@@ -87,13 +87,19 @@ def series(tmp_path, monkeypatch):
     return ledger
 
 
-def test_a_series_is_one_charge_and_its_windows_are_not_counted(series, capsys, tmp_path):
+def test_a_series_has_a_row_per_joining_and_none_per_window(series, capsys, tmp_path):
     assert sum(not charge.epsilon_nano for charge in series.charges()) >= 2, "there are windows"
     assert main(["ledger", "report", "series.ledger", "--format", "json"]) == 0
-    [row] = json.loads(capsys.readouterr().out)["rows"]
-    assert (row["mechanism"], row["members"], row["epsilon_each"]) == ("series of lists", 160, 1.0)
-    assert (row["purpose"], row["state"]) == ("weekly", "stored")
-    assert row["epsilon_pooled"] == pytest.approx(0.03 + 160 * 0.97)
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [(row["mechanism"], row["members"]) for row in rows] == [
+        ("series of lists", 150),
+        ("series of lists, newcomers", 10),
+    ]
+    assert rows[0]["time"] <= rows[1]["time"]
+    assert {(row["epsilon_each"], row["purpose"], row["state"]) for row in rows} == {
+        (1.0, "weekly", "stored")
+    }
+    assert sum(row["epsilon_pooled"] for row in rows) == pytest.approx(0.03 + 160 * 0.97)
     assert main(["ledger", "show", "series.ledger"]) == 0
     assert "\n2 charges, head" in capsys.readouterr().out, "of those who joined first, and later"
     assert main(["ledger", "report", "series.ledger", "--member", "7", "--out", "7.html"]) == 0

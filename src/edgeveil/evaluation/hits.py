@@ -259,6 +259,15 @@ def group_name(group: Group) -> str:
     return f"{low}-{high} friends" if low else f"under {high} friends"
 
 
+def group_of(degree: int) -> str:
+    """The name of the group that a member with this many friends is in.
+
+    >>> group_of(19), group_of(20)
+    ('5-20 friends', '20-50 friends')
+    """
+    return next(group_name(group) for group in ALL_GROUPS if _in_group(np.asarray(degree), group))
+
+
 def default_mechanisms(epsilons: Iterable[float], *, directed: bool = False) -> list[Mechanism]:
     """Lists at each epsilon."""
     return [Suggest(epsilon=epsilon, directed=directed) for epsilon in epsilons]

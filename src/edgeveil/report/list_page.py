@@ -9,7 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from edgeveil.errors import ParameterError
-from edgeveil.evaluation.hits import Scorer, pagerank, popularity, resource_allocation
+from edgeveil.evaluation.hits import (
+    Scorer,
+    group_of,
+    pagerank,
+    popularity,
+    resource_allocation,
+)
 from edgeveil.evaluation.results import Result
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
@@ -135,9 +141,11 @@ def member_lists(
             truth = (
                 f"one of {len(right)} hidden friends" if len(right) != 1 else "the hidden friend"
             )
+        friends = graph.degrees[at] + (0 if hidden is None else hidden.degrees[at])
+        group = group_of(int(friends))
         for one in made:
             rows = [replace(row, right=row.node in right) for row in one.rows]
-            lists.append(replace(one, rows=rows, truth=truth))
+            lists.append(replace(one, rows=rows, truth=truth, group=group))
     return lists
 
 

@@ -69,6 +69,7 @@ class MemberList:
     in_short: str = ""  # of suggestions: what is protected, in everyday words
     charged: str = ""  # what the member has been charged in all, in words
     remark: str = ""  # what the member should know about it, from released values
+    group: str = ""  # degree group of the member, as results name it; for the curator only
     truth: str = ""  # what `right` means, "one of 4 hidden friends"; for the curator only
 
     def __post_init__(self) -> None:

@@ -21,21 +21,28 @@ COLUMNS += ("members", "epsilon_each", "epsilon_pooled", "state")
 def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
     """One row per charge, as named by `COLUMNS`; what was not noted is empty.
 
-    A series is one row, whenever its members joined. Its windows, whose price is 0, are left out:
-    their number depends on edges, and nothing else here does.
+    A series has a row for those who joined first, and one for the newcomers of every later
+    refresh. Its windows, whose price is 0, are left out: their number depends on edges, and nothing
+    else here does.
     """
-    rows: dict[str, list[Charge]] = {}
+    rows: dict[tuple[str, str], list[Charge]] = {}
     for charge in charges:
         if not is_window(charge):
-            of_series = charge.campaign if "series" in charge.note else str(charge.seq)
+            # One refresh charges its newcomers in several batches, all on the same snapshot.
+            joined = (charge.campaign, charge.note.get("first", ""))
+            of_series = joined if "series" in charge.note else (str(charge.seq), "")
             rows.setdefault(of_series, []).append(charge)
+    begun = dict[str, int]()
+    for all_of_it in rows.values():
+        begun.setdefault(all_of_it[0].campaign, all_of_it[0].seq)
     return [
         (
             first.seq,
             first.created,
             first.label,
             first.snapshot,
-            *(first.note.get(name, "") for name in _NOTED),
+            _mechanism(first, begun[first.campaign]),
+            *(first.note.get(name, "") for name in _NOTED[1:]),
             "everybody" if first.model == "public" else sum(one.n_rows for one in all_of_it),
             first.epsilon_nano / 1e9,
             sum(one.pooled_nano for one in all_of_it) / 1e9,
@@ -44,6 +51,14 @@ def spending_rows(charges: Sequence[Charge]) -> list[tuple[Any, ...]]:
         for all_of_it in rows.values()
         for first in all_of_it[:1]
     ]
+
+
+def _mechanism(charge: Charge, begun: int) -> str:
+    """What was charged for; the later charges of a series are for members who have joined since."""
+    name = charge.note.get("mechanism", "")
+    if "returned" in charge.note:
+        return f"{name}, members who came back"
+    return f"{name}, newcomers" if "series" in charge.note and charge.seq != begun else name
 
 
 def spending_of(ledger: Ledger, member: str | None = None) -> Spending:
