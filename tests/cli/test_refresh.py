@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
@@ -237,3 +239,59 @@ def test_the_service_serves_a_series_with_its_own_parameters_only(weeks, run):
     assert done.returncode == 2
     assert "others has no series yet: edgeveil refresh" in done.stderr
     assert charged("member3") == 1.0
+
+
+REPORT = "report --label friends --ledger f.ledger --out page.html --overwrite"
+
+
+def _page() -> dict:
+    text = Path("page.html").read_text("utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL).group(1))
+
+
+def test_report_of_a_series_needs_no_graph_and_charges_nobody(weeks, run):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01 --out lists")
+    done = run(REPORT)
+    assert done.returncode == 0, done.stderr
+    page = _page()
+    assert page["lists"] == []
+    assert "as of its snapshot 1 (2026-11-01)" in page["summary"][0]
+    assert [row[-4] for row in page["spending"]["rows"]] == [40]
+    done = run(f"{REPORT} --member member3 --epsilon 1 -k 5 --per-member pages")
+    assert done.returncode == 0, done.stderr
+    [shown] = _page()["lists"]
+    kept = ReleaseFolder.open("lists/0001").only("member3").for_member("member3")
+    assert [row[0] for row in shown["rows"]] == [place.node for place in kept[:5]]
+    assert (shown["private"], shown["epsilon"]) == (True, 1.0)
+    assert Path("pages/member3.html").is_file()
+    assert charged("member3") == 1.0
+
+
+def test_report_of_a_series_adds_accuracy_from_a_graph(weeks, run):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01")
+    line = REPORT.replace("report", "report week1.csv --nodes members.txt")
+    done = run(f"{line} --member member3 --accuracy")
+    assert done.returncode == 0, done.stderr
+    assert [one["private"] for one in _page()["lists"]] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ("--member member3 --epsilon 0.5", 2, "a series with epsilon 1"),
+        ("--member nobody", 2, "nobody"),
+        ("--member member3 --accuracy", 2, "name it"),
+        ("--per-member pages", 2, "say for whom"),
+    ],
+)
+def test_report_of_a_series_refuses_what_it_does_not_have(weeks, run, words, code, told):
+    run(f"{WEEKLY.format(1)} --date 2026-11-01")
+    done = run(f"{REPORT} {words}")
+    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    assert not Path("page.html").exists()
+
+
+def test_report_without_a_graph_or_a_series_says_what_is_missing(weeks, run):
+    done = run(f"{REPORT} --member member3 --epsilon 1")
+    assert done.returncode == 2
+    assert "name the graph" in done.stderr

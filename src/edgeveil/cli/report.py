@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import edgeveil as ev
+from edgeveil._internal.checks import whole
 from edgeveil._internal.words import counted
 from edgeveil.cli import options
 from edgeveil.cli.output import counting, say
-from edgeveil.errors import ParameterError
+from edgeveil.errors import LedgerError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +25,7 @@ _MOST = 1000  # members on one page
 
 
 def report(
-    graph: options.GraphPath,
+    graph: Annotated[options.GraphPath | None, options.default("none, for a series")] = None,
     /,
     *,
     lists: options.Lists = options.LISTS,
@@ -39,6 +40,8 @@ def report(
 
     The page shows each list and its guarantee, and with --ledger all charges. The
     lists are those of `edgeveil suggest`: what was charged before costs nothing.
+    A series needs no graph and charges nobody: name its --ledger and --label.
+    Without a member the page says who was charged for the series, and when.
     Example: edgeveil report friends.csv --member alice --epsilon 1 --out alice.html
 
     Parameters
@@ -57,21 +60,28 @@ def report(
     from edgeveil.cli.reading import check_release
     from edgeveil.cli.releasing import make_release, read_for_lists
     from edgeveil.engine.tasks import ListOptions
+    from edgeveil.series.campaign import is_series
 
-    if (lists.member is None) == (lists.members is None):
+    of_series = how.ledger is not None and is_series(ev.Ledger.open(how.ledger), how.label)
+    named = (lists.member is not None) + (lists.members is not None)
+    if named != 1 and not (of_series and not named and per_member is None):
         raise ParameterError("say for whom: --member alice or --members FILE, one of them")
     if per_member is None:
         out = out or Path("edgeveil-report.html")
     elif accuracy and out is None:
         raise ParameterError("--accuracy is for the curator: name a page for it with --out")
     check_release(how, out, ".html", ".htm", inputs=(graph, lists.members))
+    if of_series:
+        _report_series(graph, lists, accuracy, out, per_member, how)
+        return
+    if graph is None:
+        raise ParameterError(
+            "name the graph: edgeveil report friends.csv; only lists of a series (--ledger, "
+            "--label) need none"
+        )
     choose = partial(make_mechanism, "suggest", "suggestions", epsilon=lists.epsilon)
     setup, private, chosen, wanted = read_for_lists(graph, lists, how, choose, per_member, ".html")
-    if len(wanted) > _MOST:
-        raise ParameterError(
-            f"a page shows at most {_MOST:,} members, got {len(wanted):,}; `edgeveil suggest` "
-            "writes tables of any size"
-        )
+    _check_number(len(wanted))
 
     def put_out(made: ev.Suggestions) -> None:
         if per_member is not None:
@@ -80,6 +90,68 @@ def report(
             _write_page(made, graph.name, out, setup.ledger, private if accuracy else None)
 
     make_release(private, chosen, wanted, setup, put_out, out=None, lists=ListOptions(lists.k))
+
+
+def _check_number(n_members: int) -> None:
+    if n_members > _MOST:
+        raise ParameterError(
+            f"a page shows at most {_MOST:,} members, got {n_members:,}; `edgeveil suggest` "
+            "writes tables of any size"
+        )
+
+
+def _report_series(
+    graph: Path | None,
+    lists: options.Lists,
+    accuracy: bool,
+    out: Path | None,
+    per_member: Path | None,
+    how: options.Releasing,
+) -> None:
+    """Make the page of a label's series, or of some of its lists. Nobody is charged."""
+    from edgeveil.cli.reading import check_folder, wanted_nodes
+    from edgeveil.cli.releasing import Setup
+    from edgeveil.report import PageData, write_page
+    from edgeveil.report.spending import spending_of
+    from edgeveil.series.campaign import current_series
+    from edgeveil.series.suggesting import lists_of_series
+
+    whole("-k", lists.k, 1, 10_000)
+    check_folder(per_member, overwrite=how.overwrite or how.dry_run)
+    setup, name = Setup.of(how), how.label or "this graph"
+    assert setup.ledger is not None
+    if accuracy and graph is None:
+        raise ParameterError("--accuracy measures on the graph: name it")
+    now = current_series(setup.ledger, how.label)
+    if now is None:
+        raise LedgerError(f"the series of {name} was renewed meanwhile: refresh it first")
+    epsilon, nodes = now.mechanism.epsilon, now.history.nodes
+    asked = replace(now.mechanism, epsilon=epsilon if lists.epsilon is None else lists.epsilon)
+    about = f"Series {name}: epsilon = {epsilon:g} for all lists of a member together"
+    if now.about.until:
+        snapshot = now.history.snapshots[now.about.until - 1]
+        about += f", as of its snapshot {snapshot.number} ({snapshot.date})"
+    if how.dry_run:
+        say(f"Dry run. {about}: nobody is charged for its lists.")
+        return
+    if lists.member is None and lists.members is None:
+        assert out is not None
+        page = PageData(title=f"The series {name}", summary=[f"{about}."])
+        write_page(out, replace(page, spending=spending_of(setup.ledger)))
+        sys.stdout.write(f"{out.resolve()}\n")
+        return
+    wanted = nodes.take(wanted_nodes(nodes, lists.member, lists.members, "--members"))
+    _check_number(len(wanted))
+    made = lists_of_series(setup.ledger, how.label, asked, wanted, k=lists.k)
+    if made is None:
+        raise LedgerError(f"the series of {name} was renewed meanwhile: refresh it first")
+    if per_member is not None:
+        _write_per_member(made, per_member, setup.ledger)
+    if out is not None:
+        truth = setup.read(graph) if accuracy and graph is not None else None
+        _write_page(made, name, out, setup.ledger, truth)
+    say(f"{about}: nobody is charged.")
+    say(str(made.guarantee))
 
 
 def _write_page(
