@@ -14,20 +14,8 @@ from tests.docs.blocks import Block, blocks_of, run_page, run_python, run_shell
 DOCS = Path(__file__).parents[2] / "docs"
 README = DOCS.parent / "README.md"
 PAGES = [
-    *(
-        "index",
-        "tutorial",
-        "choosing",
-        "how-it-works",
-        "howto",
-        "own-mechanism",
-        "migration",
-        "faq",
-    ),
-    "paper",
-    "report",
-    "history",
-    "series",
+    *("index", "paper", "tutorial", "suggest", "rank", "embed", "over-time", "guide"),
+    *("how-it-works", "own-mechanism", "migration", "report"),
 ]
 
 

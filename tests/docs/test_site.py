@@ -116,8 +116,8 @@ def test_the_numbers_of_the_readme_are_the_measured_ones(mean):
             assert [float(v) for v in cell.split("/")] == pytest.approx(both, abs=0.0051)
 
 
-def test_the_numbers_of_the_page_on_choosing_are_the_measured_ones(mean):
-    text = (DOCS / "choosing.md").read_text("utf-8").partition("<!-- numbers: ")[2]
+def test_the_numbers_of_the_page_on_ranking_are_the_measured_ones(mean):
+    text = (DOCS / "rank.md").read_text("utf-8").partition("<!-- numbers: ")[2]
     lines = [line for line in text.splitlines() if line.startswith("|")]
     head, _, *rows = [[c.strip() for c in line.strip("|").split("|")] for line in lines[:10]]
     assert len(rows) == 8
@@ -145,7 +145,7 @@ def test_pages_ask_for_nothing_but_their_own_files(offline, site):
     page.on("requestfailed", lambda request: complaints.append(request.url))
     # Of every kind one: a start page, pictures, the reference, formulae. What a page names is
     # looked at in all of them (`complaints`).
-    for name in ("index", "choosing", "api", "theory/noise"):
+    for name in ("index", "guide", "api", "theory/noise"):
         page.goto((site / f"{name}.html").as_uri())
         page.wait_for_load_state("networkidle")
         assert page.locator("h1").count() == 1
@@ -183,7 +183,7 @@ def test_search_finds_pages_from_disk(offline, site):
         page.wait_for_timeout(1000 * patience)
         page.keyboard.press("Enter")
         with contextlib.suppress(TookTooLong):
-            page.wait_for_url("**/faq.html*", timeout=2000 * patience)
+            page.wait_for_url("**/guide.html*", timeout=2000 * patience)
             break
     assert page.url.endswith("#what-if-members-collude")
     page.close()

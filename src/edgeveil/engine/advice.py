@@ -35,7 +35,7 @@ def recommended(
     8 to 160), edge flipping then finds more of the nearest nodes.
 
     Embeddings, joint model: own-list-embedding, whose price is 0. With a wide hash or none, a
-    noisy second hop added at most one point of accuracy to it at epsilon <= 2 (docs/choosing.md).
+    noisy second hop added at most one point of accuracy to it at epsilon <= 2 (docs/embed.md).
     Embeddings, public model: instant-embedding. **Each of its rows has the price epsilon**, so it
     is for a few rows. For many rows, release ``EdgeFlipping(model="public")``, whose price is
     epsilon for all of them, and hash the scores with `edgeveil.results.postprocess.embed`; that is

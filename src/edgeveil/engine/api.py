@@ -163,7 +163,7 @@ def embed(
 
     By default an embedding holds the member's own friend list and nothing else. The member knows
     that list already, so its price is epsilon = 0. To use more of the graph, name a `mechanism`
-    that has a price; docs/choosing.md says what that gains.
+    that has a price; docs/embed.md says what that gains.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ def pick_columns(
 
 _TWO_KINDS = (
     "two kinds of nodes (a bipartite graph). A list of friends needs one kind: user 7 and item 7 "
-    "would become one node. docs/faq.md says what can be done with such data. If both columns "
+    "would become one node. docs/guide.md says what can be done with such data. If both columns "
     "hold ids of one kind, say one_kind=True (--one-kind)"
 )
 

@@ -82,5 +82,5 @@ def refuse_unknown(keys: set[str]) -> None:
         raise LedgerError(
             f"the artifacts' folder holds {len(keys)} that the ledger knows nothing of, such as "
             f"{min(keys)[:12]}...: the ledger was restored from an older copy and lacks charges, "
-            "or the folder belongs to another ledger; see docs/ledger.md, Backup"
+            "or the folder belongs to another ledger; see docs/over-time.md, Backup"
         )

@@ -5,7 +5,7 @@ fsync, rename -> record it and erase the batch's secret. After a crash in betwee
 for one of the rows gets the same secret, hence the same noise, and nobody is charged again. There
 are no refunds.
 
-Budget is counted in whole nano-epsilons; see ``docs/ledger.md``.
+Budget is counted in whole nano-epsilons; see ``docs/over-time.md``.
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ class Ledger:
         """Write a consistent copy to a new file, check it, and return its head; note the head.
 
         Use the copy only if the ledger is lost: if both are used, the budget is used twice. See
-        ``docs/ledger.md``.
+        ``docs/over-time.md``.
         """
         self._store.backup(Path(target))
         return Ledger.open(target).verify(artifacts=False)

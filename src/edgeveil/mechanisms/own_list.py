@@ -23,7 +23,7 @@ class OwnListEmbedding(OwnListOnly):
     Joint model only, because a row shows its member's edges. Proof: docs/theory/baselines.md.
 
     A wider hash needs no budget and loses less, because fewer friends share a dimension; without a
-    hash nothing is lost (docs/choosing.md has figures). `Release.to_scipy` returns the rows as a
+    hash nothing is lost (docs/embed.md has figures). `Release.to_scipy` returns the rows as a
     sparse matrix: a row has at most as many non-zero values as its member has friends.
 
     Parameters

@@ -174,8 +174,8 @@ class ListStore:
                 f"{self.path} holds lists that the ledger does not know: its entry {bound[0]} is "
                 "missing or another one, so the ledger was restored from an older copy. Put the "
                 "newest ledger and its artifacts back. If they are lost, members may have seen "
-                "lists that this ledger has not charged: read Backup in docs/ledger.md, and move "
-                f"the files *.lists out of {self.path.parent} before you start again"
+                "lists that this ledger has not charged: read Backup in docs/over-time.md, and "
+                f"move the files *.lists out of {self.path.parent} before you start again"
             )
 
     def remove(self) -> None:
