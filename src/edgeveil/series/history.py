@@ -224,7 +224,7 @@ class History:
 
     @property
     def nodes(self) -> NodeSet:
-        """Everybody who was ever in a snapshot. Indices never change.
+        """Everybody who was ever in a snapshot; text once an id is no integer. Indices stay.
 
         A forgotten member keeps its index, with a placeholder instead of its id.
         """
@@ -303,7 +303,8 @@ class History:
         ----------
         graph : Graph
             The snapshot: all edges of today, on the members of today. A node with an id that was
-            there before is the same node; the order of ids does not matter.
+            there before is the same node; the order of ids does not matter. Ids are compared as
+            text: 7 and "7" are one node.
         date : str, date or datetime, optional
             Date of the snapshot, later than that of the last one; now (UTC) by default. The same
             graph with the date of the last snapshot is that snapshot, and nothing is added: so an
@@ -319,7 +320,7 @@ class History:
             If the graph equals the last snapshot, or the date is not later. Whether the graph has
             changed is private: for the curator only. Or if the graph has no node list.
         InputError
-            If the kind of ids, or directed or undirected, differs from the history.
+            If the history is undirected and the graph directed, or the other way round.
         EdgeveilError
             If another process is writing, or the disk is full; nothing was changed.
         """
@@ -338,7 +339,7 @@ class History:
                 )
             if number > MOST_BIRTHS and not repeated:
                 raise ParameterError(f"a history has at most {MOST_BIRTHS:,} snapshots")
-            nodes, places = grow(old.graph.nodes, graph.nodes)
+            nodes, places = grow(old.graph.nodes, graph.nodes, about.forgotten)
             present = np.zeros(len(nodes), np.bool_)
             present[places] = True
             same_members = len(nodes) == len(old.present) and np.array_equal(present, old.present)
@@ -435,7 +436,8 @@ class History:
             old = read_state(self.path, verify=False)
             wanted: Sequence[NodeId]
             wanted = [members] if isinstance(members, (str, int)) else list(members)
-            gone = np.unique(old.graph.nodes.indices(wanted))
+            nodes = old.graph.nodes
+            gone = np.unique(nodes.indices([nodes.named(str(one)) for one in wanted]))
             if old.present[gone].any():
                 raise ParameterError(
                     "only members who have left can be forgotten, and one of these is in the "
@@ -446,8 +448,8 @@ class History:
             if len(gone):
                 forgotten = tuple(sorted({*old.about.forgotten, *gone.tolist()}))
                 about = replace(old.about, forgotten=forgotten)
-                nodes = without_ids(old.graph.nodes, gone)
-                self._rewrite(old, about, nodes, rows_without(old.graph, old.current, mask))
+                kept = without_ids(nodes, gone)
+                self._rewrite(old, about, kept, rows_without(old.graph, old.current, mask))
                 refuse_leftovers(self.path)
         self._state = read_state(self.path, verify=False)
 

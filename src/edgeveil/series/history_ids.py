@@ -1,5 +1,8 @@
 """The node set of a history: it only grows, and a forgotten member loses its id.
 
+Ids are compared as text: 7 and "7" are one member. The set holds integers for as long as all ids
+are integers, and text from the first one that is not.
+
 Index i belongs to one member for ever. The index of a forgotten member stays, so that no other
 index changes; its id is replaced by a placeholder that no snapshot may use as an id. If the id
 occurs again, for the same person or another one, it gets a new index.
@@ -7,6 +10,7 @@ occurs again, for the same person or another one, it gets a new index.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,14 +31,22 @@ _MARK = "\x1a"
 _LOWEST = -(2**63)
 
 
-def grow(nodes: NodeSet, snapshot: NodeSet) -> tuple[NodeSet, IntArray]:
-    """Append the new ids of a snapshot; return the whole set and the snapshot's indices in it."""
+def grow(
+    nodes: NodeSet, snapshot: NodeSet, forgotten: Sequence[int] = ()
+) -> tuple[NodeSet, IntArray]:
+    """Append the new ids of a snapshot; return the whole set and the snapshot's indices in it.
+
+    `forgotten`: the indices whose ids are placeholders.
+    """
     _refuse_marks(snapshot)
     if not len(nodes):
         return snapshot, np.arange(len(snapshot))
     if not len(snapshot):
         return nodes, np.arange(0)
-    _refuse_other_kind(nodes, snapshot)
+    if (nodes.kind == "str") != (snapshot.kind == "str"):
+        if nodes.kind != "str":
+            nodes = without_ids(nodes.as_text(), np.array(forgotten, dtype=np.int64))
+        snapshot = snapshot.as_text()
     for longer, shorter in ((nodes, snapshot), (snapshot, nodes)):
         if _starts_with(longer, shorter):
             return longer, np.arange(len(snapshot))
@@ -71,12 +83,6 @@ def _refuse_marks(snapshot: NodeSet) -> None:
         firsts = offsets[:-1][np.diff(offsets) > 0]
         if np.any(text[firsts] == ord(_MARK)):
             raise InputError("an id starts with the control character U+001A; rename it")
-
-
-def _refuse_other_kind(nodes: NodeSet, snapshot: NodeSet) -> None:
-    if (nodes.kind == "str") != (snapshot.kind == "str"):
-        mine, other = ("text", "integers") if nodes.kind == "str" else ("integers", "text")
-        raise InputError(f"the ids of the history are {mine}, those of the snapshot {other}")
 
 
 def _starts_with(longer: NodeSet, shorter: NodeSet) -> bool:

@@ -557,8 +557,10 @@ class Series:
     ) -> Suggestions:
         """Lists of some members, or of everybody in the series."""
         nodes = self._history.nodes
-        among = None if candidates is None else nodes.indices(list(candidates))
-        known = [v for v in members or () if v in nodes]
+        among = None
+        if candidates is not None:
+            among = nodes.indices([nodes.named(str(v)) for v in candidates])
+        known = [v for v in (nodes.named(str(v)) for v in members or ()) if v in nodes]
         wanted = np.flatnonzero(self._paid) if members is None else nodes.indices(known)
         if len(known) < len(members or ()) or not self._paid[wanted].all():
             raise BudgetError(

@@ -301,6 +301,31 @@ def test_a_snapshot_that_is_refreshed_again_with_another_rule_goes_on_if_interru
     assert all(charge.released for charge in weeks.ledger.charges())
 
 
+@pytest.mark.parametrize("renewed", [False, True])
+def test_a_text_id_in_the_second_week_is_just_a_newcomer(weeks, drawn, renewed):
+    def week(*more, edges=RING, members=range(8)):
+        nodes = NodeSet.of([*members]) if not more else NodeSet.of([*map(str, members), *more])
+        weeks.week += 1
+        return refresh(
+            Graph.from_edges([u for u, _ in edges], [v for _, v in edges], nodes),
+            ledger=weeks.ledger, epsilon=1.0, label="friends", rule=EAGER,
+            engine=Local(threads=1), date=f"2026-01-{weeks.week:02d}",
+        )  # fmt: skip
+
+    week()
+    if renewed:
+        weeks.ledger.advance("friends")
+    result = week("guest-1", edges=RING + CHORDS)
+    assert (result.n_lists, result.n_newcomers) == (9, 9 if renewed else 1)
+    assert weeks.charged("guest-1") == 1.0
+    assert {weeks.charged(str(v)) for v in range(8)} == {2.0 if renewed else 1.0}
+    found = result.suggestions([3, "4", "guest-1"], k=3)
+    assert found.members == ("3", "4", "guest-1")
+    assert week(edges=RING).n_newcomers == 0  # the guest has left
+    if not renewed:
+        check_drawn_once(drawn, weeks.history)
+
+
 # --- Put back to an older copy ------------------------------------------------------------------
 
 

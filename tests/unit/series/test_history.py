@@ -142,15 +142,35 @@ def test_directions_are_those_of_the_first_snapshot(tmp_path, history):
     assert follows.new_edges().tolist() == [3, 1]
 
 
-def test_ids_of_another_kind_and_marks_are_refused(tmp_path, history):
-    with pytest.raises(InputError, match="ids of the history are text, those of the snapshot int"):
-        history.add(Graph.from_edges([0], [1], NodeSet.range(3)))
+def test_ids_that_are_marks_are_refused(tmp_path, history):
     with pytest.raises(InputError, match=r"starts with the control character U\+001A"):
         history.add(Graph.from_edges([], [], NodeSet.of(["", "\x1aforgotten 0"])))
     numbers = History.create(tmp_path / "numbers")
     with pytest.raises(InputError, match="lowest 64-bit integers"):
         numbers.add(Graph.from_edges([], [], NodeSet.of([5, -(2**63)])))
     assert len(numbers) == 0
+
+
+@pytest.mark.parametrize("ids", [NodeSet.range(3), NodeSet.of([9, 1, 70])])
+def test_a_later_text_id_is_just_a_new_member(tmp_path, ids):
+    history = History.create(tmp_path / "numbers")
+    history.add(Graph.from_edges([0, 1], [1, 2], ids))
+    first, second, third = ids.take([0, 1, 2])
+    history.add(Graph.from_edges([0], [1], NodeSet.of([first, second])))
+    history.forget(third)
+    text = NodeSet.of(["guest-1", str(second), str(first)])
+    assert history.add(Graph.from_edges([0, 1], [1, 2], text)) == 3
+    assert history.nodes.take([0, 1, 3]) == [str(first), str(second), "guest-1"]
+    assert named(history, 1) == {str(first): 1, "guest-1": 3}
+    assert history.forgotten.tolist() == [2]
+    assert history.nodes.find(str(third)) is None
+    later = Graph.from_edges([0, 1], [1, 2], NodeSet.of([first, third, second]))
+    history.add(later)  # integers again: the same members, and a new one
+    assert history.nodes.indices([str(first), str(third), str(second)]).tolist() == [0, 4, 1]
+    assert History.open(history.path, verify=True).graph == history.graph
+    history.add(Graph.from_edges([], [], NodeSet.of([first])))
+    history.forget(second)
+    assert history.forgotten.tolist() == [1, 2]
 
 
 def test_who_is_taken_from_edges_stays_known(history):
