@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse
 
 CALLS = "timestamp,from_user,to_user\n" + "".join(
     f"2024-03-0{day},{u},{v}\n"
@@ -109,3 +112,14 @@ def test_public_embeddings_say_what_they_cost_and_what_is_affordable(run):
         "5 embeddings cost epsilon = 5. For nothing: leave out --epsilon and --model public" in said
     )
     assert "in all" not in run("embed follows.csv --dim 8 --out e.csv --dry-run").stderr
+
+
+def test_mat_file_of_two_matrices_is_read_by_its_key(folder, run):
+    matrix = scipy.sparse.csc_array(np.array([[0.0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    scipy.io.savemat(folder / "two.mat", {"A": matrix, "B": matrix @ matrix})
+    asked = run("convert two.mat a.graph")
+    assert (asked.returncode, "--key A" in asked.stderr) == (4, True)
+    assert run("convert two.mat a.graph --key A").returncode == 0
+    for line in ("convert follows.csv follows.csv g", "history create h follows.csv --time 0"):
+        refused = run(f"{line} --key A")
+        assert (refused.returncode, "--key is for a .mat file" in refused.stderr) == (2, True)

@@ -58,6 +58,8 @@ def convert(
         graph = read_and_say(parts[0], reading, counts=True)
         save_graph(graph, folder, overwrite=overwrite)
     else:
+        if reading.key is not None:
+            raise ParameterError("--key is for a .mat file")
         with _bars() as progress:
             build_graph(
                 parts,

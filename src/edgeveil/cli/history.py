@@ -63,6 +63,8 @@ def create(
         return
     if time is None:
         raise ParameterError("--time is required with an edge list: the column with times")
+    if reading.key is not None:
+        raise ParameterError("--key is for a .mat file, which has no times")
     made = ev.History.from_edges(
         location,
         edges,

@@ -106,6 +106,8 @@ class GraphFile:
         Whether the first line of a text file holds names.
     columns
         The two columns with ids: their names in the first line, or positions from 0.
+    key
+        The name of the matrix in a .mat file.
     ids
         auto: ids are integers if each is spelt as an integer is (007 and +7 are not), else text.
         text: always.
@@ -123,6 +125,7 @@ class GraphFile:
     ] = None
     header: Annotated[bool | None, default("guessed")] = None
     columns: Annotated[str | None, default("the first two, if that is clear")] = None
+    key: Annotated[str | None, default("network, or the only square matrix")] = None
     ids: Literal["auto", "text"] = "auto"
     one_kind: Flag = False
     directed: Literal["refuse", "ignore", "keep"] = "refuse"

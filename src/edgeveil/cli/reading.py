@@ -43,6 +43,7 @@ def read_and_say(path: Path, reading: GraphFile, *, counts: bool) -> Graph:
             directed=reading.directed,
             header=header,
             columns=reading.pair,
+            key=reading.key,
             ids=reading.ids,
             one_kind=reading.one_kind,
         )

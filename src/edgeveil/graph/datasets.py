@@ -293,7 +293,7 @@ def _load(path: Path, name: str, sha256: str) -> LabelledGraph:
     file = path / name if path.is_dir() else path
     if not file.exists():
         raise InputError(f"there is no file {file}; expected is {name} with SHA-256 {sha256}")
-    graph = read_graph(file)
+    graph = read_graph(file, key="network")
     group = load_mat(file, "group")
     if group.ndim != 2 or group.shape[0] != graph.n_nodes:
         raise InputError(f"group in {file} must have one row for each of {graph.n_nodes} nodes")

@@ -6,11 +6,12 @@ Files are parsed here: scipy's readers crash the process on damaged ones.
 from __future__ import annotations
 
 import math
+import shlex
 import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -193,21 +194,66 @@ Parts = Iterator[npt.NDArray[Any]]
 def load_mat(path: Path, key: str) -> Any:
     """The array or sparse matrix `key` of a MATLAB file."""
     names = []
+    for variable in _named_variables(path):
+        if variable.name == key:
+            return variable.matrix(path)
+        names.append(variable.name)
+    listed = ", ".join(names) or "none"
+    raise InputError(f"{path} has no variable {key!r}; its variables are: {listed}")
+
+
+def load_adjacency(path: Path) -> tuple[str, Any]:
+    """Name and content of the matrix of a MATLAB file: ``network``, or the only square one."""
+    names, square = [], []
+    for variable in _named_variables(path):
+        if variable.name == "network":
+            return variable.name, variable.matrix(path)
+        names.append(variable.name)
+        if variable.is_square:
+            square.append(variable.name)
+    if len(square) == 1:
+        return square[0], load_mat(path, square[0])
+    if square:
+        raise InputError(
+            f"{path} holds several square matrices: {', '.join(square)}. Which one is the graph? "
+            f"Say key={square[0]!r}, or on the command line --key {shlex.quote(square[0])}"
+        )
+    listed = ", ".join(names) or "none"
+    raise InputError(f"{path} holds no square matrix of numbers; its variables are: {listed}")
+
+
+class _Variable(NamedTuple):
+    """A variable of a MATLAB file whose content is not parsed yet."""
+
+    kind: int
+    shape: list[int]
+    name: str
+    parts: Parts
+
+    @property
+    def is_square(self) -> bool:
+        """Whether it may be an adjacency matrix; numbers by themselves are 1 x 1."""
+        real = self.kind & 0xFF in (_SPARSE, *_NUMBERS) and not self.kind & _COMPLEX
+        return real and len(self.shape) == 2 and self.shape[0] == self.shape[1] > 1
+
+    def matrix(self, path: Path) -> Any:
+        """The content."""
+        return _matrix(self.kind, self.shape, self.parts, f"{self.name} in {path}")
+
+
+def _named_variables(path: Path) -> Iterator[_Variable]:
+    """The variables of a MATLAB file; an InputError if the file is damaged."""
     try:
         for parts in _variables(path):
             kind = int(next(parts)[0])
             if kind & 0xFF == _OPAQUE:  # an object, which has no shape
                 continue
             shape, name = next(parts).tolist(), next(parts).tobytes().decode("latin-1")
-            names.append(name)
-            if name == key:
-                return _matrix(kind, shape, parts, f"{key} in {path}")
+            yield _Variable(kind, shape, name, parts)
     except InputError:
         raise
     except _DAMAGE as error:
         raise InputError(f"{path} is not a readable MATLAB file") from error
-    listed = ", ".join(names) or "none"
-    raise InputError(f"{path} has no variable {key!r}; its variables are: {listed}")
 
 
 def _variables(path: Path) -> Iterator[Parts]:

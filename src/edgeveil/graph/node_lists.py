@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from edgeveil._internal.words import counted
 from edgeveil.errors import InputError
 from edgeveil.graph import lines
+from edgeveil.graph.column_names import is_header_of_nodes
 from edgeveil.graph.edges import SHOWN
 from edgeveil.graph.lines import is_integer
 from edgeveil.graph.nodes import MISSING, Ids, NodeSet, check_ids, integer_of
@@ -16,7 +18,7 @@ from edgeveil.graph.tables import read_id_column
 
 Nodes = NodeSet | Iterable[Any] | str | os.PathLike[str]
 
-_HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid"}
+_MISSING = frozenset(MISSING)
 
 
 def read_nodes(
@@ -26,8 +28,8 @@ def read_nodes(
 
     A path leads to a text file (``.txt``, ``.nodes``: the whole line is the id), a ``.csv`` or
     ``.tsv`` (the first field), each also ``.gz``, or a ``.parquet`` (the first column). In text,
-    lines that start with ``#`` or ``%`` are comments; a first line that is ``id``, ``node`` or the
-    like, or no integer while all others are, is a header. Ids in text are integers if every one
+    lines that start with ``#`` or ``%`` are comments; a first line that is ``id``, ``user_id`` or
+    the like, or no integer while all others are, is a header. Ids in text are integers if every one
     is spelt as an integer is, and `ids` does not say otherwise. `called`: what an error calls it.
     """
     as_text = check_ids(ids)
@@ -49,13 +51,19 @@ def read_nodes(
 def node_set(ids: Iterable[Any]) -> NodeSet:
     """The node set of ids in memory, in their order."""
     try:
-        return NodeSet.of(ids)
+        found = NodeSet.of(ids)
     except UnicodeEncodeError as error:
         raise InputError("a node id is not valid Unicode text") from error
     except TypeError as error:
         raise InputError(
             f"nodes must be node ids or a path to a file of them, got {type(ids).__name__}"
         ) from error
+    if found is not ids and found.kind == "str":
+        missing = sum(node in _MISSING for node in found)
+        if missing:
+            are = counted(missing, "node id", "are")
+            raise InputError(f"{are} NaN, NULL or the like, a missing value")
+    return found
 
 
 def _text_nodes(path: Path, *, as_text: bool) -> NodeSet:
@@ -81,7 +89,7 @@ def _text_nodes(path: Path, *, as_text: bool) -> NodeSet:
     if not ids:
         raise InputError(f"{path} holds no node id")
     rest_is_integer = all(map(is_integer, ids[1:]))
-    if ids[0].lower() in _HEADERS or (len(ids) > 1 and rest_is_integer and not is_integer(ids[0])):
+    if is_header_of_nodes(ids[0]) or (len(ids) > 1 and rest_is_integer and not is_integer(ids[0])):
         del ids[0]
     numbers = None if as_text else [integer_of(text) for text in ids]
     return NodeSet.of(ids if numbers is None or None in numbers else numbers)

@@ -38,6 +38,7 @@ _is_integer = re.compile(INTEGER).fullmatch
 
 LONGEST_ID = 256  # bytes of UTF-8; every list may show any id, so one long id makes all long
 MISSING: tuple[str, ...] = ("NULL", "Null", "null", "None", "NA", "N/A", "n/a", "<NA>", "\\N")
+MISSING += ("#N/A", "#NA")
 MISSING += tuple(map("".join, product("nN", "aA", "nN")))
 """Text that other programs write for a missing value."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError, ParameterError
+from edgeveil.graph.column_names import OTHERS, are_names_of_ids, likely_pair, things_in, words_of
 from edgeveil.graph.lines import is_integer
 from edgeveil.graph.nodes import NodeSet, integer_of
 
@@ -19,26 +21,7 @@ Columns = tuple[str | int, str | int]
 
 SAMPLE = 20  # rows from which columns are detected
 
-# Usual names of id columns, and of columns with numbers or times
-_IDS = """
-source target src dst from to source_id target_id from_id to_id fromnodeid tonodeid node1 node2
-node_1 node_2 id1 id2 id_1 id_2 follower followed followee following user friend user_id friend_id
-user1 user2 user_1 user_2 person1 person2 member1 member2 caller callee sender receiver recipient
-payer payee node_a node_b origin destination head tail person_1 person_2 member_1 member_2
-"""
-_OTHERS = """
-weight strength count rating score value amount number duration time timestamp ts date datetime
-day year created created_at createdat since start end unixtime unix_time epoch event_time
-"""
-IDS, OTHERS = set(_IDS.split()), set(_OTHERS.split())
 _TIME = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2}|$)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}:\d\d")
-# Words in the names of columns for things that are nobody's friends
-_THINGS = """
-item product movie film book song track artist album page url website group event tag category
-article video game app restaurant business store shop merchant isbn sku asin paper course topic
-keyword hashtag venue hotel recipe brand
-"""
-THINGS = set(_THINGS.split())
 _MANY = 20  # edges; fewer may share no id by chance
 # Seconds and milliseconds since 1970, from 2001 to 2039
 _SECONDS = (1_000_000_000, 2_200_000_000)
@@ -119,7 +102,7 @@ def pick_columns(
     picked = _pick(names, rows, reading, where, in_memory=in_memory)
     if names is not None and not reading.one_kind:
         pair = names[picked.first], names[picked.second]
-        if _things(pair[0]) != _things(pair[1]):
+        if things_in(pair[0]) != things_in(pair[1]):
             named = f"the columns {pair[0]!r} and {pair[1]!r} name"
             raise InputError(f"{where}: {named} {_TWO_KINDS}")
     return picked
@@ -130,13 +113,6 @@ _TWO_KINDS = (
     "would become one node. docs/guide.md says what can be done with such data. If both columns "
     "hold ids of one kind, say one_kind=True (--one-kind)"
 )
-
-
-def _things(name: str) -> set[str]:
-    """Words for things in the name of a column: {"item"} for itemId, item_id, ITEMS."""
-    found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
-    words = {word.lower() for word in found}
-    return {w for word in words for w in (word, word[:-1], word.removesuffix("id")) if w in THINGS}
 
 
 def refuse_two_kinds(
@@ -218,30 +194,45 @@ def _refuse_ambiguous(
     Reasons: their names; the node list contains the first row; or the first rows have two
     integers and then anything, or two names and then a number, and no times.
     """
-    if names is not None and _name_ids(names[:2]):
+    pair = None if names is None else likely_pair(names, roles_only=True)
+    if names is not None and (are_names_of_ids(names[:2]) or set(pair or ()) == set(names[:2])):
         return
     whole = [row for row in rows if len(row) > 2]
     if nodes is not None and whole and all(_is_node(text, nodes) for text in whole[0][:2]):
         return
-    named = [pair for pair in combinations(names or (), 2) if _name_ids(pair)]
-    if not named and (not whole or _first_two_are_ids(whole)):
+    usual = [two for two in combinations(names or (), 2) if are_names_of_ids(two)]
+    if not pair and not usual and (not whole or _first_two_are_ids(whole)):
         return
-    example: list[str] | list[int]
+    example: Sequence[str | int]
     if names is None:  # the first line may be an edge, so it is not quoted
-        asked, example = f"{len(rows[0])} columns", [1, 2]
+        asked, example = f"{len(rows[0])} columns", _plausible(None, whole)
     else:
-        asked, example = f"the columns {', '.join(names)}", list(named[0] if named else names[1:3])
+        asked = f"the columns {', '.join(names)}"
+        likely = pair or (usual[0] if usual else likely_pair(names))
+        example = likely or [names[i] for i in _plausible(names, whole)]
     how = (
         f"Say columns={tuple(example)!r}, or on the command line --columns "
-        f"{','.join(map(str, example))} (names in the first line, or positions from 0)"
+        f"{shlex.quote(','.join(map(str, example)))} (names in the first line, or positions from 0)"
     )
     if in_memory:
         how = f"Say columns={tuple(example)!r}"
     raise InputError(f"{where} has {asked}. Which two are the ids? {how}")
 
 
-def _name_ids(names: Sequence[str]) -> bool:
-    return all(name.lower() in IDS for name in names)
+def _plausible(names: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> list[int]:
+    """Two columns that are neither times nor measures, by their names and first values."""
+    width = len(rows[0] if names is None else names)
+    values = [[row[i] for row in rows if i < len(row) and row[i]] for i in range(width)]
+    left = [
+        i
+        for i, column in enumerate(values)
+        if not any(map(is_time, column))
+        and not (all(map(is_integer, column)) and _are_seconds(column))
+        and not (all(map(is_number, column)) and not all(map(is_integer, column)))
+        and not (names is not None and OTHERS & set(words_of(names[i])))
+    ]
+    named = [i for i in left if names is not None and "id" in words_of(names[i])]
+    return (named if len(named) > 1 else left if len(left) > 1 else [1, 2])[:2]
 
 
 def _is_node(text: str, nodes: NodeSet) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph.edges import Chunk, graph_of, with_text_ids
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.lines import TEXT, check_readable, is_gzip, suffix_of
-from edgeveil.graph.matrices import load_mat, read_matrix, read_matrix_market
+from edgeveil.graph.matrices import load_adjacency, load_mat, read_matrix, read_matrix_market
 from edgeveil.graph.node_lists import Nodes, read_nodes
 from edgeveil.graph.nodes import Ids, check_ids
 from edgeveil.graph.picking import Columns, Reading
@@ -82,7 +83,7 @@ def read_graph(
         One character; ``" "`` is any run of blanks and tabs. By default the first of tab, comma
         and semicolon that occurs in the first line, else blanks.
     key : str, optional
-        The name of the matrix in a ``.mat`` file. Default: ``network``.
+        The name of the matrix in a ``.mat`` file. Default: ``network``, or the only square one.
     ids : {"auto", "text"}
         "text": ids are strings in any case.
     one_kind : bool
@@ -136,16 +137,13 @@ def read_graph(
     if suffix not in known:
         raise InputError(
             f"{path} has the unknown suffix {path.suffix!r}; known are {', '.join(known)}"
-            " and folders of edgeveil.save_graph. Read others with their own library "
-            "(networkx.read_graphml, polars.read_excel and so on), pass what that gives to "
-            "edgeveil.as_graph, and save it as a folder"
+            f" and folders of edgeveil.save_graph. {_how_to_convert(path)}"
         )
     node_set = read_nodes(nodes, ids=ids)
     if suffix == ".mat":
         _only(given, ("key",), "a .mat file")
-        key = key or "network"
-        what = f"{key} in {path}"
-        graph = read_matrix(load_mat(path, key), nodes=node_set, directed=directed, what=what)
+        key, matrix = load_adjacency(path) if key is None else (key, load_mat(path, key))
+        graph = read_matrix(matrix, nodes=node_set, directed=directed, what=f"{key} in {path}")
         return with_text_ids(graph) if as_text else graph
     if suffix == ".mtx":
         _only(given, (), "a MatrixMarket file")
@@ -183,6 +181,41 @@ def chunks_of(path: Path, reading: Reading, memory: int | None = None) -> Iterat
     """Yield the edges of a file, all at once or in chunks for `memory` bytes; none if empty."""
     chunks = parquet_chunks if suffix_of(path) in PARQUET else text_chunks
     return chunks(path, reading, memory)
+
+
+# By suffix: what reads such a file, in Python, and what it has to import
+_READERS = {
+    ".json": ("json.loads(pathlib.Path({0}).read_bytes())", "json, pathlib"),
+    ".graphml": ("networkx.read_graphml({0})", "networkx"),
+    ".gml": ("networkx.read_gml({0})", "networkx"),
+    ".gexf": ("networkx.read_gexf({0})", "networkx"),
+    ".net": ("networkx.Graph(networkx.read_pajek({0}))", "networkx"),
+    ".adjlist": ("networkx.read_adjlist({0})", "networkx"),
+    ".xlsx": ("polars.read_excel({0})", "polars"),
+    ".xls": ("polars.read_excel({0})", "polars"),
+    ".ods": ("polars.read_ods({0})", "polars"),
+    ".jsonl": ("polars.read_ndjson({0})", "polars"),
+    ".ndjson": ("polars.read_ndjson({0})", "polars"),
+    ".arrow": ("polars.read_ipc({0})", "polars"),
+    ".feather": ("polars.read_ipc({0})", "polars"),
+    ".npz": ("scipy.sparse.load_npz({0})", "scipy.sparse"),
+    ".npy": ("numpy.load({0})", "numpy"),
+}
+
+
+def _how_to_convert(path: Path) -> str:
+    """What turns a file of another format into a folder: one command, if the format is known."""
+    read, module = _READERS.get(suffix_of(path), ("", ""))
+    if is_gzip(path) or not read:
+        return (
+            "Read others with their own library, pass what that gives to edgeveil.as_graph, and "
+            "save it as a folder (edgeveil.save_graph)"
+        )
+    made = read.format(repr(str(path)))
+    folder = repr(str(path.with_suffix(".graph")))
+    code = f"import edgeveil, {module}; edgeveil.save_graph(edgeveil.as_graph({made}), {folder})"
+    quoted = shlex.quote(code) if set(code) & set('"$`\\!%') else f'"{code}"'
+    return f"This command converts it: python -c {quoted}"
 
 
 def _only(given: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 
 from edgeveil.errors import InputError, ReadingWarning
 from edgeveil.graph import lines, picking
+from edgeveil.graph.column_names import IDS, OTHERS, is_header_of_ids
 from edgeveil.graph.edges import SHOWN, Chunk, Indexed, RowError, index_columns
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.lines import is_integer
@@ -129,10 +130,12 @@ def _has_header(rows: list[list[str]]) -> bool:
     """Whether the first line is a header, judged by its words and the lines below."""
     top, below = rows[0], rows[1] if len(rows) > 1 else []
     first_two = {name.lower() for name in top[:2]}
-    if len(first_two) == 2 and first_two <= picking.IDS:
-        return True
+    usual = first_two <= IDS or (len(top) > 1 and is_header_of_ids(top[:2]))
+    if len(first_two) == 2 and usual:
+        # user1 and user2 are ids if one of them occurs again
+        return not any(name in row[:2] for name in top[:2] for row in rows[1:])
     if len(top) > 2 and any(
-        name.lower() in picking.OTHERS and (is_number(text) or picking.is_time(text))
+        name.lower() in OTHERS and (is_number(text) or picking.is_time(text))
         for name, text in zip(top, below, strict=False)
     ):
         return True
@@ -152,8 +155,17 @@ def _maybe_header(layout: Layout, nodes: NodeSet | None) -> str:
 
 def with_notes(graph: Graph, layout: Layout) -> Graph:
     """The graph with a note on how its file was read; warns of a possible header."""
-    guessed = graph.intake.nodes_from_edges and not layout.names and layout.guessed
-    if guessed and _stand_alone(graph, layout.ends):
+    guessed = graph.intake.nodes_from_edges and layout.guessed
+    taken = layout.names and [layout.names[i] for i in (layout.first, layout.second)]
+    if guessed and taken and any(graph.nodes.named(name) in graph.nodes for name in taken):
+        warnings.warn(
+            f"{layout.path}, line {layout.line - 1} was read as a header but may be an edge: one "
+            "of its words is an id in other lines; say header=False (--no-header) if it is an "
+            "edge, header=True (--header) if not",
+            ReadingWarning,
+            stacklevel=4,
+        )
+    if guessed and not layout.names and _stand_alone(graph, layout.ends):
         # The words are not quoted: they may be an edge.
         warnings.warn(
             f"{layout.path}, line {layout.line} was read as an edge but may be a header: its "

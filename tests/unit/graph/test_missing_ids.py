@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import polars as pl
 import pytest
 
@@ -10,16 +11,16 @@ from edgeveil.graph.io import as_graph, build_graph, open_graph, read_graph
 from edgeveil.graph.node_lists import read_nodes
 from edgeveil.graph.nodes import LONGEST_ID, NodeSet
 
-MISSING = ["NULL", "None", "null", "NA", "N/A", "\\N", "nan", "NaN"]
+MISSING = ["NULL", "None", "null", "NA", "N/A", "\\N", "nan", "NaN", "#N/A"]
 
 
 @pytest.mark.parametrize("word", MISSING)
 def test_missing_id_in_text_is_counted_with_its_lines(tmp_path, word):
     path = tmp_path / "edges.csv"
-    path.write_text(f"# c\nann,bob\n{word},bob\n\nbob,cem\ncem,{word}\n")
+    path.write_text(f"# c\nann,bob\nbob,{word}\n\nbob,cem\ncem,{word}\n")
     with pytest.raises(InputError, match=r"line 3: an id is .*missing value \(2 lines: 3, 6\)"):
         read_graph(path)
-    path.write_text(f"1,2\n{word},2\n")
+    path.write_text(f"1,2\n2,{word}\n")
     with pytest.raises(InputError, match=r"line 2: an id is .*missing value$"):
         read_graph(path)
 
@@ -42,8 +43,8 @@ def test_missing_ids_beyond_ten_are_counted_not_listed(tmp_path):
 
 @pytest.mark.parametrize("word", MISSING)
 def test_missing_id_in_a_node_list_is_refused_with_lines(tmp_path, word):
-    path = tmp_path / "nodes.txt"
-    path.write_text(f"id\n7\n{word}\n{word}\n")
+    path = tmp_path / "nodes.csv"
+    path.write_text(f'id,x\n7,y\n"{word}",y\n"{word}",z\n')
     with pytest.raises(InputError, match=r"line 3: .*missing value \(2 lines: 3, 4\)"):
         read_nodes(path)
 
@@ -81,3 +82,14 @@ def test_id_longer_than_the_limit_is_refused(tmp_path):
         as_graph([("ann", long + "x")])
     with pytest.raises(InputError, match=f"1 node ids are {words}"):
         NodeSet.of(["ann", long + "x"])
+
+
+def test_missing_id_among_ids_in_memory_is_refused():
+    for nodes in (["ann", "NULL"], nx.Graph([("ann", "NULL")])):
+        with pytest.raises(InputError, match="1 node id is NaN, NULL or the like, a missing value"):
+            as_graph(nodes) if isinstance(nodes, nx.Graph) else read_nodes(nodes)
+
+
+def test_table_with_decimals_as_ids_is_told_to_cast_them():
+    with pytest.raises(InputError, match=r"holds Float64.*cast it to integers"):
+        as_graph(pl.DataFrame({"a": [1.0], "b": [2.0]}))
