@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil.errors import InputError
+from edgeveil.graph.column_names import is_header_of_ids, likely_pair
 from edgeveil.graph.edges import with_text_ids
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.lines import refuse_url
 from edgeveil.graph.matrices import read_array, read_matrix, row_nodes
 from edgeveil.graph.node_lists import Nodes, node_set, read_nodes
 from edgeveil.graph.nodes import Ids, NodeId, NodeSet, check_ids
-from edgeveil.graph.picking import Columns, Reading
-from edgeveil.graph.tables import collect, read_pairs, read_table
+from edgeveil.graph.picking import Columns, Reading, refuse_two_kinds
+from edgeveil.graph.tables import collect, is_weight, read_rows, read_table, weight_of
 
 Array = npt.NDArray[np.int64]
 
@@ -44,7 +45,10 @@ def as_graph(
     a table                        anything with ``__arrow_c_stream__`` (pandas, polars,
                                    pyarrow, duckdb): the first two columns are an edge list,
                                    a numeric third is a weight; a polars LazyFrame likewise
-    a list of pairs                ``[("ann", "bob"), ("bob", "cem")]``: an edge each
+    a list of pairs                ``[("ann", "bob"), ("bob", "cem")]``: an edge each; also
+                                   triples with a weight, and dicts with two ids each
+    a dict of lists                ``{"ann": ["bob", "cem"]}``: the neighbours of each id; also
+                                   nodes and links, as networkx writes JSON
     ============================== =========================================================
 
     Weights, loops, repeats and directions are dropped and counted in ``graph.intake``.
@@ -63,18 +67,19 @@ def as_graph(
         for everybody, and the order of its rows is as public as its size.
     directed : {"refuse", "ignore", "keep"}
         How to treat directions. "refuse": refuse a directed graph, and a matrix or edge_index that
-        is not symmetric. "ignore": read every arc as an undirected edge. With both, a table or a
-        list of pairs, which does not say whether it is directed, holds undirected edges. "keep":
+        is not symmetric. "ignore": read every arc as an undirected edge. With both, a table, list
+        or dict of lists, which does not say whether it is directed, holds undirected edges. "keep":
         keep directions, from row to column, or from the first id of a row or pair to the second
         (a follows b). Only `edgeveil.suggest` and `edgeveil.refresh` take such a graph.
     columns : pair of str or int, optional
-        The two id columns of a table, by name or by position from 0. Default: the first two, if
-        that is clear.
+        The two id columns of a table or of records, by name or by position from 0. Default: the
+        first two, if that is clear.
     ids : {"auto", "text"}
         "auto": ids are of the kind that the object has; if the node list has another kind, or one
         column of a table, all are text. "text": ids are text in any case.
     one_kind : bool
-        Both columns of a table or of pairs hold the same kind of nodes; see `edgeveil.read_graph`.
+        Both columns of a table, list or dict hold the same kind of nodes; see
+        `edgeveil.read_graph`.
 
     Returns
     -------
@@ -127,8 +132,12 @@ def _read(obj: Any, reading: Reading, directed: Directed) -> Graph:
         obj = collect(obj)
     if hasattr(obj, "__arrow_c_stream__"):
         return read_table(obj, reading, directed=directed == "keep")
+    if isinstance(obj, Mapping):
+        return _graph_of_dict(obj, reading, directed)
     if isinstance(obj, list | tuple):
-        return read_pairs(obj, reading, directed=directed == "keep")
+        return read_rows(obj, reading, directed=directed == "keep")
+    if isinstance(obj, Set | Iterator):
+        return read_rows(list(obj), reading, directed=directed == "keep")
     if hasattr(obj, "numpy") or hasattr(obj, "__array__"):
         return read_array(_tensor(obj), nodes=reading.nodes, directed=directed)
     hint = ""
@@ -146,6 +155,82 @@ def _tensor(obj: Any) -> np.ndarray[Any, np.dtype[Any]]:
         return np.asarray(obj.numpy() if hasattr(obj, "numpy") else obj)
     except Exception as error:
         raise InputError(f"a {type(obj).__name__} cannot be read as an array") from error
+
+
+# -- dicts -----------------------------------------------------------------------------------
+
+
+def _graph_of_dict(given: Mapping[Any, Any], reading: Reading, directed: Directed) -> Graph:
+    """Read a dict of lists of neighbours, or nodes and links as d3 and networkx write JSON."""
+    links = given.get("links", given.get("edges"))
+    if isinstance(given.get("nodes"), list) and isinstance(links, list):
+        found = _read_node_link(given, links)
+    else:
+        if _are_columns(given):
+            return read_table(dict(given), reading, directed=directed == "keep")
+        found = _read_neighbours(given, as_text=reading.as_text)
+        # it does not say whether it is directed
+        found = found._replace(directed=directed == "keep")
+    if not reading.one_kind:
+        refuse_two_kinds("the dict", len(found.ids), lambda: [(found.u, found.v)])
+    return _graph_of(found, reading.nodes, directed, "the dict")
+
+
+def _are_columns(given: Mapping[Any, Any]) -> bool:
+    """Whether the keys are names of columns of equal length, and no ids."""
+    names = list(given)
+    if len(names) < 2 or not all(isinstance(name, str) for name in names):
+        return False
+    if not (likely_pair(names, roles_only=True) or is_header_of_ids(names[:2])):
+        return False
+    columns = list(given.values())
+    if not all(
+        isinstance(column, Sequence) and len(column) == len(columns[0]) for column in columns
+    ):
+        return False
+    return not any(name in column for name in names for column in columns)
+
+
+def _read_neighbours(given: Mapping[Any, Any], *, as_text: bool) -> _Found:
+    """Edges from every key to each of its neighbours, which may be keys of a dict themselves."""
+    u: list[int] = []
+    v: list[int] = []
+    weighted = 0
+    index: dict[Any, int] = {}
+    for node, neighbours in given.items():
+        if not isinstance(neighbours, Collection) or isinstance(neighbours, str):
+            raise InputError("a dict is read as a graph if it maps each id to a list of ids")
+        own = index.setdefault(str(node) if as_text else node, len(index))
+        try:
+            others = map(str, neighbours) if as_text else neighbours
+            v.extend(index.setdefault(other, len(index)) for other in others)
+        except TypeError as error:
+            raise InputError("a dict of lists holds something that is no id") from error
+        u += [own] * len(neighbours)
+        if isinstance(neighbours, Mapping):
+            weights = filter(is_weight, neighbours.values())
+            weighted += sum(weight_of(weight) != 1 for weight in weights)
+    if any(isinstance(key, str) for key in given) and not all(isinstance(i, str) for i in index):
+        raise InputError(
+            "the dict has text as keys (JSON has no other) and other ids in its lists: say "
+            "ids='text'"
+        )
+    return _Found(False, np.array(u, np.int64), np.array(v, np.int64), list(index), False, weighted)
+
+
+def _read_node_link(given: Mapping[Any, Any], links: list[Any]) -> _Found:
+    try:
+        index = {node["id"]: i for i, node in enumerate(given["nodes"])}
+        u, v = (
+            np.array([index[link[end]] for link in links], np.int64) for end in ("source", "target")
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            "the dict has nodes and links, but not as networkx writes them: every node with an "
+            "id, every link with the ids of its source and its target"
+        ) from error
+    weighted = sum(weight_of(link) != 1 for link in links)
+    return _Found(given.get("directed") is True, u, v, list(index), False, weighted)
 
 
 # -- graphs of other libraries ------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeveil._internal.checks import is_number
 from edgeveil.errors import InputError
 from edgeveil.graph.edges import SHOWN, Chunk, RowError, graph_of
 from edgeveil.graph.graph import Graph
@@ -22,10 +24,11 @@ _MOST_ROWS = 1 << 25  # larger chunks are not faster
 
 
 def read_table(table: Any, reading: Reading, *, directed: bool) -> Graph:
-    """Read any object with ``__arrow_c_stream__`` whose rows are edges."""
+    """Read any object with ``__arrow_c_stream__``, or a dict of columns, whose rows are edges."""
     import polars as pl
 
-    where = f"the {type(table).__module__.partition('.')[0]} table"
+    library = type(table).__module__.partition(".")[0]
+    where = "the dict" if library == "builtins" else f"the {library} table"
     index: Any = getattr(table, "index", None)
     columns = getattr(table, "columns", ())
     # pandas with the nodes as rows and as columns; up to three columns may be 0, 1, 2 by chance
@@ -34,38 +37,66 @@ def read_table(table: Any, reading: Reading, *, directed: bool) -> Graph:
     try:
         frame = pl.DataFrame(table)
     except Exception as error:
-        raise InputError(f"{where} cannot be read as columns through Arrow") from error
+        raise InputError(
+            f"{where} cannot be read as columns through Arrow; a column that mixes integers and "
+            "text cannot, for instance"
+        ) from error
     # pandas passes a named index as the last column; it is no weight
     edges = frame.select(n for n in frame.columns if not n.startswith("__index_level_"))
+    return _read_frame(edges, reading, where, directed=directed)
+
+
+def _read_frame(edges: pl.DataFrame, reading: Reading, where: str, *, directed: bool) -> Graph:
     picked = pick_columns(edges.columns, _sample_of(edges), reading, where, in_memory=True)
     return graph_of(_chunk(edges, picked, where, reading), reading, where, directed=directed)
 
 
-def read_pairs(pairs: Sequence[Any], reading: Reading, *, directed: bool) -> Graph:
-    """Read a list of pairs of ids, an edge each."""
+def read_rows(rows: Sequence[Any], reading: Reading, *, directed: bool) -> Graph:
+    """Read a list of edges: pairs of ids, triples with a weight, or records (dicts)."""
     import polars as pl
 
     where = "the list"
-    for row, pair in enumerate(pairs, 1):
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
+    if rows and all(isinstance(row, dict) for row in rows):
+        try:
+            frame = pl.DataFrame(rows, infer_schema_length=None)
+        except Exception as error:
+            raise InputError(f"{where} cannot be read as records with the same fields") from error
+        return _read_frame(frame, reading, where, directed=directed)
+    weighted = 0
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, list | tuple) or not (
+            len(row) == 2 or (len(row) == 3 and is_weight(row[2]))
+        ):
             raise InputError(
-                f"{where}, entry {row}: an edge in a list is a pair of ids, (a, b); pass a matrix "
-                "or an edge_index as a numpy array"
+                f"{where}, entry {number}: an edge in a list is a pair of ids, (a, b), or a "
+                "triple with a weight, (a, b, 0.5); pass a matrix or an edge_index as a numpy array"
             )
-    if len(pairs) == 2 and not any(isinstance(pair, tuple) for pair in pairs):
+        weighted += len(row) == 3 and weight_of(row[2]) != 1
+    may_be_matrix = len(rows) in (2, *({len(row) for row in rows} & {3}))
+    if may_be_matrix and not any(isinstance(row, tuple) for row in rows):
         raise InputError(
-            f"{where} is 2 x 2: it may be a matrix or two edges; write edges as tuples, "
-            "[(a, b), (c, d)], or pass a matrix as a numpy array"
+            f"{where} has {len(rows)} lists: it may be a matrix or {len(rows)} edges; write edges "
+            "as tuples, [(a, b), (c, d)], or pass a matrix as a numpy array"
         )
     try:
-        ids = [pl.Series(name, [pair[i] for pair in pairs]) for i, name in enumerate("ab")]
+        ids = [pl.Series(name, [row[i] for row in rows]) for i, name in enumerate("ab")]
         kinds = [column.dtype for column in ids]
         if pl.String in kinds and any(kind.is_integer() for kind in kinds):
             raise TypeError("7 and '7' would become one node")
     except Exception as error:
         raise InputError(f"{where} mixes ids of several kinds; ids are integers or text") from error
-    chunk = _chunk(pl.DataFrame(ids), Picked(0, 1), where, reading)
+    chunk = replace(_chunk(pl.DataFrame(ids), Picked(0, 1), where, reading), weighted=weighted)
     return graph_of(chunk, reading, where, directed=directed)
+
+
+def is_weight(given: Any) -> bool:
+    """Whether the third part of a triple is a weight: a number, or attributes as in networkx."""
+    return is_number(given) or isinstance(given, bool | dict)
+
+
+def weight_of(given: Any) -> Any:
+    """The weight of an edge with this number or these attributes; 1 if there is none."""
+    return given.get("weight", 1) if isinstance(given, dict) else given
 
 
 def collect(frame: pl.LazyFrame, otherwise: str = "the polars LazyFrame cannot be read") -> Any:
@@ -162,7 +193,8 @@ def _id_column(column: pl.Series) -> pl.Series:
             raise RowError(f"the id in column {name!r} does not fit into 64 bits", row)
         return ids
     if kind not in (pl.String, pl.Categorical, pl.Enum):
-        raise RowError(f"column {name!r} holds {kind}, ids must be integers or text", 0)
+        hint = "; cast it to integers" if kind.is_float() else ""
+        raise RowError(f"column {name!r} holds {kind}, ids must be integers or text{hint}", 0)
     ids = column.cast(pl.String)
     for wrong, reason in (
         (ids == "", "empty"),

@@ -164,7 +164,7 @@ def test_a_path_is_sent_to_read_graph(thing):
         as_graph(thing)
 
 
-@pytest.mark.parametrize("thing", [None, 7, {"a": "b"}, nx])
+@pytest.mark.parametrize("thing", [None, 7, nx])
 def test_what_is_no_graph_is_refused(thing):
     with pytest.raises(InputError, match=r"is not a graph, matrix or table of edges$"):
         as_graph(thing)

@@ -142,10 +142,9 @@ def test_a_list_of_pairs_is_read_on_the_node_list_and_with_directions():
 @pytest.mark.parametrize(
     ("thing", "words"),
     [
-        ([[0, 1], [1, 0]], "2 x 2: it may be a matrix or two edges"),
-        ([[0, 1, 0], [1, 0, 0], [0, 0, 0]], "a pair of ids, .* a matrix or an edge_index as a"),
-        ([[0, 1, 2], [1, 2, 3]], "a pair of ids, .* a matrix or an edge_index as a"),
-        ([(1, 2), (2, 3, 0.5)], "entry 2: an edge in a list is a pair"),
+        ([[0, 1], [1, 0]], "may be a matrix or 2 edges"),
+        ([[0, 1, 0, 0], [1, 0, 0, 1]], "a pair of ids, .* a matrix or an edge_index as a"),
+        ([(1, 2), (2, 3, "x")], "entry 2: an edge in a list is a pair"),
         (["ab", "cd"], "a pair of ids"),
         ([(1, 2), ("x", 3)], "mixes ids of several kinds"),
         ([(1.5, 2)], "ids must be integers or text"),
