@@ -25,8 +25,8 @@ from benchmarks.measure import interleaved, ratios, show, summary
 from benchmarks.settings import Settings
 from benchmarks.streaming import settings_of
 from edgeveil import NoiseSource, release, release_to
-from edgeveil.engine import Local, Ray
-from edgeveil.engine.tasks import Part
+from edgeveil.jobs import Local, Ray
+from edgeveil.jobs.tasks import Part
 from edgeveil.mechanisms import Suggest
 
 __all__ = ["run"]

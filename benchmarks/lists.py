@@ -22,9 +22,9 @@ from benchmarks.measure import interleaved, load_average, ratios, show, summary
 from benchmarks.scale import exponent
 from benchmarks.settings import Settings
 from edgeveil import Graph, NoiseSource
-from edgeveil.engine import Local
-from edgeveil.engine.tasks import About, Part, Task
 from edgeveil.flow.common_neighbours import two_hop_tail_of_lists
+from edgeveil.jobs import Local
+from edgeveil.jobs.tasks import About, Part, Task
 from edgeveil.mechanisms.base import own_lists
 from edgeveil.mechanisms.run import rows_after, shared_part
 from edgeveil.mechanisms.suggest import Suggest

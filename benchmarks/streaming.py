@@ -13,7 +13,7 @@ from benchmarks.graphs import described, small_graph
 from benchmarks.measure import ratios, show, summary
 from benchmarks.settings import Settings
 from edgeveil import release_to
-from edgeveil.engine import Local
+from edgeveil.jobs import Local
 from edgeveil.mechanisms import DPInstantEmbedding, OwnListEmbedding
 
 __all__ = ["MECHANISMS", "run"]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from edgeveil.engine import rank
 from edgeveil.evaluation.ranking import choose_sources
 from edgeveil.evaluation.results import Result
 from edgeveil.graph.datasets import LabelledGraph
+from edgeveil.jobs import rank
 from edgeveil.report import PageData
 from edgeveil.report.list_page import member_lists
 from experiments.results import read_results

@@ -7,7 +7,7 @@
 20
 
 Further parts by name: ``ev.mechanisms``, ``ev.errors``, ``ev.datasets``, ``ev.flow``,
-``ev.engine`` and ``ev.conformance``. Names are loaded when first used, so that importing the
+``ev.jobs`` and ``ev.conformance``. Names are loaded when first used, so that importing the
 package stays fast.
 """
 
@@ -17,18 +17,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgeveil import engine as engine
     from edgeveil import errors as errors
     from edgeveil import flow as flow
+    from edgeveil import jobs as jobs
     from edgeveil import mechanisms as mechanisms
-    from edgeveil.engine import embed, price, rank, release, release_to
-    from edgeveil.engine.advice import recommended
-    from edgeveil.engine.estimators import PrivateEmbedding
     from edgeveil.evaluation.own_graph import evaluate
     from edgeveil.graph import datasets as datasets
     from edgeveil.graph.graph import Graph
     from edgeveil.graph.io import as_graph, open_graph, read_graph, save_graph
     from edgeveil.graph.nodes import NodeSet
+    from edgeveil.jobs import embed, price, rank, release, release_to
+    from edgeveil.jobs.advice import recommended
+    from edgeveil.jobs.estimators import PrivateEmbedding
     from edgeveil.ledger import Ledger
     from edgeveil.privacy.guarantee import Guarantee
     from edgeveil.privacy.noise import NoiseSource
@@ -69,16 +69,16 @@ __all__ = [
 _PARTS = {
     "conformance": "testing.conformance",
     "datasets": "graph.datasets",
-    "engine": "engine",
     "errors": "errors",
     "flow": "flow",
+    "jobs": "jobs",
     "mechanisms": "mechanisms",
 }
 _HOMES = {
-    "engine.advice": "recommended",
+    "jobs.advice": "recommended",
     "testing": "audit",
-    "engine": "embed price rank release release_to",
-    "engine.estimators": "PrivateEmbedding",
+    "jobs": "embed price rank release release_to",
+    "jobs.estimators": "PrivateEmbedding",
     "evaluation.own_graph": "evaluate",
     "graph.graph": "Graph",
     "series.history": "History",

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from edgeveil.engine import rank
 from edgeveil.graph.datasets import social_network
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.jobs import rank
 from edgeveil.ledger import Ledger
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.report import PageData, page_from_releases

@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeveil.engine import Local, Ray, embed, keys, ray_cluster, release, release_to
-from edgeveil.engine.ray_cluster import GraphFolder, _run_part
-from edgeveil.engine.tasks import Part, Task
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.datasets import social_network
 from edgeveil.graph.io import save_graph
+from edgeveil.jobs import Local, Ray, embed, keys, ray_cluster, release, release_to
+from edgeveil.jobs.ray_cluster import GraphFolder, _run_part
+from edgeveil.jobs.tasks import Part, Task
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, DPPushFlowCap, EdgeFlipping
 from edgeveil.privacy.noise import NoiseSource
@@ -184,7 +184,7 @@ import sys
 import ray
 from ray.cluster_utils import Cluster
 from edgeveil.graph.datasets import social_network
-from edgeveil.engine import Ray, release
+from edgeveil.jobs import Ray, release
 from edgeveil.mechanisms import DPInstantEmbedding
 from edgeveil.privacy.noise import NoiseSource
 
@@ -224,7 +224,7 @@ def test_a_lost_machine_with_its_object_store_costs_only_time(tmp_path):
 DRIVER = """
 import sys
 from edgeveil.graph.datasets import social_network
-from edgeveil.engine import Ray, release_to
+from edgeveil.jobs import Ray, release_to
 from edgeveil.mechanisms import DPInstantEmbedding
 from edgeveil.ledger import Ledger
 
@@ -390,7 +390,7 @@ def test_a_cluster_of_its_own_for_one_call(tmp_path):
         "    folder = ray._private.worker._global_node.get_session_dir_path()\n"
         "    place = os.path.dirname(os.path.dirname(folder))\n"
         "    seen.append((place, oct(os.stat(place).st_mode & 0o777)))\n"
-        "engine = ev.engine.Ray(workers=2)\n"
+        "engine = ev.jobs.Ray(workers=2)\n"
         "a = ev.embed(g, engine=engine, progress=look)\n"
         "place, mode = seen[0]\n"
         "assert mode == '0o700', mode\n"
@@ -410,7 +410,7 @@ def test_an_address_without_a_cluster_is_a_plain_error_at_once():
     program = (
         "import sys\n"
         "from edgeveil.graph.datasets import social_network\n"
-        "from edgeveil.engine import Ray, release\n"
+        "from edgeveil.jobs import Ray, release\n"
         "from edgeveil.errors import EdgeveilError\n"
         "from edgeveil.mechanisms import TwoHop\n"
         "graph = social_network(150).graph\n"

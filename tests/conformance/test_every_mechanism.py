@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeveil.engine import release
 from edgeveil.errors import BudgetError, ParameterError, PromiseError, UnknownNodeError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.jobs import release
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     MECHANISMS,
@@ -349,7 +349,7 @@ FORKS = """
 import hashlib, os, sys
 sys.path.insert(0, {root!r})
 from tests.conformance.test_every_mechanism import NOISY, a_graph, values_of
-from edgeveil.engine import release
+from edgeveil.jobs import release
 
 graph = a_graph()
 

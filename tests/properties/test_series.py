@@ -16,11 +16,11 @@ from itertools import combinations, pairwise, permutations, product
 import numpy as np
 import pytest
 
-from edgeveil.engine import Local
 from edgeveil.errors import LedgerError
 from edgeveil.estimate import lists
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.jobs import Local
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.mechanisms.base import own_lists

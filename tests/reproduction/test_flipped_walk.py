@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.engine import release
 from edgeveil.flow import personalized_pagerank
 from edgeveil.graph.datasets import social_network
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.jobs import release
 from edgeveil.mechanisms import EdgeFlipping
 from edgeveil.privacy.noise import NoiseSource
 from experiments.flipped_walk import FlippedWalk, all_pairs, flipped_rows

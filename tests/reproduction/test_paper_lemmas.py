@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeveil.engine import release
 from edgeveil.flow import (
     lazy_restart,
     personalized_pagerank,
@@ -20,6 +19,7 @@ from edgeveil.flow import (
     push_flow_cap,
 )
 from edgeveil.flow.bounds import edge_cap
+from edgeveil.jobs import release
 from edgeveil.mechanisms import DPPushFlow, DPPushFlowCap, DPSparsePPR
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.noise import NoiseSource

@@ -180,7 +180,7 @@ def test_loops_that_do_not_load_are_an_honest_error_and_no_endless_wait(
         raise RuntimeError("no locator available")
 
     monkeypatch.setattr("edgeveil.serve.making._load_kernels", broken)
-    monkeypatch.setattr("edgeveil.engine.making.release", broken)
+    monkeypatch.setattr("edgeveil.jobs.job.release", broken)
     making = service(tmp_path, graphs)
     try:
         with pytest.raises(Unavailable):
@@ -200,8 +200,8 @@ def test_a_row_that_cannot_be_finished_keeps_nobody_else_from_a_list(tmp_path, g
     try:
         run(making.make(1))
         with monkeypatch.context() as patch:  # other code charges a row, and is killed
-            patch.setattr("edgeveil.engine.question.code_of", lambda mechanism: "other")
-            patch.setattr("edgeveil.engine.making.write_rows", disk_full)
+            patch.setattr("edgeveil.jobs.request.code_of", lambda mechanism: "other")
+            patch.setattr("edgeveil.jobs.job.write_rows", disk_full)
             run(all_of(7))
         six, seven, eight = run(all_of(6, 7, 8))
         assert (made(six), made(eight)) == ((6, 1), (8, 1))

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from edgeveil.engine.advice import recommended
 from edgeveil.errors import ParameterError
 from edgeveil.flow import personalized_pagerank
 from edgeveil.graph.datasets import social_network
+from edgeveil.jobs.advice import recommended
 from edgeveil.mechanisms import MECHANISMS, DegreePrior, EdgeFlipping, OwnListEmbedding, TwoHop
 from tests.seam import run
 

@@ -17,7 +17,7 @@ from numba.extending import is_jitted
 from edgeveil._internal import loops as _loops
 from edgeveil._internal import source as _source
 from edgeveil._internal.compiled import compiled
-from edgeveil.engine import keys
+from edgeveil.jobs import keys
 
 INLINED = """
 from edgeveil._internal.compiled import inlined

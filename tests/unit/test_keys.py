@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeveil.engine import keys, making, price, question, rank, release, release_to
-from edgeveil.engine.keys import code_of, describe
 from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.jobs import job, keys, price, rank, release, release_to, request
+from edgeveil.jobs.keys import code_of, describe
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import (
     DegreePrior,
@@ -116,7 +116,7 @@ def test_a_corrected_class_does_not_resume_with_the_old_noise(written, ledger, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(making, "write_rows", crash)
+        patch.setattr(job, "write_rows", crash)
         with pytest.raises(KeyboardInterrupt):
             release(GRAPH, old, [0], ledger=ledger)
     new = written(OURS_AGAIN.replace("rows * factor", "rows * factor + 0")).DPPushFlowCap(epsilon=1)
@@ -180,7 +180,7 @@ def copy(tmp_path_factory):
 @pytest.fixture
 def edited(copy, monkeypatch):
     """The digest of our code after an edit of a copy of it."""
-    monkeypatch.setattr(keys, "__file__", str(copy / "engine" / "keys.py"))
+    monkeypatch.setattr(keys, "__file__", str(copy / "jobs" / "keys.py"))
     monkeypatch.setattr(keys, "_meaning", parsed_once)
 
     def digest(name: str, old: str = "", new: str = "") -> str:
@@ -209,9 +209,9 @@ def test_docstrings_comments_and_layout_of_our_code_do_not_count(edited):
 def test_what_makes_no_values_does_not_count(edited):
     plain = edited("mechanisms/two_hop.py")
     for name in (
-        "engine/advice.py",
+        "jobs/advice.py",
         "cli/rank.py",
-        "engine/api.py",
+        "jobs/api.py",
         "testing/verdict.py",
         "results/release.py",
     ):
@@ -234,7 +234,7 @@ def test_what_makes_no_values_does_not_count(edited):
             "graph/graph.py",
             "graph/nodes.py",
         ),
-        "engine/tasks.py",
+        "jobs/tasks.py",
     ],
 )
 def test_what_makes_values_counts(name, edited):
@@ -297,7 +297,7 @@ def test_what_fails_for_public_reasons_fails_before_the_charge(case, ledger, tmp
 def test_edge_flipping_beyond_memory_fails_before_the_charge(ledger, monkeypatch):
     nodes = NodeSet.range(100_000)
     graph = Graph.from_edges([0], [1], nodes)
-    for module in (edge_flipping, question):
+    for module in (edge_flipping, request):
         monkeypatch.setattr(module, "total_memory", lambda: 2**33)
     with pytest.raises(ParameterError, match=r"pairs of nodes, which takes .* GiB of memory"):
         release(graph, EdgeFlipping(epsilon=1), [0], ledger=ledger)
@@ -306,7 +306,7 @@ def test_edge_flipping_beyond_memory_fails_before_the_charge(ledger, monkeypatch
 
 
 def test_rows_beyond_memory_are_refused_unless_they_go_to_a_folder(ledger, tmp_path, monkeypatch):
-    monkeypatch.setattr(question, "total_memory", lambda: 8 * 6 * 5)
+    monkeypatch.setattr(request, "total_memory", lambda: 8 * 6 * 5)
     with pytest.raises(ParameterError, match=r"edgeveil\.release_to writes them to a folder"):
         release(GRAPH, DPPushFlowCap(epsilon=1), range(6), ledger=ledger)
     assert ledger.charges() == []

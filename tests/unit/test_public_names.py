@@ -13,7 +13,7 @@ PUBLIC = {
     *("suggest", "refresh", "rank", "embed", "release", "release_to", "price", "recommended"),
     *("audit", "evaluate"),
 }
-PARTS = {"conformance", "datasets", "engine", "errors", "flow", "mechanisms"}
+PARTS = {"conformance", "datasets", "errors", "flow", "jobs", "mechanisms"}
 HOMES = {"conformance": "testing.conformance", "datasets": "graph.datasets"}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.engine import rank, release
-from edgeveil.engine.api import known_to
 from edgeveil.errors import ParameterError, UnknownNodeError
 from edgeveil.graph.datasets import social_network
+from edgeveil.jobs import rank, release
+from edgeveil.jobs.api import known_to
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DegreePrior, OwnListEmbedding, TwoHop
 from edgeveil.privacy.noise import NoiseSource

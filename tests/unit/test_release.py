@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeveil._internal.files import write_atomically
-from edgeveil.engine import release
 from edgeveil.errors import InputError, ParameterError, UnknownNodeError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.jobs import release
 from edgeveil.mechanisms import NonPrivate, TwoHop
 from edgeveil.mechanisms.hard_pairs import graph_of_pairs
 from edgeveil.privacy.guarantee import Guarantee

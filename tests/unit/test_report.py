@@ -8,13 +8,13 @@ import re
 import numpy as np
 import pytest
 
-from edgeveil.engine import rank, release
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import hide_edges
 from edgeveil.evaluation.own_graph import evaluate
 from edgeveil.graph.datasets import social_network
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.jobs import rank, release
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import DPInstantEmbedding, NonPrivate, OwnNeighbours, TwoHop
 from edgeveil.privacy.guarantee import Guarantee

@@ -1,6 +1,6 @@
 """Digests of the package's own source: which code runs.
 
-Caches of compiled loops (`_loops`) and unfinished batches (`engine.keys`) are named by them.
+Caches of compiled loops (`_loops`) and unfinished batches (`jobs.keys`) are named by them.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def make_mechanism(
 
     Without a name it is the recommended one, for a public node set of this size.
     """
-    from edgeveil.engine.advice import recommended
+    from edgeveil.jobs.advice import recommended
 
     given = {option: value for option, value in options.items() if value is not None}
     if name is not None:

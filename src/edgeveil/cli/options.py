@@ -16,7 +16,7 @@ from edgeveil.cli.output import Format as OutputFormat
 from edgeveil.errors import ParameterError
 
 if TYPE_CHECKING:
-    from edgeveil.engine import Engine
+    from edgeveil.jobs import Engine
 
 
 def default(words: str) -> Parameter:
@@ -198,7 +198,7 @@ class Releasing(GraphFile):
 
     def make_engine(self) -> Engine:
         """The engine that was asked for."""
-        from edgeveil.engine import Local, Ray
+        from edgeveil.jobs import Local, Ray
 
         if self.engine == "ray":
             return Ray(address=self.address, workers=self.workers)

@@ -53,7 +53,7 @@ def rank(
     from edgeveil.cli.mechanisms import make_mechanism
     from edgeveil.cli.reading import TABLES, check_release, wanted_nodes
     from edgeveil.cli.releasing import Setup, make_release, print_lists
-    from edgeveil.engine.api import known_to
+    from edgeveil.jobs.api import known_to
 
     whole("-k", k)
     if source is None and sources is None:

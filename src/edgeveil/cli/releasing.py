@@ -26,12 +26,12 @@ from edgeveil.cli.interrupts import wait_for_input
 from edgeveil.cli.options import Lists, Releasing
 from edgeveil.cli.output import Format, counting, print_table, say, wrapped
 from edgeveil.cli.reading import check_folder, read_and_say, wanted_nodes
-from edgeveil.engine import Engine
-from edgeveil.engine.making import make, make_folder
-from edgeveil.engine.question import Options, Question, ask
-from edgeveil.engine.tasks import ListOptions
 from edgeveil.errors import BudgetError, EdgeveilError, LedgerError, ParameterError
 from edgeveil.graph.nodes import NodeId
+from edgeveil.jobs import Engine
+from edgeveil.jobs.job import make, make_folder
+from edgeveil.jobs.request import Options, Question, ask
+from edgeveil.jobs.tasks import ListOptions
 from edgeveil.ledger import Price
 from edgeveil.mechanisms import Mechanism
 from edgeveil.results.suggestions import member_files

@@ -56,10 +56,10 @@ def warmup() -> None:
 
 def _calls() -> Iterator[Callable[[], object]]:
     """Calls that together need every loop for every kind of array that graphs have."""
-    from edgeveil.engine import release
     from edgeveil.graph.datasets import social_network
     from edgeveil.graph.graph import Graph
     from edgeveil.graph.nodes import NodeSet
+    from edgeveil.jobs import release
     from edgeveil.mechanisms import (
         DegreePrior,
         DPForwardCap,

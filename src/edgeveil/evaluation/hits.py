@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.engine import release
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Lists
 from edgeveil.evaluation.metrics import hits_at_k
 from edgeveil.evaluation.results import Result, estimate
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.graph import Graph
+from edgeveil.jobs import release
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.suggest import Suggest
 from edgeveil.privacy.noise import NoiseSource

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from edgeveil import mechanisms as private
 from edgeveil._internal.checks import one_of, whole
 from edgeveil._internal.notebook import html_card, html_table
-from edgeveil.engine.question import graph_of
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import (
     ALIKE,
@@ -26,6 +25,7 @@ from edgeveil.evaluation.over_time import measure_history
 from edgeveil.evaluation.ranking import SCOPES, Contender, RandomOrder, measure_contest
 from edgeveil.evaluation.results import Result, draw
 from edgeveil.graph.graph import Graph
+from edgeveil.jobs.request import graph_of
 from edgeveil.mechanisms.base import Mechanism, check_mechanism
 from edgeveil.privacy.epsilon import check_epsilon
 from edgeveil.series.history import History

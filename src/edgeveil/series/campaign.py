@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from edgeveil.engine.keys import code_of, describe, parameters_of
 from edgeveil.errors import LedgerError, ParameterError
+from edgeveil.jobs.keys import code_of, describe, parameters_of
 from edgeveil.ledger import Campaign, Ledger
 from edgeveil.ledger.prices import NANO
 from edgeveil.ledger.snapshots import SERIES, plain_label

@@ -2,7 +2,7 @@
 
 Windows that an older copy lacks were drawn all the same, and must not be drawn a second time. Each
 of the three records something about the others. What this does not detect draws nothing twice
-from one secret over other data: see `edgeveil.engine.keys.noise_for`.
+from one secret over other data: see `edgeveil.jobs.keys.noise_for`.
 """
 
 from __future__ import annotations

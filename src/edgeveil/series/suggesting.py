@@ -9,12 +9,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from edgeveil._internal.checks import whole
-from edgeveil.engine.api import mechanism_for_lists
-from edgeveil.engine.making import release
-from edgeveil.engine.question import Options, graph_of
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
+from edgeveil.jobs.api import mechanism_for_lists
+from edgeveil.jobs.job import release
+from edgeveil.jobs.request import Options, graph_of
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.base import Mechanism
 from edgeveil.mechanisms.suggest import Suggest

@@ -117,7 +117,7 @@ class Making:
     @property
     def guarantee(self) -> Guarantee:
         """What one list protects."""
-        from edgeveil.engine.question import guarantee_for
+        from edgeveil.jobs.request import guarantee_for
 
         return guarantee_for(self.edition.graph, self.mechanism, 1)
 
@@ -314,7 +314,7 @@ class Making:
                 answer.set_result(body)
 
     def _lists_of(self, edition: Edition, indices: Sequence[int]) -> list[bytes]:
-        from edgeveil.engine.making import release  # compiled code: not before the first list
+        from edgeveil.jobs.job import release  # compiled code: not before the first list
 
         graph, offer = edition.graph, self.offer
         made = release(

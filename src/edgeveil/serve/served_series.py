@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from edgeveil.errors import EdgeveilError, LedgerError
 from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.jobs.request import guarantee_for
 from edgeveil.ledger import Ledger
 from edgeveil.ledger.schema import UnusableError
 from edgeveil.series.campaign import Current, current_series, guarantee_of_series, series_folder

@@ -24,10 +24,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgeveil.engine.keys import parameters_of
 from edgeveil.errors import PromiseError
 from edgeveil.estimate.lists import STORED, Evidence
 from edgeveil.graph.graph import Graph
+from edgeveil.jobs.keys import parameters_of
 from edgeveil.mechanisms import run
 from edgeveil.mechanisms.base import (
     Asking,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeveil.engine import release
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.metrics import top_k_metrics
 from edgeveil.evaluation.ranking import (
@@ -17,6 +16,7 @@ from edgeveil.evaluation.ranking import (
 )
 from edgeveil.flow import personalized_pagerank
 from edgeveil.graph.datasets import social_network
+from edgeveil.jobs import release
 from edgeveil.mechanisms import (
     DegreePrior,
     DPInstantEmbedding,

@@ -15,10 +15,10 @@ from edgeveil import (
     release,
     suggest,
 )
-from edgeveil.engine import price, release_to
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph.datasets import social_network
 from edgeveil.graph.io import save_graph
+from edgeveil.jobs import price, release_to
 from edgeveil.mechanisms import DegreePrior
 
 GRAPH = social_network(60, average_degree=8, seed=1).graph

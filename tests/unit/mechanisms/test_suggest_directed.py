@@ -8,7 +8,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from edgeveil.engine import price, release
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.evaluation.hits import hide_edges, hits, members_by_degree, popularity
 from edgeveil.evaluation.own_graph import evaluate
@@ -16,6 +15,7 @@ from edgeveil.flow.common_neighbours import two_hop_tail_of_lists
 from edgeveil.flow.pagerank import personalized_pagerank
 from edgeveil.graph.datasets import social_network
 from edgeveil.graph.graph import Graph
+from edgeveil.jobs import price, release
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import MECHANISMS, DPPushFlow, Suggest
 from edgeveil.mechanisms.hard_pairs import Pair, graph_of_pairs

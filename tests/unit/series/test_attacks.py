@@ -12,10 +12,10 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 import pytest
 
-from edgeveil.engine import Local
 from edgeveil.errors import BudgetError, LedgerError, ParameterError
 from edgeveil.graph.graph import NEVER, Graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.jobs import Local
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms import run as runner
 from edgeveil.privacy.statistic import Tail

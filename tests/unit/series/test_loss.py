@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from edgeveil.engine import Local
 from edgeveil.errors import LossError, ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.jobs import Local
 from edgeveil.ledger import Ledger
 from edgeveil.series import refresh
 from edgeveil.series.history import History

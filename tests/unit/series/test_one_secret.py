@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import edgeveil
-from edgeveil.engine import keys
-from edgeveil.engine.keys import noise_for
-from edgeveil.engine.making import read_shared
 from edgeveil.errors import LedgerError
+from edgeveil.jobs import keys
+from edgeveil.jobs.job import read_shared
+from edgeveil.jobs.keys import noise_for
 from edgeveil.ledger import Ledger
 from edgeveil.mechanisms.run import shared_numbers
 from edgeveil.mechanisms.suggest import Suggest, SuggestWindow
@@ -80,7 +80,7 @@ def test_only_one_place_makes_noise_from_a_kept_secret():
         for file in folder.rglob("*.py")
         if "NoiseSource.from_secret(" in file.read_text()
     }
-    assert places == {"engine/keys.py"}
+    assert places == {"jobs/keys.py"}
 
 
 @pytest.fixture

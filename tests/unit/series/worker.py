@@ -14,10 +14,10 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from edgeveil.engine import Local
 from edgeveil.errors import EdgeveilError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
+from edgeveil.jobs import Local
 from edgeveil.ledger import Ledger
 from edgeveil.series import Refreshed, WindowRule, refresh
 

@@ -14,13 +14,13 @@ from typing import Any, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.engine.keys import noise_for
-from edgeveil.engine.question import Question, ReleaseOptions, ask
-from edgeveil.engine.tasks import About, Made, Part, Parts, Task
 from edgeveil.errors import BudgetError, InputError, LedgerError, ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.jobs.keys import noise_for
+from edgeveil.jobs.request import Question, ReleaseOptions, ask
+from edgeveil.jobs.tasks import About, Made, Part, Parts, Task
 from edgeveil.ledger import Batch, Price
 from edgeveil.mechanisms.base import Mechanism, Rows
 from edgeveil.mechanisms.run import rows_at_once, shared_numbers
@@ -91,7 +91,7 @@ def release(
         A seeded source for tests and demonstrations (``NoiseSource.insecure(seed)``), which makes
         the release not private; fresh secure noise by default. Not allowed with a ledger.
     engine : Engine, optional
-        Where to compute: `edgeveil.engine.Local` (the default) or `edgeveil.engine.Ray`. The
+        Where to compute: `edgeveil.jobs.Local` (the default) or `edgeveil.jobs.Ray`. The
         values do not depend on it.
     progress : callable, optional
         Called with the number of rows done and the number of all rows.

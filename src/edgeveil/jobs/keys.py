@@ -34,7 +34,7 @@ from edgeveil.privacy.noise import NoiseSource
 # Modules that released values depend on; not readers of files, commands, reports, audits.
 _MAKES_VALUES = (
     *("estimate", "flow", "mechanisms", "privacy", "graph/graph.py", "graph/nodes.py"),
-    *("engine/tasks.py", "series"),
+    *("jobs/tasks.py", "series"),
 )
 
 

@@ -17,11 +17,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from edgeveil._internal.checks import whole
-from edgeveil.engine.keys import code_of
-from edgeveil.engine.tasks import Part, Parts, Task
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.io import open_graph
+from edgeveil.jobs.keys import code_of
+from edgeveil.jobs.tasks import Part, Parts, Task
 from edgeveil.privacy.noise import NoiseKey
 
 _ATTEMPTS = 5  # how often a part that the cluster lost is started, at most

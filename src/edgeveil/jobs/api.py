@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
-from edgeveil.engine.advice import recommended
-from edgeveil.engine.making import release, release_to
-from edgeveil.engine.question import Options, ask, graph_of
 from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
+from edgeveil.jobs.advice import recommended
+from edgeveil.jobs.job import release, release_to
+from edgeveil.jobs.request import Options, ask, graph_of
 from edgeveil.ledger import Ledger, Price
 from edgeveil.mechanisms.base import Mechanism, check_mechanism
 from edgeveil.mechanisms.own_list import OwnListEmbedding

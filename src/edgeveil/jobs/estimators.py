@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil.engine import release
-from edgeveil.engine.advice import recommended
-from edgeveil.engine.api import own_list
-from edgeveil.engine.question import graph_of
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.graph import Directed, Graph, check_directed
 from edgeveil.graph.matrices import read_matrix
+from edgeveil.jobs import release
+from edgeveil.jobs.advice import recommended
+from edgeveil.jobs.api import own_list
+from edgeveil.jobs.request import graph_of
 from edgeveil.privacy.noise import NoiseSource
 from edgeveil.results.postprocess import embed
 

@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from edgeveil._internal.checks import whole
 from edgeveil._internal.memory import total_memory
-from edgeveil.engine.keys import code_of, describe, parameters_of
-from edgeveil.engine.tasks import About, Engine, ListOptions, Local
 from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.estimate.lists import STORED
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.io import as_graph, read_graph
 from edgeveil.graph.nodes import NodeId, NodeSet
+from edgeveil.jobs.keys import code_of, describe, parameters_of
+from edgeveil.jobs.tasks import About, Engine, ListOptions, Local
 from edgeveil.ledger import Campaign, Ledger, Price
 from edgeveil.mechanisms.base import Mechanism, check_directions, check_mechanism
 from edgeveil.mechanisms.run import rows_at_once
