@@ -87,7 +87,7 @@ def measure(settings: dict[str, Any], rounds: int) -> dict[str, Any]:
         "members": graph.n_nodes,
         "plain": ratios([one for one, _ in plain], [two for _, two in plain]),
     }
-    key = NoiseSource.insecure(1).hand_over()
+    key = NoiseSource.insecure(1).export_key()
     parts = [(Part(number, (0,)), key) for number in range(_PARTS)]
     start = time.perf_counter()
     nothing: Any = _Nothing()

@@ -122,7 +122,7 @@ def _all(graph: Graph, shared: Any, settings: Settings) -> dict[str, Any]:
     before, peak = _memory_mb(), [0.0]
 
     def make(threads: int, members: Members) -> None:
-        key = NoiseSource.secure().hand_over()
+        key = NoiseSource.secure().export_key()
         parts = (
             (Part(0, tuple(members[first : first + PART].tolist())), key)
             for first in range(0, len(members), PART)
@@ -177,7 +177,7 @@ def _small(graph: Graph, settings: Settings) -> dict[str, Any]:
 
     whole = _lists(graph, shared, PLACES)
     times = interleaved(
-        {"sums": sums, "whole": lambda: whole(members.tolist())}, rounds=settings.rounds
+        {"sums": sums, "whole": lambda: check_int(members.tolist())}, rounds=settings.rounds
     )
     ratio = ratios(times["whole"], times["sums"])
     found = {name: summary(t / len(members) for t in of) for name, of in times.items()}

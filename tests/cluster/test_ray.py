@@ -60,7 +60,7 @@ def made_here():
 
 
 @pytest.fixture(scope="module")
-def whole():
+def check_int():
     return embed(GRAPH, epsilon=1.0, mechanism=EMBED, noise=seeded()).values.tobytes()
 
 
@@ -339,7 +339,7 @@ def test_what_is_cancelled_has_ended_and_writes_nothing_more(cluster, tmp_path, 
 def test_a_worker_with_other_code_refuses_the_part(cluster, monkeypatch):
     """It could draw other values under the same key, or less noise."""
     sent = [cluster.put(Task(mechanism=SLOW, graph=GRAPH, shared=None))]
-    part, key = Part(0, (0, 1)), seeded().hand_over()
+    part, key = Part(0, (0, 1)), seeded().export_key()
     code = keys.code_of(SLOW)
     assert _run_part(sent, "one", code, part, key).rows.shape == (2, 8)
     monkeypatch.setattr(keys, "_our_code", lambda: "0" * 64)
@@ -352,7 +352,7 @@ def test_a_worker_with_other_code_refuses_the_part(cluster, monkeypatch):
 
 def test_the_secret_is_on_no_disk_and_in_no_store(cluster, ledger, tmp_path):
     secrets = []
-    original = NoiseSource.hand_over
+    original = NoiseSource.export_key
 
     def watch(self):
         key = original(self)
@@ -360,7 +360,7 @@ def test_the_secret_is_on_no_disk_and_in_no_store(cluster, ledger, tmp_path):
         return key
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NoiseSource, "hand_over", watch)
+        patch.setattr(NoiseSource, "export_key", watch)
         release_to(tmp_path / "out", GRAPH, EMBED, ALL, ledger=ledger, engine=Ray(workers=2))
     (secret,) = set(secrets)
     session = Path(cluster._private.worker._global_node.get_session_dir_path())

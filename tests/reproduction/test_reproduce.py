@@ -69,7 +69,7 @@ def network():
 
 
 @pytest.fixture(scope="module")
-def whole(network, tmp_path_factory):
+def check_int(network, tmp_path_factory):
     """Each experiment once for all tests: its results, and the folder that it was written to."""
     folder = tmp_path_factory.mktemp("results")
 
@@ -96,7 +96,7 @@ def _at(results, mechanism, metric, epsilon=None, scope="all"):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_writes_table_figure_and_machine_facts(name, whole):
-    results, folder = whole(name)
+    results, folder = check_int(name)
     assert {p.name for p in folder.iterdir()} == {
         "results.csv",
         f"{name}.png",
@@ -113,7 +113,7 @@ def test_every_experiment_writes_table_figure_and_machine_facts(name, whole):
 
 
 def test_figure1_has_every_baseline_beside_it(whole):
-    results, _ = whole("figure1")
+    results, _ = check_int("figure1")
     recall = "recall@30"
     assert _at(results, "non-private", recall).mean == pytest.approx(1)
     assert _at(results, "random", recall).mean == pytest.approx(30 / 240)
@@ -127,7 +127,7 @@ def test_figure1_has_every_baseline_beside_it(whole):
 
 
 def test_figure2_has_every_floor_and_says_how_far_its_short_cut_is_off(whole):
-    results, _ = whole("figure2")
+    results, _ = check_int("figure2")
     micro = "micro-F1 x 100"
     full = _at(results, "non-private", micro).mean
     assert full > _at(results, "majority labels", micro).mean + 10
@@ -139,7 +139,7 @@ def test_figure2_has_every_floor_and_says_how_far_its_short_cut_is_off(whole):
 
 
 def test_embeddings_are_measured_as_in_figure2(whole):
-    ours, paper = (whole(name)[0] for name in ("embeddings", "figure2"))
+    ours, paper = (check_int(name)[0] for name in ("embeddings", "figure2"))
     for label, epsilon in (
         ("majority labels", 0.0),
         ("non-private", math.inf),
@@ -152,7 +152,7 @@ def test_embeddings_are_measured_as_in_figure2(whole):
 
 
 def test_a_wider_hash_of_the_own_list_loses_less_and_none_loses_nothing(whole):
-    results, _ = whole("embeddings")
+    results, _ = check_int("embeddings")
     metric = "micro-F1 x 100"
     found = [_at(results, own_list_of(width), metric) for width in (32, 64, None)]
     means = [r.mean for r in found]
@@ -162,7 +162,7 @@ def test_a_wider_hash_of_the_own_list_loses_less_and_none_loses_nothing(whole):
 
 
 def test_a_year_has_every_use_of_the_budget_week_by_week(whole):
-    results, _ = whole("time")
+    results, _ = check_int("time")
     scope, week = {"scope": "20-50 friends"}, "hits@20, week 52"
     here = [r for r in results if r.dataset == "generated"]
     assert {r.mechanism for r in here if r.metric == week} == {
@@ -186,7 +186,7 @@ def test_a_year_has_every_use_of_the_budget_week_by_week(whole):
 def test_an_interrupted_experiment_ends_with_the_same_results(
     name, network, whole, tmp_path, monkeypatch
 ):
-    results, _ = whole(name)
+    results, _ = check_int(name)
     get, calls = experiments.Cells.get, []
 
     def stopping(self, cell, compute):
@@ -254,7 +254,7 @@ def test_tightness_needs_no_data_and_there_is_a_page_of_what_was_found(tmp_path)
 
 
 def test_the_page_shows_a_private_ranking_of_every_data_set_beside_the_truth(network, whole):
-    _, folder = whole("figure1")
+    _, folder = check_int("figure1")
     dense = {"dense": social_network(150, average_degree=60, seed=1)}
     page = reproduction_page(folder.parent, dense)
     assert {r.experiment for r in page.results} >= {"figure1"}

@@ -32,7 +32,7 @@ def positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+def check_int(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
     """Refuse what is not an integer from `least` to `most`."""
     if not is_whole(value) or value < least or (most is not None and value > most):
         kind = f"an integer from {least:,} to {most:,}" if most else f"an integer >= {least}"
@@ -40,7 +40,7 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int
     return int(value)
 
 
-def one_of(name: str, value: Any, *words: str) -> str:
+def check_choice(name: str, value: Any, *words: str) -> str:
     """Refuse anything but one of these words."""
     if not isinstance(value, str) or value not in words:
         listed = " or ".join(map(repr, words))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import edgeveil as ev
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil.cli.options import Flag
 from edgeveil.cli.output import say
 from edgeveil.cli.report import EPSILONS, measured
@@ -61,7 +61,7 @@ def demo(
     from edgeveil.report import page_from_releases, write_page
     from edgeveil.report.list_page import member_lists
 
-    whole("members", members, 1, 10_000)
+    check_int("members", members, 1, 10_000)
     if out is None:
         out = _PAGE
     else:

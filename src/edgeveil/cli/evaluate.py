@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 import edgeveil as ev
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil.cli import options
 from edgeveil.cli.options import default
 from edgeveil.cli.output import counting, print_table, say
@@ -82,8 +82,8 @@ def evaluate(
 
     for option, value in (("-k", k), ("--sources", sources)):
         if value is not None:
-            whole(option, value)
-    whole("--min-degree", min_degree, 0)
+            check_int(option, value)
+    check_int("--min-degree", min_degree, 0)
     for loss in epsilon or ():
         check_epsilon(loss)
     place = graph or over_time

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 import edgeveil as ev
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import some_of
 from edgeveil.cli import options
 from edgeveil.cli.options import Format, LedgerPlace, default, option
@@ -159,9 +159,9 @@ def plan(
     from edgeveil.ledger.plan import days_of, share_of
     from edgeveil.ledger.plan import plan as plan_of
 
-    whole("-k", k)
+    check_int("-k", k)
     if members is not None:
-        whole("--members", members)
+        check_int("--members", members)
     if days_of(every) > days_of(lasting):
         raise ParameterError(f"--for {lasting} has no room for lists every {every}")
     opened = ev.Ledger.open(location)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil.cli import options
 from edgeveil.errors import ParameterError
 
@@ -55,7 +55,7 @@ def rank(
     from edgeveil.cli.releasing import Setup, make_release, print_lists
     from edgeveil.jobs.api import known_to
 
-    whole("-k", k)
+    check_int("-k", k)
     if source is None and sources is None:
         raise ParameterError("say for which node: --source alice or --sources FILE")
     given = {"epsilon": epsilon, **parameters.given()}

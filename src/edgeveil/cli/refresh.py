@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import some_of
 from edgeveil.cli import options
 from edgeveil.cli.options import Day, default
@@ -81,7 +81,7 @@ def refresh(
     if epsilon is None:
         raise ParameterError("--epsilon is required (for example --epsilon 1)")
     Suggest(epsilon=epsilon)  # refuses an invalid epsilon
-    whole("-k", k, 1, 10_000)
+    check_int("-k", k, 1, 10_000)
     for place, option in ((out, "--out"), (per_member, "--per-member")):
         if place is not None and (place.suffix or place.is_file()):
             raise ParameterError(f"{option} is a folder, got {place.name!r}")

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeveil import Graph, Ledger, NoiseSource, Release, Suggestions
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil._internal.files import move
 from edgeveil._internal.words import counted, some_of
 from edgeveil.cli.interrupts import wait_for_input
@@ -89,7 +89,7 @@ def read_for_lists(
     everybody: bool = False,
 ) -> tuple[Setup, Graph, Mechanism, Indices]:
     """The graph, the mechanism, and the members to make lists for; nothing is charged yet."""
-    whole("-k", lists.k, 1, 10_000)
+    check_int("-k", lists.k, 1, 10_000)
     chosen = choose(directed=how.directed == "keep" or None)
     check_folder(per_member, overwrite=how.overwrite or how.dry_run)
     setup = Setup.of(how)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil._internal.weak_cache import WeakCache
 from edgeveil.errors import ParameterError
 from edgeveil.graph.nodes import NodeSet
@@ -41,7 +41,7 @@ _hashes: WeakCache[NodeHash] = WeakCache()
 
 def check_dimension(dimension: int) -> int:
     """Refuse a dimension that is not a positive integer."""
-    return whole("dimension", dimension)
+    return check_int("dimension", dimension)
 
 
 def check_hash_key(key: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from edgeveil import mechanisms as private
-from edgeveil._internal.checks import one_of, whole
+from edgeveil._internal.checks import check_choice, check_int
 from edgeveil._internal.notebook import html_card, html_table
 from edgeveil.errors import ParameterError
 from edgeveil.evaluation.hits import (
@@ -202,8 +202,8 @@ def evaluate(
             raise ParameterError("rankings are not measured over time: give a graph")
         if mechanisms is not None:
             raise ParameterError("a history is measured with a series of lists: give epsilons")
-        sources = whole("sources", 150 if sources is None else sources)
-        k = whole("k", 20 if k is None else k)
+        sources = check_int("sources", 150 if sources is None else sources)
+        k = check_int("k", 20 if k is None else k)
         _refuse_long(k, len(graph.nodes))
         losses = _losses(epsilons, "suggestions")
         found = measure_history(name, graph, losses, k=k, per_group=sources, progress=progress)
@@ -216,13 +216,13 @@ def evaluate(
     if protocol is None:
         scores = given is not None and any(m.gives == "scores" for m in given)
         protocol = "rankings" if scores else "suggestions"
-    one_of("protocol", protocol, "suggestions", "rankings")
+    check_choice("protocol", protocol, "suggestions", "rankings")
     lists = protocol == "suggestions"
     wanted = "suggestions" if lists else "scores"
     if other := [m.name for m in given or () if m.gives != wanted]:
         raise ParameterError(f"{other[0]} gives no {wanted}, which {protocol} are measured by")
-    sources = whole("sources", (150 if lists else 30) if sources is None else sources)
-    k = whole("k", (20 if lists else 100) if k is None else k)
+    sources = check_int("sources", (150 if lists else 30) if sources is None else sources)
+    k = check_int("k", (20 if lists else 100) if k is None else k)
     _refuse_long(k, graph.n_nodes)
     if given is not None and epsilons is not None:
         raise ParameterError("give epsilons or mechanisms; a mechanism has its own epsilon")

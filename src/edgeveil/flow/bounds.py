@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from edgeveil._internal.checks import one_of, positive
+from edgeveil._internal.checks import check_choice, positive
 from edgeveil.errors import ParameterError
 from edgeveil.flow.walk import check_restart, lazy_restart
 
@@ -27,7 +27,7 @@ def check_sigma(sigma: float) -> float:
 
 def check_bound(bound: str) -> str:
     """Refuse anything but the two sensitivity theorems."""
-    return one_of("bound", bound, "tight", "paper")
+    return check_choice("bound", bound, "tight", "paper")
 
 
 def edge_cap(sigma: float, alpha: float, rounds: int, bound: str = "tight") -> float:

@@ -29,7 +29,7 @@ from functools import cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import one_of
+from edgeveil._internal.checks import check_choice
 from edgeveil.errors import ParameterError
 from edgeveil.flow._blocks import Block, Lanes, block_zeros, layout_of, solve
 from edgeveil.flow._kernels import Kernels, Layout, blocks, unload
@@ -134,7 +134,7 @@ def capped_recursion(
 ) -> Recursion:
     """Check the parameters of a capped or forward flow, before any graph is read."""
     sigma, restart = check_sigma(sigma), check_restart(restart)
-    joint = one_of("model", model, "joint", "public") == "joint"
+    joint = check_choice("model", model, "joint", "public") == "joint"
     if not isinstance(prepush, bool):
         raise ParameterError(f"prepush must be True or False, got {prepush!r}")
     if prepush and not joint:

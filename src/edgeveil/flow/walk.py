@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import is_number, whole
+from edgeveil._internal.checks import check_int, is_number
 from edgeveil.errors import ParameterError
 
 SMALLEST_TOL = 1e-13
@@ -28,7 +28,7 @@ def check_restart(restart: float) -> float:
 
 def check_rounds(rounds: int) -> int:
     """Refuse a number of rounds that is not a positive integer (of a size the proofs cover)."""
-    return whole("rounds", rounds, 1, 100_000)
+    return check_int("rounds", rounds, 1, 100_000)
 
 
 def check_tol(tol: float) -> float:

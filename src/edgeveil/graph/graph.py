@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil._internal.words import counted
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.graph._csr import MOST_NODES, rows_of_pairs
@@ -271,7 +271,7 @@ class Graph:
                 raise ParameterError("birth= is for adding an edge to a graph with births")
             indices = np.insert(self.indices, at, [b for _, b in arcs])
             if births is not None and birth is not None:
-                births = np.insert(births, at, whole("birth", birth, 1, MOST_BIRTHS))
+                births = np.insert(births, at, check_int("birth", birth, 1, MOST_BIRTHS))
         indptr = indptr.astype(index_type(len(indices)))
         return Graph(indptr, indices, self.nodes, directed=self.directed, births=births)
 

@@ -6,7 +6,7 @@ import math
 from typing import Literal
 
 from edgeveil import mechanisms
-from edgeveil._internal.checks import one_of
+from edgeveil._internal.checks import check_choice
 from edgeveil.errors import ParameterError
 from edgeveil.mechanisms.base import Mechanism, check_model
 from edgeveil.privacy.epsilon import check_epsilon
@@ -62,7 +62,7 @@ def recommended(
     'own-list-embedding'
     """
     check_model(model)
-    one_of("gives", gives, "scores", "embeddings")
+    check_choice("gives", gives, "scores", "embeddings")
     if gives == "embeddings" and model == "joint":
         return mechanisms.OwnListEmbedding()
     if epsilon is None:

@@ -246,7 +246,7 @@ class Drawn:
     def __init__(self, question: Question) -> None:
         self._question, noise = question, question.noise or NoiseSource.secure()
         numbers = shared_numbers(question.mechanism, question.graph, noise.derive("shared"))
-        self._key = noise.derive("rows").hand_over()
+        self._key = noise.derive("rows").export_key()
         self.about = question.about(noise=noise)
         self.task = _task(question, _fit(question, numbers))
 
@@ -386,7 +386,7 @@ class Paid:
                     continue
                 indices = question.indices_of(batch.members)
                 begun[batch.number] = batch, _Collected(indices, question.graph.n_nodes)
-                key = self._key(batch).hand_over()
+                key = self._key(batch).export_key()
                 for sources in _parts(question, indices):
                     yield Part(batch.number, sources), key
 

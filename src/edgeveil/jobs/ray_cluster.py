@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil.errors import EdgeveilError, InputError, ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.io import open_graph
@@ -85,7 +85,7 @@ class Ray:
 
     def __post_init__(self) -> None:
         if self.workers is not None:
-            whole("workers", self.workers)
+            check_int("workers", self.workers)
 
     def run(self, task: Task, parts: Parts) -> Iterator[tuple[Part, Any]]:
         """Run the task for all parts; see `Engine.run`."""

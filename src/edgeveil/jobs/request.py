@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil._internal.memory import total_memory
 from edgeveil.errors import BudgetError, ParameterError
 from edgeveil.estimate.lists import STORED
@@ -235,7 +235,7 @@ def _list_options(graph: Graph, mechanism: Mechanism, given: dict[str, Any]) -> 
     if wanted and check_mechanism(mechanism).gives != "suggestions":
         raise ParameterError(f"{next(iter(wanted))} is for lists; {mechanism.name} makes none")
     if "k" in wanted:
-        whole("k", wanted["k"], 1, 10_000)
+        check_int("k", wanted["k"], 1, 10_000)
     if "candidates" in wanted:
         ids = list(wanted["candidates"])
         if not ids:

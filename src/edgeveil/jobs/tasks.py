@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeSet
@@ -172,7 +172,7 @@ class Local:
 
     def __post_init__(self) -> None:
         if self.threads is not None:
-            whole("threads", self.threads)
+            check_int("threads", self.threads)
 
     @property
     def workers(self) -> int:

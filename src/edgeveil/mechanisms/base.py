@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import one_of
+from edgeveil._internal.checks import check_choice
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.hashing import check_dimension, check_hash_key
 from edgeveil.estimate.lists import Evidence, Lists
@@ -155,7 +155,7 @@ class Mechanism(ABC):
 
 def check_model(model: str) -> str:
     """Refuse anything but the two privacy models."""
-    return one_of("model", model, "joint", "public")
+    return check_choice("model", model, "joint", "public")
 
 
 _CHECKS: dict[str, Callable[[Any], object]] = {
@@ -164,7 +164,7 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "restart": check_restart,
     "tol": check_tol,
     "bound": check_bound,
-    "score": lambda score: one_of("score", score, "pagerank", "lift"),
+    "score": lambda score: check_choice("score", score, "pagerank", "lift"),
     "dimension": check_dimension,
     "hash_key": check_hash_key,
 }

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil.errors import PromiseError
 from edgeveil.flow.bounds import Bound, float_error_bound
 from edgeveil.flow.push_flow import push_flow
@@ -75,7 +75,7 @@ class DPPushFlow(Mechanism):
     def __post_init__(self) -> None:
         check_parameters(self)
         check_rounds(self.rounds)
-        whole("promised_min_degree", self.promised_min_degree)
+        check_int("promised_min_degree", self.promised_min_degree)
 
     @classmethod
     def paper(cls, epsilon: float, promised_min_degree: int, **others: Any) -> Self:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import positive, whole
+from edgeveil._internal.checks import check_int, positive
 from edgeveil.flow.bounds import Bound
 from edgeveil.flow.walk import lazy_restart
 from edgeveil.graph.graph import Graph
@@ -62,7 +62,7 @@ class GraphDiffusion(Mechanism):
     def __post_init__(self) -> None:
         check_parameters(self)
         positive("eta", self.eta)
-        whole("steps", self.steps, 2, 100_000)
+        check_int("steps", self.steps, 2, 100_000)
 
     @property
     def sensitivity(self) -> float:

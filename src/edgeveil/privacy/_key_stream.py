@@ -17,7 +17,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-from edgeveil._internal.checks import is_whole, whole
+from edgeveil._internal.checks import check_int, is_whole
 from edgeveil.errors import ParameterError
 
 SECRET_BYTES = 32
@@ -245,7 +245,7 @@ class NoiseSource(_NeverCopied):
         """The kind of source, for provenance records."""
         return "secure" if self._root.private else "insecure seed"
 
-    def hand_over(self) -> NoiseKey:
+    def export_key(self) -> NoiseKey:
         """The key of this source, for other workers on the *same* release."""
         return NoiseKey(self._secret(), self.private)
 
@@ -267,7 +267,7 @@ class NoiseSource(_NeverCopied):
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """The next ``count`` 64-bit words of this source's own stream, read-only."""
-        return self.stream().take(int(whole("count", count, 0)))[1]
+        return self.stream().take(int(check_int("count", count, 0)))[1]
 
     def stream(self) -> KeyStream:
         """The stream of this source; a fresh source gets a new key after a fork."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
 
-from edgeveil._internal.checks import one_of
+from edgeveil._internal.checks import check_choice
 from edgeveil._internal.notebook import html_card
 from edgeveil.errors import InputError, ParameterError
 from edgeveil.privacy.epsilon import exact_epsilon
@@ -73,10 +73,10 @@ class Guarantee:
             raise ParameterError(f"epsilon must be a number >= 0, got {self.epsilon}")
         if not 0 <= self.delta < 1:
             raise ParameterError(f"delta must be in [0, 1), got {self.delta}")
-        one_of("model", self.model, "joint", "public", "none")
-        one_of("pooling", self.pooling, "adds up", "shared")
-        one_of("own_edges", self.own_edges, "touching", "starting")
-        one_of("over", self.over, "release", "series")
+        check_choice("model", self.model, "joint", "public", "none")
+        check_choice("pooling", self.pooling, "adds up", "shared")
+        check_choice("own_edges", self.own_edges, "touching", "starting")
+        check_choice("over", self.over, "release", "series")
         if not isinstance(self.private, bool):
             raise ParameterError(f"private must be True or False, got {self.private!r}")
         if (self.model == "none") != math.isinf(self.epsilon):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil.errors import ParameterError
 from edgeveil.privacy._key_stream import NoiseKey, NoiseRows, NoiseSource
 
@@ -142,7 +142,7 @@ def calibrate(
     >>> calibration.overhead < 0.0005
     True
     """
-    n = whole("coordinates", coordinates)
+    n = check_int("coordinates", coordinates)
     sigma = _positive("sensitivity", sensitivity)
     wanted = _positive("epsilon", epsilon)
     eta = _number(error)
@@ -299,10 +299,10 @@ def discrete_laplace(scale: int, size: int, noise: NoiseSource) -> NDArray[np.in
     >>> discrete_laplace(3, 5, NoiseSource.insecure(1)).dtype
     dtype('int64')
     """
-    T, a = _split(whole("scale", scale))
+    T, a = _split(check_int("scale", scale))
     if scale > MAX_INTEGER_SCALE:
         raise ParameterError(f"scale must be at most 2**55, got {scale}")
-    whole("size", size, 0)
+    check_int("size", size, 0)
     _check_source(noise)
     from edgeveil.privacy import _sampler
 

@@ -454,7 +454,7 @@ class _Refresh:
                         released=self.released,
                     )
                     for at in range(0, len(its), _PART):
-                        yield Part(batch.number, tuple(its[at : at + _PART])), noise.hand_over()
+                        yield Part(batch.number, tuple(its[at : at + _PART])), noise.export_key()
 
         return [rows for _, rows in self.engine.run(task, parts())]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil.errors import ParameterError
 from edgeveil.graph.graph import Graph
 
@@ -56,7 +56,7 @@ class WindowRule:
 
     def __post_init__(self) -> None:
         for name in ("first", "patience", "least", "latest"):
-            whole(name, getattr(self, name))
+            check_int(name, getattr(self, name))
         if not 0 <= self.share <= 10:
             raise ParameterError(f"share must be a number from 0 to 10, got {self.share!r}")
 

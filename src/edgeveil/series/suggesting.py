@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil.errors import LedgerError, ParameterError
 from edgeveil.graph.graph import Graph
 from edgeveil.graph.nodes import NodeId
@@ -125,7 +125,7 @@ def lists_of_series(
     """
     ledger = _opened(ledger)
     length = 20 if k is None else k
-    whole("k", length, 1, 10_000)
+    check_int("k", length, 1, 10_000)
     among = None if candidates is None else list(candidates)
     for left in reversed(range(_TRIES)):
         now = current_series(ledger, label)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgeveil._internal.checks import whole
+from edgeveil._internal.checks import check_int
 from edgeveil.errors import ParameterError
 from edgeveil.estimate.lists import Evidence
 from edgeveil.graph.graph import Graph
@@ -161,7 +161,7 @@ def audit(
     >>> result.consistent, round(result.exact_loss, 6)
     (True, 3.0)
     """
-    whole("trials", trials, 100)
+    check_int("trials", trials, 100)
     if not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
     claim = check_mechanism(mechanism).guarantee(1)
